@@ -1,5 +1,5 @@
-/// bytes_text: a number of bytes as people read it. Reports of programs, steps and memory use it;
-/// any thread.
+/// bytes_text formats a number of bytes for people. Reports of programs, steps and memory use it.
+/// Any thread may call it.
 #pragma once
 
 #include <string>

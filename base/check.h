@@ -1,4 +1,5 @@
-/// SC_CHECK guards our own invariants: a failure is a bug of Stagecraft, never of its user.
+/// SC_CHECK guards Stagecraft's own invariants: a failure is a bug of Stagecraft, never of its
+/// user.
 #pragma once
 
 #include <string>

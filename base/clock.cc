@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-/// Empty where the system does not say.
+/// Returns the boot and the time namespace; empty if the system does not tell.
 std::string clock_domain() {
   std::string boot;
   if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) {

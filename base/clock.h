@@ -1,8 +1,9 @@
-/// ClockReading: what the steady clock says, and which steady clock that is. Where times of two
-/// processes are compared, the one's are brought into the other's clock by an offset.
+/// ClockReading holds a time of the steady clock and names that clock. To compare the times of two
+/// processes, add an offset that brings the times of one into the clock of the other.
 ///
-/// CLK-1: steady clocks of one domain, that is of one boot and one time namespace, are one clock.
-///        Of others nothing is assumed: the offset is measured by a question and its answer.
+/// CLK-1: steady clocks of one domain (one boot and one time namespace) are the same clock. For
+///        clocks of different domains nothing is assumed: a question and its answer measure the
+///        offset.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 namespace stagecraft {
 
 struct ClockReading {
-  std::string domain;  ///< empty where the system does not say: then it is like no other
+  std::string domain;  ///< empty if the system does not tell; it then equals no other domain
   std::int64_t nanoseconds = 0;
 };
 
@@ -22,12 +23,13 @@ decltype(auto) visit_fields(ClockReading& m, V&& v) {
 
 [[nodiscard]] ClockReading read_clock();
 
-/// The middle of a stretch of time.
+/// Returns the middle of a stretch of time.
 [[nodiscard]] std::int64_t halfway(std::int64_t begin, std::int64_t end);
 
-/// What to add to times of their clock to have them in ours: 0 in one domain. Else `theirs`, read
-/// halfway through answering, is taken for the middle between `asked` and `answered`, both ours;
-/// it is wrong by at most half the time that question and answer were on their way.
+/// Returns the number to add to a time of their clock to get a time of ours. In one domain it is 0.
+/// Otherwise the peer has read `theirs` while it answered. The function takes that moment for the
+/// middle between `asked` and `answered`, which are times of our clock. The error is at most half
+/// the round trip.
 [[nodiscard]] std::int64_t clock_offset(const ClockReading& theirs,
                                         const ClockReading& asked,
                                         std::int64_t answered);

@@ -1,8 +1,8 @@
-/// Error: the one exception of Stagecraft, and the value that crosses threads and messages.
+/// Error is the one exception type of Stagecraft, and the value that crosses threads and messages.
 ///
-/// A layer throws it; the border of a thread or an actor catches it, sends it as a value and the
-/// reader's `get()` throws it again. Each layer on the way up adds the context it knows (`with`).
-/// The message says what was expected, what was found and what to do.
+/// A layer throws it. The border of a thread or an actor catches it and sends it as a value; the
+/// reader's `get()` throws it again. Each layer on the way up adds the context that it knows
+/// (`with`). The message says what was expected, what was found and what to do.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace stagecraft {
 
-/// The family decides who handles it; the code says what happened.
+/// The code says what happened. Its family decides which layer handles it.
 enum class Errc : std::uint8_t {
   // Usage: the caller's arguments
   UsageArgument,
@@ -35,7 +35,7 @@ enum class Errc : std::uint8_t {
   // Transport
   TransportClosed,
   TransportRefused,
-  // Wire: what was received cannot be read
+  // Wire: a received message cannot be read
   WireFormat,
   // Device
   DeviceOutOfMemory,
@@ -74,7 +74,7 @@ enum class ErrorFamily : std::uint8_t {
 [[nodiscard]] ErrorFamily family(Errc code);
 [[nodiscard]] std::string_view to_string(Errc code);
 
-/// Where it happened, as far as the layers on the way up knew.
+/// Says where the error happened, as far as the layers on the way up knew.
 struct ErrorContext {
   std::optional<Rank> rank;
   std::optional<StageId> stage;
@@ -97,10 +97,10 @@ class Error : public std::exception {
 
   /// Fills the fields of the context that are still empty: the innermost layer knows best.
   Error& with(const ErrorContext& more);
-  /// Names what led to this error.
+  /// Stores the error that led to this one.
   Error& because(const Error& cause);
 
-  /// One line: message, then where, then the cause.
+  /// Returns one line: the message, then the context, then the cause.
   [[nodiscard]] const char* what() const noexcept override { return what_.c_str(); }
 
   friend bool operator==(const Error& a, const Error& b) { return a.code_ == b.code_; }

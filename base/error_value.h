@@ -1,7 +1,7 @@
-/// ErrorValue: an Error as it crosses an actor message, its causes one after the other.
+/// ErrorValue carries an Error across an actor message; a chain of them carries its causes.
 ///
-/// Made where a worker answers, turned back where a future fails. An empty chain means that nothing
-/// failed.
+/// A worker makes the chain when it answers; the reader turns it back into an Error when its future
+/// fails. An empty chain means that nothing failed.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ decltype(auto) visit_fields(ErrorValue& m, Visitor&& visit) {
   return visit(m.code, m.message, m.rank, m.stage, m.microbatch, m.step, m.task, m.peer);
 }
 
-/// The error first, then what led to it.
+/// Holds the error first, then its causes, one after the other.
 using ErrorChain = std::vector<ErrorValue>;
 
 [[nodiscard]] ErrorChain to_chain(const Error& error);

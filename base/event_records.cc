@@ -13,7 +13,7 @@ constexpr int kValue = 1, kTag = 1, kSimpleValue = 2;
 constexpr int kStatus = 1;
 constexpr std::uint64_t kStart = 1;
 
-// Protobuf's ways to write a field.
+// Protobuf's wire types.
 constexpr int kVarint = 0, kEightBytes = 1, kWithLength = 2, kFourBytes = 5;
 
 constexpr std::array<std::uint32_t, 256> kTable = [] {
@@ -68,7 +68,7 @@ void append_text(std::string& bytes, int field, std::string_view text) {
   bytes += text;
 }
 
-/// So that a checksum of something that ends with its own checksum is not always the same.
+/// Masks a checksum: data that ends with its own checksum would otherwise always give the same one.
 std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }

@@ -1,5 +1,5 @@
-/// HomeProcess: the process in which something with threads was made. A child of fork() has a copy
-/// of the object and none of the threads, so whatever it asks for would never be answered.
+/// HomeProcess remembers the process that made an object which owns threads. A child of fork() has
+/// a copy of the object but none of its threads, so a request to them would never be answered.
 #pragma once
 
 #include <sys/types.h>

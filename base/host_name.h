@@ -1,4 +1,4 @@
-/// host_name: what this host calls itself, for messages and logs.
+/// host_name returns the name of this host, for messages and logs.
 #pragma once
 
 #include <string>

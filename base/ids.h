@@ -1,5 +1,5 @@
-/// Strong integer ids: a stage is not a microbatch, and the compiler says so.
-/// Every layer speaks these; none carries meaning beyond its number.
+/// StrongId gives each kind of integer id a type of its own, so that the compiler rejects a stage
+/// in place of a microbatch. Every layer uses these ids; an id means nothing beyond its number.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// One integer with a name of its own. `Name` is a tag type and never defined.
+/// An integer with a type of its own. `Name` is a tag type and never defined.
 template <class Name, class Int = std::int32_t>
 struct StrongId {
   Int value{};
@@ -23,7 +23,7 @@ struct StrongId {
            !std::is_same_v<Other, Int>) constexpr explicit StrongId(Other v)
       : value(static_cast<Int>(v)) {}
 
-  /// For subscripts: the id as an array position.
+  /// Returns the id as an array position.
   [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
 
   friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
@@ -35,9 +35,9 @@ std::string to_string(StrongId<Name, Int> id) {
 }
 
 using Rank = StrongId<struct RankName>;  ///< one device's worker
-/// The driver takes part in the data plane as a peer: inputs and labels leave from there.
+/// The driver is a peer of the data plane: it sends inputs and labels.
 inline constexpr Rank kDriver{-1};
-/// "rank 3", or "the driver": for messages.
+/// Returns "rank 3" or "the driver", for messages.
 inline std::string peer_name(Rank rank) {
   return rank == kDriver ? std::string("the driver") : "rank " + to_string(rank);
 }
@@ -45,9 +45,9 @@ inline std::string peer_name(Rank rank) {
 using StageId = StrongId<struct StageName>;            ///< a node of the stage graph
 using Microbatch = StrongId<struct MicrobatchName>;    ///< a slice of one step's batch
 using Step = StrongId<struct StepName, std::int64_t>;  ///< one optimizer update
-/// One attempt at a step, or one transfer of state: whatever a trainer's ledger counts.
+/// One attempt at a step, or one transfer of state: an entry of a trainer's ledger.
 using Submission = StrongId<struct SubmissionName, std::int64_t>;
-using PlanId = StrongId<struct PlanIdName, std::int64_t>;  ///< which trainer's plan
+using PlanId = StrongId<struct PlanIdName, std::int64_t>;  ///< identifies one trainer's plan
 using Epoch =
     StrongId<struct EpochName, std::int64_t>;  ///< counts aborted plans: older tensors are refused
 using EdgeId = StrongId<struct EdgeName>;      ///< one tensor crossing between two places

@@ -21,8 +21,8 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return spdlog::level::err;
 }
 
-/// A logger of our own: the embedding program may use spdlog's registry as it likes. Its sink has
-/// the one lock, which keeps lines of several threads whole.
+/// Returns a logger outside spdlog's registry, which the embedding program may use as it likes. Its
+/// sink has the only lock, which keeps the lines of several threads whole.
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
     spdlog::logger made("stagecraft", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());

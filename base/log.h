@@ -1,9 +1,9 @@
-/// One log line is a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
+/// log writes lines of a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
 ///
-/// The phrase never varies, so lines can be searched and counted; what varies is in the fields.
-/// Lines go to standard error, as standard output belongs to what a command was asked for. Only the
-/// actors, the trainer and the data port's thread log; the layers below return what they know, and
-/// commands print. Any thread may log.
+/// The phrase never varies, so lines can be searched and counted; the fields hold the values. Lines
+/// go to standard error, because standard output belongs to a command's results. Only the actors,
+/// the trainer and the data port's thread log. Lower layers return what they know, and commands
+/// print. Any thread may log.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace stagecraft {
 
 enum class Level : std::uint8_t { Debug, Info, Warning, Error };
 
-/// A name and a value already written out. Made in place: `{"rank", rank}`.
+/// A name and its value as text. Made in place: `{"rank", rank}`.
 struct LogField {
   std::string_view name;
   std::string value;
@@ -35,13 +35,13 @@ struct LogField {
   LogField(std::string_view field, StrongId<Name, Int> id) : name(field), value(to_string(id)) {}
 };
 
-/// The text of one line; a value with a space, a quote or `=` in it is quoted.
+/// Returns the text of one line. A value that contains a space, a quote or `=` is quoted.
 [[nodiscard]] std::string log_line(std::string_view phrase, std::initializer_list<LogField> fields);
 
-/// Writes one line, if `level` is at least the level set.
+/// Writes one line if `level` is at least the level set.
 void log(Level level, std::string_view phrase, std::initializer_list<LogField> fields = {});
 
-/// Lines below `least` are dropped. Warning until set.
+/// Drops lines below `least` from now on. The default is Warning.
 void set_log_level(Level least);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// median and quartiles: what repetitions of a measurement say, and how far they lie apart. Pure;
-/// any thread.
+/// median and quartiles summarize repeated measurements and how far they lie apart. Pure; any
+/// thread.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace stagecraft {
 
-/// The sample of that rank: 0.5 is the median, 0.25 the first quartile. Requires: samples.
+/// Returns the sample at that share of the order: 0.5 is the median, 0.25 the first quartile.
+/// Requires: samples.
 [[nodiscard]] inline double quantile(std::vector<double> samples, double share) {
   const auto last = static_cast<double>(samples.size() - 1);
   const auto place = samples.begin() + static_cast<std::ptrdiff_t>(share * last + 0.5);
@@ -32,7 +33,7 @@ struct Quartiles {
   return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};
 }
 
-/// The interquartile range over the median. Requires: samples, the median not 0.
+/// Returns the interquartile range over the median. Requires: samples, the median not 0.
 [[nodiscard]] inline double noise_of(const std::vector<double>& samples) {
   const Quartiles quartiles = quartiles_of(samples);
   return (quartiles.third - quartiles.first) / quartiles.median;

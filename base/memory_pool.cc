@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLargestSlab = std::size_t{64} << 20;  // unless one block needs more
-// A new slab is an eighth of what there is, so that there are few, and room for several blocks of
-// the size that began it, so that little is left over at its end.
+// A new slab is an eighth of the memory held, so that slabs stay few. It has room for several
+// blocks of the requested size, so that little is left over at its end.
 constexpr std::size_t kShareOfNewSlab = 8;
 constexpr std::size_t kBlocksOfNewSlab = 4;
 
@@ -39,7 +39,7 @@ std::size_t page_size() {
   return size;
 }
 
-// What is free is no memory to the address sanitizer.
+// The address sanitizer reports any access to free memory.
 #ifdef __SANITIZE_ADDRESS__
 void forbid(const void* data, std::size_t bytes) {
   ASAN_POISON_MEMORY_REGION(data, bytes);
@@ -52,7 +52,8 @@ void forbid(const void*, std::size_t) {}
 void permit(const void*, std::size_t) {}
 #endif
 
-/// Null where the system has no room. Aligned to huge pages from the size of one on.
+/// Returns memory aligned to huge pages (for at least one huge page), or null if the system has no
+/// room.
 std::byte* map_memory(std::size_t bytes) {
   const std::size_t spare = bytes >= kHugePage ? kHugePage : 0;
   void* const mapped =
@@ -73,7 +74,8 @@ std::byte* map_memory(std::size_t bytes) {
   return begin + before;
 }
 
-/// Without either of them memory is the same, and slower when it is first touched.
+/// Asks for huge pages that are present. Without them the memory works, but the first access is
+/// slower.
 void make_present(std::byte* begin, std::size_t bytes) {
 #ifdef MADV_HUGEPAGE
   (void)madvise(begin, bytes, MADV_HUGEPAGE);
@@ -88,16 +90,16 @@ void make_present(std::byte* begin, std::size_t bytes) {
 struct MemoryPool::Core {
   struct Slab;
 
-  /// Lies before its data, in as many bytes as data is aligned to.
+  /// The header lies before its data and takes as many bytes as the data's alignment.
   struct alignas(kAlignment) Block {
     Core* core;
     Slab* slab;
     std::size_t size;   // of the data, a multiple of kAlignment
-    std::size_t asked;  // of it; 0: free
-    Block* older;       // of the free ones of its size
+    std::size_t asked;  // bytes requested of it; 0: free
+    Block* older;       // the next older free block of its size
 
     [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
-    /// Null at the end of the slab.
+    /// Returns the next block; null at the end of the slab.
     [[nodiscard]] Block* behind();
   };
   static_assert(sizeof(Block) == kAlignment);
@@ -123,18 +125,18 @@ struct MemoryPool::Core {
 
   std::mutex mutex;  // guards all below
   std::vector<std::unique_ptr<Slab>> slabs;
-  std::map<std::size_t, Block*> free_blocks;  // the newest of each size; null where there is none
+  std::map<std::size_t, Block*> free_blocks;  // the newest free block of each size, or null
   std::size_t limit = std::numeric_limits<std::size_t>::max();
   std::size_t held = 0;
   std::size_t live = 0;
   std::size_t peak = 0;
   std::size_t in_use = 0;    // blocks
-  bool has_to_sort = false;  // something was freed, or is in no list, since put_together()
+  bool has_to_sort = false;  // since put_together() a block was freed or is in no list
   bool closed = false;
 
   // ---- blocks -----------------------------------------------------------------------------------
 
-  /// A free one, in no list yet.
+  /// Makes a free block that is in no list yet.
   Block* make_block(Slab* slab, std::byte* at, std::size_t bytes) {
     permit(at, sizeof(Block));
     return new (at) Block{this, slab, bytes - sizeof(Block), 0, nullptr};
@@ -147,7 +149,7 @@ struct MemoryPool::Core {
     newest = block;
   }
 
-  /// Of that size or the smallest above it; null where there is none.
+  /// Returns a block of that size, or of the smallest size above it; null if there is none.
   Block* best_fit(std::size_t size) {
     for (auto at = free_blocks.lower_bound(size); at != free_blocks.end(); ++at) {
       if (at->second != nullptr) {
@@ -157,7 +159,7 @@ struct MemoryPool::Core {
     return nullptr;
   }
 
-  /// What the block has beyond `size` becomes a free one.
+  /// Makes a free block of the bytes beyond `size`.
   void split(Block* block, std::size_t size) {
     if (block->size < size + sizeof(Block) + kAlignment) {
       return;
@@ -167,7 +169,7 @@ struct MemoryPool::Core {
     put(rest);
   }
 
-  /// Free neighbours become one; the lists are made anew.
+  /// Merges free neighbors and rebuilds the lists.
   void put_together() noexcept {
     free_blocks.clear();
     try {
@@ -195,7 +197,8 @@ struct MemoryPool::Core {
 
   // ---- slabs ------------------------------------------------------------------------------------
 
-  /// Whether there is one more, with room for a block of that size.
+  /// Adds a slab with room for a block of that size. Returns false if the limit or the system has
+  /// no room.
   bool add_slab(std::size_t size) {
     const std::size_t least = round_up(size + sizeof(Block), page_size());
     const std::size_t wanted = std::clamp(
@@ -205,7 +208,7 @@ struct MemoryPool::Core {
     return least <= room && (add(std::min(good, room)) || add(least));
   }
 
-  /// Whether the system has that much.
+  /// Adds a slab of that size. Returns false if the system has no room.
   bool add(std::size_t bytes) {
     auto slab = std::make_unique<Slab>();
     slabs.reserve(slabs.size() + 1);
@@ -236,7 +239,7 @@ struct MemoryPool::Core {
     return before - held;
   }
 
-  /// The whole pages of a free block: the addresses stay, the memory goes.
+  /// Gives the whole pages of a free block back to the system. Its addresses stay.
   static void discard(Block* block) {
     const auto data = reinterpret_cast<std::uintptr_t>(block->data());
     const std::uintptr_t begin = round_up(data, page_size());
@@ -260,7 +263,7 @@ struct MemoryPool::Core {
     return block;
   }
 
-  /// Null where there is none.
+  /// Returns null if there is no room.
   Block* block_of(std::size_t size) {
     try {
       Block* const block = find(size);
@@ -268,7 +271,7 @@ struct MemoryPool::Core {
         split(block, size);
       }
       return block;
-    } catch (const std::bad_alloc&) {  // for the lists
+    } catch (const std::bad_alloc&) {  // the lists had no memory
       has_to_sort = true;
       return nullptr;
     }
@@ -288,8 +291,8 @@ struct MemoryPool::Core {
     return block->data();
   }
 
-  /// Whether that was the last block of a pool that has ended. Where there is no memory for the
-  /// lists, blocks are found when they are next made.
+  /// Returns whether this was the last block of a pool that has ended. If the lists have no memory,
+  /// the next put_together() finds the block.
   bool free(Block* block) noexcept {
     const std::scoped_lock lock(mutex);
     live -= std::exchange(block->asked, 0);
@@ -307,7 +310,7 @@ struct MemoryPool::Core {
     return false;
   }
 
-  /// Whether nothing is in use any more.
+  /// Returns whether no block is in use.
   bool close() {
     const std::scoped_lock lock(mutex);
     closed = true;
@@ -332,12 +335,13 @@ MemoryPool::Core::Block* MemoryPool::Core::Block::behind() {
   return end == slab->end() ? nullptr : reinterpret_cast<Block*>(end);
 }
 
-/// All pools, also those that have ended and have blocks in use.
+/// Holds all pools, and those that have ended but have blocks in use.
 struct MemoryPool::Pools {
   std::mutex mutex;
   std::vector<Core*> cores;
 
-  /// Never destroyed: static objects of others may free their blocks later. Keeps MP-4.
+  /// Returns the list, which is never destroyed: static objects of others may free blocks later.
+  /// Keeps MP-4.
   static Pools& all() {
     static Pools* const pools = [] {
       pthread_atfork([] { all().lock(); }, [] { all().unlock(); }, [] { all().unlock(); });

@@ -1,24 +1,25 @@
-/// MemoryPool: memory that is asked of the system once and handed out again and again.
+/// MemoryPool takes memory from the system once and hands it out many times.
 ///
-/// For work that repeats its allocations, as a rank's steps do: what the first round took is what
-/// every further one finds. One thread at a time allocates; any thread frees, whenever it likes.
+/// It serves work that repeats its allocations, such as a rank's steps: later rounds reuse the
+/// blocks of the first round. One thread at a time allocates; any thread frees at any time.
 ///
-/// Blocks lie in slabs, which are mapped and made present whole, on huge pages where the system
-/// gives them. What is freed is kept by its size and is the next block of that size, still in the
-/// cache; only where none fits are neighbours put together and larger ones split, best fit first
-/// (deferred coalescing; Wilson et al., Dynamic Storage Allocation, 1995, section 3.7).
+/// Blocks lie in slabs. A slab is mapped and made present as a whole, on huge pages if the system
+/// provides them. A freed block is kept in a list of its size and serves the next request of that
+/// size while it is still in the cache. Only if no block fits, the pool merges free neighbors and
+/// splits larger blocks, best fit first (deferred coalescing; Wilson et al., Dynamic Storage
+/// Allocation, 1995, section 3.7).
 ///
 ///     slab  [head|data....][head|data..][head|free..............]
 ///
-/// MP-1: live + cached is what the pool has of the system, to the byte: live what was asked for and
-///       not yet freed, cached all else.
-/// MP-2: a block may be freed behind the end of its pool. The end gives back all that is free;
-///       slabs with blocks in use keep no more than these, until the last one is freed.
-/// MP-3: behind begin_step() free memory is whole again, so that equal steps run alike.
-/// MP-4: the child of a fork() may free what was its parent's: no pool is locked for ever in it.
+/// MP-1: live + cached equals the memory that the pool has from the system, to the byte: live is
+///       requested and not yet freed, cached is the rest.
+/// MP-2: a block may be freed after its pool has ended. The end gives back all free memory; slabs
+///       with blocks in use keep only those blocks, until the last one is freed.
+/// MP-3: after begin_step() free memory is merged again, so that equal steps run alike.
+/// MP-4: the child of a fork() may free blocks of its parent: no pool stays locked in the child.
 ///
-/// A mutex per pool guards its slabs and lists, as blocks are freed on other threads; another the
-/// list of pools. Whoever holds the first never waits for the second.
+/// One mutex per pool guards its slabs and lists, because other threads free blocks. Another mutex
+/// guards the list of pools. A thread that holds the first never waits for the second.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@
 
 namespace stagecraft {
 
-/// Of one pool. Units: bytes.
+/// The memory of one pool. Units: bytes.
 struct MemoryUse {
   std::int64_t live = 0;    ///< asked for and not freed
   std::int64_t cached = 0;  ///< kept from the system beyond that
@@ -38,34 +39,34 @@ class MemoryPool {
  public:
   static constexpr std::size_t kAlignment = 64;  ///< as LibTorch's
 
-  /// `limit`: the most that live and cached may be together, in bytes.
+  /// `limit`: the upper bound of live + cached, in bytes.
   explicit MemoryPool(std::optional<std::int64_t> limit = {});
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// A block of `bytes`, aligned to kAlignment; null where the limit or the system leave no room,
-  /// after free memory was given back. Requires: bytes > 0.
+  /// Returns a block of `bytes`, aligned to kAlignment. First gives back free memory if the limit
+  /// or the system leaves no room; returns null if there is still none. Requires: bytes > 0.
   [[nodiscard]] void* allocate(std::size_t bytes);
 
-  /// Puts free memory together and begins the peak anew.
+  /// Merges free memory and restarts the peak.
   void begin_step();
 
-  /// Gives back the slabs in which nothing is in use.
+  /// Gives back the slabs without blocks in use.
   void trim();
 
   [[nodiscard]] MemoryUse use() const;
 
-  // Of all pools, by any thread.
+  // These serve blocks of all pools; any thread may call them.
   static void free(void* data);
   [[nodiscard]] static bool owns(const void* data);
-  /// Returns how many bytes were given back.
+  /// Trims all pools. Returns how many bytes were given back.
   static std::int64_t trim_all();
 
  private:
   struct Core;
   struct Pools;
-  Core* core_;  ///< its own owner from the pool's end to that of the last block
+  Core* core_;  ///< after the pool's end it owns itself until the last block is freed
 };
 
 }  // namespace stagecraft

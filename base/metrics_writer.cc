@@ -47,7 +47,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// As TensorBoard expects it, and no other file's.
+/// Returns a name in TensorBoard's form that no other file has.
 std::string events_name() {
   static std::atomic<int> number{0};
   std::array<char, 256> host{};
@@ -89,14 +89,14 @@ std::optional<std::int64_t> step_of(const std::string& row) {
                                                                                : std::nullopt;
 }
 
-/// A table as it is before a run adds to it.
+/// Holds a table as it is before a run adds to it.
 struct Table {
   std::vector<std::string> columns;
   std::string rows;
 };
 
-/// What a table has of the steps made. A row that was cut short by the end of a process has no line
-/// end, and is not one of them. Keeps MW-2.
+/// Reads the rows of the steps made. Skips a row without a line end, which the end of a process cut
+/// short. Keeps MW-2.
 Table read_table(const std::string& path, std::int64_t steps_made) {
   Table table;
   std::ifstream file(path, std::ios::binary);
@@ -121,7 +121,7 @@ Table read_table(const std::string& path, std::int64_t steps_made) {
   return table;
 }
 
-/// Rows may have fewer cells than there are columns by now: those are empty at the end.
+/// Returns the rows with empty cells at the end: the table may have more columns by now.
 std::string padded(const std::string& rows, std::size_t cells) {
   std::string result;
   std::istringstream stream(rows);

@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-/// Levenshtein's distance, one row at a time.
+/// Returns Levenshtein's distance, computed one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

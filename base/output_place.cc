@@ -29,7 +29,7 @@ fs::path folder_of(const fs::path& path) {
   return folder.empty() ? fs::path(".") : folder;
 }
 
-/// The links of /proc name what is open; their text is no path.
+/// Returns whether the link is one of /proc, which names an open file: its text is not a path.
 bool is_descriptor(const fs::path& link) {
   struct statfs system {};
   return statfs(folder_of(link).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
@@ -103,7 +103,7 @@ OutputPlace output_place(const std::string& path) {
     if (fault) {
       refuse(path, fault.message());
     }
-    place = folder_of(place) / target;  // an absolute target stands alone
+    place = folder_of(place) / target;  // an absolute target replaces the folder
   }
   refuse(path, std::generic_category().message(ELOOP));
 }

@@ -1,7 +1,7 @@
-/// OutputPlace: what stands where a file is to be written, looked at before anything is written.
+/// OutputPlace tells what stands at the path of a file to write, before anything is written.
 ///
-/// Symbolic links are followed to their end, also where nothing is there yet: who writes to `path`
-/// leaves every link a link. Nothing is opened or changed.
+/// It follows symbolic links to their end, even if nothing is there yet, so that a writer to `path`
+/// leaves every link a link. It opens and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@ namespace stagecraft {
 
 struct OutputPlace {
   enum class Kind : std::uint8_t {
-    Absent,  ///< nothing yet, in a folder that is there
+    Absent,  ///< nothing yet, in a folder that exists
     File,    ///< a regular file
     Folder,
     Pipe,
     Device,
     Socket,
-    Descriptor,  ///< one that this process has open: /dev/stdout, /dev/fd/3
+    Descriptor,  ///< an open descriptor of this process: /dev/stdout, /dev/fd/3
   };
   Kind kind = Kind::Absent;
-  std::string path;  ///< where the links end
+  std::string path;  ///< the end of the links
 
-  /// The folder in which it stands.
+  /// Returns the folder of `path`.
   [[nodiscard]] std::string folder() const;
-  /// Whether what stands there can only be written to, not replaced.
+  /// Returns whether the place can only be written to, not replaced.
   [[nodiscard]] bool is_stream() const {
     return kind == Kind::Pipe || kind == Kind::Device || kind == Kind::Descriptor;
   }
 };
 
-/// "a directory", "a pipe", ...
+/// Returns "a directory", "a pipe", ...
 [[nodiscard]] std::string_view to_string(OutputPlace::Kind kind);
 
-/// Errors: UsageFile for no name, a folder that is not there or cannot be searched, and links that
-/// lead in a circle.
+/// Errors: UsageFile for an empty name, for a folder that does not exist or cannot be searched, and
+/// for links in a circle.
 [[nodiscard]] OutputPlace output_place(const std::string& path);
 
 }  // namespace stagecraft

@@ -12,12 +12,12 @@
 namespace stagecraft::process_end {
 namespace {
 
-/// Never destroyed: parked threads and late destructors of static objects still look at it.
+/// Never destroyed: parked threads and late destructors of static objects still read it.
 struct State {
   std::atomic<pid_t> process{getpid()};
   std::atomic<bool> begun{false};
   std::atomic<int> at_work{0};
-  std::mutex mutex;  // guards `hooks`; also what the handler waits under
+  std::mutex mutex;  // guards `hooks`; the handler also waits under it
   std::condition_variable changed;
   std::vector<std::function<void()>> hooks;
 };
@@ -27,9 +27,8 @@ State& state() {
   return *instance;
 }
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): what a thread is doing belongs
-// to the thread.
-thread_local int depth = 0;  // scopes that say it is at work; 0 while it is elsewhere
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): each thread has its own state.
+thread_local int depth = 0;  // number of AtWork scopes; 0 in an Elsewhere scope
 thread_local bool ends_the_process = false;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
@@ -48,13 +47,15 @@ void leave() {
   }
 }
 
-/// Whether this thread has to stop: not the one that runs the end, and nobody in a child of fork().
+/// Returns whether this thread must stop. The thread that runs the end goes on, and so does a child
+/// of fork().
 bool has_to_stop() {
   const State& s = state();
   return s.begun.load() && !ends_the_process && s.process.load() == getpid();
 }
 
-/// Either this thread sees that the end has begun, or the handler sees this thread.
+/// Counts this thread as at work. Either the thread sees that the end has begun, or the handler
+/// sees the thread.
 void come() {
   state().at_work.fetch_add(1);
   if (has_to_stop()) {
@@ -76,7 +77,7 @@ void handle_exit() {
     hook();
   }
   lock.lock();
-  const int own = depth > 0 ? 1 : 0;  // exit() may be called by a rank
+  const int own = depth > 0 ? 1 : 0;  // a rank may call exit()
   s.changed.wait_for(lock, kLastWait, [&] { return s.at_work.load() <= own; });
 }
 

@@ -1,19 +1,18 @@
-/// process_end: what becomes of threads of ours that are still running when the process ends.
+/// process_end stops our threads that still run when the process ends.
 ///
-/// When main() returns, or somebody calls exit(), the static objects of every library are destroyed
-/// while other threads go on. A rank that runs its plan meanwhile calls into a LibTorch that is
-/// half gone. So a thread of ours is *at work* while it may touch LibTorch, and passes gates; once
-/// the end has begun a gate is where it stops for good.
+/// When main() returns or a thread calls exit(), the static objects of every library are destroyed
+/// while other threads go on. A rank that runs its plan at that time calls into a half-destroyed
+/// LibTorch. So each of our threads is *at work* while it may touch LibTorch, and passes gates.
+/// After the end has begun, a gate stops the thread for good.
 ///
-///   exit() -> handler: the end has begun -> nobody is at work any more, or kLastWait has passed
+///   exit() -> handler: the end has begun -> no thread is at work, or kLastWait has passed
 ///          -> static objects are destroyed
 ///
-/// PE-1: when the end has begun nobody comes to work, and whoever reaches a gate is parked: the
-///       thread stays where it is, with what it holds, until the system takes the process away.
-/// PE-2: the process ends as its program ends it: exit status, handlers and signals are the
-///       program's own.
-/// PE-3: in a child of fork() none of the parent's threads exist, so nothing is waited for there,
-///       until the child itself calls arm(): then for threads of its own.
+/// PE-1: after the end has begun no thread starts work, and a thread that reaches a gate is parked:
+///       it stays there, with everything it holds, until the system removes the process.
+/// PE-2: the program decides how its process ends: exit status, handlers and signals are its own.
+/// PE-3: a child of fork() has none of the parent's threads, so its end waits for nothing. After
+///       the child itself calls arm(), its end waits for the child's own threads.
 #pragma once
 
 #include <chrono>
@@ -21,29 +20,30 @@
 
 namespace stagecraft::process_end {
 
-/// Longest time that the end of the process waits for threads at work; an operator is shorter.
+/// The longest time that the end of the process waits for threads at work. An operator is shorter.
 inline constexpr std::chrono::seconds kLastWait{10};
 
-/// Called before threads are made. Has the handler run at exit, before the static objects that
-/// exist now are destroyed. LibTorch makes some of its own when they are first used, so this is
-/// called again when new code may have run: after a rank's first steps. Cost: one entry in the
-/// process's list of exit handlers.
+/// Makes the handler run at exit, before the static objects that exist now are destroyed. Called
+/// before threads are made. LibTorch makes some static objects on first use, so this is called
+/// again after new code may have run: after a rank's first steps. Cost: one entry in the process's
+/// list of exit handlers.
 void arm();
 
 [[nodiscard]] bool begun();
 
-/// Parks the calling thread when the end has begun and the thread is at work; else returns.
+/// Parks the calling thread if the end has begun and the thread is at work; else returns.
 void gate();
 
-/// For threads of the program, where they ask for something that our threads do: parks the calling
-/// thread when the end has begun, as nobody will answer, unless it is the one that called exit().
+/// Parks the calling thread if the end has begun, because no thread will answer, unless it is the
+/// thread that called exit(). For threads of the program, before they ask our threads for
+/// something.
 void admit();
 
-/// Called once, when the end begins, before anybody is waited for: installs more gates.
+/// Registers `work`, which runs once when the end begins, before the wait: it installs more gates.
 void when_it_begins(std::function<void()> work);
 
-/// While one lives, this thread may touch LibTorch. Scopes nest. Parks the thread when the end has
-/// begun.
+/// While an AtWork exists, its thread may touch LibTorch. Scopes nest. The constructor parks the
+/// thread if the end has begun.
 class AtWork {
  public:
   AtWork();
@@ -52,8 +52,8 @@ class AtWork {
   AtWork& operator=(const AtWork&) = delete;
 };
 
-/// While one lives, a thread at work is not: it waits for others, or runs code of the user's. Ends
-/// in a gate.
+/// While an Elsewhere exists, its thread is not at work: it waits for others or runs code of the
+/// user. The destructor is a gate.
 class Elsewhere {
  public:
   Elsewhere();
@@ -62,7 +62,7 @@ class Elsewhere {
   Elsewhere& operator=(const Elsewhere&) = delete;
 
  private:
-  int depth_;  ///< of the scopes it interrupts
+  int depth_;  ///< nesting depth of the AtWork scopes that it interrupts
 };
 
 }  // namespace stagecraft::process_end

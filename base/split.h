@@ -1,4 +1,4 @@
-/// split: a text in its parts between separators, "a,b" and "layers.3".
+/// split divides a text at its separators, as in "a,b" and "layers.3".
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,8 @@
 
 namespace stagecraft {
 
-/// Returns one part more than there are separators, empty ones too; views of `text`.
+/// Returns the parts, empty ones included: one more than there are separators. The parts are views
+/// of `text`.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-/// What the standard library throws when memory runs out, as an Error of ours.
+/// standard_lack_of_memory turns the exceptions that the standard library throws when memory runs
+/// out into an Error.
 #pragma once
 
 #include <exception>
@@ -9,9 +10,8 @@
 
 namespace stagecraft {
 
-/// Returns DeviceOutOfMemory with what to do; nothing when `thrown` is about something else. A
-/// number of bytes that no address has counts as well, and so does a thread for which there is no
-/// room.
+/// Returns DeviceOutOfMemory with the advice, or nothing if `thrown` has another cause. A size
+/// larger than any address counts as well, and so does a thread that the system cannot make.
 [[nodiscard]] std::optional<Error> standard_lack_of_memory(const std::exception& thrown,
                                                            std::string_view what_to_do);
 

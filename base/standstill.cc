@@ -48,7 +48,7 @@ std::shared_ptr<const Standstills> watch_standstills() {
         std::this_thread::sleep_for(Standstills::kLook);
       }
     }).detach();
-  } catch (const std::system_error&) {  // there are no more threads: nothing is noticed
+  } catch (const std::system_error&) {  // without a thread, no standstill is noticed
   }
   return made;
 }

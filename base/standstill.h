@@ -1,9 +1,9 @@
-/// Standstills: the times for which this whole process did not run, as when its job is suspended or
-/// it is stopped by a signal. Its peers take that for silence, so whoever loses one asks here
-/// whether the silence was this process's own.
+/// Standstills records the times when this whole process did not run, for example because its job
+/// was suspended or a signal stopped it. Its peers take such a time for silence. Code that loses a
+/// peer asks here whether this process was the silent one.
 ///
-/// watch_standstills() looks at the clock on a thread of its own; what is known is read by any
-/// thread, under the mutex.
+/// watch_standstills() looks at the clock on a thread of its own. Any thread may read the record; a
+/// mutex guards it.
 #pragma once
 
 #include <chrono>
@@ -18,16 +18,16 @@ class Standstills {
   using Time = std::chrono::steady_clock::time_point;
   using Span = std::chrono::milliseconds;
 
-  /// Between two looks; and the least that counts: less may be a busy machine.
+  /// kLook: time between two looks. kLeast: the shortest gap that counts; a shorter one may be a
+  /// busy machine.
   static constexpr Span kLook{200}, kLeast{1000};
 
   explicit Standstills(Time begin) : last_look_(begin) {}
 
-  /// Called again and again. Returns for how long nobody has looked, where that is a standstill;
-  /// otherwise 0.
+  /// Called periodically. Returns the time since the last look if that is a standstill; else 0.
   Span look(Time now);
 
-  /// Returns the longest standstill that has ended within `window` before `now`; 0: there is none.
+  /// Returns the longest standstill that ended within `window` before `now`; 0 if there is none.
   [[nodiscard]] Span longest(Time now, Span window) const;
 
  private:
@@ -43,8 +43,8 @@ class Standstills {
   std::vector<Standstill> known_;
 };
 
-/// Watches this process for as long as the object is there, and logs each standstill when it is
-/// over. Where no thread can be had, none is noticed.
+/// Watches this process while the object exists, and logs each standstill after it is over. If no
+/// thread can be made, no standstill is noticed.
 [[nodiscard]] std::shared_ptr<const Standstills> watch_standstills();
 
 }  // namespace stagecraft

@@ -37,7 +37,7 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
           "'{}' is {}, which no file can take the place of; name another place", path, what));
 }
 
-/// In a folder such as /tmp only the owner of a file may move another one to its place.
+/// Returns whether the folder is like /tmp, in which only a file's owner may replace the file.
 bool protected_from_us(const OutputPlace& place, uid_t owner) {
   struct stat folder {};
   const uid_t we = geteuid();
@@ -45,8 +45,9 @@ bool protected_from_us(const OutputPlace& place, uid_t owner) {
          we != owner && we != folder.st_uid;
 }
 
-/// A rename asks nobody but the folder. Who protected the file from being written meant its place,
-/// too; opening it finds that out, and leaves it as it is.
+/// Checks the permissions of the file itself, because a rename asks only the folder: a user who
+/// protected a file from writes also meant its place. Opening the file tests that and does not
+/// change it.
 void check_writable(const std::string& path, const OutputPlace& place) {
   const int file = open(place.path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) {
@@ -55,11 +56,11 @@ void check_writable(const std::string& path, const OutputPlace& place) {
   close(file);
 }
 
-/// What a rename would fail on at the end, found before the beginning.
+/// Checks at the beginning for faults that would make the rename at the end fail.
 void check_replaceable(const std::string& path, const OutputPlace& place) {
   struct statx found {};
   if (statx(AT_FDCWD, place.path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &found) != 0) {
-    return;  // some sandboxes do not let it through
+    return;  // some sandboxes refuse the call
   }
   if ((found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
     irreplaceable(path, "a mounted file");
@@ -80,7 +81,7 @@ OutputPlace replaceable_place(const std::string& path) {
   return place;
 }
 
-/// So that the new name survives a power cut too; not every file system can.
+/// Makes the new name survive a power cut. Some file systems cannot.
 void synchronize_folder(const OutputPlace& place) {
   const int folder = open(place.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
@@ -102,7 +103,8 @@ WholeFile::~WholeFile() {
   }
 }
 
-/// Keeps WF-3: the kernel applies the umask, and whatever rules the folder has, by itself.
+/// Opens the file with the wanted mode and lets the kernel apply the umask and the folder's rules.
+/// Keeps WF-3.
 void WholeFile::open_beside() {
   struct stat older {};
   const bool replaces = stat(place_.path.c_str(), &older) == 0;
@@ -117,7 +119,8 @@ void WholeFile::open_beside() {
     unwritable(path_, errno);
   }
   if (replaces) {
-    // The owner first, as that clears bits of the mode. Neither is worth losing the file for.
+    // Set the owner first, because that clears bits of the mode. Neither failure is worth losing
+    // the file.
     [[maybe_unused]] const int owner = fchown(fd_, older.st_uid, older.st_gid);
     [[maybe_unused]] const int bits = fchmod(fd_, older.st_mode & 07777U);
   }
@@ -141,7 +144,7 @@ void WholeFile::publish() {
   if (std::rename(temporary_.c_str(), place_.path.c_str()) != 0) {
     unwritable(path_, errno);
   }
-  close(std::exchange(fd_, -1));  // synchronized before: nothing is left to fail
+  close(std::exchange(fd_, -1));  // synchronized before, so close has nothing left to fail
   synchronize_folder(place_);
 }
 

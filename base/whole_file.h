@@ -1,16 +1,15 @@
-/// WholeFile: a file that appears whole in its place, or not at all.
+/// WholeFile writes a file that appears complete in its place, or not at all.
 ///
-///     WholeFile file("a.ckpt");   // found out here: a place that cannot be written
+///     WholeFile file("a.ckpt");   // throws here if the place cannot be written
 ///     file.write(bytes);
-///     file.publish();             // here it takes the place of the old one
+///     file.publish();             // replaces the old file here
 ///
-/// It is written beside its place and moved there last. Thread: the writer's.
-/// WF-1: until publish() returns, what stood there still stands there.
-/// WF-2: given up before that, it leaves nothing behind. A process that is killed can leave
-///       NAME.part-XXXXXXXX.
-/// WF-3: links stay links. An older file's permissions and, where allowed, its owner are kept; a
-/// new
-///       file gets those of the umask.
+/// It writes beside the place and moves the file there last. Thread: the writer's.
+/// WF-1: until publish() returns, the old file stays in its place.
+/// WF-2: a WholeFile that is dropped before that leaves nothing behind. A process that is killed
+///       can leave NAME.part-XXXXXXXX.
+/// WF-3: links stay links. The new file keeps an older file's permissions and, if allowed, its
+///       owner; without an older file it gets the permissions of the umask.
 #pragma once
 
 #include <span>
@@ -22,28 +21,28 @@ namespace stagecraft {
 
 class WholeFile {
  public:
-  /// Begins the file: whoever wants to know early whether it can be written makes one and drops it.
-  /// Errors: UsageFile for a place that is no regular file or cannot be replaced, and for a folder
-  /// in which no file can be made.
+  /// Begins the file. To learn early whether a path can be written, make a WholeFile and drop it.
+  /// Errors: UsageFile for a place that is not a regular file or cannot be replaced, and for a
+  /// folder in which no file can be made.
   explicit WholeFile(const std::string& path);
   ~WholeFile();
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
 
-  /// Errors: UsageFile, with the reason of the system.
+  /// Appends the bytes. Errors: UsageFile, with the system's reason.
   void write(std::span<const char> bytes);
 
-  /// Has the disk keep what was written, and the kernel forget it: who reads it then reads the
+  /// Makes the disk keep the written bytes and the kernel drop its copy, so that a reader reads the
   /// disk. Errors: as write.
   void synchronize();
 
-  /// As named by who made it.
+  /// Returns the path as the caller gave it.
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// Where the bytes are until publish().
+  /// Returns the path that holds the bytes until publish().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
 
-  /// Synchronizes, and gives the file its name. Errors: as write.
+  /// Synchronizes the file and gives it its name. Errors: as write.
   void publish();
 
  private:

@@ -1,19 +1,19 @@
-/// Promise and Future: a value that is not here yet.
+/// Promise and Future hold a value that is not there yet.
 ///
-/// A transport makes one pair per receive, the driver one per step; the promise stays with whoever
-/// completes it, futures are copied to whoever reads. Both ends share one cell; its mutex guards
-/// the outcome and the list of callbacks, because the two ends live on different threads by
-/// definition. Nothing else is called under it.
+/// A transport makes one pair per receive, the driver one per step. The promise stays with the code
+/// that completes it; futures are copied to readers. Both ends share one cell. Its mutex guards the
+/// outcome and the list of callbacks, because the two ends live on different threads. No other code
+/// runs under it.
 ///
-/// F-1: a future completes exactly once, with a value, an Error or cancelled (an Error of
+/// F-1: a future completes exactly once: with a value, with an Error, or cancelled (an Error of
 ///      Errc::Cancelled).
-/// F-2: a promise that goes away unfulfilled completes with Errc::Internal, so nobody waits for
-///      ever.
-/// F-3: the value lives in the cell until the last future goes; get() copies it (for a tensor: the
-///      handle).
-/// F-4: a callback runs exactly once, on the thread that completes the promise (on the registering
-///      thread when the future is complete already), with no lock held. It must not throw and must
-///      not block: the completing thread may be another rank's plan thread, so post to a mailbox of
+/// F-2: a promise that is destroyed unfulfilled completes with Errc::Internal, so no reader waits
+///      for ever.
+/// F-3: the value lives in the cell until the last future is destroyed; get() copies it (for a
+///      tensor: the handle).
+/// F-4: a callback runs exactly once, with no lock held, on the thread that completes the promise
+///      (on the registering thread if the future is already complete). It must not throw and must
+///      not block: the completing thread may be another rank's plan thread. So post to a mailbox of
 ///      your own instead of working there.
 #pragma once
 
@@ -38,8 +38,8 @@ namespace detail {
 template <class T>
 class FutureCell {
  public:
-  /// Returns false, and changes nothing, when the cell is complete already (keeps F-1). A callback
-  /// that throws breaks F-4 and ends the program here, not in a thread that cannot handle it.
+  /// Returns false and changes nothing if the cell is already complete (keeps F-1). A callback that
+  /// throws breaks F-4 and ends the program here, not in a thread that cannot handle it.
   template <class Outcome>
   bool complete(Outcome&& outcome) noexcept {
     std::vector<std::function<void()>> callbacks;
@@ -101,8 +101,8 @@ class FutureCell {
 
 }  // namespace detail
 
-/// The reading end: a copyable handle, all copies see the same outcome. A default-constructed
-/// future names no promise and may only be assigned to or asked `valid()`. For a future without a
+/// The reading end: a copyable handle; all copies see the same outcome. A default-constructed
+/// future has no promise: it may only be assigned to or asked `valid()`. For a future without a
 /// value use T = std::monostate.
 template <class T>
 class Future {
@@ -113,15 +113,15 @@ class Future {
 
   [[nodiscard]] bool ready() const { return cell().ready(); }
 
-  /// Returns true when the future is complete at the deadline or before.
+  /// Returns true if the future is complete by the deadline.
   [[nodiscard]] bool wait_until(Deadline deadline) const { return cell().wait_until(deadline); }
 
-  /// Returns the value, as often as it is asked for. Waits without a deadline: inside the runtime
-  /// call `wait_until` first.
-  /// Errors: rethrows the Error it was completed with; Errc::Cancelled when it was cancelled.
+  /// Returns the value; may be called any number of times. Waits without a deadline, so the runtime
+  /// calls `wait_until` first.
+  /// Errors: rethrows the Error that completed the future; Errc::Cancelled if it was cancelled.
   [[nodiscard]] T get() const { return cell().get(); }
 
-  /// Calls back once, as F-4 says.
+  /// Registers a callback, which runs once as F-4 says.
   void on_ready(std::function<void()> callback) const { cell().on_ready(std::move(callback)); }
 
  private:
@@ -160,7 +160,7 @@ class Promise {
 
   [[nodiscard]] Future<T> future() const { return Future<T>(checked()); }
 
-  /// Each returns false, and changes nothing, when the promise is complete already.
+  /// Each returns false and changes nothing if the promise is already complete.
   bool set_value(T value) { return checked()->complete(std::move(value)); }
   bool set_error(Error error) { return checked()->complete(std::move(error)); }
   bool cancel() { return set_error(Error(Errc::Cancelled, "cancelled before it had a value")); }

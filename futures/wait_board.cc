@@ -9,7 +9,7 @@ namespace stagecraft {
 bool WaitBoard::wait(const std::vector<Arrival>& arrivals, Deadline deadline) {
   const auto ready = [](const Arrival& a) { return a.second.ready(); };
   if (std::ranges::all_of(arrivals, ready)) {
-    return true;  // the usual case, and nobody could ask in between
+    return true;  // the usual case; no other thread could ask in between
   }
   const process_end::Elsewhere elsewhere;
   {

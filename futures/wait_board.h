@@ -1,9 +1,9 @@
-/// WaitBoard: whom a rank waits for just now, for whoever asks while it waits.
+/// WaitBoard shows for which peers a rank currently waits.
 ///
-/// The rank's plan thread waits through it, be it for one peer or for the members of a group; its
-/// agent reads it. The mutex guards the list, which is shared for that reason alone.
-/// WB-1: whoever is named has not delivered when the question is answered; one that has arrived is
-///       left out at once.
+/// The rank's plan thread waits through it, for one peer or for the members of a group. The rank's
+/// agent reads it meanwhile. The mutex guards the list, because two threads use it.
+/// WB-1: a peer is listed only if it has not delivered at the time of the question; a peer that has
+///       delivered is left out at once.
 #pragma once
 
 #include <mutex>
@@ -17,16 +17,17 @@
 
 namespace stagecraft {
 
-/// A tensor on its way, and who sends it.
+/// A tensor on its way, with its sender.
 using Arrival = std::pair<Rank, Future<at::Tensor>>;
 
 class WaitBoard {
  public:
-  /// Waits until all have arrived, or failed; false when some have not at the deadline. While it
-  /// waits the thread is not at work (base/process_end.h).
+  /// Waits until all have arrived or failed. Returns false if some have not at the deadline. While
+  /// it waits, the thread is not at work (base/process_end.h).
   [[nodiscard]] bool wait(const std::vector<Arrival>& arrivals, Deadline deadline);
 
-  /// Who has not delivered, in the order of the wait; empty while nobody is waited for.
+  /// Returns the peers that have not delivered, in the order of the wait; empty if the rank does
+  /// not wait.
   [[nodiscard]] std::vector<Rank> missing() const;
 
  private:

@@ -1,5 +1,5 @@
-/// In which order a schedule does what depends on order: adding up the gradients of a stage, and
-/// running the forwards of a stage that keeps statistics.
+/// Checks whether a schedule keeps the order of the work whose result depends on order: adding up
+/// the gradients of a stage, and running the forwards of a stage that keeps statistics.
 ///
 /// Sums in floating point depend on their order. A schedule that adds every stage's microbatches in
 /// ascending order, on one copy of the stage, gives the bits of one process that takes the
@@ -16,21 +16,21 @@
 
 namespace stagecraft {
 
-/// Returns why the sums differ from those of one process, for people; nothing where they do not.
-/// Tasks that do nothing (StageGraph::is_surplus) add nothing.
+/// Returns a sentence that says why the sums differ from those of one process; nothing if they do
+/// not differ. Tasks that do nothing (StageGraph::is_surplus) add nothing.
 [[nodiscard]] std::optional<std::string> reordered_accumulation(const Schedule& schedule,
                                                                 const StageGraph& graph);
 
-/// A forward that a stage runs too late for the order 0, 1, 2 ...
+/// A forward that a stage runs too late for the order 0, 1, 2, ...
 struct LateForward {
   StageId stage;
   Microbatch microbatch;
-  Microbatch after;  ///< a larger one, which runs before
+  Microbatch after;  ///< a larger one, which runs earlier
 
   friend bool operator==(const LateForward&, const LateForward&) = default;
 };
 
-/// Returns the first of every stage that has one, by stage.
+/// Returns the first late forward of every stage that has one, ordered by stage.
 [[nodiscard]] std::vector<LateForward> late_forwards(const Schedule& schedule);
 
 }  // namespace stagecraft

@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// How many times as long as the whole both halves take, and which part of that is the input's.
+/// The time of both halves relative to the whole, and the input half's share of it.
 struct Shares {
   double halves = 1;
   double input = 0.5;

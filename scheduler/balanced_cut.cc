@@ -12,8 +12,8 @@
 namespace stagecraft {
 namespace {
 
-/// What one stage holds so far. Items are always added from left to right, so that equal items make
-/// equal sums wherever they stand, and a part of a stage never adds up to more than the whole.
+/// The load of one stage so far. Items are always added from left to right, so that equal items
+/// make equal sums everywhere, and a part of a stage never adds up to more than the whole.
 struct Load {
   double time = 0;
   double bytes = 0;
@@ -27,7 +27,8 @@ struct Load {
   }
 };
 
-/// Returns the fewest stages within the limit: each takes all that fits. Requires: every item fits.
+/// Returns the fewest stages within the limit: each takes as many as fit. Requires: every item
+/// fits.
 std::size_t stages_needed(std::span<const CutItem> items, const Load& limit) {
   std::size_t stages = 1;
   Load load;
@@ -44,8 +45,8 @@ std::size_t stages_needed(std::span<const CutItem> items, const Load& limit) {
   return stages;
 }
 
-/// Returns the smallest time that the largest of so many stages can have, by bisection down to
-/// neighbouring numbers. Requires: the bytes fit, and `total` is the time of all.
+/// Returns the smallest possible time of the largest of so many stages, by bisection down to
+/// neighboring numbers. Requires: the bytes fit, and `total` is the time of all.
 double smallest_limit(std::span<const CutItem> items,
                       std::size_t stages,
                       double cap,
@@ -66,7 +67,7 @@ double smallest_limit(std::span<const CutItem> items,
   }
 }
 
-/// Returns how far the first items reach: by stages, how many items fit into so many.
+/// Returns, by number of stages, how many of the first items fit into so many.
 std::vector<std::size_t> reaches(std::span<const CutItem> items,
                                  std::size_t stages,
                                  const Load& limit) {
@@ -86,9 +87,8 @@ std::vector<std::size_t> reaches(std::span<const CutItem> items,
   return reaches;
 }
 
-/// The best cut of the last items into so many stages, built from the last stage to the first. Of
-/// the items that each could begin with only those are looked at that the stages before it reach
-/// and from which there is a cut.
+/// The best cut of the last items into so many stages, built from the last stage to the first. It
+/// considers only first items that the stages before can reach and from which a cut exists.
 class Cuts {
  public:
   Cuts(std::span<const CutItem> items, std::size_t stages, const Load& limit)
@@ -101,7 +101,7 @@ class Cuts {
       for (std::size_t first = starts.last + 1; first-- > before;) {
         const Best best = best_of(s, first, limit);
         if (best.end == 0) {
-          break;  // more items in as many stages fit no better
+          break;  // more items in as many stages cannot fit either
         }
         starts.best.push_back(best);
       }
@@ -121,14 +121,14 @@ class Cuts {
   }
 
  private:
-  /// `s` more stages follow the one that ends before `end`.
+  /// A stage ends before `end`, and `s` more stages follow.
   struct Best {
     std::size_t end = 0;  ///< 0: no cut is within the limit
     double crossing = 0;  ///< over all cuts
     double largest = 0;   ///< time of the largest stage
   };
 
-  /// By first item, from the last that is possible down.
+  /// By first item, from the last possible one down.
   struct Starts {
     std::size_t last = 0;
     std::vector<Best> best;
@@ -167,19 +167,19 @@ class Cuts {
     return best;
   }
 
-  /// Bytes first, then the largest of all stages, of all but the first, and so on: keeps BC-1.
-  /// The earlier of two equal cuts is found first, and stays. Requires: s > 0.
+  /// Compares bytes first, then the largest of all stages, of all but the first, and so on: keeps
+  /// BC-1. Of equal cuts the earlier is found first, and stays. Requires: s > 0.
   [[nodiscard]] bool is_better(std::size_t s, const Best& a, const Best& b) const {
     return a.crossing != b.crossing ? a.crossing < b.crossing : sizes(s, a) < sizes(s, b);
   }
 
-  /// The largest stage, and what says of the later ones how large those are.
+  /// Returns the largest stage and a rank that stands for the sizes of the later ones.
   [[nodiscard]] std::pair<double, std::size_t> sizes(std::size_t s, const Best& best) const {
     const Starts* rest = s > 0 ? &starts_[s - 1] : nullptr;
     return {best.largest, rest != nullptr ? rest->rank[rest->last - best.end] : 0};
   }
 
-  /// Numbers the starts by the sizes of their stages, equal ones alike.
+  /// Ranks the starts by the sizes of their stages; equal ones have equal ranks.
   void rank(std::size_t s) {
     Starts& starts = starts_[s];
     std::vector<std::size_t> order(starts.best.size());
@@ -194,7 +194,7 @@ class Cuts {
   }
 
   std::span<const CutItem> items_;
-  std::vector<Starts> starts_;  // by stages that follow
+  std::vector<Starts> starts_;  // by number of stages that follow
 };
 
 void require_amount(double value, const char* what, std::size_t item) {

@@ -1,12 +1,13 @@
-/// balanced_cut: a row of operators or layers divided into stages of nearly the same length.
+/// balanced_cut divides a row of operators or layers into stages of nearly equal length.
 ///
-///     times  3 1 2 | 5 1 | 2 4      into 3 stages: each takes 6, and no cut does with less
+///     times  3 1 2 | 5 1 | 2 4      into 3 stages: each takes 6, and no cut has a smaller maximum
 ///
-/// For models and planners that cut a chain; what costs are, and what a schedule makes of them, is
-/// theirs. Pure; any thread.
-/// BC-1: no other cut has a smaller largest stage, beyond the slack that is allowed; of those
-///       within it none hands over fewer bytes; of these none has smaller stages at the end, so
-///       that what does not divide evenly is in the first stages; of these it is the earliest.
+/// Models and planners that cut a chain use it; costs and schedules are their own concern. Pure;
+/// any thread.
+/// BC-1: no other cut has a smaller largest stage, apart from the allowed slack. Among the cuts
+///       within the slack, no cut hands over fewer bytes. Among those, no cut has smaller stages at
+///       the end, so the first stages take the remainder of an uneven division. Among those, the
+///       cut is the earliest.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +22,19 @@ struct CutItem {
   double time = 1;
   double bytes = 0;  ///< that its stage holds for it
   double crossing =
-      0;  ///< bytes that the next stage is handed where this item is the last of its own
+      0;  ///< bytes that this stage hands to the next if this item is the last of its stage
 };
 
 /// The items [first, last) of a stage.
 using ItemRange = std::pair<std::size_t, std::size_t>;
 
-/// Returns the items of every stage; none is empty. Keeps BC-1 among the cuts in which no stage
-/// holds more than `memory_cap` bytes. `slack`: by which part the largest stage may be larger than
-/// it must be, where fewer bytes cross then; for times that are measured, and so not exact.
-/// Errors: UsageArgument for fewer items than stages, a number that is negative, not finite or
-///         together too large, and a cap under which so many stages do not suffice.
-/// Cost: the items of a stage, times how many items it can begin with, times stages; little where
-/// stages have hardly any choice.
+/// Returns the items of every stage; no stage is empty. Keeps BC-1 among the cuts in which no stage
+/// holds more than `memory_cap` bytes. `slack`: the fraction by which the largest stage may exceed
+/// the minimum if fewer bytes cross then; for measured times, which are not exact.
+/// Errors: UsageArgument for fewer items than stages, for a number that is negative, not finite or
+/// too large in total, and for a cap that this number of stages cannot keep.
+/// Cost: the items of a stage, times the number of items that it can begin with, times stages. The
+/// cost is small if stages have hardly any choice.
 [[nodiscard]] std::vector<ItemRange> balanced_cut(
     std::span<const CutItem> items,
     int stages,

@@ -37,7 +37,7 @@ double to_time(std::string_view name, std::string_view word) {
   return *value;
 }
 
-/// Of "1.5,2": 1.5 and 2; of a parameter that is not set: nothing.
+/// Returns 1.5 and 2 for "1.5,2"; nothing for a parameter that is not set.
 template <class Value>
 std::vector<Value> list_of(const BuildRequest& request,
                            const std::string& name,

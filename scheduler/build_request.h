@@ -1,7 +1,7 @@
-/// BuildRequest: what a builder of the registry is asked for, and how it reads its own parameters
-/// from that.
+/// BuildRequest holds what a caller asks of a builder in the registry. Builders read their own
+/// parameters from it.
 ///
-/// Parameters come as words, by name, as they stand on a command line. Values; any thread.
+/// Parameters are words by name, as on a command line. Values; any thread.
 #pragma once
 
 #include <map>
@@ -15,14 +15,15 @@
 namespace stagecraft {
 
 struct BuildRequest {
-  int devices = 0;  ///< rows; 0 where the graph says how many
+  int devices = 0;  ///< rows; 0 if the graph gives the number
   int microbatches = 0;
   std::optional<int> chunks;               ///< stages per row, for builders that leave it open
   std::optional<StageGraph> graph;         ///< for the builders of stage DAGs
   std::map<std::string, std::string> set;  ///< further parameters by name
-  std::optional<Costs> costs;              ///< for the builders that look at costs
+  std::optional<Costs> costs;              ///< for the builders that use costs
 
-  /// Each returns what the parameter is set to. Errors: UsageArgument naming it, for another word.
+  /// Each returns the value of the parameter. Errors: UsageArgument, with its name, for any other
+  /// word.
   [[nodiscard]] int number(const std::string& name, int fallback) const;
   [[nodiscard]] bool flag(const std::string& name) const;                  ///< 0 or 1; absent: 0
   [[nodiscard]] std::vector<int> numbers(const std::string& name) const;   ///< "2,1"; absent: none

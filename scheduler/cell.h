@@ -1,11 +1,11 @@
-/// A Cell is what one row does in one column: nothing, one task, or a group of tasks issued
+/// A Cell is the content of one row in one column: nothing, one task, or a group of tasks issued
 /// together.
 ///
-/// Builders and parsers make cells, validate() judges them, lowering turns their tasks into
+/// Builders and parsers make cells, validate() judges them, and lowering turns their tasks into
 /// instructions. A cell is a value; copies of a group share its member list. Any thread.
 /// C-1: an idle cell has no tasks, so equal cells compare equal.
-/// C-2: a cell may hold nonsense (a negative stage, a group of one): validate() says so, not the
-/// constructor, because one report must show every fault of a schedule at once.
+/// C-2: a cell may hold nonsense (a negative stage, a group of one). validate() reports it, not the
+///      constructor, because one report must show every fault of a schedule at once.
 #pragma once
 
 #include <compare>
@@ -33,7 +33,7 @@ enum class CellKind : std::uint8_t {
 /// the enumeration.
 [[nodiscard]] char letter(CellKind kind);
 
-/// A node of the task graph: what is done, for which stage and microbatch (0 for an update).
+/// A node of the task graph: a kind of work for a stage and a microbatch (0 for an update).
 struct Task {
   CellKind kind = CellKind::Idle;
   StageId stage;
@@ -49,12 +49,12 @@ class Cell {
  public:
   Cell() = default;
   explicit Cell(const Task& task) : first_(task), count_(1) {}
-  /// The tasks are issued together, so that the transfers of one hide behind the compute of
-  /// another.
+  /// Makes a group: its tasks are issued together, so that the transfers of one hide behind the
+  /// compute of another.
   explicit Cell(std::vector<Task> group);
 
   [[nodiscard]] bool idle() const { return count_ == 0; }
-  /// Whether the cell was written as an overlap group.
+  /// Returns whether the cell was written as an overlap group.
   [[nodiscard]] bool is_group() const { return group_ != nullptr; }
   [[nodiscard]] std::span<const Task> tasks() const {
     return group_ ? std::span<const Task>(*group_) : std::span<const Task>(&first_, count_);

@@ -80,7 +80,7 @@ void check_graph(const BuilderInfo& builder, const BuildRequest& request) {
   }
 }
 
-/// Refuses what no machine could hold before anything is allocated for it.
+/// Refuses a size that no machine can hold, before anything is allocated for it.
 void check_size(const BuilderInfo& builder, const BuildRequest& request) {
   constexpr double kMaxCells = 5e7;
   double chunks = request.chunks.value_or(2);
@@ -89,7 +89,7 @@ void check_size(const BuilderInfo& builder, const BuildRequest& request) {
   }
   const double stages = request.graph ? request.graph->size() : request.devices * chunks;
   const double rows = request.graph ? request.graph->size() : request.devices;
-  // Tasks, and the ramps of the array: every row waits while the others fill and drain.
+  // The tasks, and the ramps of the array: every row waits while the others fill and drain.
   const double cells = 3 * stages * request.microbatches + 2 * rows * stages;
   if (stages > kMaxStages || cells > kMaxCells) {
     throw Error(Errc::ScheduleParameter,

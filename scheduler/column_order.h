@@ -1,7 +1,7 @@
-/// column_order: whether the columns of an array are times.
+/// column_order tells whether the columns of an array are times.
 ///
-/// In some files only the order of a row counts and columns are decoration: PyTorch's own dumps put
-/// a cell beside what it needs, and run, as ranks wait for data. Pure; any thread.
+/// In some files only the order of a row counts, and columns mean nothing: PyTorch's own dumps put
+/// a cell beside a cell that it needs. They run, because ranks wait for data. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace stagecraft {
 
-/// Returns how many cells stand in or before the column of something they need, which V20 to V23
-/// forbid in an array. What is missing counts for nothing.
+/// Returns how many cells stand in or before the column of a cell they need, which V20 to V23
+/// forbid in an array. A missing cell counts for nothing.
 [[nodiscard]] std::size_t count_early_cells(const Schedule& array, const StageGraph& graph);
 
 }  // namespace stagecraft

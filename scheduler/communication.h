@@ -1,9 +1,9 @@
-/// CommAction: what a row does beside its tasks: sends, receives, and the gathering and reducing of
-/// a stage's parameters.
+/// CommAction is an action of a row beside its tasks: a send, a receive, or the gathering and
+/// reducing of a stage's parameters.
 ///
-/// A file that lists communication is read into these; validate() judges them (V31 and V35, and
-/// sharding by V24 to V26), a writer makes them anew. Our own lowering derives its transfers from
-/// the tasks. A value.
+/// A reader makes them from a file that lists communication. validate() judges them (V31 and V35;
+/// V24 to V26 for sharding), and a writer makes them anew. Our own lowering derives its transfers
+/// from the tasks. A value.
 /// LC-1: the actions of a row stand in the order in which the row issues them.
 #pragma once
 
@@ -34,18 +34,18 @@ inline constexpr std::array kCommKinds{CommKind::SendForward,
                                        CommKind::Reshard,
                                        CommKind::ReduceGrad};
 
-/// `position` tasks or groups of its row come before it.
+/// An action at a place of its row: `position` tasks or groups of the row come before it.
 struct CommAction {
   CommKind kind = CommKind::SendForward;
   StageId stage;
-  Microbatch microbatch;  ///< 0 for the three that belong to a whole stage
+  Microbatch microbatch;  ///< 0 for the three kinds that belong to a whole stage
   int row = 0;
   int position = 0;
 
   friend bool operator==(const CommAction&, const CommAction&) = default;
 };
 
-/// Whether the kind moves one microbatch's value; the others belong to a whole stage.
+/// Returns whether the kind moves the value of one microbatch. The others belong to a whole stage.
 [[nodiscard]] bool is_transfer(CommKind kind);
 /// Returns "SEND_F" to "REDUCE_GRAD".
 [[nodiscard]] std::string_view to_string(CommKind kind);

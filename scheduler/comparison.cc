@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// The list form without updates (CM-1).
+/// Returns the list form without updates (CM-1).
 Schedule tasks_only(const Schedule& schedule) {
   std::vector<Schedule::Row> rows;
   for (const Schedule::Row& row : schedule.rows()) {
@@ -58,7 +58,7 @@ std::optional<std::string> first_difference(int number,
   return std::nullopt;
 }
 
-/// From the start of the first of the cell's tasks to the end of the last.
+/// Returns the span from the start of the first of the cell's tasks to the end of the last.
 TimeSpan measured_span(const Cell& cell, const std::map<Task, TimeSpan>& times) {
   TimeSpan span = times.at(cell.tasks().front());
   for (const Task& task : cell.tasks()) {

@@ -1,9 +1,9 @@
-/// Comparison: what a schedule was planned to take against what it took.
+/// Comparison sets the planned times of a schedule against the measured ones.
 ///
 /// Made from a schedule, the durations to plan with and the measurements of a run; printed by the
 /// tools. A value; pure.
-/// CM-1: only tasks are compared, over the makespan: updates are not, wherever a schedule lists
-/// them, since a run makes them behind the vote, when all tasks have ended.
+/// CM-1: the comparison covers only tasks, over the makespan. It leaves out updates, wherever a
+///       schedule lists them, because a run makes them after the vote, when all tasks have ended.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct RowComparison {
   Bill planned, measured;
 };
 
-/// A cell's time since the first task of any row began.
+/// The times of a cell, counted from the start of the first task of any row.
 struct CellComparison {
   int row = 0;
   Cell cell;
@@ -34,15 +34,15 @@ struct Comparison {
   double planned_makespan = 0;
   double measured_makespan = 0;
   std::vector<RowComparison> rows;
-  std::vector<CellComparison> cells;  ///< by |late()|, the largest first
+  std::vector<CellComparison> cells;  ///< by |late()|, largest first
 };
 
-/// Says in which row and task the step is first another schedule's; nothing when it is this one's.
-/// The tasks of a group may have run in any order.
+/// Returns a sentence that names the first row and task in which the step belongs to another
+/// schedule; nothing if it belongs to this one. The tasks of a group may have run in any order.
 [[nodiscard]] std::optional<std::string> first_difference(const Schedule& schedule,
                                                           const MeasuredStep& step);
 
-/// Requires: first_difference() finds nothing in the steps measured; measured.steps() > 0.
+/// Requires: first_difference() finds nothing in the measured steps; measured.steps() > 0.
 /// Errors: those of simulate().
 [[nodiscard]] Comparison compare(const Schedule& schedule,
                                  const StageGraph& graph,

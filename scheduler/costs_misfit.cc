@@ -27,7 +27,7 @@ std::optional<std::string> stages_misfit(const Costs& costs, int stages) {
   return std::nullopt;
 }
 
-/// The first way between two rows that the costs do not name.
+/// Returns the first transfer between two rows whose link the costs do not name.
 std::optional<std::pair<int, int>> unknown_link(const LinkCosts& links,
                                                 const Schedule& schedule,
                                                 const StageGraph& graph) {

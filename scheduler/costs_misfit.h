@@ -1,8 +1,8 @@
-/// costs_misfit: whether costs say what it takes to predict a run of a schedule.
+/// costs_misfit tells whether costs contain all that a prediction of a schedule's run needs.
 ///
-/// The simulator takes what costs leave out from their defaults, a second or no time. That is right
-/// for costs that somebody states; a prediction with measured ones must not be made of it unawares.
-/// Pure; any thread.
+/// For values that costs leave out, the simulator takes defaults: one second or no time. That is
+/// right for costs that a user states. A prediction from measured costs must not use such defaults
+/// unnoticed. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@
 
 namespace stagecraft {
 
-/// Whether they say how long any stage's tasks take, or overlap groups.
+/// Returns whether the costs give the duration of any stage's tasks, or of overlap groups.
 [[nodiscard]] bool knows_stage_times(const Costs& costs);
 
-/// Says what "it", the file of the costs, lacks for the schedule, or has beyond it: stages, rows,
-/// links that it sends over. Costs with usual times of stages or links know all stages or links;
-/// costs that name no link know that none takes time. Nothing where they fit.
+/// Returns a sentence about "it", the file of the costs: which stages, rows or links the file lacks
+/// for the schedule, or has beyond it. Costs with usual times of stages or links cover all stages
+/// or links. Costs that name no link say that no link takes time. Returns nothing if the costs fit.
 [[nodiscard]] std::optional<std::string> costs_misfit(const Costs& costs,
                                                       const Schedule& schedule,
                                                       const StageGraph& graph);

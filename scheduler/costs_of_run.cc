@@ -5,7 +5,7 @@
 namespace stagecraft {
 namespace {
 
-/// How many times as long one takes as the other; `otherwise` where nobody knows.
+/// Returns the quotient; `otherwise` if `other` is not known.
 double ratio(double one, double other, double otherwise) {
   return other > 0 ? one / other : otherwise;
 }

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-/// Hands `add` each stage of the costs that reaches into [begin, end), and how much of it does.
+/// Calls `add` with each stage of the costs that overlaps [begin, end), and the overlap.
 template <class Add>
 void for_each_part(double begin, double end, int stages, Add&& add) {
   for (int s = std::max(0, static_cast<int>(begin)); s < stages; ++s) {
@@ -20,7 +20,7 @@ void for_each_part(double begin, double end, int stages, Add&& add) {
   }
 }
 
-/// Where each stage stands in its copy of the model.
+/// Returns the place of each stage in its copy of the model.
 std::vector<int> places_in_model(const StageGraph& graph) {
   const auto order = graph.topological_order();
   SC_CHECK(order.has_value(), "cut_costs() of a stage graph with a cycle");
@@ -46,7 +46,7 @@ Durations& add_scaled(Durations& sum, const Durations& more, double factor) {
 struct Share {
   double begin = 0;
   double end = 0;
-  double microbatch = 1;  ///< how many of the step's microbatches are one of the stage's
+  double microbatch = 1;  ///< the stage's microbatch in microbatches of the step
 };
 
 std::vector<double> cut_bytes(const std::vector<double>& bytes,
@@ -85,7 +85,7 @@ StageCosts cut_stages(const StageCosts& costs, const std::vector<Share>& shares,
   return cut;
 }
 
-/// The bytes of each edge, by the cut of the costs that lies nearest.
+/// Returns the bytes of each edge, from the nearest cut of the costs.
 std::map<LinkCosts::Pair, double> cut_edges(const LinkCosts& links,
                                             const std::vector<Share>& shares,
                                             int stages,
@@ -127,7 +127,7 @@ Costs cut_costs(const Costs& costs, int stages, const StageGraph& graph) {
   cut.stages = cut_stages(costs.stages, shares, stages);
   cut.links.edge_bytes = cut_edges(costs.links, shares, stages, graph);
   if (graph.size() != stages) {
-    cut.stages.groups.clear();  // of pairs of stages that there are no longer
+    cut.stages.groups.clear();  // their pairs of stages no longer exist
     if (cut.stages.group) {
       cut.stages.group = *cut.stages.group * per_stage;
     }

@@ -26,7 +26,7 @@ EventEnds::EventEnds(const TaskGraph& tasks,
   refuse_circles();
 }
 
-/// Of transfers alone: a circle with a task in it shows in the run.
+/// Checks transfers only: the run finds a circle that contains a task.
 void EventEnds::refuse_circles() const {
   std::map<StepEvent, int> unmet;
   std::map<StepEvent, std::vector<StepEvent>> afters;

@@ -1,10 +1,10 @@
-/// EventEnds: what the events of a step that keeps orders wait for, and when they have ended.
+/// EventEnds tracks what the events of a step with kept orders wait for, and when those have ended.
 ///
-/// Fed by simulate() with the end of every entry; tells it of the rest: which entry an event still
-/// waits for, and when transfers that wait for others have arrived. Made once for a run. Views
-/// tasks and links, which must outlive it. One thread.
+/// simulate() reports the end of every entry. EventEnds answers which entry an event still waits
+/// for, and when transfers that wait for others have arrived. Made once for a run. Views tasks and
+/// links, which must outlive it. One thread.
 /// EE-1: the end of a transfer is known as soon as all entries have ended that it waits for,
-///       whether directly or by way of other transfers.
+///       directly or through other transfers.
 #pragma once
 
 #include <map>
@@ -23,12 +23,12 @@ class EventEnds {
 
   struct End {
     double time = 0;
-    int entry = kNothing;  ///< the last to end of those that led to it
-    StepEvent event;       ///< that ended
+    int entry = kNothing;  ///< the last of its causes to end
+    StepEvent event;       ///< the event that ended
   };
 
   /// Errors: ScheduleInvalid for an order of a task or transfer that the schedule does not have,
-  ///         and for transfers that wait for each other.
+  /// and for transfers that wait for each other.
   EventEnds(const TaskGraph& tasks, const LinkCosts& links, std::span<const EventOrder> orders);
 
   [[nodiscard]] bool empty() const { return befores_.empty(); }
@@ -37,15 +37,15 @@ class EventEnds {
     return ends_[static_cast<std::size_t>(entry)] >= 0;
   }
 
-  /// An entry that has not ended and that the task or one of the transfers to it waits for by an
-  /// order; kNothing where there is none. What the task waits for besides is not looked at.
+  /// Returns an entry that has not ended and that the task, or one of the transfers to it, waits
+  /// for by an order; kNothing if there is none. Ignores the other dependencies of the task.
   [[nodiscard]] int awaited(const Task& task) const;
 
-  /// Whether the event waits for others by an order.
+  /// Returns whether an order makes the event wait for others.
   [[nodiscard]] bool is_ordered(const StepEvent& event) const { return befores_.contains(event); }
-  /// The last to end of those. Requires: awaited() finds nothing for its task.
+  /// Returns the last of those to end. Requires: awaited() finds nothing for its task.
   [[nodiscard]] End last_before(const StepEvent& event);
-  /// Requires: the event is named by an order, and likewise.
+  /// Requires: an order names the event, and awaited() finds nothing for its task.
   [[nodiscard]] End end_of(const StepEvent& event);
 
  private:
@@ -56,10 +56,10 @@ class EventEnds {
 
   const TaskGraph& tasks_;
   const LinkCosts& links_;
-  std::vector<double> ends_;                             // by entry; below 0: not yet
+  std::vector<double> ends_;                             // by entry; negative: not yet
   std::map<StepEvent, std::vector<StepEvent>> befores_;  // by the event that waits
   std::map<StepEvent, int> receivers_;                   // of transfers that orders name: the row
-  std::map<StepEvent, End> arrived_;                     // likewise
+  std::map<StepEvent, End> arrived_;                     // of transfers that orders name
 };
 
 }  // namespace stagecraft

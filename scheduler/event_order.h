@@ -1,11 +1,11 @@
-/// EventOrder: something in a step comes before something else, besides what the schedule and the
-/// data ask for: a barrier.
+/// EventOrder says that an event of a step comes before another, in addition to the order that the
+/// schedule and the data require: a barrier.
 ///
-///     0F0>1 < 0F1      stage 0 computes no further until what it made has reached stage 1
-///     1F0 < 0F1>1      nothing more is sent to stage 1 until it has used what it has
+///     0F0>1 < 0F1      stage 0 does not compute 0F1 before its result has reached stage 1
+///     1F0 < 0F1>1      stage 0 sends 0F1 to stage 1 after stage 1 has used 0F0
 ///
-/// Given by people, or made by rules (planners/pfeife/phase_barriers.h, channels.h); kept by
-/// simulate() and by planners. Values. Source: "Pfeife: Automatic Pipeline Parallelism for
+/// Users state orders, and rules make them (planners/pfeife/phase_barriers.h, channels.h).
+/// simulate() and planners keep them. Values. Source: "Pfeife: Automatic Pipeline Parallelism for
 /// PyTorch", section 3.2.
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace stagecraft {
 
-/// A task, or the way of what it made to another stage, on another row.
+/// A task, or the transfer of its result to another stage on another row.
 struct StepEvent {
   Task task;
-  StageId receiver = kNoStage;  ///< none: the task itself
+  StageId receiver = kNoStage;  ///< kNoStage: the task itself
 
   [[nodiscard]] bool is_transfer() const { return receiver != kNoStage; }
 
@@ -35,7 +35,7 @@ struct EventOrder {
   friend constexpr bool operator==(const EventOrder&, const EventOrder&) = default;
 };
 
-/// Returns "0F1", or "0F1>2" for its way to stage 2.
+/// Returns "0F1", or "0F1>2" for its transfer to stage 2.
 [[nodiscard]] std::string to_string(const StepEvent& event);
 /// Returns "0F0>1 < 0F1".
 [[nodiscard]] std::string to_string(const EventOrder& order);

@@ -1,4 +1,5 @@
-/// schedule_hash: one number that says whether two schedules give the workers the same lists.
+/// schedule_hash returns one number that tells whether two schedules give the workers the same
+/// lists.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace stagecraft {
 [[nodiscard]] std::uint64_t fnv1a(std::string_view text);
 
 /// Returns FNV-1a over the list form: tasks joined by one space, rows by a newline. Bubbles and
-/// headers do not count, so an array and its list have one hash.
+/// headers do not count, so an array and its list have the same hash.
 [[nodiscard]] std::uint64_t schedule_hash(const Schedule& schedule);
 
 }  // namespace stagecraft

@@ -15,8 +15,8 @@ int tabled_in_flight(const StagePace& x, const StagePace& y, int in_flight) {
   const int of_x = x.group * x.size;
   const int of_y = y.group * y.size;
   const int larger = std::max(x.size, y.size);
-  // What a group of x has beyond one of y, and one of the larger microbatches, or two where both
-  // groups have several.
+  // Add the excess of a group of x over one of y, and one of the larger microbatches, or two if
+  // both groups have several.
   return in_flight + std::max(of_x - of_y, 0) +
          (larger < std::min(of_x, of_y) ? 2 * larger : larger);
 }

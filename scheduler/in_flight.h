@@ -1,8 +1,8 @@
-/// ComputeInFlight: how many samples a stage keeps between forward and backward so that a stage
-/// which it feeds never waits for it, where the two take microbatches of different sizes or groups.
+/// ComputeInFlight: the number of samples that a stage keeps between forward and backward so that
+/// its consumer never waits for it, if the two take microbatches of different sizes or groups.
 ///
-/// With forwards and backwards of equal length it is the smallest such number. Pure; any thread.
-/// Source: Jeon et al., "GraphPipe", App. A.1, rounded up to whole microbatches.
+/// With forwards and backwards of equal length it is the smallest number with that property. Pure;
+/// any thread. Source: Jeon et al., "GraphPipe", App. A.1, rounded up to whole microbatches.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-/// How a stage alternates: `group` forwards, then as many backwards, each of `size` samples.
+/// The rhythm of a stage: `group` forwards, then as many backwards, each of `size` samples.
 struct StagePace {
   int group = 1;
   int size = 1;
@@ -20,23 +20,24 @@ struct StagePace {
   friend constexpr bool operator==(const StagePace&, const StagePace&) = default;
 };
 
-/// The ten rows of the table alone: not yet whole microbatches of `x`. Where backwards are longer
-/// than forwards it is one microbatch short from groups of 3 on.
+/// Returns the value of the table's ten rows, not yet rounded to whole microbatches of `x`. If
+/// backwards are longer than forwards, it is one microbatch short for groups of 3 and more.
 [[nodiscard]] int tabled_in_flight(const StagePace& x, const StagePace& y, int in_flight);
 
-/// Returns the samples in flight of a stage of pace `x` that feeds one of pace `y`, which has
-/// `in_flight` of them; a multiple of `x.size`.
-/// From groups of 3 on GraphPipe's table can be short: of equal paces a stage has one group more
-/// than its consumer (Wang et al., "Ada-Grouper"), of others what has always been enough.
+/// Returns the samples in flight of a stage with pace `x` that feeds a stage with pace `y` and
+/// `in_flight` samples; a multiple of `x.size`.
+/// For groups of 3 and more GraphPipe's table can be too small. For equal paces a stage then has
+/// one group more than its consumer (Wang et al., "Ada-Grouper"); for other paces it has a number
+/// that has always been enough.
 [[nodiscard]] int compute_in_flight(const StagePace& x, const StagePace& y, int in_flight);
 
-/// The same of a stage that feeds nobody: one group.
+/// Returns the samples in flight of a stage that feeds no other: one group.
 [[nodiscard]] constexpr int sink_in_flight(const StagePace& pace) {
   return pace.group * pace.size;
 }
 
-/// By stage of a graph where each has a pace: the fewest samples with which none waits for one that
-/// feeds it. Requires: acyclic.
+/// Returns, by stage of a graph with a pace for each, the fewest samples with which no stage waits
+/// for one that feeds it. Requires: acyclic.
 [[nodiscard]] std::vector<int> samples_in_flight(const StageGraph& stages,
                                                  std::span<const StagePace> paces);
 

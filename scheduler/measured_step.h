@@ -1,9 +1,8 @@
-/// MeasuredStep: when the tasks of a schedule really ran in one step. What the simulator's Timeline
-/// is to a plan, this is to a run.
+/// MeasuredStep holds when the tasks of a schedule really ran in one step. It is to a run what the
+/// simulator's Timeline is to a plan.
 ///
-/// Made by the tools from what the ranks recorded or from a trace file; read by Measurements. A
-/// value.
-/// MT-1: all times are seconds of one clock; where its zero is does not matter.
+/// The tools make it from the ranks' records or from a trace file; Measurements reads it. A value.
+/// MT-1: all times are seconds of one clock with any zero.
 /// MT-2: the tasks of a row are in the order in which they ran and do not overlap.
 #pragma once
 
@@ -21,23 +20,23 @@ struct TimeSpan {
   [[nodiscard]] double length() const { return end - start; }
 };
 
-/// Something a task received from elsewhere.
+/// A value that a task received from another row or from the driver.
 struct MeasuredInput {
   std::optional<int> from_row;  ///< absent: from the driver
-  double made = 0;              ///< when the task that made it had ended; of no use from the driver
+  double made = 0;              ///< when the task that made it had ended; unused for the driver
   double arrived = 0;
   double bytes = 0;
 };
 
 struct MeasuredTask {
-  Task task;  ///< by the schedule's own numbers
+  Task task;  ///< with the schedule's own numbers
   TimeSpan time;
   std::vector<MeasuredInput> inputs;
 };
 
 struct MeasuredRow {
   std::vector<MeasuredTask> tasks;
-  std::vector<TimeSpan> votes;    ///< also the sums over replicas before
+  std::vector<TimeSpan> votes;    ///< includes the sums over replicas before the vote
   std::vector<TimeSpan> updates;  ///< of each stage
 };
 

@@ -5,7 +5,7 @@
 namespace stagecraft {
 namespace {
 
-/// From the first task of any row to the end of the last.
+/// Returns the span from the start of the first task of any row to the end of the last.
 TimeSpan tasks_span(const MeasuredStep& step) {
   TimeSpan span = step.time;
   bool first = true;
@@ -22,7 +22,7 @@ TimeSpan tasks_span(const MeasuredStep& step) {
   return span;
 }
 
-/// Divides the wait before a task by what it waited for: the input that came last decides.
+/// Divides the wait before a task by its cause: the input that came last decides.
 void bill_gap(double free, const MeasuredTask& task, Bill& bill) {
   const double start = task.time.start;
   double made = free;

@@ -1,7 +1,7 @@
-/// Measurements: the means over the measured steps of a run, and why its rows stood idle.
+/// Measurements holds the means over the measured steps of a run, and why its rows were idle.
 ///
-/// Fed step by step; keeps sums only, so a run may be of any length. The bill of a row uses the
-/// simulator's words (simulate.h), and one more for what only a real machine has:
+/// The caller adds steps one by one. Only sums are kept, so a run may have any length. The bill of
+/// a row uses the simulator's terms (simulate.h), plus one that only a real machine has: overhead.
 ///
 ///     first task of any row                                             last task of any row
 ///     |<-- warm-up -->|task|<- dependency ->|<- transfer ->|<- overhead ->|task|<-- drain -->|
@@ -23,41 +23,42 @@
 
 namespace stagecraft {
 
-/// How a row spent the makespan.
+/// Divides the makespan of a row into its uses.
 struct Bill {
   double busy = 0;
   Bubbles bubbles;
-  double overhead = 0;  ///< between tasks, though all that was needed was there
+  double overhead = 0;  ///< between tasks, although all inputs were there
 
   [[nodiscard]] double idle() const {
     return bubbles.warm_up + bubbles.dependency + bubbles.transfer + bubbles.drain + overhead;
   }
 };
 
-/// What a row did in a step outside the makespan.
+/// The time of a row in a step outside the makespan.
 struct Surroundings {
   double start = 0;   ///< before the first task of any row
-  double vote = 0;    ///< votes and sums over replicas, behind the last task of any row
-  double update = 0;  ///< the optimizer, likewise
-  double other = 0;   ///< likewise
+  double vote = 0;    ///< votes and sums over replicas, after the last task of any row
+  double update = 0;  ///< the optimizer, also after the last task of any row
+  double other = 0;   ///< the rest, likewise
 };
 
 class Measurements {
  public:
   void add(const MeasuredStep& step);
 
-  /// Steps counted, without one left out.
+  /// Returns the number of steps counted, without one left out.
   [[nodiscard]] int steps() const { return steps_; }
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
-  // All that follows are means over steps. Requires: steps() > 0.
-  /// From the first task of any row to the end of the last.
+  // All functions below return means over steps. Requires: steps() > 0.
+  /// Returns the time from the start of the first task of any row to the end of the last.
   [[nodiscard]] double makespan() const { return makespan_ / steps_; }
   [[nodiscard]] Bill bill(std::size_t row) const;
   [[nodiscard]] Surroundings surroundings(std::size_t row) const;
-  /// By row; since the first task of any row began.
+  /// Returns the tasks of a row with their times, counted from the start of the first task of any
+  /// row.
   [[nodiscard]] std::map<Task, TimeSpan> tasks(std::size_t row) const;
-  /// The mean duration of each stage's tasks, 0 for a kind that never ran; per link the mean time
-  /// from the end of a task to the arrival of what it made, as latency.
+  /// Returns the mean duration of each stage's tasks, 0 for a kind that never ran. The latency of a
+  /// link is the mean time from the end of a task to the arrival of its result.
   [[nodiscard]] Costs costs() const;
 
  private:
@@ -87,7 +88,7 @@ class Measurements {
   std::map<std::pair<int, int>, Mean> links_;  // by (from row, to row)
 };
 
-/// The bill of a simulated row: without overhead.
+/// Returns the bill of a simulated row, which has no overhead.
 [[nodiscard]] Bill bill_of(const RowTimeline& row);
 
 }  // namespace stagecraft

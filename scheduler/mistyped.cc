@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kMostTold = 20;
 
-/// Of one stage and kind.
+/// The tasks of one stage and kind.
 struct Tasks {
   std::map<int, std::vector<const Entry*>> places;  ///< by microbatch
 };
 
-/// Whether the stage has none of the kinds that could stand in for this one's microbatch.
+/// Returns whether the stage has none of the kinds that could stand for this one's microbatch.
 bool lacks(const TaskGraph& tasks, CellKind kind, StageId stage, Microbatch m) {
   const auto has = [&](CellKind other) { return tasks.has(other, stage, m); };
   switch (kind) {
@@ -36,8 +36,8 @@ bool lacks(const TaskGraph& tasks, CellKind kind, StageId stage, Microbatch m) {
   }
 }
 
-/// The one microbatch that is there twice, or nothing where there are several or it is there more
-/// often.
+/// Returns the one microbatch that appears twice; nothing if there are several, or if it appears
+/// more often.
 std::optional<int> only_double(const Tasks& of) {
   std::optional<int> found;
   for (const auto& [microbatch, places] : of.places) {
@@ -104,7 +104,7 @@ Schedule apply(const Schedule& schedule, const Mistyped& mistyped) {
   for (Task& task : tasks) {
     if (task == mistyped.found) {
       task = mistyped.meant;
-      break;  // a group may have it twice
+      break;  // a group may hold it twice
     }
   }
   cell = tasks.size() == 1 ? Cell(tasks.front()) : Cell(std::move(tasks));
@@ -163,7 +163,7 @@ std::vector<Violation> tell_mistyped(std::vector<Violation> found,
   }
   if (!told.empty()) {
     for (Violation& v : found) {
-      v.repair.reset();  // its cells have other names than in the schedule
+      v.repair.reset();  // its cells have other names in the schedule
     }
   }
   std::ranges::move(found, std::back_inserter(told));

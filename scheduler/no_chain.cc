@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// How often a stage waits for the one before it, and how often it does not.
+/// Counts how often a stage waits for the one before it, and how often it does not.
 struct Kept {
   int yes = 0;
   int no = 0;
@@ -24,7 +24,8 @@ void count(const TaskGraph& tasks, const Task& first, const Task& second, Kept& 
   }
 }
 
-/// Forwards go along the edge, backwards against it.
+/// Returns whether at least as many tasks keep the edge as break it: forwards go along it,
+/// backwards against it.
 bool keeps_edge(const TaskGraph& tasks, StageId from, StageId to) {
   Kept kept;
   for (Microbatch m; m.value < tasks.microbatches(from); ++m.value) {

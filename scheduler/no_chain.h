@@ -1,7 +1,7 @@
-/// find_no_chain: cells of another stage graph that were taken for one chain.
+/// find_no_chain finds a schedule of another stage graph that was read as one chain.
 ///
-/// PyTorch's CSV does not name its stage graph. Read as a chain, branches that run beside each
-/// other break V20 to V22 in every microbatch, though nothing is wrong with them. Pure; any thread.
+/// PyTorch's CSV does not name its stage graph. If it is read as a chain, parallel branches break
+/// V20 to V22 in every microbatch although they are right. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace stagecraft {
 
-/// Returns the one violation (V32) that stands for all where the array is valid once the edges of
-/// the chain that most of its microbatches do not keep are left out; nothing where it is a chain,
-/// or where something else is wrong too. Cost: one validation, where an edge is not kept.
+/// Leaves out the edges of the chain that most microbatches do not keep. Returns one violation
+/// (V32) that stands for all if the array is then valid. Returns nothing if the array is a chain or
+/// has another fault too. Cost: one validation if an edge is not kept.
 [[nodiscard]] std::optional<Violation> find_no_chain(const Schedule& array);
 
 }  // namespace stagecraft

@@ -1,7 +1,7 @@
-/// noise_warning: whether costs were measured on a machine that was too busy to trust them.
+/// noise_warning tells whether the machine was too busy during a measurement to trust the costs.
 ///
-/// Used by profile(), which measures such a size again and does not keep it, and by those who plan
-/// with the costs. Pure; any thread.
+/// profile() uses it to repeat such a size and not to keep it; planners of a step use it before
+/// they use the costs. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace stagecraft {
 
-/// The largest noise (CostDevice::noise) that a plan may be made with unawares.
+/// The largest noise (CostDevice::noise) for which a plan is made without a warning.
 inline constexpr double kMostNoise = 0.2;
 
-/// Returns a sentence with the noise, the limit and what to do; nothing up to the limit.
+/// Returns a sentence with the noise, the limit and the advice; nothing up to the limit.
 [[nodiscard]] std::optional<std::string> noise_warning(double noise, double most = kMostNoise);
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-/// Whole numbers by their ranges, so that many of them are few: stages, microbatches. Values.
+/// Stores whole numbers (stages, microbatches) as ranges, so that many numbers take few entries.
+/// Values.
 #pragma once
 
 #include <compare>
@@ -19,10 +20,10 @@ struct NumberRange {
 /// Requires: ascending, each number once.
 [[nodiscard]] std::vector<NumberRange> ranges_of(std::span<const int> numbers);
 
-/// What of [0, end) is not among `numbers`. Requires: ascending, within [0, end).
+/// Returns the numbers of [0, end) that are not in `numbers`. Requires: ascending, within [0, end).
 [[nodiscard]] std::vector<NumberRange> ranges_without(std::span<const int> numbers, int end);
 
-/// Returns "0 to 3, 5"; of very many ranges the first and how many numbers there are in all.
+/// Returns "0 to 3, 5"; for very many ranges the first ones and the total count of numbers.
 [[nodiscard]] std::string to_string(const std::vector<NumberRange>& ranges);
 
 /// Returns "stage 2" or "stages 0 to 3, 5". Requires: not empty.

@@ -64,7 +64,7 @@ void microbatch_order(const Schedule& schedule, const StageGraph& graph, Odditie
   }
 }
 
-/// The kinds of backwards of each stage.
+/// Returns the kinds of backwards of each stage.
 std::map<StageId, std::set<CellKind>> backwards_of(const Schedule& schedule) {
   std::map<StageId, std::set<CellKind>> kinds;
   for (const Schedule::Row& row : schedule.rows()) {
@@ -103,7 +103,8 @@ bool is_half_of(const Cell& input, const Cell& weight) {
              Task{CellKind::BackwardWeight, input.tasks()[0].stage, input.tasks()[0].microbatch};
 }
 
-/// Of all stages: a schedule that splits has some, where nothing is to be won.
+/// Reports only if every half is joined: a schedule that splits joins some halves where nothing is
+/// to be gained.
 void joined_halves(const Schedule& schedule, const StageGraph&, Oddities& found) {
   int together = 0;
   int all = 0;

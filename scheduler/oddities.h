@@ -1,8 +1,8 @@
-/// oddities: what a valid schedule says that its author may not have meant.
+/// oddities finds parts of a valid schedule that its author may not have meant.
 ///
-/// Rules (validate.h) find what cannot run; this finds what runs and is worth a second look: cells
-/// that wait for nothing, devices without work, both kinds of backward in one stage. Pure; any
-/// thread.
+/// Rules (validate.h) find schedules that cannot run. This file finds things that run and deserve a
+/// second look: cells that wait for nothing, devices without work, both kinds of backward in one
+/// stage. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 namespace stagecraft {
 
 struct Oddity {
-  std::string kind;     ///< "late-cells", as the functions in oddities.cc are called
-  std::string message;  ///< what was found, and what would be usual
+  std::string kind;     ///< "late-cells": the name of the function in oddities.cc
+  std::string message;  ///< the finding, and the usual form
 };
 
 /// Returns all of them. Requires: the schedule is valid for the graph.

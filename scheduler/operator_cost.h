@@ -1,8 +1,8 @@
-/// OperatorCost: what one operator of a model costs on one microbatch, what it reads, and which
-/// parameters it uses; measured or stated.
+/// OperatorCost holds what one operator of a model costs on one microbatch, which results it reads,
+/// and which parameters it uses. Measured or stated.
 ///
-/// Data for those who cut a model into stages; the simulator knows stages only. compiler/
-/// operator_costs.h measures it, costs.json keeps it. Values. Units: seconds and bytes.
+/// For code that cuts a model into stages; the simulator knows stages only.
+/// compiler/operator_costs.h measures it; costs.json keeps it. Values. Units: seconds and bytes.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace stagecraft {
 
-/// No stage: an operator of a model that has not been cut.
+/// The stage of an operator whose model has not been cut.
 inline constexpr StageId kNoStage{-1};
 
-/// A result of another operator that is read.
+/// A result of another operator that this operator reads.
 struct OperatorRead {
   int producer = 0;  ///< the operator's id
   int output = 0;    ///< which of its results
@@ -24,36 +24,37 @@ struct OperatorRead {
   friend bool operator==(const OperatorRead&, const OperatorRead&) = default;
 };
 
-/// A parameter of the model. Several operators may use one.
+/// A parameter of the model. Several operators may use the same one.
 struct ParameterCost {
   std::string name;
   double bytes = 0;
-  double held = 0;  ///< bytes: with its gradient and what the optimizer keeps for it
+  double held = 0;  ///< bytes, with its gradient and its optimizer state
 
   friend bool operator==(const ParameterCost&, const ParameterCost&) = default;
 };
 
 struct OperatorCost {
-  int id = 0;        ///< its place among the model's operators, in the order of the forward
+  int id = 0;        ///< its place in the order of the forward
   std::string name;  ///< for people: "aten::linear"
   StageId stage = kNoStage;
   double forward = 0;
-  double backward_input = 0;   ///< towards values that were computed
-  double backward_weight = 0;  ///< towards parameters
-  double sums = 0;       ///< part of the backward: adding its gradients to those of other readers
-  double update = 0;     ///< of the parameters that it is the first to use, once a step
+  double backward_input = 0;   ///< gradients of computed values
+  double backward_weight = 0;  ///< gradients of parameters
+  double sums = 0;       ///< part of the backward: adds its gradients to those of other readers
+  double update = 0;     ///< once a step, of the parameters that it is the first to use
   double kept = 0;       ///< bytes held from forward to backward
-  double transient = 0;  ///< most bytes while it runs, beyond what those before it keep
+  double transient = 0;  ///< most bytes while it runs, beyond those that earlier operators keep
   double waiting = 0;    ///< bytes held between the halves of a split backward, I and W
-  double gradient = 0;   ///< part of `waiting`: the gradient from which its W starts
-  double output = 0;     ///< bytes of what it returns
+  double gradient = 0;   ///< part of `waiting`: the gradient that W starts from
+  double output = 0;     ///< bytes of its results
   double input = 0;      ///< bytes of the batch that it reads
-  std::vector<OperatorRead> reads;      ///< of operators before it
+  std::vector<OperatorRead> reads;      ///< results of earlier operators
   std::vector<std::string> parameters;  ///< by name
-  /// It stays in the stage of the operator before it, whose memory it writes: no cut between.
+  /// The operator stays in the stage of the one before it, because it writes that one's memory: no
+  /// cut between them.
   bool joined = false;
 
-  /// Forward and backward.
+  /// Returns the time of forward and backward.
   [[nodiscard]] double time() const { return forward + backward_input + backward_weight; }
 
   friend bool operator==(const OperatorCost&, const OperatorCost&) = default;

@@ -1,4 +1,4 @@
-/// place_text: how messages name the place of a cell. Pure; any thread.
+/// place_text names the place of a cell for messages. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -1,9 +1,10 @@
-/// Placement: which row runs a stage.
+/// Placement tells which row runs a stage.
 ///
-/// Inferred from any schedule, also one that breaks rules; read by rules, the simulator and Layout,
-/// which says what ranks a row stands for. A value; any thread may read.
-/// PM-1: a stage has at most one row. Where a schedule puts it on several, the row with most of its
-/// tasks (the upper one of equals) is the stage's, and rule V07 names the tasks elsewhere.
+/// Inferred from any schedule, even from one that breaks rules. Read by rules, the simulator and
+/// Layout, which maps rows to ranks. A value; any thread may read.
+/// PM-1: a stage has at most one row. If a schedule puts it on several rows, the row with most of
+///       its tasks (the first of equals) is the stage's row, and rule V07 names the tasks on other
+///       rows.
 #pragma once
 
 #include <optional>
@@ -16,16 +17,16 @@ namespace stagecraft {
 
 class Placement {
  public:
-  /// `stages`: how many to place; tasks of other stages are passed over.
+  /// `stages`: the number of stages to place; tasks of other stages are ignored.
   [[nodiscard]] static Placement of(const Schedule& schedule, int stages);
 
-  /// The stage's row, or nothing when no row runs it.
+  /// Returns the stage's row, or nothing if no row runs it.
   [[nodiscard]] std::optional<int> row(StageId stage) const;
-  /// The row's stages in ascending order.
+  /// Returns the row's stages in ascending order.
   [[nodiscard]] std::vector<StageId> stages(int row) const;
 
  private:
-  std::vector<int> row_of_;  // by stage; -1 where it runs nowhere
+  std::vector<int> row_of_;  // by stage; -1 if no row runs it
 };
 
 }  // namespace stagecraft

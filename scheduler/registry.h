@@ -1,5 +1,5 @@
-/// The registry: builders by name, with what each takes and needs. The commands `schedule` and
-/// `train` make their schedules here, and tests go through all of them.
+/// The registry lists the builders by name, with their parameters and constraints. The commands
+/// `schedule` and `train` make their schedules here, and tests go through all builders.
 ///
 /// A new builder is one source file with its header, one line in the table of registry.cc and one
 /// test of its own. Pure; any thread.
@@ -15,19 +15,19 @@
 
 namespace stagecraft {
 
-/// A word of BuildRequest::set that the builder reads.
+/// A word of BuildRequest::set that a builder reads.
 struct BuilderParameter {
   std::string_view name;
   std::string_view meaning;
-  std::string_view fallback;  ///< what it is when not set
+  std::string_view fallback;  ///< the value if it is not set
 };
 
-/// How many stages each row has.
+/// Gives the number of stages per row.
 enum class ChunkRule : std::uint8_t {
   One,
   Two,
-  Open,         ///< BuildRequest::chunks, 2 where it is not set
-  ByParameter,  ///< as its first parameter says
+  Open,         ///< BuildRequest::chunks; 2 if it is not set
+  ByParameter,  ///< given by the builder's first parameter
 };
 
 struct BuilderInfo {
@@ -41,13 +41,13 @@ struct BuilderInfo {
   Schedule (*build)(const BuildRequest&) = nullptr;
 };
 
-/// Returns all builders, in the order in which people should meet them.
+/// Returns all builders, the most useful for a newcomer first.
 [[nodiscard]] std::span<const BuilderInfo> builders();
 
-/// Errors: UsageArgument for an unknown name, suggesting the nearest.
+/// Errors: UsageArgument for an unknown name, with the nearest known one.
 [[nodiscard]] const BuilderInfo& find_builder(std::string_view name);
 
-/// Returns the schedule that `name` makes of the request.
+/// Returns the schedule that builder `name` makes for the request.
 /// Errors: UsageArgument for an unknown name or parameter, or a value that is no number;
 /// ScheduleParameter (rule V34) for illegal values, with the constraint and the nearest legal ones.
 [[nodiscard]] Schedule build_schedule(std::string_view name, const BuildRequest& request);

@@ -1,10 +1,10 @@
-/// RowRun: runs lists of entries side by side, each from left to right until it must wait for an
-/// entry of another, until all have ended or are stuck.
+/// RowRun runs lists of entries side by side. Each list runs from left to right until it must wait
+/// for an entry of another list; the run ends when all lists have ended or are stuck.
 ///
-/// Entries are numbered row by row. A row waits for one entry at a time and is woken when that one
-/// has run, so a list threaded through the rows is all the bookkeeping there is. Made once for the
-/// entries and run as often as one likes: a run costs what it looks at, however many entries there
-/// are. Not shared between threads.
+/// Entries are numbered row by row. A row waits for one entry at a time and wakes when that entry
+/// has run, so a linked list through the rows is the only bookkeeping. Made once for the entries
+/// and run any number of times: a run costs only the entries that it looks at. Not shared between
+/// threads.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class RowRun {
   RowRun(std::size_t entries, std::size_t rows)
       : first_waiter_(entries, kNothing), next_waiter_(rows, kNothing) {}
 
-  /// Runs each row from `position` up to `end` and returns how many entries ran.
-  /// `awaited(entry)`: an entry that must run before this one can, or kNothing; `ran(entry)`: what
-  /// is called when it has run. Requires: `awaited` names no entry that has run.
+  /// Runs each row from `position` up to `end` and returns how many entries ran. `awaited(entry)`
+  /// returns an entry that must run before this one, or kNothing. `ran(entry)` is called after an
+  /// entry has run. Requires: `awaited` names no entry that has run.
   template <class Awaited, class Ran>
   std::size_t operator()(std::vector<int> position,
                          std::span<const int> end,
@@ -43,7 +43,7 @@ std::size_t RowRun::operator()(std::vector<int> position,
                                Ran&& ran) {
   const auto index = [](int i) { return static_cast<std::size_t>(i); };
   for (const int entry : awaited_) {
-    first_waiter_[index(entry)] = kNothing;  // whoever was stuck in the last run
+    first_waiter_[index(entry)] = kNothing;  // rows that were stuck in the last run
   }
   awaited_.clear();
   for (std::size_t row = position.size(); row > 0; --row) {

@@ -33,7 +33,7 @@ Schedule::Schedule(Form form, std::vector<Row> rows, Headers headers)
     for (const Cell& cell : row) {
       for (const Task& task : cell.tasks()) {
         stages_seen_ = std::max(stages_seen_, std::min(task.stage.value, kMaxStages - 1) + 1);
-        // Every microbatch has a forward; a backward beyond them is a mistake, not one more
+        // Every microbatch has a forward; a backward beyond them is a mistake, not another
         // microbatch.
         const bool forward = task.kind == CellKind::Forward;
         if (forward && !any_forward) {

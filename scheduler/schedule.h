@@ -1,14 +1,14 @@
-/// Schedule: who does what when, as data: one row per pipeline rank, one cell per column.
+/// Schedule is the order of all tasks, as data: one row per pipeline rank, one cell per column.
 ///
 ///     0F0 0F1 .   0B0 .   0B1        array form: a cell in column t uses results of columns < t
 ///     .   1F0 1B0 1F1 1B1 .
 ///
-/// The list form is the same without bubbles and is what workers follow: they wait for data, never
+/// The list form leaves out the bubbles. Workers follow the list form: they wait for data, never
 /// for a column. Made by hand, by a builder or from text; read by validate(), simulate() and
 /// lowering. A value.
 /// a list holds no idle cell; to_list() drops them, to_array() puts each entry in its earliest
-/// column.
-/// a schedule may break every rule there is; validate() finds out, nothing here throws for it.
+///      column.
+/// a schedule may break every rule. validate() reports it; nothing here throws for it.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,9 @@ class Schedule {
   enum class Form { Array, List };
   using Row = std::vector<Cell>;
 
-  /// What a file or a builder states beside the cells; what is absent is read off the cells.
+  /// The statements of a file or a builder in addition to the cells. Absent values are inferred
+  /// from the cells.
+  /// cells.
   struct Headers {
     std::optional<int> rows;
     std::optional<int> stages;
@@ -47,25 +49,25 @@ class Schedule {
   [[nodiscard]] Form form() const { return form_; }
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] const Headers& headers() const { return headers_; }
-  /// The width of the widest row.
+  /// Returns the width of the widest row.
   [[nodiscard]] std::size_t columns() const;
 
-  /// The header, or one more than the largest stage seen.
+  /// Returns the header's number, or one more than the largest stage seen.
   [[nodiscard]] int stages() const;
-  /// The header, or one more than the largest microbatch of a forward, times its stage's size and
-  /// the replicas.
+  /// Returns the header's number, or one more than the largest microbatch of a forward, times its
+  /// stage's size and the replicas.
   [[nodiscard]] int microbatches() const;
-  /// The header's graph, or one chain over stages().
+  /// Returns the header's graph, or one chain over stages().
   [[nodiscard]] StageGraph stage_graph() const;
 
-  /// The same without bubbles; headers stay.
+  /// Returns the schedule without bubbles; headers stay.
   [[nodiscard]] Schedule to_list() const;
-  /// Every entry in the earliest column its row order and its data allow.
-  /// Errors: ScheduleInvalid when an entry waits for ever (validate() says for what) or the array
-  /// would have more than kMaxCells.
+  /// Puts every entry in the earliest column that its row order and its data allow.
+  /// Errors: ScheduleInvalid if an entry waits for ever (validate() names the entry it waits for)
+  /// or if the array would have more than kMaxCells cells.
   [[nodiscard]] Schedule to_array(const StageGraph& graph) const;
 
-  /// Equal form and cells; headers may differ.
+  /// Compares form and cells; headers may differ.
   friend bool operator==(const Schedule& a, const Schedule& b) {
     return a.form_ == b.form_ && a.rows_ == b.rows_;
   }
@@ -78,13 +80,14 @@ class Schedule {
   int microbatches_seen_ = 0;
 };
 
-/// The text form: header lines where they are needed, then one line per row; parse() reads it back.
+/// Returns the text form: header lines if needed, then one line per row. parse() reads it back.
 [[nodiscard]] std::string to_string(const Schedule& schedule);
 
-/// Largest numbers a schedule may name: a guard against memory in proportion to a typing error.
+/// The largest numbers that a schedule may name. They keep a typing error from taking memory in
+/// proportion.
 inline constexpr int kMaxStages = 65536;
 inline constexpr int kMaxMicrobatches = 16777216;
-/// The most cells that are read or laid out, bubbles included; rows end at kMaxStages too.
+/// The most cells that are read or laid out, bubbles included. A row has at most kMaxStages.
 inline constexpr std::size_t kMaxCells = 16777216;
 
 }  // namespace stagecraft

@@ -1,7 +1,7 @@
-/// schedule_figures: the few figures by which schedules are compared side by side.
+/// schedule_figures computes the few figures by which schedules are compared.
 ///
-/// Units are one device's share of the model, however many stages it is cut into there: with S
-/// stages on P devices a stage takes P / S of the time, and of the activations, of such a share. So
+/// The unit is one device's share of the model, however many stages the share is cut into. With S
+/// stages on P devices, a stage takes P / S of the time and of the activations of such a share. So
 /// the figures of 1F1B and of interleaved 1F1B can be compared. Pure.
 #pragma once
 
@@ -18,12 +18,12 @@ struct ScheduleFigures {
   double makespan = 0;
   double bubble = 0;             ///< idle time of all devices over devices x makespan
   int peak_in_flight = 0;        ///< as simulate() counts it: stages x microbatches, largest row
-  double peak_microbatches = 0;  ///< the same in microbatches of one device's share
-  double peak_bytes = 0;         ///< of the largest row; 0 where the costs know no bytes
-  std::size_t messages = 0;      ///< values that go from one device to another in a step
+  double peak_microbatches = 0;  ///< the same number in microbatches of one device's share
+  double peak_bytes = 0;         ///< of the largest row; 0 if the costs contain no bytes
+  std::size_t messages = 0;      ///< values sent from one device to another in a step
 };
 
-/// `costs`: of one stage per device, or of the stages they list (cut_costs.h).
+/// `costs`: of one stage per device, or of the stages that they list (cut_costs.h).
 /// Requires: validate() finds nothing. Errors: those of simulate().
 [[nodiscard]] ScheduleFigures schedule_figures(const Schedule& schedule,
                                                const StageGraph& graph,

@@ -22,7 +22,7 @@ Schedule schedule_for(std::string_view name, const StageGraph& stages, int micro
   std::optional<Error> refused;
   for (int devices = wanted; devices >= 1; --devices) {
     if (wanted % devices != 0) {
-      continue;  // all devices have as many stages
+      continue;  // all devices have the same number of stages
     }
     try {
       Schedule schedule = build_schedule(name, {.devices = devices, .microbatches = microbatches});

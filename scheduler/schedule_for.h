@@ -1,7 +1,7 @@
-/// schedule_for: the schedule of a name for a model that has been cut already: its stages say how
-/// many devices there are, where registry.h makes stages of devices.
+/// schedule_for makes a named schedule for a model that has been cut already: the number of devices
+/// follows from the stages. registry.h derives stages from devices instead.
 ///
-/// Used by trainers that are given a name. Pure; any thread.
+/// Used by trainers that get a schedule's name. Pure; any thread.
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,12 @@
 
 namespace stagecraft {
 
-/// Returns what builder `name` makes for these stages, over their own graph where it takes one. Of
-/// several numbers of devices the largest counts; chunks and parameters are those it has unless
-/// set.
-/// Errors: UsageArgument for an unknown name, suggesting the nearest, and for a number of stages
-///         that the builder does not make; ScheduleParameter (V34) for microbatches that it does
-///         not take.
+/// Returns the schedule that builder `name` makes for these stages, over their own graph if it
+/// takes one. If several numbers of devices are possible, the largest is taken; chunks and
+/// parameters have their defaults.
+/// Errors: UsageArgument for an unknown name, with the nearest known one, and for a number of
+/// stages that the builder does not make; ScheduleParameter (V34) for microbatches that it does not
+/// take.
 [[nodiscard]] Schedule schedule_for(std::string_view name,
                                     const StageGraph& stages,
                                     int microbatches);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kNothing = -1;
 
-/// The state of one run: end times by entry, and which entry each one waited for last.
+/// The state of one run: end times by entry, and the last entry that each one waited for.
 class Simulation {
  public:
   Simulation(const TaskGraph& tasks, const Costs& costs, std::span<const EventOrder> orders)
@@ -25,11 +25,11 @@ class Simulation {
         times_(tasks.entries().size()),
         cause_(tasks.entries().size(), kNothing) {}
 
-  /// Requires: all that the entry waits for has ended.
+  /// Requires: everything that the entry waits for has ended.
   void run_entry(int number);
-  /// Runs all that can run, each row on its own processors. Returns how many entries that were.
+  /// Runs all entries that can run, each row on its own processors. Returns how many ran.
   [[nodiscard]] std::size_t run_apart();
-  /// The same on shared processors.
+  /// As above, on shared processors.
   [[nodiscard]] std::size_t run_shared();
   [[nodiscard]] Timeline timeline() const;
 
@@ -48,7 +48,7 @@ class Simulation {
   std::vector<int> cause_;
 };
 
-/// When what the prerequisite made is with the task of entry `to`.
+/// Returns when the result of the prerequisite has reached the task of entry `to`.
 EventEnds::End Simulation::arrival(const Task& task, const Task& prerequisite, int to) {
   if (ends_.is_ordered({prerequisite, task.stage})) {
     return ends_.end_of({prerequisite, task.stage});
@@ -62,7 +62,7 @@ EventEnds::End Simulation::arrival(const Task& task, const Task& prerequisite, i
   return {times_[static_cast<std::size_t>(from)].end + transfer, from, {prerequisite}};
 }
 
-/// An entry that this one waits for by an order; kNothing where all of those have ended.
+/// Returns an entry that this one waits for by an order; kNothing if all of those have ended.
 int Simulation::awaited(int number) const {
   if (ends_.empty()) {
     return kNothing;
@@ -147,9 +147,9 @@ bool Simulation::can_run(int number) const {
 std::size_t Simulation::run_shared() {
   struct Row {
     int next = 0;
-    bool placed = false;  // the next entry: its start is known
+    bool placed = false;  // the start of the next entry is known
     bool running = false;
-    double left = 0;  // of its work
+    double left = 0;  // remaining work
   };
   std::vector<Row> rows;
   for (int row = 0; row < tasks_.rows(); ++row) {
@@ -207,7 +207,7 @@ std::size_t Simulation::run_shared() {
   }
 }
 
-/// Of a group the member that the next task on the path waited for, else the first.
+/// Returns the member of a group that the next task on the path waited for, else the first.
 Task Simulation::critical_task(int number, int after) const {
   const auto members = tasks_.entry(number).cell->tasks();
   Task chosen = members.front();
@@ -239,7 +239,7 @@ std::vector<Task> Simulation::critical_path() const {
   return path;
 }
 
-/// Hands every bubble of a row to `visit`, in order of time.
+/// Calls `visit` with every bubble of a row, in order of time.
 template <class Visit>
 void for_each_bubble(int row,
                      const std::vector<EntryTime>& entries,

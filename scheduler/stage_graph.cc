@@ -47,7 +47,7 @@ void require_stage(int stage, int stages, const char* what) {
                   begin));
 }
 
-/// The pairs of each chain of copies from its first on.
+/// Returns the pairs, chain by chain from the first copy on.
 std::vector<StageGraph::Edge> in_chains(const std::vector<StageGraph::Edge>& pairs) {
   std::map<int, int> next, previous;
   for (const auto& [first, second] : pairs) {
@@ -172,8 +172,8 @@ std::vector<StageId> StageGraph::find_cycle() const {
   if (order) {
     return {};
   }
-  // Peel what no cycle feeds; from any stage left, walking back to a producer that is also left
-  // must repeat.
+  // Peel off stages that no cycle feeds. From any stage left, a walk back to producers that are
+  // also left must repeat a stage.
   std::vector<std::size_t> missing(nodes_.size());
   std::vector<StageId> ready;
   for (int s = 0; s < size(); ++s) {
@@ -221,7 +221,7 @@ int StageGraph::depth() const {
 
 void StageGraph::freeze(const std::vector<int>& stages) {
   if (stages.empty()) {
-    return;  // nothing is said, so nothing is known
+    return;  // an empty list says nothing about any stage
   }
   for (const int s : stages) {
     require_stage(s, size(), "a list of frozen stages");
@@ -263,7 +263,7 @@ void StageGraph::describe_as(StageId s, const StageGraph& model, StageId m) {
 
 bool StageGraph::is_surplus(const Task& task) const {
   if (task.stage.value < 0 || task.stage.value >= size()) {
-    return false;  // a fault that validate() tells
+    return false;  // a fault that validate() reports
   }
   switch (task.kind) {
     case CellKind::Backward:

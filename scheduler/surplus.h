@@ -1,8 +1,8 @@
-/// Which tasks of a schedule do nothing, because their stage needs no such gradient.
+/// Finds the tasks of a schedule that do nothing because their stage needs no such gradient.
 ///
-/// A schedule for a chain lists backwards of every stage, also where the model has nothing to train
-/// (a frozen backbone in front) or where no gradient comes by (an integer output, a stage that the
-/// loss does not use). Such a task is an ordinary cell of its row; it costs nothing. Pure.
+/// A schedule for a chain lists backwards of every stage, even if the stage has nothing to train (a
+/// frozen backbone in front) or gets no gradient (an integer output, a stage that the loss does not
+/// use). Such a task is an ordinary cell of its row and costs nothing. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// The tasks of one kind of one stage.
+/// The surplus tasks of one kind of one stage.
 struct Surplus {
   StageId stage;
   CellKind kind = CellKind::Backward;
@@ -23,7 +23,7 @@ struct Surplus {
   friend bool operator==(const Surplus&, const Surplus&) = default;
 };
 
-/// By stage, then kind; empty when every task does something.
+/// Returns them by stage, then kind; empty if every task does something.
 [[nodiscard]] std::vector<Surplus> find_surplus(const Schedule& schedule, const StageGraph& graph);
 
 /// Returns "12 tasks do nothing: 8 B of stages 0, 1 (no backward), 4 W of stage 2 (no weights to

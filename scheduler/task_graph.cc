@@ -24,7 +24,7 @@ TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows,
   }
   row_begin_.push_back(static_cast<int>(entries_.size()));
 
-  // A table is proportional to the cells unless a number in the file is out of all proportion to
+  // A table is proportional to the cells, unless a number in the file is far out of proportion to
   // them.
   const std::size_t slots =
       kKinds * static_cast<std::size_t>(stages.size()) * static_cast<std::size_t>(microbatches_);
@@ -97,7 +97,7 @@ int TaskGraph::first_unmet(int entry, const std::vector<bool>& done) const {
   int unmet = kMissing;
   for (const Task& task : entries_[static_cast<std::size_t>(entry)].cell->tasks()) {
     if (!in_range(task) || (task.kind == CellKind::Update && find(task) != entry)) {
-      continue;  // keeps TK-1; and of updates, which wait for so much, TK-2
+      continue;  // keeps TK-1, and TK-2 for updates, which wait for many tasks
     }
     for_each_prerequisite(task, [&](const Task& prerequisite) {
       const int holder = find(prerequisite);

@@ -1,21 +1,20 @@
-/// TaskGraph: the tasks of a schedule and who waits for whom.
+/// TaskGraph holds the tasks of a schedule and the tasks that each one waits for.
 ///
 ///     F(s,m)  waits for F(p,m) of every producer p
 ///     B, I    wait for their own F and for B or I of every consumer that owes a gradient
-///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
+///     W(s,m)  waits for I(s,m) only, so this edge never crosses stages
 ///     U(s)    waits for every B and W of its stage
 ///
-/// Between stages of different microbatch sizes "of m" is every microbatch that shares a sample
-/// with it (microbatch_range.h).
-/// A task that does nothing (StageGraph::is_surplus) waits for no other stage. Where that is I, W
-/// does all and waits for the gradients in its place.
+/// Between stages of different microbatch sizes, "m" stands for every microbatch that shares a
+/// sample with it (microbatch_range.h). A task that does nothing (StageGraph::is_surplus) waits for
+/// no other stage. If that task is I, W does all the work and waits for the gradients in its place.
 ///
 /// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
 /// Views both, which must outlive it. Any thread may read.
 /// TK-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
-/// TK-2: of a task listed twice the first counts.
-/// TK-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table
-/// of (kind, stage, microbatch) and nothing per edge.
+/// TK-2: if a task is listed twice, the first one counts.
+/// TK-3: edges are not stored: they follow from a task's numbers. A valid schedule costs a table of
+///       (kind, stage, microbatch) and nothing per edge.
 #pragma once
 
 #include <array>
@@ -32,7 +31,7 @@
 
 namespace stagecraft {
 
-/// One non-idle cell: where it is, by row and column (or position of a list).
+/// A non-idle cell with its place: row and column (or position of a list).
 struct Entry {
   int row = 0;
   int column = 0;
@@ -43,17 +42,17 @@ class TaskGraph {
  public:
   static constexpr int kMissing = RowRun::kNothing;
 
-  /// `microbatches`: of the whole step; each replica has its share.
+  /// `microbatches`: of the whole step; each replica takes its share.
   TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches);
 
   [[nodiscard]] const StageGraph& stages() const { return *stages_; }
-  /// How many microbatches each replica has.
+  /// Returns the microbatches of each replica.
   [[nodiscard]] int microbatches() const { return microbatches_; }
-  /// How many of its own stage `s` has.
+  /// Returns how many microbatches of its own stage `s` has.
   [[nodiscard]] int microbatches(StageId s) const {
     return microbatches_ / stages_->microbatch_size(s);
   }
-  /// Row by row, left to right.
+  /// Returns the entries row by row, left to right.
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] int rows() const { return static_cast<int>(row_begin_.size()) - 1; }
   [[nodiscard]] int row_begin(int row) const { return row_begin_[static_cast<std::size_t>(row)]; }
@@ -62,9 +61,9 @@ class TaskGraph {
   [[nodiscard]] const Entry& entry(int number) const {
     return entries_[static_cast<std::size_t>(number)];
   }
-  /// Whether stage, microbatch and kind exist.
+  /// Returns whether stage, microbatch and kind exist.
   [[nodiscard]] bool in_range(const Task& task) const;
-  /// The entry that holds the task, or kMissing. Requires: in_range(task).
+  /// Returns the entry that holds the task, or kMissing. Requires: in_range(task).
   [[nodiscard]] int find(const Task& task) const;
   [[nodiscard]] bool has(CellKind kind, StageId s, Microbatch m) const {
     return find({kind, s, m}) != kMissing;
@@ -74,23 +73,25 @@ class TaskGraph {
   template <class Visit>
   void for_each_prerequisite(const Task& task, Visit&& visit) const;
 
-  /// Calls visit(microbatch) for those of stage `other` that share a sample with the task's.
+  /// Calls visit(microbatch) for the microbatches of stage `other` that share a sample with the
+  /// task's.
   template <class Visit>
   void for_each_overlapping(const Task& task, StageId other, Visit&& visit) const;
 
-  /// Calls visit(entry number) once for every entry that can ever start, after all it waits for.
-  /// Missing prerequisites do not hold anything up. Returns how many entries were visited.
+  /// Calls visit(entry number) once for every entry that can start, after all entries it waits for.
+  /// A missing prerequisite holds up nothing. Returns how many entries were visited.
   template <class Visit>
   std::size_t walk(Visit&& visit) const {
     return walk(visit, [](int) { return kMissing; });
   }
-  /// The same where entries wait for others besides: `awaited(entry)` is one that has not been
+  /// As above for entries that also wait for others: `awaited(entry)` returns one that has not been
   /// visited, or kMissing.
   template <class Visit, class Awaited>
   std::size_t walk(Visit&& visit, Awaited&& awaited) const;
 
  private:
-  /// The tasks that send a gradient to the backward of `task`'s stage and microbatch.
+  /// Calls visit(task) for the tasks that send a gradient to the backward of `task`'s stage and
+  /// microbatch.
   template <class Visit>
   void for_each_gradient(const Task& task, Visit&& visit) const;
   [[nodiscard]] std::size_t key(const Task& task) const;
@@ -103,9 +104,9 @@ class TaskGraph {
   std::vector<Entry> entries_;
   std::vector<int> row_begin_;
   bool dense_ = true;
-  std::vector<int> table_;                       // by key, when dense
+  std::vector<int> table_;                       // by key, if dense
   std::unordered_map<std::size_t, int> sparse_;  // when stages x microbatches dwarfs the cells
-  std::unordered_map<StageId, std::vector<Task>> backwards_;  // B and W of stages that are updated
+  std::unordered_map<StageId, std::vector<Task>> backwards_;  // B and W of stages that have updates
 };
 
 template <class Visit>

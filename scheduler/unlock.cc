@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostCellsRun = 20'000'000;  // over all exchanges that are tried
+constexpr std::size_t kMostCellsRun = 20'000'000;  // total over all exchanges that are tried
 
 std::size_t cells_that_run(const Schedule& list, const StageGraph& graph) {
   return TaskGraph(list.rows(), graph, list.microbatches()).walk([](int) {});

@@ -1,8 +1,8 @@
-/// find_unlocking: of rows that wait for each other in several places, the next exchange to make.
+/// find_unlocking returns the next exchange to make if rows wait for each other in several places.
 ///
-/// A deadlock's own repair (V29) is the one exchange that lets every row run. Where there is none,
-/// as there are several deadlocks, this is one that lets the rows run further; made again and again
-/// it frees them one by one. Pure; any thread.
+/// The repair of a deadlock (V29) is the one exchange that lets every row run. With several
+/// deadlocks there is no such exchange. This function returns an exchange that lets the rows run
+/// further; repeated calls resolve the deadlocks one by one. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@
 
 namespace stagecraft {
 
-/// Tries the pairs of a row's cells on the cycle of `deadlock`, the nearest first, and returns the
-/// one after which most cells run; nothing where none lets more run than now.
-/// Requires: a V29 of the list. Cost: bounded; in a large schedule it may go unfound.
+/// Tries the pairs of a row's cells on the cycle of `deadlock`, the nearest first. Returns the
+/// exchange after which most cells run; nothing if none lets more cells run than now.
+/// Requires: a V29 of the list. Cost: bounded, so in a large schedule it may miss an exchange.
 [[nodiscard]] std::optional<Exchange> find_unlocking(const Schedule& list,
                                                      const StageGraph& graph,
                                                      const Violation& deadlock);

@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// All violations, each cell's on its own, repairs of deadlocks with them.
+/// Returns all violations, each cell's on its own, including the repairs of deadlocks.
 std::vector<Violation> judge(const Schedule& schedule,
                              const StageGraph& graph,
                              const ValidateOptions& options) {
@@ -23,7 +23,7 @@ std::vector<Violation> judge(const Schedule& schedule,
   std::vector<Violation> out;
   rules::check_shape(in, out);
   if (tasks.rows() == 0) {
-    return out;  // nothing else to say about nothing
+    return out;  // an empty schedule breaks no other rule
   }
   rules::check_entries(in, out);
   rules::check_placement(in, out);

@@ -1,20 +1,21 @@
-/// Collective: what a group of ranks does together. One object is one rank's side of it.
+/// Collective is an operation of a group of ranks. One object is one rank's side of it.
 ///
-/// Every member starts the same operation with the same group and sequence, goes on computing, and
-/// waits for the result later. Buffers are flat: contiguous, of one dimension, and of one size and
-/// dtype on all members. The work is done where a result is waited for, never on the thread on
-/// which a peer's buffer happens to arrive. Called from the plan thread. The contract, proved for
-/// every form by tests/conformance/collective_conformance.h:
+/// Every member starts the same operation with the same group and sequence, continues to compute,
+/// and waits for the result later. Buffers are flat: contiguous, of one dimension, and of equal
+/// size and dtype on all members. The waiting thread does the work, never the thread on which a
+/// peer's buffer arrives. Called from the plan thread. tests/conformance/collective_conformance.h
+/// proves the contract for every form:
 ///
-/// CL-1: results depend on ranks only, never on who came first: parts lie in ascending order of
-///       rank, and sums are added in that order, so that all members have the same bits.
+/// CL-1: results depend only on ranks, never on the order of arrival: parts lie in ascending order
+///       of rank, and sums are added in that order, so all members have the same bits.
 /// CL-2: a sequence is used once per group, and all members start a group's operations in one order
-///       (NCCL pairs by it). A failed or timed out operation has spent its sequence, and the epoch
-///       is over for the whole group: advance the transport before the next one.
-/// CL-3: a contribution is handed over as by Transport::send: nobody writes to it afterwards. A
-///       result is the caller's own.
+///       (NCCL pairs by it). A failed or timed out operation has used up its sequence, and the
+///       epoch is over for the whole group: advance the transport before the next operation.
+/// CL-3: a contribution is handed over as by Transport::send: the caller does not write to it
+///       afterwards. A result is the caller's own.
 /// CL-4: a result needs the start of every member and the wait of none. So several operations may
-///       be under way and be waited for in any order, and who computes on meanwhile delays nobody.
+///       be in progress and be waited for in any order, and a member that continues to compute
+///       delays no other.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@
 
 namespace stagecraft {
 
-/// Who takes part: distinct ranks in ascending order. The id tells groups apart that share members.
+/// The members: distinct ranks in ascending order. The id distinguishes groups that share members.
 struct Group {
   std::vector<Rank> ranks;
   std::int32_t id = 0;
@@ -36,7 +37,7 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// Which of the group's collectives this is; equal on all members.
+/// Identifies one of the group's collectives; equal on all members.
 struct Sequence {
   PlanId plan;
   Epoch epoch;
@@ -46,7 +47,8 @@ struct Sequence {
   friend constexpr auto operator<=>(const Sequence&, const Sequence&) = default;
 };
 
-/// The result of an operation that this rank has started. To let it go unwaited harms no member.
+/// The result of an operation that this rank has started. Dropping it without a wait harms no
+/// member.
 class PendingResult {
  public:
   PendingResult(const PendingResult&) = delete;
@@ -55,21 +57,21 @@ class PendingResult {
   PendingResult& operator=(PendingResult&&) = delete;
   virtual ~PendingResult() = default;
 
-  /// Waits until every member has started the operation, the missing ones shown on the rank's
-  /// WaitBoard; computes the result on the calling thread and returns it. Called once.
-  /// Errors: ClusterTimeout, naming the members still missing at the deadline; the transport's own
-  ///         (WorkerAborted, TransportClosed); Internal, on all members, when sizes or dtypes
-  ///         differ, naming two ranks.
+  /// Waits until every member has started the operation, computes the result on the calling thread
+  /// and returns it. The rank's WaitBoard shows the missing members meanwhile. Called once.
+  /// Errors: ClusterTimeout, with the members still missing at the deadline; the transport's own
+  /// (WorkerAborted, TransportClosed); Internal, on all members, with two ranks whose sizes or
+  /// dtypes differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
  protected:
   PendingResult() = default;
 };
 
-/// All operations hand `contribution` over and return without waiting for anybody.
+/// Every operation hands `contribution` over and returns without waiting.
 /// Requires: the caller is a member; group.ranks is ascending and without repetition; a flat
 /// buffer.
-/// Errors: Internal when that is not so, before anything is sent; TransportClosed.
+/// Errors: Internal if a requirement does not hold, before anything is sent; TransportClosed.
 class Collective {
  public:
   Collective(const Collective&) = delete;
@@ -78,24 +80,24 @@ class Collective {
   Collective& operator=(Collective&&) = delete;
   virtual ~Collective() = default;
 
-  /// The sum of all contributions.
+  /// Returns the sum of all contributions.
   [[nodiscard]] virtual std::unique_ptr<PendingResult> all_reduce(const Group& group,
                                                                   const Sequence& sequence,
                                                                   at::Tensor contribution) = 0;
 
-  /// This member's part of that sum, with the same bits: the group's i-th rank gets the i-th of
-  /// equal parts.
+  /// Returns this member's part of the sum, with the same bits: the group's i-th rank gets the i-th
+  /// of equal parts.
   /// Requires: the group's size divides the buffer's.
   [[nodiscard]] virtual std::unique_ptr<PendingResult> reduce_scatter(const Group& group,
                                                                       const Sequence& sequence,
                                                                       at::Tensor contribution) = 0;
 
-  /// All contributions, one behind the other.
+  /// Returns all contributions, one after the other.
   [[nodiscard]] virtual std::unique_ptr<PendingResult> all_gather(const Group& group,
                                                                   const Sequence& sequence,
                                                                   at::Tensor contribution) = 0;
 
-  /// The parts meant for this member, one behind the other: the i-th of a contribution's equal
+  /// Returns the parts for this member, one after the other: the i-th of a contribution's equal
   /// parts goes to the group's i-th rank.
   /// Requires: the group's size divides the buffer's.
   [[nodiscard]] virtual std::unique_ptr<PendingResult> all_to_all(const Group& group,

@@ -20,8 +20,8 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// What becomes of the members' parts, which are in ascending order of rank. Keeps CL-3: the result
-/// is memory of its own, for a group of one as well.
+/// Combines the members' parts, which are in ascending order of rank. Keeps CL-3: the result is
+/// memory of its own, even for a group of one.
 using Combine = at::Tensor (*)(const Tensors& parts);
 
 at::Tensor sum(const Tensors& parts) {
@@ -39,7 +39,7 @@ at::Tensor concatenation(const Tensors& parts) {
   return at::cat(parts);
 }
 
-/// What each member of a group gets of a contribution.
+/// Splits a contribution into the share of each member of a group.
 using Share = Tensors (*)(const at::Tensor& contribution, std::size_t members);
 
 Tensors whole_to_each(const at::Tensor& contribution, std::size_t members) {
@@ -60,7 +60,7 @@ Tensors part_to_each(const at::Tensor& contribution, std::size_t members) {
   return parts;
 }
 
-/// Keeps TG-1: group g has edge -1 - g; the number within the step takes the place of the
+/// Keeps TG-1: group g has edge -1 - g, and the number within the step takes the place of the
 /// microbatch.
 Tag tag_of(const Group& group, const Sequence& sequence) {
   return {.plan = sequence.plan,
@@ -87,7 +87,7 @@ std::string describe(const at::Tensor& part) {
   return fmt::format("{} of {}", part.numel(), at::toString(part.scalar_type()));
 }
 
-/// Complete once all parts are here; combined by whoever waits.
+/// Completes when all parts are here; the waiting thread combines them.
 class PendingParts final : public PendingResult {
  public:
   PendingParts(std::string name,
@@ -130,7 +130,7 @@ class PendingParts final : public PendingResult {
                     describe(first)));
   }
 
-  /// Returns when the last one has come between the deadline and now.
+  /// Returns if the last part has arrived between the deadline and now.
   void throw_if_missing(const std::vector<Arrival>& arrivals) const {
     std::string missing;
     for (const auto& [rank, part] : arrivals) {
@@ -152,7 +152,7 @@ class PendingParts final : public PendingResult {
   }
 
   std::string name_;
-  std::vector<Arrival> arrivals_;  // by rank, this rank's own among them; empty once waited for
+  std::vector<Arrival> arrivals_;  // by rank, including its own; empty after the wait
   Combine combine_;
   std::shared_ptr<WaitBoard> board_;
 };

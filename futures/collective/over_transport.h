@@ -1,10 +1,11 @@
-/// TransportCollective: collectives as plain sends and receives between all members, for groups
-/// that live on CPUs. It shares the rank's transport with the plan; edges below 0 are its own
+/// TransportCollective implements collectives with plain sends and receives between all members,
+/// for groups on CPUs. It shares the rank's transport with the plan; negative edges are its own
 /// (TG-1).
 ///
-/// Each member gets what it needs straight from the others and adds by itself. An all_reduce made
-/// of reduce_scatter and all_gather would send less from three members on, but its second half
-/// would begin in the others' waits, which breaks CL-4. Within a process sending costs nothing.
+/// Each member gets its data directly from the others and adds by itself. An all_reduce made of
+/// reduce_scatter and all_gather would send less for three or more members, but its second half
+/// would begin in the waits of the others, which breaks CL-4. Within a process, sending costs
+/// nothing.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ namespace stagecraft {
 
 class TransportCollective final : public Collective {
  public:
-  /// `board` shows which members are waited for.
+  /// `board` shows the members that are waited for.
   explicit TransportCollective(std::shared_ptr<Transport> transport,
                                std::shared_ptr<WaitBoard> board = std::make_shared<WaitBoard>());
 

@@ -15,9 +15,10 @@
 namespace stagecraft {
 namespace {
 
-/// On the wire a ballot is float64, of one size on all ranks: the lowest rank that found something
-/// not finite, mirrored (exact: no run has 2^53 rounds), then a squared norm for every parameter of
-/// the model, kElsewhere for those of other ranks. Several ballots together have the same form.
+/// On the wire a ballot is float64, of one size on all ranks: the lowest rank that found a
+/// non-finite value; mirrored (exact: no run has 2^53 rounds); then a squared norm for every
+/// parameter of the model, kElsewhere for parameters of other ranks. Combined ballots have the same
+/// form.
 constexpr double kNobody = -1.0;
 constexpr double kElsewhere = -1.0;  // no squared norm is negative
 constexpr std::size_t kMirrored = 1;
@@ -50,7 +51,7 @@ at::Tensor encode(const Ballot& ballot) {
   return tensor;
 }
 
-/// The squared norm that one of the ballots has for the parameter; kElsewhere: none has.
+/// Returns the squared norm that one of the ballots has for the parameter; kElsewhere if none has.
 double squared_norm(std::span<const double> ballots, std::size_t size, std::size_t parameter) {
   double value = kElsewhere;
   for (; !ballots.empty(); ballots = ballots.subspan(size)) {
@@ -65,7 +66,7 @@ double squared_norm(std::span<const double> ballots, std::size_t size, std::size
   return value;
 }
 
-/// What all the members' ballots, one behind the other, say together.
+/// Combines all the members' ballots, given one after the other.
 at::Tensor together(const at::Tensor& gathered, std::size_t members) {
   const std::span<const double> ballots(gathered.const_data_ptr<double>(),
                                         static_cast<std::size_t>(gathered.numel()));
@@ -87,8 +88,8 @@ at::Tensor together(const at::Tensor& gathered, std::size_t members) {
   return tensor;
 }
 
-/// A group in rows that are as long as each other or one longer. A column has one member of every
-/// row; where a row has none in the last column, the row's last stands there too.
+/// Divides a group into rows of equal length or one longer. A column has one member of every row.
+/// If a row has no member in the last column, the row's last member stands there too.
 class Rows {
  public:
   explicit Rows(const Group& group) : group_(group) {
@@ -118,7 +119,7 @@ class Rows {
     }
     return members;
   }
-  /// Those in which a member stands: one or two.
+  /// Returns the columns of a member: one or two.
   [[nodiscard]] std::vector<std::size_t> columns_of(std::size_t member) const {
     const std::size_t row = row_of(member);
     std::vector<std::size_t> columns{member - begin(row)};
@@ -165,7 +166,7 @@ at::Tensor exchange(Collective& collective,
     auto pending = collective.all_gather(column, later, of_row);
     columns.emplace_back(std::move(column), std::move(pending));
   }
-  const auto& [column, pending] = columns.front();  // any of them knows all
+  const auto& [column, pending] = columns.front();  // every column has the whole result
   return together(pending->wait(deadline), column.ranks.size());
 }
 

@@ -1,13 +1,13 @@
-/// vote: the exchange every rank enters after its last backward, before any weight changes.
-/// Afterwards all ranks know the same: whether all gradients are finite, and the norm of the whole
-/// model's gradient.
+/// vote is the exchange that every rank enters after its last backward, before any weight changes.
+/// Afterwards all ranks know whether all gradients are finite, and the norm of the whole model's
+/// gradient.
 ///
-/// It is the commit point of a step: a rank that failed before it never votes, so nobody updates.
-/// VO-1: the norm is the root of the squared norms added in double precision in the model's order
-///      of parameters, one by one. It depends on no cut, no rank and no arrival, so clipping is
-///      bit-equal for any cut.
-/// VO-2: up to kVoteAtOnce ranks each hear from all others. More vote in two rounds, in rows of a
-///       square and then in its columns, so that each hears from about twice the root of their
+/// It is the commit point of a step: a rank that failed before it never votes, so no rank updates.
+/// VO-1: the norm is the root of the squared norms, added one by one in double precision in the
+///       model's order of parameters. It does not depend on the cut, the ranks or the order of
+///       arrival, so clipping is bit-equal for any cut.
+/// VO-2: up to kVoteAtOnce ranks each hear from all others. More ranks vote in two rounds, in the
+///       rows of a square and then in its columns, so each hears from about twice the root of their
 ///       number: 62 of 1,024.
 #pragma once
 
@@ -28,27 +28,27 @@ struct SquaredNorm {
   double value = 0.0;
 };
 
-/// What one rank says about its own parameters. Frozen parameters are left out.
+/// The report of one rank about its own parameters. Frozen parameters are left out.
 struct Ballot {
-  std::int64_t model_parameters = 0;  ///< how many the whole model has; the same on every rank
+  std::int64_t model_parameters = 0;  ///< parameters of the whole model; the same on every rank
   bool finite = true;                 ///< false for a non-finite loss as well as for a gradient
   std::vector<SquaredNorm> squared_norms;
-  std::int64_t mirrored = -1;  ///< the newest round of mirroring this rank has its part of
-  Rank rank;                   ///< whose it is
+  std::int64_t mirrored = -1;  ///< the newest round of mirroring of which this rank has its part
+  Rank rank;                   ///< the rank that reports
 };
 
 struct VoteResult {
-  bool all_finite = true;  ///< every ballot says finite and every squared norm is
+  bool all_finite = true;  ///< every ballot is finite, and so is every squared norm
   double total_norm = 0.0;
   std::optional<std::int64_t> first_non_finite_parameter;  ///< lowest index in the model's order
   std::optional<Rank> first_non_finite_rank;  ///< lowest rank that found something not finite
   std::int64_t mirrored = -1;                 ///< the lowest of all ballots
 };
 
-/// Votes and returns what the whole group said: the same on every member, bit by bit. Takes the
+/// Votes and returns the result of the whole group: the same on every member, bit by bit. Uses the
 /// group's numbers from the sequence's on.
-/// Errors: those of Collective::all_gather and its wait; Internal when two ranks
-///         vote for one parameter, or one for a parameter that the model does not have.
+/// Errors: those of Collective::all_gather and its wait; Internal if two ranks vote for one
+/// parameter, or one votes for a parameter that the model does not have.
 [[nodiscard]] VoteResult vote(Collective& collective,
                               const Group& group,
                               const Sequence& sequence,

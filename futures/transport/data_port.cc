@@ -22,7 +22,7 @@ Error refused(const at::Tensor& tensor, Rank to, const Tag& tag, const std::stri
                            what));
 }
 
-/// The tensor as its frames hold it: plain values one after the other.
+/// Returns the tensor as its frames hold it: plain values, one after the other.
 at::Tensor plain(const at::Tensor& tensor, Rank to, const Tag& tag, std::int64_t largest) {
   if (tensor.layout() != at::kStrided || !has_frames(tensor.scalar_type())) {
     throw refused(tensor, to, tag, "only dense tensors that are not quantized can be; convert it");
@@ -78,7 +78,7 @@ DataPort::DataPort(DataPortOptions options)
 
 DataPort::~DataPort() {
   if (!home_.is_here() || process_end::begun()) {
-    // Its threads are parked, or are none: nobody could be waited for.
+    // Its threads are parked or do not exist, so a wait would never end.
     struct Kept {
       std::shared_ptr<PortLoop> loop;
       std::thread thread;
@@ -142,7 +142,7 @@ void DataPort::close() {
     return;
   }
   if (ending.get_id() == std::this_thread::get_id()) {
-    ending.detach();  // a callback of a tensor that came let go of the port; the loop ends next
+    ending.detach();  // a callback of a received tensor released the port; the loop ends next
   } else {
     const process_end::Elsewhere waiting;
     ending.join();

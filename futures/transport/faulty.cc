@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-/// No plan and no collective has this edge, so a receive of it sees no tensor until it is aborted
+/// No plan and no collective has this edge, so a receive of it gets no tensor until it is aborted
 /// or closed.
 constexpr EdgeId kNowhere{std::numeric_limits<std::int32_t>::min()};
 
@@ -40,7 +40,7 @@ void FaultyTransport::hold_sends() {
 }
 
 void FaultyTransport::release_sends() {
-  // Sends that come in meanwhile queue up behind, so that none overtakes (keeps T-1).
+  // New sends queue up behind the held ones, so that none overtakes (keeps T-1).
   while (true) {
     std::vector<HeldSend> batch;
     {

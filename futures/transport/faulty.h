@@ -1,8 +1,8 @@
-/// FaultyTransport: a transport that misbehaves on command, for tests of whoever uses one.
+/// FaultyTransport is a transport that fails on command, for tests of code that uses one.
 ///
-/// It decorates a real transport, fails what it was told to fail and passes everything else on.
-/// Sends and receives are counted from 1 from its making. Its mutex guards the counts, the faults
-/// and the sends that are held back; the transport inside is never called under it.
+/// It decorates a real transport, fails as told and passes everything else on. Sends and receives
+/// are counted from 1, from its construction. Its mutex guards the counts, the faults and the held
+/// sends; the inner transport is never called under it.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ class FaultyTransport final : public Transport {
  public:
   explicit FaultyTransport(std::shared_ptr<Transport> inner);
 
-  /// The n-th send is accepted and never arrives; the n-th receive never sees its tensor.
+  /// Accepts the n-th send and never delivers it; the n-th receive never gets its tensor.
   void drop_send(std::int64_t nth);
   void drop_receive(std::int64_t nth);
-  /// The n-th send, or receive, throws `error`.
+  /// Makes the n-th send, or receive, throw `error`.
   void fail_send(std::int64_t nth, Error error);
   void fail_receive(std::int64_t nth, Error error);
 
-  /// Keeps all later sends back until `release_sends`, which sends them in their order. Both from
-  /// one thread.
+  /// Holds all later sends until `release_sends`, which sends them in their order. Both are called
+  /// from one thread.
   void hold_sends();
   void release_sends();
   [[nodiscard]] std::int64_t sends_held() const;
@@ -40,7 +40,7 @@ class FaultyTransport final : public Transport {
   void require_current(PlanId plan, Epoch epoch) const override;
   [[nodiscard]] std::uint64_t refused() const override;
   [[nodiscard]] std::int64_t bytes_waiting() const override;
-  /// Also drops the sends that are held back.
+  /// Also drops the held sends.
   void close(const Error& why) override;
 
  private:

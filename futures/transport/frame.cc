@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// By name, as numbers of types are LibTorch's own business.
+/// Listed by name, because LibTorch may change the numbers of its types.
 constexpr std::array kTypes{
     at::kByte,           at::kChar,          at::kShort,           at::kInt,
     at::kLong,           at::kUInt16,        at::kUInt32,          at::kUInt64,
@@ -31,7 +31,7 @@ Error malformed(fmt::format_string<Parts...> format, Parts&&... parts) {
                    "; only ports of the same release of Stagecraft may talk to each other");
 }
 
-/// Reads the fields of a header one after the other.
+/// Reads the fields of a header in order.
 class Fields {
  public:
   explicit Fields(const msgpack::object_array& array) : array_(array) {}
@@ -103,7 +103,7 @@ class Fields {
   std::uint32_t at_ = 0;
 };
 
-/// What strides are made of has to fit as well, so that a size of 0 hides no overflow.
+/// The products that make up strides must fit as well, so that a size of 0 hides no overflow.
 void check_sizes(const FrameHeader& header) {
   std::int64_t strides = static_cast<std::int64_t>(c10::elementSize(header.dtype));
   bool empty = false;

@@ -1,10 +1,10 @@
-/// InprocNetwork: the transport between the driver and ranks that are threads of one process. A
-/// tensor is handed over as it is: same storage, no copy, no serialising.
+/// InprocNetwork is the transport between the driver and ranks that are threads of one process. It
+/// hands a tensor over as it is: same storage, no copy, no serialization.
 ///
 /// The launcher of threads makes one for a crew and gives every rank its end; the one-process
 /// reference has one of its own. The network and its ends share the mailboxes, so the network
-/// object itself may go first. A mailbox is closed by its rank's end (Transport::close), else when
-/// the last of them is gone.
+/// object may be destroyed first. A rank's end closes its mailbox (Transport::close); otherwise the
+/// mailbox closes with the last end.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Mailboxes;
 
 class InprocNetwork final : public Network {
  public:
-  /// Ranks 0 to ranks - 1 and the driver.
+  /// Makes mailboxes for ranks 0 to ranks - 1 and the driver.
   explicit InprocNetwork(int ranks);
 
   /// Returns an end of `rank` (or `kDriver`); all ends of one rank share its mailbox.

@@ -61,7 +61,7 @@ Future<at::Tensor> Mailbox::receive(Rank from, const Tag& tag) {
   {
     const std::scoped_lock lock(mutex_);
     if (std::optional<Error> refused = refusal(from, tag)) {
-      // Nobody else has the future yet, so no callback runs under the lock.
+      // No other code has the future yet, so no callback runs under the lock.
       promise.set_error(*std::move(refused));
       return future;
     }

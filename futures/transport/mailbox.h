@@ -1,14 +1,12 @@
-/// Mailbox: what has arrived at one rank and not been asked for, and what has been asked for and
-/// not arrived. The receiving half of every transport: whatever carries tensors delivers into it,
-/// its rank receives from it, and T-1 to T-6 of the transport's contract are kept here.
+/// Mailbox holds the tensors that have arrived at one rank without a receive, and the receives
+/// without a tensor. It is the receiving half of every transport: a carrier of tensors delivers
+/// into it, and its rank receives from it. It keeps T-1 to T-6 of the transport's contract.
 ///
 /// Its mutex guards everything below it, because peers deliver from their own threads. It is held
-/// for one table look-up only: futures complete and tensors are destroyed after it is released
-/// (T-6).
-/// ML-1: a lane holds tensors or receives, never both, and is out of the table when it holds
-///      neither.
-/// ML-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a
-///      steady stream of steps allocates nothing here.
+/// for one table lookup only: futures complete and tensors are destroyed after its release (T-6).
+/// ML-1: a lane holds tensors or receives, never both, and leaves the table when it holds neither.
+/// ML-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so a steady
+///       stream of steps allocates nothing here.
 #pragma once
 
 #include <atomic>
@@ -46,11 +44,11 @@ class Mailbox {
   void advance(PlanId plan, Epoch current, const Error& why);
   void close(const Error& why);
 
-  /// Whether a tensor of this tag would still be taken. Never true again once it is false.
+  /// Returns whether a tensor of this tag would still be accepted. Once false, it stays false.
   [[nodiscard]] bool accepts(const Tag& tag) const;
-  /// Throws TransportClosed when this end is closed.
+  /// Throws TransportClosed if this end is closed.
   void check_open() const;
-  /// Throws also when the epoch is over.
+  /// Throws as check_open(), and also if the epoch is over.
   void require_current(PlanId plan, Epoch epoch) const;
   [[nodiscard]] std::uint64_t refused() const;
   [[nodiscard]] std::int64_t bytes_waiting() const;
@@ -67,7 +65,7 @@ class Mailbox {
       return hash_combine(std::hash<Tag>{}(key.tag), key.from.value);
     }
   };
-  /// All that one sender sent, or was asked for, under one tag.
+  /// All tensors of one sender under one tag, or all receives for them.
   struct Lane {
     std::deque<at::Tensor> tensors;
     std::deque<Promise<at::Tensor>> receives;
@@ -83,9 +81,9 @@ class Mailbox {
                    std::string_view reason,
                    const Error& why);
 
-  // The rest needs the mutex.
+  // The functions below need the mutex.
   [[nodiscard]] std::optional<Error> refusal(Rank from, const Tag& tag) const;
-  /// Why the plan's epoch is over; null while it goes on.
+  /// Returns why the plan's epoch is over; null if it is not.
   [[nodiscard]] const Error* over(PlanId plan, Epoch epoch) const;
   [[nodiscard]] Lanes::iterator lane(const Key& key);
   void retire_if_empty(Lanes::iterator lane);
@@ -93,12 +91,12 @@ class Mailbox {
   [[nodiscard]] std::vector<Lanes::node_type> remove_if(Predicate predicate);
 
   mutable std::mutex mutex_;
-  /// The newest epoch that is over for any plan, all of them once closed: written under the mutex,
+  /// The newest epoch that is over for any plan; all epochs after close. Written under the mutex,
   /// read without it.
   std::atomic<std::int64_t> newest_over_{std::numeric_limits<std::int64_t>::min()};
   Lanes lanes_;
   std::vector<Lanes::node_type> spare_;
-  std::unordered_map<PlanId, Aborted> aborted_;  ///< plans of which an epoch is over
+  std::unordered_map<PlanId, Aborted> aborted_;  ///< plans that have an epoch that is over
   std::optional<Error> closed_;
   std::uint64_t refused_ = 0;
   std::int64_t bytes_waiting_ = 0;

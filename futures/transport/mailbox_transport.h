@@ -1,5 +1,5 @@
-/// MailboxTransport: the receiving half of a transport whose arrivals come to a mailbox. A form of
-/// the transport derives from it and says how a tensor gets into the mailbox of a peer.
+/// MailboxTransport is the receiving half of a transport that delivers to a mailbox. A concrete
+/// transport derives from it and implements how a tensor gets into the mailbox of a peer.
 #pragma once
 
 #include <memory>
@@ -32,9 +32,9 @@ class MailboxTransport : public Transport {
 
   [[nodiscard]] const Mailboxes& mailboxes() const { return *mailboxes_; }
 
-  /// What every send asks first.
-  /// Errors: TransportClosed when this end is closed; TransportRefused for a rank that is no peer
-  ///         or a tensor that is undefined.
+  /// Checks the arguments of every send.
+  /// Errors: TransportClosed if this end is closed; TransportRefused for a rank that is no peer or
+  /// a tensor that is undefined.
   void check_send(Rank to, const Tag& tag, const at::Tensor& tensor) const;
 
  private:

@@ -1,6 +1,7 @@
-/// Mailboxes: those of the driver and the ranks of one network, as far as one process is concerned.
+/// Mailboxes holds the mailboxes of the driver and the ranks of one network within one process.
 ///
-/// Shared by a network and its ends. Fixed once made; each mailbox guards itself.
+/// A network and its ends share it. It never changes after construction; each mailbox guards
+/// itself.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,12 @@ namespace stagecraft {
 
 class Mailboxes {
  public:
-  /// Of ranks 0 to ranks - 1 and the driver.
+  /// Makes mailboxes for ranks 0 to ranks - 1 and the driver.
   explicit Mailboxes(int ranks);
 
   /// Errors: TransportRefused for a rank that is not in the network.
   [[nodiscard]] Mailbox& of(Rank rank) const;
-  /// Null for a rank that is not in the network.
+  /// Returns null for a rank that is not in the network.
   [[nodiscard]] Mailbox* find(Rank rank) const;
   [[nodiscard]] int ranks() const { return static_cast<int>(mailboxes_.size()) - 1; }
 

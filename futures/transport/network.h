@@ -1,7 +1,7 @@
-/// Network: gives each peer its end of one data plane.
+/// Network gives each peer its end of one data plane.
 ///
-/// A crew has one; of which form it is depends on where the ranks are, and is the launcher's to say
-/// (actors/launch/launcher.h). May be used from any thread.
+/// A crew has one network. The launcher chooses its kind by where the ranks are
+/// (actors/launch/launcher.h). Any thread may use it.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Network {
   Network& operator=(Network&&) = delete;
   virtual ~Network() = default;
 
-  /// Returns the end of `rank` (or `kDriver`). It outlives the network where it has to.
+  /// Returns the end of `rank` (or `kDriver`). It may outlive the network.
   /// Errors: TransportRefused for a rank that is not in this network, or not in this process.
   [[nodiscard]] virtual std::shared_ptr<Transport> endpoint(Rank rank) const = 0;
 

@@ -1,11 +1,11 @@
-/// Outbox: the tensors that wait for one peer, and which piece of which of them goes next. Owned by
-/// the thread of a DataPort; no sockets, no locks.
+/// Outbox holds the tensors that wait for one peer and picks the next piece to send. Owned by the
+/// thread of a DataPort; no sockets, no locks.
 ///
-/// Small tensors, of one chunk, go before the next chunk of a larger one, so that they are not
-/// stuck behind it; a chunk's worth of them at a time, so that the larger one gets on too. At most
-/// kInterleaved larger ones take turns, the others wait for these.
-/// OB-1: of equal (network, sender, receiver, tag) one tensor is sent whole before the next is
-///      begun (keeps T-1).
+/// Small tensors, of one chunk, go before the next chunk of a larger one, so they do not wait
+/// behind it. At most a chunk's worth of them goes at a time, so the larger one makes progress too.
+/// At most kInterleaved larger tensors take turns; others wait for a free place.
+/// OB-1: of equal (network, sender, receiver, tag) one tensor is sent whole before the next one
+///       begins (keeps T-1).
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@
 
 namespace stagecraft {
 
-/// A tensor that was handed over to be sent.
+/// A tensor handed over for sending.
 struct Outgoing {
   NetworkId network;
   Rank from;
   Rank to;
   Tag tag;
-  at::Tensor tensor;  ///< in the memory of the CPU, contiguous, without autograd
+  at::Tensor tensor;  ///< in CPU memory, contiguous, without autograd
 };
 
 class Outbox {
@@ -39,13 +39,13 @@ class Outbox {
   void push(Outgoing outgoing);
 
   [[nodiscard]] bool empty() const { return lanes_.empty(); }
-  /// Tensors of which something is still to be sent.
+  /// Returns the number of tensors that are not sent completely.
   [[nodiscard]] std::int64_t tensors() const { return tensors_; }
 
-  /// What to send next, and the tensor it is of. `link` and `sequence` are left to the caller.
+  /// Returns the next frame's header and its tensor. The caller sets `link` and `sequence`.
   /// Requires: not empty.
   [[nodiscard]] std::pair<FrameHeader, at::Tensor> next() const;
-  /// What next() returned is on its way.
+  /// Marks the frame that next() returned as sent.
   void sent();
 
  private:
@@ -66,7 +66,7 @@ class Outbox {
     std::int64_t total = 0;
     std::int64_t offset = 0;
   };
-  /// Its first tensor is under way, the others wait for it.
+  /// The first tensor of a lane is being sent; the others wait for it.
   using Lane = std::deque<Sending>;
   using Lanes = std::unordered_map<LaneKey, Lane, LaneHash>;
 
@@ -76,10 +76,10 @@ class Outbox {
 
   std::int64_t chunk_bytes_;
   Lanes lanes_;
-  std::deque<Lanes::value_type*> small_;    ///< lanes whose first tensor is of one chunk
-  std::deque<Lanes::value_type*> turns_;    ///< of larger ones; the first has its turn
-  std::deque<Lanes::value_type*> waiting_;  ///< for a place among those
-  std::int64_t small_bytes_ = 0;            ///< of small ones since the last turn
+  std::deque<Lanes::value_type*> small_;    ///< lanes whose first tensor fits one chunk
+  std::deque<Lanes::value_type*> turns_;    ///< of larger tensors; the first one has its turn
+  std::deque<Lanes::value_type*> waiting_;  ///< wait for a place among `turns_`
+  std::int64_t small_bytes_ = 0;            ///< of small tensors since the last turn
   std::int64_t tensors_ = 0;
   std::uint64_t transfers_ = 0;
 };

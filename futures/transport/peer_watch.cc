@@ -26,7 +26,8 @@ PeerWatch::PeerWatch(void* context,
   require(events_ != nullptr);
   const int limit = static_cast<int>(silence.count()), none = 0;
   const std::string place = fmt::format("inproc://peer-watch-{}", number);
-  // Of what is sent and not acknowledged; and else a peer is asked ever more seldom.
+  // Limits the time for unacknowledged data, and the interval between connection attempts, which
+  // otherwise grows.
   require(zmq_setsockopt(socket, ZMQ_TCP_MAXRT, &limit, sizeof limit) == 0 &&
           zmq_setsockopt(socket, ZMQ_CONNECT_TIMEOUT, &limit, sizeof limit) == 0 &&
           zmq_setsockopt(events_, ZMQ_LINGER, &none, sizeof none) == 0 &&
@@ -35,8 +36,8 @@ PeerWatch::PeerWatch(void* context,
           zmq_connect(events_, place.c_str()) == 0);
 }
 
-/// The monitor first: ZeroMQ would wait for somebody to take what it tells, on the thread that
-/// serves all connections.
+/// Stops the monitor first: otherwise ZeroMQ would wait for a reader of its events, on the thread
+/// that serves all connections.
 PeerWatch::~PeerWatch() {
   zmq_socket_monitor(socket_, nullptr, 0);
   zmq_close(events_);
@@ -56,7 +57,7 @@ std::optional<std::string> PeerWatch::look(Time now, bool used) {
              : fmt::format("there has been no connection for {} ms", silence_.count());
 }
 
-/// Each is of two parts: what has happened, and where.
+/// Each event has two parts: the event, and the place.
 void PeerWatch::take_events(Time now, bool used) {
   zmq::message_t part;
   while (zmq_msg_recv(part.handle(), events_, ZMQ_DONTWAIT) >= 0) {
@@ -64,7 +65,7 @@ void PeerWatch::take_events(Time now, bool used) {
     std::memcpy(&event, part.data(), sizeof event);
     if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
       without_.reset();
-    } else if (!without_) {  // else no more than an attempt has failed
+    } else if (!without_) {  // otherwise only an attempt has failed
       without_ = now;
       if (used && !cut_) {
         cut_ = now;

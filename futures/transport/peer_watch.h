@@ -1,13 +1,13 @@
-/// PeerWatch: whether what goes to one peer gets there, by what ZeroMQ tells of its connection.
-/// Owned by the loop of a DataPort.
+/// PeerWatch detects from ZeroMQ's events whether messages reach one peer. Owned by the loop of a
+/// DataPort.
 ///
-///   admitted -> connected -> cut        what was on its way may be lost, and the peer may not know
-///      `-> never connected              by the time for which a peer may be silent
+///   admitted -> connected -> cut        messages on the way may be lost, and the peer may not know
+///      `-> never connected              within the time for which a peer may be silent
 ///
-/// PWT-1: a peer to which nothing was given is not told of: nothing was lost.
-/// PWT-2: a peer is told of once.
-/// PWT-3: of a cut is told a moment later: the connections of a process that is ending are cut a
-///        little before it has ended, and then its end is what there is to tell.
+/// PWT-1: a peer to which nothing was sent is not reported: nothing was lost.
+/// PWT-2: a peer is reported once.
+/// PWT-3: a cut is reported a moment later. The connections of a process that ends are cut shortly
+///        before its end, and then its end is the cause to report.
 #pragma once
 
 #include <chrono>
@@ -21,16 +21,16 @@ class PeerWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  /// Sets up `socket`, which is not connected yet and outlives this, so that it gives a connection
-  /// up over which nothing gets through for `silence`. `number` is unique in the context.
+  /// Sets up `socket` so that it gives up a connection over which nothing gets through for
+  /// `silence`. `socket` is not connected yet and outlives this. `number` is unique in the context.
   /// Context and socket are ZeroMQ's.
   PeerWatch(void* context, void* socket, std::uint64_t number, std::chrono::milliseconds silence);
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
-  /// Why the peer is not reached, when that is known first. `used`: something was sent to it or
-  /// waits to be.
+  /// Returns why the peer is out of reach, at the first look that detects it. `used`: something was
+  /// sent to the peer or waits to be sent.
   [[nodiscard]] std::optional<std::string> look(Time now, bool used);
 
  private:
@@ -39,7 +39,7 @@ class PeerWatch {
   const std::chrono::milliseconds silence_;
   void* const socket_;
   void* const events_;                                              ///< a socket of its own
-  std::optional<Time> without_ = std::chrono::steady_clock::now();  ///< a connection, since then
+  std::optional<Time> without_ = std::chrono::steady_clock::now();  ///< no connection since then
   std::optional<Time> cut_;
   bool told_ = false;
 };

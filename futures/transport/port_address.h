@@ -1,5 +1,5 @@
-/// PortAddress: where a process receives tensors of other processes, and the key that proves who it
-/// is. Made by its DataPort, told to the others by a control message.
+/// PortAddress holds the endpoint at which a process receives tensors of other processes, and the
+/// key that proves its identity. Made by its DataPort, sent to the others in a control message.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ struct PortLoop::Order {
   std::variant<LetIn, Forget, Send, Tidy> what;
 };
 
-/// Another process as far as this one sends to it and takes from it.
+/// The state of another process that this one sends to and receives from.
 struct PortLoop::Peer {
   Peer(PortAddress where, std::uint64_t number, const DataPortOptions& options)
       : key(where.key),
@@ -53,17 +53,17 @@ struct PortLoop::Peer {
   const std::string endpoint;
   const std::uint64_t link;
 
-  std::mutex sending;    ///< guards what follows; taken before the loop's mutex, if both are
+  std::mutex sending;    ///< guards the members below; locked before the loop's mutex if both are
   zmq::socket_t socket;  ///< made with the first tensor (DP-5)
   std::uint64_t sequence = 0;
   Outbox outbox;
-  bool blocked = false;            ///< the socket takes no more for now
-  bool gone = false;               ///< forgotten: nothing goes there any more
-  std::optional<PeerWatch> watch;  ///< made with the socket, and from then on the loop's
+  bool blocked = false;            ///< the socket accepts no more for now
+  bool gone = false;               ///< forgotten: nothing is sent there any more
+  std::optional<PeerWatch> watch;  ///< made with the socket; then belongs to the loop
 
   // The rest belongs to the thread of the loop.
   Reassembly arriving;
-  std::int64_t partial = 0;  ///< of its bytes, what is counted
+  std::int64_t partial = 0;  ///< the part of its bytes that is counted
 };
 
 /// A handshake that waits for its key to be admitted.
@@ -96,36 +96,37 @@ struct PortLoop::Sockets {
   zmq::context_t context;
   zmq::socket_t zap;
   zmq::socket_t in;
-  std::optional<Strangers> strangers;  ///< for as long as `in` is open
+  std::optional<Strangers> strangers;  ///< exists while `in` is open
   int wake;
-  std::vector<zmq_pollitem_t> poll;  ///< kept for its memory
+  std::vector<zmq_pollitem_t> poll;  ///< kept to reuse its memory
 };
 
 namespace {
 
-/// Messages in ZeroMQ's own queue to or from one peer; few, as a small tensor waits behind them.
+/// The number of messages in ZeroMQ's own queue to or from one peer. It is small because a small
+/// tensor waits behind them.
 constexpr int kHighWater = 16;
 /// CURVE adds a few bytes to each part.
 constexpr std::int64_t kEnvelope = 4096;
-/// How much is done for one socket before the others have their turn.
+/// The number of messages handled for one socket before the others have their turn.
 constexpr int kTurn = 32;
-/// Handshakes that wait at a time; of more the oldest are never answered.
+/// The most handshakes that wait at a time; beyond it the oldest are never answered.
 constexpr std::size_t kMostKnocks = 1024;
-/// For how long one may last, be it for a key that is admitted late.
+/// The longest time of a handshake, including the wait for a key that is admitted late.
 constexpr int kHandshakeMs = 10'000;
 constexpr const char* kExpected = "expected an address that a port gave";
-/// Between two looks after peers: a part of the time for which they may be silent, and no more than
-/// that.
+/// kLooks: number of looks after peers per silence time. kLongestLook: the longest interval between
+/// looks.
 constexpr int kLooks = 10;
 constexpr std::chrono::milliseconds kLongestLook{500};
-/// Up to this size a copy costs less than keeping the tensor until it has left.
+/// Up to this size, a copy is cheaper than keeping the tensor until it has left.
 constexpr std::int64_t kCopied = 4096;
 
 std::string foreign(const zmq::error_t& error) {
   return error.what();
 }
 
-/// As far as can be seen without asking for it.
+/// Checks the form of the address without connecting to it.
 bool names_a_port(std::string_view endpoint) {
   constexpr std::string_view kTcp = "tcp://", kLocal = "ipc://";
   if (endpoint.starts_with(kTcp)) {
@@ -156,11 +157,10 @@ void keep_quiet(zmq::socket_t& socket, const std::string& endpoint) {
   socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
 }
 
-/// A tensor whose bytes a message refers to. Made by the loop, let go of by one of ZeroMQ's
-/// threads.
+/// A tensor whose bytes a message refers to. The loop makes it; a ZeroMQ thread releases it.
 struct Lent {
   at::Tensor tensor;
-  std::atomic<bool> given{false};  ///< orders the two threads in the eyes of tools as well
+  std::atomic<bool> given{false};  ///< orders the two threads for race detectors too
 };
 
 void let_go(void* /*data*/, void* hint) {
@@ -170,7 +170,7 @@ void let_go(void* /*data*/, void* hint) {
   delete lent;
 }
 
-/// The bytes of one chunk: copied when they are few, else lent.
+/// Returns the bytes of one chunk: copied if small, else lent.
 zmq::message_t chunk_of(const at::Tensor& tensor, const FrameHeader& header) {
   const auto size = static_cast<std::size_t>(header.chunk);
   if (size == 0) {
@@ -182,10 +182,10 @@ zmq::message_t chunk_of(const at::Tensor& tensor, const FrameHeader& header) {
   }
   auto* const lent = new Lent{tensor, {}};
   lent->given.store(true, std::memory_order_release);
-  return {const_cast<char*>(bytes), size, let_go, lent};  // ZeroMQ reads it only
+  return {const_cast<char*>(bytes), size, let_go, lent};  // ZeroMQ only reads it
 }
 
-/// Of what happens often the first is told, then ever fewer.
+/// Returns whether to log an event that has occurred so often: the first, then ever fewer.
 bool is_told(std::int64_t times) {
   return (times & (times - 1)) == 0;
 }
@@ -204,7 +204,7 @@ PortLoop::PortLoop(DataPortOptions options)
            "this libzmq was built without CURVE");
   address_.key = key.data();
   secret_key_ = secret.data();
-  // A name of the abstract kind is gone with its socket, however the process ends.
+  // An abstract name disappears with its socket, however the process ends.
   const std::string endpoint =
       options_.bind == "ipc://*" ? "ipc://@" + random_name() : options_.bind;
   try {
@@ -214,7 +214,7 @@ PortLoop::PortLoop(DataPortOptions options)
     keep_quiet(in, endpoint);
     in.set(zmq::sockopt::maxmsgsize, kLargestChunk + kEnvelope);
     if (endpoint.starts_with("ipc://")) {
-      const uid_t own = geteuid();  // keeps DP-7: another user's connections are not taken
+      const uid_t own = geteuid();  // keeps DP-7: refuses other users' connections
       if (zmq_setsockopt(in.handle(), ZMQ_IPC_FILTER_UID, &own, sizeof own) != 0) {
         throw zmq::error_t();
       }
@@ -260,7 +260,7 @@ void PortLoop::admit(const PortAddress& peer) {
   post({Order::LetIn{peer.key}});
 }
 
-/// Needs the peer's mutex.
+/// Requires the peer's mutex.
 void PortLoop::connect(Peer& peer) {
   try {
     zmq::socket_t socket(sockets_->context, zmq::socket_type::push);
@@ -268,7 +268,7 @@ void PortLoop::connect(Peer& peer) {
     socket.set(zmq::sockopt::curve_serverkey, peer.key);
     socket.set(zmq::sockopt::curve_publickey, address_.key);
     socket.set(zmq::sockopt::curve_secretkey, secret_key_);
-    // A peer that does not answer is asked again soon, then ever later.
+    // Retries soon if a peer does not answer, then ever later.
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
     if (options_.silence.count() > 0) {
@@ -299,7 +299,7 @@ void PortLoop::forget(const PortAddress& address) {
   post({Order::Forget{std::move(peer)}});
 }
 
-/// Nothing is sent to the peer any more; what waited for it is returned, to be dropped outside of
+/// Stops sending to the peer. Returns its waiting tensors, so that the caller drops them outside of
 /// all locks.
 Outbox PortLoop::give_up(Peer& peer) {
   const std::scoped_lock lock(peer.sending);
@@ -374,7 +374,7 @@ void PortLoop::post(Order order) {
   }
 }
 
-/// Needs the mutex.
+/// Requires the mutex.
 void PortLoop::wake() {
   asleep_ = false;
   const std::uint64_t one = 1;
@@ -397,7 +397,7 @@ void PortLoop::run() noexcept {
     peers.swap(peers_);
   }
   for (const auto& [key, peer] : peers) {
-    static_cast<void>(give_up(*peer));  // who sends at this moment comes to its end first
+    static_cast<void>(give_up(*peer));  // a send in progress finishes first
   }
   peers.clear();
   busy_.clear();
@@ -572,7 +572,8 @@ void PortLoop::end_strangers() {
   }
 }
 
-/// Requests are as RFC 27 has them: version, number, domain, address, identity, mechanism, key.
+/// The requests have the form of RFC 27: version, number, domain, address, identity, mechanism,
+/// key.
 void PortLoop::judge_connections() {
   constexpr std::size_t kParts = 7;
   while (true) {
@@ -584,7 +585,7 @@ void PortLoop::judge_connections() {
       }
       parts.push_back(std::move(part));
     } while (parts.back().more());
-    // Before the request is the envelope: who asks, and a part that is empty.
+    // The envelope comes before the request: the asker, and an empty part.
     if (parts.size() != kParts + 2 || parts.back().size() != 32) {
       continue;
     }
@@ -634,7 +635,7 @@ bool PortLoop::take_messages() {
       if (!sockets_->in.recv(part, zmq::recv_flags::dontwait)) {
         return false;
       }
-      // Parts beyond those of a frame are read and dropped.
+      // Reads and drops parts beyond those of a frame.
       more = part.more();
       if (message.parts.size() < 3) {
         message.parts.push_back(std::move(part));
@@ -695,7 +696,7 @@ void PortLoop::take_from(Peer& peer, Message& message) {
     return;
   }
   if (known) {
-    // One that nobody wants is counted there: what is over stays over.
+    // The mailbox counts a tensor that is not wanted: an epoch that is over stays over.
     mailboxes->of(header.to).deliver(header.from, header.tag, *std::move(whole));
     return;
   }
@@ -740,7 +741,7 @@ bool PortLoop::send_pieces_to(Peer& peer, Spent& spent) {
     header.sequence = peer.sequence;
     const std::string encoded = encode_frame(header);
     zmq::message_t body = chunk_of(tensor, header);
-    // ZeroMQ takes both or none: when the second is not taken it has dropped the first.
+    // ZeroMQ takes both or none: if it does not take the second, it has dropped the first.
     if (!peer.socket.send(zmq::buffer(encoded),
                           zmq::send_flags::sndmore | zmq::send_flags::dontwait) ||
         !peer.socket.send(std::move(body), zmq::send_flags::dontwait)) {

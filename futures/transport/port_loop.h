@@ -1,16 +1,16 @@
-/// PortLoop: the inside of a DataPort: its sockets, and the progress thread's loop over them.
+/// PortLoop is the inside of a DataPort: its sockets, and the progress thread's loop over them.
 ///
-///   wait for orders or sockets -> carry out orders -> judge new connections -> take what has come
-///   -> send what can go
+///   wait for orders or sockets -> carry out orders -> judge new connections -> take messages
+///   -> send pieces
 ///
-/// What comes in belongs to the thread that runs the loop. What goes out leaves on the thread that
-/// sends it, which saves a change of threads on the way of every small tensor; what the socket does
-/// not take at once is the loop's to send. Each peer's mutex guards its sending half (ZeroMQ's
-/// sockets may change threads, with a fence). The loop's mutex guards what other threads give it or
-/// ask of it: orders, peers, networks, counts. It is held for a look-up at a time. No tensor is
-/// delivered or destroyed under either.
-/// LP-1: a peer whose outbox is not empty is busy, or an order that makes it so is on its way; only
-///       the loop touches its socket until the outbox is empty.
+/// The thread of the loop handles all incoming messages. Outgoing messages leave on the sending
+/// thread, which saves a change of threads for every small tensor; the loop sends the part that the
+/// socket does not take at once. Each peer's mutex guards its sending half (ZeroMQ's sockets may
+/// change threads, with a fence). The loop's mutex guards the data shared with other threads:
+/// orders, peers, networks, counts. It is held for one lookup at a time. No tensor is delivered or
+/// destroyed under either mutex.
+/// LP-1: a peer whose outbox is not empty is busy, or an order that makes it busy is on its way.
+///       Only the loop touches its socket until the outbox is empty.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ namespace stagecraft {
 
 class PortLoop {
  public:
-  /// Binds; the loop is not run yet.
+  /// Binds the sockets; the loop does not run yet.
   explicit PortLoop(DataPortOptions options);
   PortLoop(const PortLoop&) = delete;
   PortLoop(PortLoop&&) = delete;
@@ -39,13 +39,13 @@ class PortLoop {
   PortLoop& operator=(PortLoop&&) = delete;
   ~PortLoop();
 
-  /// Until stop(); the sockets are closed when it returns.
+  /// Runs until stop(), then closes the sockets.
   void run() noexcept;
 
   [[nodiscard]] const PortAddress& address() const { return address_; }
   [[nodiscard]] const DataPortOptions& options() const { return options_; }
 
-  // From any thread.
+  // Called from any thread.
   void admit(const PortAddress& peer);
   void forget(const PortAddress& peer);
   void send(const std::string& key, Outgoing outgoing);
@@ -63,7 +63,7 @@ class PortLoop {
   struct Knock;
 
   using Peers = std::unordered_map<std::string, std::shared_ptr<Peer>>;  ///< by key
-  /// Tensors that have left, to be destroyed outside of all locks.
+  /// Tensors that have been sent, to be destroyed outside of all locks.
   using Spent = std::vector<at::Tensor>;
 
   void post(Order order);
@@ -72,12 +72,12 @@ class PortLoop {
   [[nodiscard]] std::vector<std::shared_ptr<Peer>> all_peers() const;
   [[nodiscard]] Outbox give_up(Peer& peer);
   void connect(Peer& peer);
-  /// Some of what waits for the peer; whether nothing is left. Needs the peer's mutex.
+  /// Sends some of the peer's waiting pieces; returns whether none is left. Needs the peer's mutex.
   [[nodiscard]] bool send_pieces_to(Peer& peer, Spent& spent);
   template <class Change>
   void count(const std::string& key, Change change);
 
-  // The rest belongs to the thread of the loop.
+  // The functions below belong to the thread of the loop.
   void turns();
   void wait(bool more);
   [[nodiscard]] bool carry_out_orders();
@@ -100,15 +100,15 @@ class PortLoop {
   PortAddress address_;
   std::string secret_key_;
   std::unique_ptr<Sockets> sockets_;
-  std::vector<std::shared_ptr<Peer>> busy_;  ///< with something to send
+  std::vector<std::shared_ptr<Peer>> busy_;  ///< have something to send
   std::deque<Knock> knocks_;
-  std::chrono::steady_clock::time_point look_at_{};  ///< after peers, next
+  std::chrono::steady_clock::time_point look_at_{};  ///< time of the next look after peers
 
   mutable std::mutex mutex_;
   std::vector<Order> orders_;
   bool asleep_ = false;
   bool stopped_ = false;
-  Peers peers_;  ///< who is admitted
+  Peers peers_;  ///< admitted peers
   std::uint64_t links_ = 0;
   std::unordered_map<NetworkId, std::weak_ptr<const Mailboxes>> networks_;
   PortCounts counts_;

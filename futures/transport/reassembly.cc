@@ -16,7 +16,7 @@ Error refused(fmt::format_string<Parts...> format, Parts&&... parts) {
   return Error(Errc::TransportRefused, fmt::format(format, std::forward<Parts>(parts)...));
 }
 
-/// Whether `next` goes on where `last` ended.
+/// Returns whether `next` continues where `last` ended.
 bool continues(const FrameHeader& last, const FrameHeader& next) {
   FrameHeader expected = last;
   expected.link = next.link;

@@ -1,11 +1,11 @@
-/// Reassembly: what has come of the tensors that one peer sends. Owned by the thread of a DataPort;
-/// no sockets, no locks.
+/// Reassembly puts together the tensors that one peer sends. Owned by the thread of a DataPort; no
+/// sockets, no locks.
 ///
-/// RS-1: a link's frames are numbered from 0 and taken in that order. After one that is missing, or
-///      that cannot be what the peer meant, the link is broken and nothing of it is taken any more:
-///      what was lost might have been any tensor, and the next of its tag would pass for it.
-/// RS-2: a tensor is given out when all of it is here, never a part of it.
-/// RS-3: memory is taken once the header is checked (FR-1), for at most kMostPartial tensors.
+/// RS-1: a link's frames are numbered from 0 and taken in that order. After a missing frame, or one
+///       that the peer cannot have meant, the link is broken and takes nothing more: the lost frame
+///       might have been of any tensor, and the next tensor of its tag would be taken for it.
+/// RS-2: a tensor is returned when all of it is here, never in part.
+/// RS-3: memory is allocated after the header is checked (FR-1), for at most kMostPartial tensors.
 #pragma once
 
 #include <cstddef>
@@ -26,18 +26,18 @@ class Reassembly {
 
   explicit Reassembly(std::int64_t largest_tensor) : largest_tensor_(largest_tensor) {}
 
-  /// Takes the next frame. Returns the tensor that it completes: undefined when nobody wants it;
-  /// nothing when it completes none, or is of an older link or a broken one.
-  /// Errors: TransportRefused, and the link is broken from now on.
+  /// Takes the next frame. Returns the tensor that it completes (undefined if the tensor is not
+  /// wanted); nothing if it completes none, or if the link is old or broken.
+  /// Errors: TransportRefused; the link is broken from then on.
   [[nodiscard]] std::optional<at::Tensor> take(const FrameHeader& header,
                                                std::string_view bytes,
                                                bool wanted);
 
-  /// A frame came that cannot be read, so what it held is not known.
+  /// Breaks the link, because a frame could not be read and its content is unknown.
   void break_link();
   [[nodiscard]] bool broken() const { return broken_; }
 
-  /// Gives back the memory of tensors that nobody wants any more.
+  /// Gives back the memory of tensors that are no longer wanted.
   template <class Wanted>
   void keep(Wanted&& wanted) {
     for (auto& [transfer, partial] : partial_) {
@@ -48,13 +48,13 @@ class Reassembly {
     }
   }
 
-  /// Memory of tensors of which a part is here.
+  /// Returns the memory of tensors that have arrived in part.
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
 
  private:
   struct Partial {
     FrameHeader header;  ///< of its last frame
-    at::Tensor tensor;   ///< undefined: nobody wants it
+    at::Tensor tensor;   ///< undefined: not wanted
   };
 
   void check_order(const FrameHeader& header);

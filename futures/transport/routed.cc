@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Shared by the network and its ends; the last of them takes the network out of the port.
+/// Shared by the network and its ends; the last of them detaches the network from the port.
 class RankPlaces {
  public:
   RankPlaces(std::shared_ptr<DataPort> port, NetworkId id, int ranks)
@@ -31,7 +31,7 @@ class RankPlaces {
   [[nodiscard]] NetworkId id() const { return id_; }
   [[nodiscard]] const std::shared_ptr<const Mailboxes>& mailboxes() const { return mailboxes_; }
 
-  /// Null for a rank of this process.
+  /// Returns null for a rank of this process.
   [[nodiscard]] std::shared_ptr<const PortAddress> of(Rank rank) const {
     const std::scoped_lock lock(mutex_);
     return places_[index(rank)];

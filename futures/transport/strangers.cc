@@ -15,8 +15,8 @@
 namespace stagecraft {
 namespace {
 
-/// What the port sends to everybody: a greeting of 64 bytes and CURVE's WELCOME of 168, which has 2
-/// before it. What follows is READY, by which the handshake is done.
+/// The bytes that the port sends to every client: a greeting of 64 bytes, and CURVE's WELCOME of
+/// 168 with 2 before it. READY comes next and completes the handshake.
 constexpr std::uint64_t kBytesToStrangers = 64 + 2 + 168;
 
 void require_stranger_events(bool done) {
@@ -52,7 +52,7 @@ Strangers::Strangers(void* context, void* socket, const std::string& name)
       zmq_connect(events_, place.c_str()) == 0);
 }
 
-/// The monitor first, as in PeerWatch.
+/// Stops the monitor first, as in PeerWatch.
 Strangers::~Strangers() {
   zmq_socket_monitor(socket_, nullptr, 0);
   zmq_close(events_);
@@ -68,7 +68,7 @@ int Strangers::look() {
   });
   int ended = 0;
   for (; all_.size() > kMostStrangers; all_.pop_front()) {
-    // Keeps STR-2: the copy is of one socket for as long as it is looked at.
+    // Keeps STR-2: the copy refers to one socket while it is examined.
     const int copy = fcntl(all_.front().descriptor, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
       continue;
@@ -82,8 +82,8 @@ int Strangers::look() {
   return ended;
 }
 
-/// Each is of two parts: what has happened, with the socket's number, and where. A number comes
-/// again only after ZeroMQ has told of its end, which is then among what is taken here.
+/// Each event has two parts: the event with the socket's number, and the place. A number is reused
+/// only after ZeroMQ has reported its end, which is then among these events.
 void Strangers::take_events() {
   zmq::message_t part;
   while (zmq_msg_recv(part.handle(), events_, ZMQ_DONTWAIT) >= 0) {

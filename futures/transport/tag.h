@@ -1,11 +1,11 @@
-/// Tag: which tensor this is, the same on both ends of a transfer.
+/// Tag identifies a tensor, equally on both ends of a transfer.
 ///
-/// It carries no rank: who sends and who receives is said beside it, so a plan's tags survive
-/// another binding of ranks to workers. The plan keeps apart the trainers that share a worker, each
-/// of which counts its epochs and submissions from 0; the epoch makes a late tensor of an aborted
-/// step recognisable.
-/// TG-1: edges of a plan are 0 and above; negative edges are the collectives'
-///      (collective/over_transport.cc).
+/// It contains no rank: sender and receiver are given separately, so a plan's tags survive another
+/// binding of ranks to workers. The plan id separates trainers that share a worker, each of which
+/// counts its epochs and submissions from 0. The epoch makes a late tensor of an aborted step
+/// recognizable.
+/// TG-1: edges of a plan are 0 and above; negative edges belong to the collectives
+///       (collective/over_transport.cc).
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-/// Of what belongs to no step: no abort ends it, only the close of the transport does.
+/// The epoch of tensors that belong to no step: no abort ends it, only the close of the transport.
 inline constexpr Epoch kEndlessEpoch{std::numeric_limits<std::int64_t>::max()};
 
 struct Tag {
@@ -32,11 +32,10 @@ struct Tag {
   friend constexpr auto operator<=>(const Tag&, const Tag&) = default;
 };
 
-/// "edge 3, microbatch 2, submission 7, epoch 1, plan 5".
+/// Returns "edge 3, microbatch 2, submission 7, epoch 1, plan 5".
 [[nodiscard]] std::string to_string(const Tag& tag);
 
-/// Mixes `value` into `seed`; order matters. Ids are small and dense, so every bit has to be
-/// spread.
+/// Mixes `value` into `seed`; order matters. Ids are small and dense, so every bit must be spread.
 [[nodiscard]] constexpr std::size_t hash_combine(std::size_t seed, std::int64_t value) {
   std::uint64_t x = (seed ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
   x ^= x >> 32U;

@@ -1,19 +1,18 @@
-/// Transport: how tensors get from one rank to another. One object is one rank's end of it.
+/// Transport moves tensors from one rank to another. One object is one rank's end of it.
 ///
-/// A stage's executor sends and receives through it, the driver too (as `kDriver`); which
-/// implementation it is depends only on where the peers are. Every method may be called from any
-/// thread. The contract, proved for every implementation by
-/// tests/conformance/transport_conformance.h:
+/// A stage's executor sends and receives through it, and so does the driver (as `kDriver`). The
+/// implementation depends only on where the peers are. Every method may be called from any thread.
+/// tests/conformance/transport_conformance.h proves the contract for every implementation:
 ///
-/// T-1 order: tensors of equal (sender, tag) are received in the order in which they were sent;
-///     nothing is said about different tags.
-/// T-2 ownership: send hands the tensor over; the receiver may get the very same storage, so the
-///     sender neither writes to it afterwards nor relies on keeping it.
+/// T-1 order: tensors of equal (sender, tag) are received in the order in which they were sent.
+///     Different tags have no order.
+/// T-2 ownership: send hands the tensor over. The receiver may get the same storage, so the sender
+///     neither writes to it afterwards nor relies on keeping it.
 /// T-3 exactly once: every receive completes once, with a tensor or an error; every tensor reaches
-///     at most one.
+///     at most one receive.
 /// T-4 close fails all pending receives, and every later call of that end.
 /// T-5 epoch: after advance(p, e) no tensor and no receive of plan p and an epoch before e is kept
-///     or accepted; other plans notice nothing.
+///     or accepted; other plans are not affected.
 /// T-6 no lock of the transport is held while a future completes, so its callbacks may call the
 ///     transport.
 #pragma once
@@ -39,16 +38,16 @@ class Transport {
 
   [[nodiscard]] virtual Rank self() const = 0;
 
-  /// Hands `tensor` to `to` and returns without waiting for anybody. A peer that has closed, or has
-  /// advanced beyond the tag's epoch, drops the tensor and counts it as refused.
-  /// Errors: TransportClosed when this end is closed; TransportRefused for a rank that is no peer
-  ///         or a tensor that is undefined.
+  /// Hands `tensor` to `to` and returns without waiting. A peer that has closed, or has advanced
+  /// beyond the tag's epoch, drops the tensor and counts it as refused.
+  /// Errors: TransportClosed if this end is closed; TransportRefused for a rank that is no peer or
+  /// a tensor that is undefined.
   virtual void send(Rank to, const Tag& tag, at::Tensor tensor) = 0;
 
-  /// Asks for one tensor, before or after it arrives; one that is here already completes the future
+  /// Asks for one tensor, before or after it arrives. If it is already here, the future completes
   /// at once.
-  /// Errors: TransportRefused (thrown) for a rank that is no peer. In the future: TransportClosed,
-  ///         WorkerAborted when the tag's epoch is over for its plan.
+  /// Errors: TransportRefused (thrown) for a rank that is no peer. In the future: TransportClosed;
+  /// WorkerAborted if the tag's epoch is over for its plan.
   [[nodiscard]] virtual Future<at::Tensor> receive(Rank from, const Tag& tag) = 0;
 
   /// Ends every epoch of `plan` before `current`: their pending receives fail with WorkerAborted
@@ -57,14 +56,14 @@ class Transport {
   /// twice and out of order.
   virtual void advance(PlanId plan, Epoch current, const Error& why) = 0;
 
-  /// Throws what a receive of this epoch would fail with; returns while it goes on.
-  /// Errors: TransportClosed, WorkerAborted. Cost: one atomic read, as a rule.
+  /// Throws the error that a receive of this epoch would fail with; returns if there is none.
+  /// Errors: TransportClosed, WorkerAborted. Cost: usually one atomic read.
   virtual void require_current(PlanId plan, Epoch epoch) const = 0;
 
-  /// How many tensors arrived for an epoch that was over, or after close.
+  /// Returns how many tensors arrived for an epoch that was over, or after close.
   [[nodiscard]] virtual std::uint64_t refused() const = 0;
 
-  /// Bytes that arrived here and no receive has asked for yet.
+  /// Returns the bytes that have arrived here and that no receive has asked for yet.
   [[nodiscard]] virtual std::int64_t bytes_waiting() const = 0;
 
   /// Closes this end: pending receives fail with TransportClosed because of `why`, stored tensors

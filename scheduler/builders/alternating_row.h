@@ -1,8 +1,8 @@
-/// alternating_row: the row that most builders write. It warms up with forwards, then takes one
-/// forward and one backward by turns, and ends with the backwards that are left.
+/// alternating_row writes the kind of row that most builders need: a warm-up of forwards, then one
+/// forward and one backward in turn, then the remaining backwards.
 ///
 ///     F0 F1  F2 B0  F3 B1  B2 B3        a warm-up of 2, whole backwards
-///     F0 F1  F2 I0  F3 I1 W0  I2 W1  I3 W2  W3      split ones, whose W lag their I by 1
+///     F0 F1  F2 I0  F3 I1 W0  I2 W1  I3 W2  W3      split ones; W lags its I by 1
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@
 
 namespace stagecraft {
 
-/// The stage and microbatch of a row's k-th forward, or k-th backward.
+/// Returns the stage and microbatch of a row's k-th forward, or k-th backward.
 using Turn = std::function<std::pair<int, int>(int k)>;
 
 struct AlternatingRow {
-  int total = 0;    ///< forwards, and as many backwards
-  int warm_up = 0;  ///< forwards before the first pair; as many as there are when there are fewer
+  int total = 0;                  ///< forwards, and as many backwards
+  int warm_up = 0;                ///< forwards before the first pair; at most `total` are used
   std::optional<int> weight_lag;  ///< input halves ahead of weight halves; absent: whole backwards
   Turn forward;
   Turn backward;

@@ -1,4 +1,4 @@
-/// Chimera: two 1F1B-like pipelines in opposite directions, whose bubbles fill each other.
+/// Chimera runs two 1F1B-like pipelines in opposite directions, whose bubbles fill each other.
 ///
 ///     0F0 3F0 3B0 0B0     replica 0 runs stages 0 and 1 downwards,
 ///     2F0 1F0 1B0 2B0     replica 1 stages 2 and 3 upwards

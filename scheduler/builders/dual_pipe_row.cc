@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// One stream on one row: which microbatch is next.
+/// One stream on one row, with its next microbatch.
 struct Stream {
   int stage;
   int forwards = 0;
@@ -34,7 +34,7 @@ class Phases {
   Stream near_;
   Stream far_;
   RowList list_;
-  bool split_ = false;  // backwards leave their weight half for later
+  bool split_ = false;  // backwards postpone their weight half
   std::deque<Task> weights_;
 };
 
@@ -57,7 +57,7 @@ void Phases::steady() {
   const bool innermost = row_.depth == row_.half - 1;
   for (int i = 0; i < row_.microbatches - 2 * row_.half + row_.depth + 1; ++i) {
     if (i == 0 && innermost) {
-      forward(near_);  // the two streams meet here: nothing to hide the first one behind
+      forward(near_);  // the two streams meet here: nothing can hide the first one
       backward(far_);
     } else {
       overlap(near_, far_);
@@ -71,7 +71,7 @@ void Phases::steady() {
 }
 
 void Phases::cool_down() {
-  // Half way through, backwards start to leave their weight half for the last phases.
+  // Halfway through, backwards start to postpone their weight half to the last phases.
   const int turn = (row_.depth + 1) / 2;
   const bool before_far = row_.depth % 2 == 1;
   for (int i = 0; i < row_.depth + 1; ++i) {

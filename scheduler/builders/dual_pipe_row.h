@@ -1,7 +1,8 @@
-/// The eight phases that DualPipe and DualPipeV share: one row serving two streams of microbatches.
+/// dual_pipe_row writes the eight phases that DualPipe and DualPipeV share: one row serves two
+/// streams of microbatches.
 ///
-/// "near" is the stream whose first stages sit on this row's half, "far" the one that arrives from
-/// the other end. Forwards of one and backwards of the other form overlap groups. Source:
+/// The "near" stream has its first stages on this row's half; the "far" stream comes from the other
+/// end. A forward of one stream and a backward of the other form an overlap group. Source:
 /// DeepSeek-AI, "DeepSeek-V3 Technical Report", and the published DualPipe code.
 #pragma once
 

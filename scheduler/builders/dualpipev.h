@@ -1,7 +1,8 @@
-/// DualPipeV: DualPipe cut in half and folded: one copy of the weights, two chunks per row in a V.
+/// DualPipeV is DualPipe cut in half and folded: one copy of the weights, two chunks per row in a
+/// V.
 ///
-/// Row r runs stages r and 2P - 1 - r; the way back plays the part of DualPipe's second replica.
-/// Source: the published DualPipe code.
+/// Row r runs stages r and 2P - 1 - r; the second half of the V takes the place of DualPipe's
+/// second replica. Source: the published DualPipe code.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"

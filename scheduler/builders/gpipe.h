@@ -1,4 +1,4 @@
-/// GPipe: all forwards, then all backwards.
+/// GPipe runs all forwards, then all backwards.
 ///
 ///     F0 F1 F2 F3  .  . B0 B1 B2 B3
 ///        F0 F1 F2 F3 B0 B1 B2 B3
@@ -13,10 +13,10 @@
 namespace stagecraft {
 
 struct GpipeOptions {
-  bool reverse_backward = false;  ///< newest activation first; the same makespan
+  bool reverse_backward = false;  ///< newest activation first; the makespan is the same
 };
 
-/// One stage per row. Returns the unit-time array.
+/// Returns the unit-time array, one stage per row.
 /// Errors: ScheduleParameter for no stage, no microbatch or a graph with a cycle.
 [[nodiscard]] Schedule gpipe(const StageGraph& stages,
                              int microbatches,

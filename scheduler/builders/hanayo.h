@@ -1,12 +1,11 @@
-/// Hanayo: microbatches run down and up the rows in waves; Chimera folded onto one copy of the
-/// weights.
+/// Hanayo sends microbatches down and up the rows in waves. It is Chimera folded onto one copy of
+/// the weights.
 ///
 ///     0F0 0F1  .  3F0 3B0 3F1 3B1 0B0  .  0B1     one wave: stages 0 and 3
 ///          1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1         stages 1 and 2
 ///
 /// W waves make 2W chunks per row. Source: Liu et al., "Hanayo: Harnessing Wave-like Pipeline
-/// Parallelism for Enhanced Large Model Training Efficiency"; the slot rule is the fold of
-/// Chimera's.
+/// Parallelism for Enhanced Large Model Training Efficiency"; the slot rule folds Chimera's.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"

@@ -1,11 +1,11 @@
-/// Interleaved 1F1B: v chunks per row in a loop, so the pipeline fills v times faster.
+/// Interleaved 1F1B gives each row v chunks in a loop, so the pipeline fills v times faster.
 ///
 ///     0F0 0F1 2F0 2F1  .  2B0  .  2B1 0B0 0B1     stages 0 and 2
 ///          1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1         stages 1 and 3
 ///
-/// Microbatches go through a row's chunks in groups of g = M / max(1, M / P). With one chunk the
-/// warm-up is twice that of 1F1B, which is another schedule. Source: Narayanan et al., "Efficient
-/// Large-Scale Language Model Training on GPU Clusters Using Megatron-LM".
+/// Microbatches pass through a row's chunks in groups of g = M / max(1, M / P). With one chunk the
+/// warm-up is twice that of 1F1B, so the schedule differs from 1F1B. Source: Narayanan et al.,
+/// "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM".
 #pragma once
 
 #include <string_view>
@@ -19,10 +19,10 @@ namespace stagecraft {
 /// Errors: ScheduleParameter unless microbatches are a multiple of max(1, microbatches / ranks).
 [[nodiscard]] Schedule interleaved(int ranks, int microbatches, int chunks);
 
-/// The order in which a row takes (chunk, microbatch) pairs; shared with the zero-bubble variant.
+/// The order of a row's (chunk, microbatch) pairs; shared with the zero-bubble variant.
 class LoopOrder {
  public:
-  /// Errors: ScheduleParameter as interleaved(), in the name of `builder`.
+  /// Errors: ScheduleParameter as interleaved(), with the name `builder`.
   LoopOrder(std::string_view builder, int ranks, int microbatches, int chunks);
 
   [[nodiscard]] int total() const { return chunks_ * microbatches_; }

@@ -1,4 +1,4 @@
-/// Interleaved zero bubble: interleaved 1F1B with split backwards, whose weight halves fill the
+/// Interleaved zero bubble is interleaved 1F1B with split backwards; the weight halves fill the
 /// bubbles.
 ///
 /// The warm-up is that of 1F1B per chunk, and row r's weight halves lag its input halves by r. With

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-/// How one stage runs its microbatches.
+/// The order in which one stage runs its microbatches.
 struct Pattern {
   int microbatches = 0;
   int warm_up = 0;  ///< forwards before the first backward

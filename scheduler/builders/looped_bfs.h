@@ -1,4 +1,5 @@
-/// Looped BFS (breadth-first): chunks in a loop, each taking all microbatches before the next.
+/// Looped BFS (breadth-first) runs chunks in a loop; each chunk takes all microbatches before the
+/// next.
 ///
 ///     0F0 0F1 2F0 2F1  .   .  2B0 2B1 0B0 0B1
 ///          1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1
@@ -11,7 +12,7 @@
 namespace stagecraft {
 
 struct LoopedBfsOptions {
-  bool reverse_backward = false;  ///< newest activation first; the same idle time
+  bool reverse_backward = false;  ///< newest activation first; the idle time is the same
 };
 
 /// Returns the unit-time array of `ranks` rows and ranks x chunks stages.

@@ -1,11 +1,11 @@
-/// 1F1B: a stage starts a backward as soon as one can run, so it holds few activations.
+/// 1F1B starts a backward as soon as one can run, so a stage holds few activations.
 ///
 ///     F0 F1  . B0 F2 B1 F3 B2  . B3     F0 F1  . B0 F2 B1 F3 B2  . B3     two encoders
 ///        F0 B0 F1 B1 F2 B2 F3 B3        F0 F1  . B0 F2 B1 F3 B2  . B3     and a head
 ///                                          F0 B0 F1 B1 F2 B2 F3 B3
 ///
-/// Stage s runs i(s) forwards first, i(s) = 1 + the largest i of its consumers (1 for a sink), then
-/// alternates. On a chain that is PipeDream-flush (Narayanan et al., "Memory-Efficient
+/// Stage s runs i(s) forwards first, with i(s) = 1 + the largest i of its consumers (1 for a sink),
+/// then alternates. On a chain this is PipeDream-flush (Narayanan et al., "Memory-Efficient
 /// Pipeline-Parallel DNN Training") and DAPPLE; on a DAG it is the default of GraphPipe (Jeon et
 /// al.).
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-/// One stage per row. Returns the unit-time array.
+/// Returns the unit-time array, one stage per row.
 /// Errors: ScheduleParameter for no stage, no microbatch or a graph with a cycle.
 [[nodiscard]] Schedule one_f_one_b(const StageGraph& stages, int microbatches);
 [[nodiscard]] Schedule one_f_one_b(int stages, int microbatches);

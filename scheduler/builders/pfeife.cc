@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-/// Stage and microbatch of each forward (or backward) of a row, in order.
+/// Returns stage and microbatch of each forward (or backward) of a row, in order.
 std::vector<std::pair<int, int>> block_order(
     int row, int ranks, int microbatches, int loops, int block, bool ascending) {
   std::vector<std::pair<int, int>> order;

@@ -1,5 +1,5 @@
-/// Pfeife's family: loops, blocks and extra forwards span GPipe, 1F1B, interleaved, TeraPipe and
-/// BFS.
+/// Pfeife's family of schedules: loops, blocks and extra forwards cover GPipe, 1F1B, interleaved,
+/// TeraPipe and BFS.
 ///
 ///     (loops - 1) x block + (D - r) + extra[r] forwards on row r, one backward,
 ///     then forward and backward in turn
@@ -22,7 +22,7 @@ struct PfeifeOptions {
 
 /// Returns the unit-time array of `ranks` rows and ranks x loops stages.
 /// Errors: ScheduleParameter unless the block divides the microbatches, there is one non-negative
-/// extra per row, and no row warms up with more forwards than the one above (it would wait for them
+/// extra per row, and no row warms up with more forwards than the row above (it would wait for them
 /// for ever).
 [[nodiscard]] Schedule pfeife(int ranks, int microbatches, const PfeifeOptions& options = {});
 

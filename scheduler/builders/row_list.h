@@ -1,5 +1,5 @@
-/// RowList: the list of one row while a builder writes it, and the last step that all builders
-/// share.
+/// RowList is the list of one row while a builder writes it. finish() is the last step that all
+/// builders share.
 ///
 /// RW-1: builders write lists; columns come from the unit-time simulation alone.
 #pragma once
@@ -36,18 +36,18 @@ class RowList {
   Schedule::Row cells_;
 };
 
-/// Returns the rows as the unit-time array; the graph becomes a header where it is not one chain
-/// that takes microbatches of size 1.
+/// Returns the rows as the unit-time array. The graph becomes a header unless it is one chain that
+/// takes microbatches of size 1.
 [[nodiscard]] Schedule finish(std::vector<Schedule::Row> rows,
                               const StageGraph& stages,
                               int microbatches);
 
-/// Errors: ScheduleParameter naming `builder`, what it needs and what it got.
+/// Errors: ScheduleParameter with `builder`, its requirement and the value it got.
 void require_positive(std::string_view builder, std::string_view what, int value);
 void require_acyclic(std::string_view builder, const StageGraph& stages);
 
-/// As require_positive, for a constraint in words and as a test; the error names the nearest legal
-/// values below and above `value`.
+/// Checks a constraint given as words and as a test, as require_positive() does. The error names
+/// the nearest legal values below and above `value`.
 void require_legal(std::string_view builder,
                    std::string_view constraint,
                    std::string_view what,

@@ -1,4 +1,5 @@
-/// Slots: rows that are defined by numbered time slots (Chimera, Hanayo) instead of by a list.
+/// Slots collects rows that are defined by numbered time slots (Chimera, Hanayo) instead of by a
+/// list.
 #pragma once
 
 #include <vector>

@@ -21,11 +21,11 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// What may be judged either way.
+/// The decisions that can go either way.
 struct Choices {
-  bool overrun;     ///< a forward may hold up a backward input that comes meanwhile
+  bool overrun;     ///< a forward may delay a backward input that arrives meanwhile
   bool spare_next;  ///< no forward while the next device is two behind
-  bool fill;        ///< a weight half may overrun the wait it fills
+  bool fill;        ///< a weight half may overrun the wait that it fills
 };
 
 /// One run of all devices.
@@ -64,7 +64,7 @@ class Run {
     int forwards = 0, backwards = 0, weights = 0;  // done so far
     double free = 0;
     std::optional<double> wakes;
-    std::vector<double> inputs, gradients;  // by microbatch: when they are here
+    std::vector<double> inputs, gradients;  // by microbatch: the time of arrival
     RowList list;
 
     [[nodiscard]] bool has_room() const { return forwards - weights < cap; }
@@ -124,7 +124,7 @@ class Run {
     }
   }
 
-  /// The device is busy until `end`, and then looks for work again.
+  /// Marks the device as busy until `end`, when it looks for work again.
   void busy(int r, double end) {
     at(r).free = end;
     wake(r, end);
@@ -168,7 +168,7 @@ class Run {
   std::set<std::pair<double, int>> waking_;
 };
 
-/// What is later than any other time would never come.
+/// Refuses times whose sum is infinite, because an infinite time counts as never.
 void check_times(int ranks, int microbatches, const Costs& costs) {
   double all = 0;
   for (int r = 0; r < ranks; ++r) {
@@ -185,7 +185,7 @@ void check_times(int ranks, int microbatches, const Costs& costs) {
   }
 }
 
-/// How good a schedule is: the longest time from a device's first task to its last, then the end.
+/// Scores a schedule: the longest time from a device's first task to its last, then the end.
 std::pair<double, double> score(const Schedule& schedule, const Costs& costs) {
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
   double longest = 0;

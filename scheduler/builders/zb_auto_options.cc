@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// Sets a duration of every stage, or of each.
+/// Sets a duration of every stage, or of each one separately.
 void set_times(const BuildRequest& request,
                const std::string& name,
                double Durations::*duration,

@@ -1,6 +1,7 @@
-/// zb_auto_options: the costs and the memory that a request gives to ZB-auto.
+/// zb_auto_options reads the costs and the memory that a request gives to ZB-auto.
 ///
-/// Times come with the request's costs, or as its parameters f, i, w and c, which go before.
+/// Times come from the request's costs, or from its parameters f, i, w and c, which take
+/// precedence.
 #pragma once
 
 #include "stagecraft/scheduler/build_request.h"
@@ -8,8 +9,8 @@
 
 namespace stagecraft {
 
-/// Errors: UsageArgument for a parameter that is no number; ScheduleParameter for another number of
-/// times than devices.
+/// Errors: UsageArgument for a parameter that is no number; ScheduleParameter if there is another
+/// number of times than of devices.
 [[nodiscard]] ZbAutoOptions zb_auto_options(const BuildRequest& request);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// ZB-H1: 1F1B with split backwards; weight halves wait until they fill a bubble. Memory as 1F1B's
-/// first row.
+/// ZB-H1 is 1F1B with split backwards: weight halves wait until they fill a bubble. It needs the
+/// memory of 1F1B's first row.
 ///
 ///     0F0 0F1  .  0I0 0W0 0F2 0I1 0W1 0F3 0I2 0W2 0I3 0W3
 ///          1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1F3 1I3 1W2 1W3     row r's W lag its I by r

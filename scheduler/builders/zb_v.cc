@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// One chunk of a row: hands out its microbatches kind by kind, and swallows those that do not
+/// One chunk of a row. It hands out its microbatches kind by kind and skips those that do not
 /// exist.
 class Chunk {
  public:
@@ -48,7 +48,7 @@ void times(int count, Body&& body) {
   }
 }
 
-/// The row as it would be for `n` microbatches, of which `microbatches` exist.
+/// Returns the row for `n` microbatches, of which `microbatches` exist.
 Schedule::Row v_row(int r, int ranks, int microbatches, int n) {
   RowList list;
   Chunk down(list, r, microbatches);
@@ -58,7 +58,7 @@ Schedule::Row v_row(int r, int ranks, int microbatches, int n) {
     up.input();
     up.weight();
   };
-  // Warm-up: fill the V, then let the row's upper chunk turn round.
+  // Warm-up: fill the V, then let the row's upper chunk turn around.
   times(2 * (ranks - r) - 1, [&] { down.forward(); });
   times(r, [&] {
     up.forward();
@@ -74,7 +74,7 @@ Schedule::Row v_row(int r, int ranks, int microbatches, int n) {
     down.weight();
     round_up();
   }
-  // Cool-down: input halves first, the next row waits for them; weight halves fill what is left.
+  // Cool-down: input halves first (the next row waits for them); weight halves fill the rest.
   times(r, [&] {
     down.input();
     up.input();

@@ -1,7 +1,8 @@
-/// The words that the readers of schedule files share: numbers, kinds, cells, and where a fault is.
+/// Defines the words that the readers of schedule files share: numbers, kinds, cells, and the place
+/// of a fault.
 ///
-/// Of the text and the CSV form, and what others need of them. Every reader names line and column
-/// of what it does not understand.
+/// Used by the text and the CSV form, and in part by others. Every reader names line and column of
+/// text that it does not understand.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +15,16 @@
 
 namespace stagecraft::formats {
 
-/// Longer files are refused.
+/// Readers refuse longer files.
 inline constexpr std::size_t kMaxBytes = std::size_t{256} << 20U;
 
-/// Where the reader is, counted from 1 as editors do.
+/// A reader's place, counted from 1 as editors do.
 struct Location {
   std::size_t line = 0;
   std::size_t column = 0;
 };
 
-/// Lines finds where offsets of a text are, quickly where they ascend. Views the text.
+/// Lines converts offsets of a text to places; it is fast for ascending offsets. Views the text.
 class Lines {
  public:
   explicit Lines(std::string_view text) : text_(text) {}
@@ -34,38 +35,38 @@ class Lines {
   std::string_view text_;
   mutable std::size_t line_ = 1;      // of the latest offset
   mutable std::size_t begin_ = 0;     // of that line
-  mutable std::size_t searched_ = 0;  // up to here for its end
+  mutable std::size_t searched_ = 0;  // no line end before here
 };
 
 /// Returns "line 2, column 7: what".
 [[nodiscard]] std::string located(Location at, std::string_view what);
-/// Errors: ScheduleParse, always, with what is located.
+/// Throws ScheduleParse with `what`, located.
 [[noreturn]] void fail(Location at, std::string_view what);
 /// Errors: ScheduleParse for a text longer than kMaxBytes.
 void require_size(std::string_view text);
 
-/// Whether one more row or cell may be read; kNoRoom is what to say where not.
+/// Returns whether one more row or cell may be read. kNoRoom is the message if not.
 [[nodiscard]] inline bool has_room(std::size_t rows, std::size_t cells) {
   return rows < static_cast<std::size_t>(kMaxStages) && cells < kMaxCells;
 }
 inline constexpr std::string_view kNoRoom =
     "a schedule has at most 65536 rows and 16777216 cells, bubbles included; split it";
 
-/// Returns the text in quotes, short and printable whatever it was.
+/// Returns the text in quotes, shortened and printable.
 [[nodiscard]] std::string quoted(std::string_view text);
 /// Returns the text without blanks, tabs and carriage returns at its ends.
 [[nodiscard]] std::string_view trim(std::string_view text);
 
-/// Returns the number the text starts with and removes it, the largest int for what is larger;
-/// nothing when there is none.
+/// Returns the number that the text starts with and removes it; the largest int for a larger
+/// number; nothing if there is none.
 [[nodiscard]] std::optional<int> leading_number(std::string_view& text);
-/// Returns the number the text is.
+/// Returns the number that the whole text is.
 [[nodiscard]] std::optional<int> whole_number(std::string_view text);
 /// Returns the kind of a letter F, B, I, W or U.
 [[nodiscard]] std::optional<CellKind> kind_of(char c);
 
 /// Returns the cell of ".", "1F4", "0F7|7B3" or "F4" (of stage `row`).
-/// Errors: ScheduleParse with what a cell is, or what was probably meant.
+/// Errors: ScheduleParse with the form of a cell, or with the probable meaning.
 [[nodiscard]] Cell parse_cell(std::string_view text, std::size_t row, Location at);
 
 /// Errors: ScheduleParse for a stage or microbatch beyond what a schedule may name.

@@ -1,4 +1,4 @@
-/// costs_fields: the names of a costs.json's numbers and where each is kept, for its reader and its
+/// costs_fields maps the names of a costs.json's numbers to their members, for its reader and its
 /// writer.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace stagecraft::formats {
 
-/// Where a kind's duration is kept.
+/// Maps the name of a kind to its duration.
 struct KindField {
   const char* name;
   double Durations::*duration;

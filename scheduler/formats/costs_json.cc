@@ -36,10 +36,10 @@ using formats::OperatorField;
 using formats::quoted;
 using Pair = std::pair<int, int>;
 
-/// More unknown fields than these are counted, not listed.
+/// Further unknown fields are counted, not listed.
 constexpr std::size_t kMostNotes = 20;
 
-/// A field of an object: its name, and how its value is read.
+/// A field of an object: its name, and the function that reads its value.
 struct Field {
   std::string name;
   std::function<void()> read;
@@ -74,19 +74,20 @@ class CostsDocument {
  private:
   using StatedDurations = std::vector<std::pair<double Durations::*, double>>;
 
-  /// What one entry of "each" states of a stage.
+  /// The values that one entry of "each" states of a stage.
   struct Stage {
     std::size_t at = 0;
     StatedDurations durations;
     std::vector<std::pair<std::vector<double> MemoryModel::*, double>> bytes;
   };
 
-  /// What an object states of a link.
+  /// The values that an object states of a link.
   struct StatedLink {
     std::optional<double> latency, bandwidth;
   };
 
-  /// Before all else, on a reader of its own: what the other fields mean depends on it.
+  /// Reads the version first, on a reader of its own: the meaning of the other fields depends on
+  /// it.
   static void require_version(JsonReader json) {
     const std::size_t begin = json.offset();
     if (json.next() != JsonReader::Kind::Object) {
@@ -118,8 +119,8 @@ class CostsDocument {
                 "rows in the other");
   }
 
-  /// Reads a value; where it is at fault reading goes on behind it. What an entry lacks is no fault
-  /// of its own where it is at fault already. Errors: ScheduleParse where the text is no JSON.
+  /// Reads a value. After a fault, reading continues behind the value. If an entry has a fault
+  /// already, its missing fields are not reported. Errors: ScheduleParse if the text is no JSON.
   void attempt(const std::function<void()>& read) {
     const JsonReader before = json_;
     const std::size_t faults = faults_.count();
@@ -137,7 +138,7 @@ class CostsDocument {
     }
   }
 
-  /// Reads an object whose fields may come in any order; `what` says which, in messages.
+  /// Reads an object whose fields may come in any order; `what` names it in messages.
   void object(const std::string& what, const std::vector<Field>& fields) {
     if (json_.next() != JsonReader::Kind::Object) {
       json_.refuse(json_.offset(), fmt::format("{} wants an object, in braces", what));
@@ -162,7 +163,7 @@ class CostsDocument {
     }
   }
 
-  /// Notes a field that is not known, once for all objects of a kind.
+  /// Notes an unknown field, once for all objects of a kind.
   void note(const std::string& what, const std::string& name, const std::vector<Field>& fields) {
     if (!noted_.emplace(what, name).second) {
       return;
@@ -200,7 +201,7 @@ class CostsDocument {
     return between(name, 0, std::numeric_limits<double>::max(), "a number of at least 0");
   }
 
-  /// Below 0 where I adds to what waits for W.
+  /// Returns the share; negative if I adds to the bytes that wait for W.
   double share() {
     return between(
         "input_release", std::numeric_limits<double>::lowest(), 1, "a share of at most 1");
@@ -395,7 +396,7 @@ class CostsDocument {
     }
   }
 
-  /// Reads an entry of a list that says something of a pair, once.
+  /// Reads an entry of a list about a pair, which may appear once.
   template <class Value, class Extra>
   void between(const std::string& what, std::map<Pair, Value>& all, Extra&& fields) {
     const std::size_t at = json_.offset();
@@ -419,7 +420,7 @@ class CostsDocument {
             {"bandwidth", [&] { link.bandwidth = bandwidth(); }}};
   }
 
-  /// Without end where it is null: a number of JSON is finite.
+  /// Returns the bandwidth; infinite for null, because a number of JSON is finite.
   double bandwidth() {
     const std::size_t at = json_.offset();
     if (json_.next() == JsonReader::Kind::Null) {
@@ -460,7 +461,7 @@ class CostsDocument {
     }
   }
 
-  /// Last, because "usual" may stand behind "each".
+  /// Runs last, because "usual" may come after "each".
   void place_stages() {
     const bool known = states_backward(usual_durations_);
     if (const auto made = set(costs_.stages.usual, usual_durations_, usual_at_, false)) {
@@ -494,7 +495,7 @@ class CostsDocument {
     return std::ranges::any_of(stated, [](const auto& one) { return is_backward(one.first); });
   }
 
-  /// Returns how times were made that are not stated. `known`: as of set_backward().
+  /// Returns a note on times that were computed. `known`: as in set_backward().
   std::optional<std::string> set(Durations& durations,
                                  const StatedDurations& stated,
                                  std::size_t at,
@@ -519,7 +520,7 @@ class CostsDocument {
     }
   }
 
-  /// Likewise.
+  /// Runs last, like place_stages().
   void place_links() {
     LinkCosts& links = costs_.links;
     const auto placed = [](const StatedLink& stated, const Link& otherwise) {
@@ -540,7 +541,7 @@ class CostsDocument {
   std::vector<std::string> notes_;
   std::size_t more_notes_ = 0;
   std::set<std::pair<std::string, std::string>> noted_;  // by object and field
-  std::set<int> operators_;                              // of the list that is read, by id
+  std::set<int> operators_;                              // of the current list, by id
   std::set<std::string> parameters_;
   std::size_t usual_at_ = 0;
   StatedDurations usual_durations_;

@@ -35,7 +35,7 @@ std::string json_text(std::string_view text) {
   return out + '"';
 }
 
-/// Whether any stage recomputes: of others nothing is said.
+/// Returns whether any stage recomputes. If none does, the field is left out.
 bool recomputes(const StageCosts& costs) {
   return costs.usual.recompute != 0 ||
          std::ranges::any_of(costs.each, [](const Durations& d) { return d.recompute != 0; });
@@ -101,7 +101,7 @@ std::vector<std::string> stage_lines(const StageCosts& costs) {
   return lines;
 }
 
-/// `otherwise`: the bandwidth where none is said.
+/// `otherwise`: the bandwidth that a reader assumes.
 std::string link_text(const Link& link, double otherwise) {
   std::string text = fmt::format(R"("latency": {})", link.latency);
   if (std::isfinite(link.bandwidth)) {
@@ -112,7 +112,7 @@ std::string link_text(const Link& link, double otherwise) {
   return text;
 }
 
-/// Appends ",\n<indent>"name": [...]" with one line each, or nothing for no lines.
+/// Appends ",\n<indent>"name": [...]" with one entry per line, or nothing for no lines.
 void add_list(std::string& text,
               std::string_view indent,
               std::string_view name,

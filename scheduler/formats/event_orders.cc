@@ -19,7 +19,7 @@ constexpr std::string_view kHelp =
 StepEvent parse_event(std::string_view text, Location at) {
   const std::size_t arrow = text.find('>');
   const std::string_view task = trim(text.substr(0, arrow));
-  // A stage stands in every row, so it cannot be left out as in a schedule.
+  // An order has no row, so a task cannot leave out its stage as in a schedule.
   if (task.empty() || task.front() < '0' || task.front() > '9' ||
       task.find('|') != std::string_view::npos) {
     fail(at, fmt::format("{} is no task with its stage; {}", quoted(text), kHelp));

@@ -12,7 +12,7 @@
 namespace stagecraft::formats {
 namespace {
 
-/// Only JSON brings tasks without a kind or with a number below 0.
+/// Tasks without a kind or with a number below 0 come only from JSON.
 std::string fault_of_task(const Cell& cell) {
   if (cell.is_group() && cell.tasks().size() < 2) {
     return "an overlap group has two tasks or more";

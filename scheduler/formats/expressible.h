@@ -1,7 +1,7 @@
-/// What a file format has words for, and the error for a schedule that it cannot hold.
+/// expressible describes which schedules a file format can hold, and reports a schedule that it
+/// cannot hold.
 ///
-/// Every writer asks before it writes, so that nothing is lost on the way into a file. Pure; any
-/// thread.
+/// Every writer calls it before it writes, so that a file loses nothing. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 namespace stagecraft::formats {
 
 enum class GraphWords : std::uint8_t {
-  Any,    ///< the file says which stage feeds which
-  Model,  ///< the file says nothing; its readers take the edges from the model
-  Chain   ///< the file says nothing; its readers take the stages for one chain
+  Any,    ///< the file names the edges between stages
+  Model,  ///< the file names no edges; readers take them from the model
+  Chain   ///< the file names no edges; readers assume one chain
 };
 
 enum class GroupWords : std::uint8_t { Any, ForwardWithBackward, None };
 
 struct FormatWords {
   std::string_view name;  ///< "PyTorch's CSV", for messages
-  /// Other than Any: no replicas or frozen stages either.
+  /// Any value but Any also rules out replicas and frozen stages.
   GraphWords graph = GraphWords::Any;
   GroupWords groups = GroupWords::Any;
   bool updates = true;
   bool sizes = true;  ///< stages may take microbatches of different sizes
 };
 
-/// Errors: ScheduleParameter naming the first cell, with its row and column, that the format has no
-/// word for: also a task without a kind or with a number below 0, which no format has.
+/// Errors: ScheduleParameter with the first cell, row and column that the format cannot express. A
+/// task without a kind or with a number below 0 is such a cell in every format.
 void require_expressible(const Schedule& schedule,
                          const StageGraph& graph,
                          const FormatWords& format);

@@ -1,9 +1,9 @@
-/// FaultList: what is outside the grammar of a file, told together so that one look at the file
-/// mends it.
+/// FaultList collects the faults in the grammar of a file and reports them together, so that a user
+/// can repair them at once.
 ///
-/// A reader notes what it does not understand, goes on behind it, and asks at the end whether it
-/// may hand over what it has read. The first 20 faults are listed, further ones counted; what to do
-/// ("...; a cell is ...") is said with the first fault that it mends. A value.
+/// A reader notes each fault, goes on after it, and asks at the end whether it may return its
+/// result. The first 20 faults are listed, further ones counted. Advice ("...; a cell is ...")
+/// appears with the first fault that it repairs. A value.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace stagecraft::formats {
 
 class FaultList {
  public:
-  /// Takes "line 2, column 7: '1X0' is no cell; a cell is ...".
+  /// Notes a fault: "line 2, column 7: '1X0' is no cell; a cell is ...".
   /// Errors: ScheduleParse, as refuse_if_any, once there are too_many().
   void note(std::string fault);
 
-  /// Reads something; what it throws is a fault, behind which the caller goes on.
+  /// Calls `read`. An Error that it throws becomes a fault, and the caller goes on.
   template <class Read>
   void attempt(Read&& read) {
     try {
@@ -32,13 +32,13 @@ class FaultList {
   }
 
   [[nodiscard]] std::size_t count() const { return count_; }
-  /// Whether a further fault is counted only: its text may be empty.
+  /// Returns whether a further fault is only counted; its text may then be empty.
   [[nodiscard]] bool full() const { return count_ >= kMostListed; }
 
-  /// Whether the file is something else, and reading on would only take time.
+  /// Returns whether the file is probably of another kind, so that reading on would waste time.
   [[nodiscard]] bool too_many() const { return count_ >= kMostCounted; }
 
-  /// Errors: ScheduleParse with all faults, where there is any.
+  /// Errors: ScheduleParse with all faults, if there is any.
   void refuse_if_any() const;
 
  private:
@@ -47,7 +47,7 @@ class FaultList {
 
   std::size_t count_ = 0;
   std::vector<std::string> faults_;
-  std::set<std::string> advised_;  ///< what to do, as faults have said it
+  std::set<std::string> advised_;  ///< advice that faults have already given
 };
 
 }  // namespace stagecraft::formats

@@ -28,7 +28,7 @@ using formats::quoted;
 struct TaskType {
   std::string_view name;
   CellKind kind;
-  int latency;  ///< what JaxPP takes a task for where nothing is measured
+  int latency;  ///< JaxPP's default without measurements
 };
 constexpr std::array<TaskType, 4> kTypes{{{"FWD", CellKind::Forward, 1},
                                           {"BWD", CellKind::Backward, 2},
@@ -59,7 +59,8 @@ bool same_work(const Task& a, const Task& b) {
   return a.stage == b.stage && a.microbatch == b.microbatch;
 }
 
-/// The tasks of an item, where an input half directly before its weight half is the whole backward.
+/// Returns the tasks of an item. An input half directly before its weight half is the whole
+/// backward.
 std::vector<Task> tasks_of(const PythonLists& lists, const PythonItem& item) {
   std::vector<Task> tasks;
   for (const PythonCall& call : item.calls) {
@@ -74,7 +75,7 @@ std::vector<Task> tasks_of(const PythonLists& lists, const PythonItem& item) {
   return tasks;
 }
 
-/// Whether some of the tasks are of one microbatch in one stage, so that one needs the other.
+/// Returns whether two tasks are of one microbatch in one stage, so that one needs the other.
 bool need_each_other(std::span<const Task> tasks) {
   std::vector<std::pair<StageId, Microbatch>> work;
   std::ranges::transform(tasks, std::back_inserter(work), [](const Task& task) {

@@ -1,13 +1,13 @@
-/// The arrays of JaxPP: what print(schedule.tasks(microbatches)) shows of its schedules.
+/// Reads and writes the arrays of JaxPP, as print(schedule.tasks(microbatches)) shows them.
 ///
 ///     [[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD, latency=1), None, ...],
 ///      [None, Task(stage_id=1, ...), ...]]
 ///
-/// Written for JaxPP 0.9.2 (jaxpp/schedules.py: Task, FusedTask, ScheduleTasks), read from 0.5.1
-/// on, whose Task has no latency. FWD is F, BWD is B, BWD_I is I, BWD_W is W, None a bubble. A
-/// FusedTask of I and W of one microbatch is B; of several tasks that do not need each other, an
-/// overlap group; other ones are read as their tasks in order, which makes the schedule a list. The
-/// file names no stage graph. Any thread.
+/// Written for JaxPP 0.9.2 (jaxpp/schedules.py: Task, FusedTask, ScheduleTasks). Read from 0.5.1
+/// on, where Task has no latency. FWD is F, BWD is B, BWD_I is I, BWD_W is W, None is a bubble. A
+/// FusedTask of I and W of one microbatch is B. A FusedTask of several independent tasks is an
+/// overlap group; any other FusedTask is read as its tasks in order, which makes the schedule a
+/// list. The file names no stage graph. Any thread.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@
 
 namespace stagecraft {
 
-/// Returns an array where the file has None and no task had to be unfolded, else a list.
+/// Returns an array if the file has None and no task had to be unfolded, else a list.
 /// Errors: ScheduleParse with line and column.
 [[nodiscard]] Schedule parse_jaxpp(std::string_view text);
 
-/// Returns what Python evaluates to JaxPP's ScheduleTasks, with Task and FusedTask of
-/// jaxpp.schedules and TaskType of jaxpp.types. A schedule that splits some backwards has those it
-/// does not split as a FusedTask of both halves, as JaxPP compiles a model for halves or for
-/// wholes.
+/// Returns text that Python evaluates to JaxPP's ScheduleTasks, with Task and FusedTask of
+/// jaxpp.schedules and TaskType of jaxpp.types. If a schedule splits some backwards, each whole
+/// backward is written as a FusedTask of both halves, because JaxPP compiles a model either for
+/// halves or for wholes.
 /// Errors: ScheduleParameter for an update, a group of one microbatch's own tasks, and stages that
 /// are no chain. `graph`: of the schedule.
 [[nodiscard]] std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph);

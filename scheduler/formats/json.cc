@@ -20,10 +20,10 @@ using formats::JsonReader;
 using formats::quoted;
 using Pairs = std::vector<StageGraph::Edge>;
 
-/// What no kind is: validate() answers it with V06.
+/// No kind has this value; validate() reports it as V06.
 constexpr auto kUnknownKind = static_cast<CellKind>(255);
 
-/// A letter that is no kind is kept, so that V06 can name it.
+/// Keeps a letter that is no kind, so that V06 can name it.
 CellKind kind_named(const std::string& letters) {
   if (letters.size() != 1 || letters.front() <= ' ' || letters.front() > '~') {
     return kUnknownKind;
@@ -70,11 +70,11 @@ class Document {
   Field<Pairs> edges_, replicas_;
   Field<std::vector<int>> frozen_, sizes_;
   Field<std::vector<Schedule::Row>> rows_;
-  std::size_t row_ = 0, column_ = 0;   // of the cell that is read
+  std::size_t row_ = 0, column_ = 0;   // of the current cell
   std::optional<std::size_t> member_;  // of its overlap group
 };
 
-/// Reading goes on behind the fault, with what stands there left out.
+/// Notes a fault. Reading continues after it and leaves it out.
 void Document::note(std::size_t at, std::string_view what) {
   faults_.note(faults_.full() ? std::string() : formats::located(json_.location(at), what));
 }
@@ -143,7 +143,7 @@ int Document::count(const std::string& name, int largest) {
   return *number;
 }
 
-/// Whether a list has been opened; what is none is passed over.
+/// Opens a list and returns true; skips any other value.
 bool Document::opens(const std::string& name, std::string_view wanted) {
   if (json_.next() != JsonReader::Kind::Array) {
     note(json_.offset(), fmt::format("field \"{}\" wants {}", name, wanted));
@@ -172,7 +172,7 @@ Pairs Document::pairs(const std::string& name) {
   return list;
 }
 
-/// Nothing where the next value is no pair of stages.
+/// Returns nothing if the next value is no pair of stages.
 std::optional<StageGraph::Edge> Document::pair() {
   if (json_.next() != JsonReader::Kind::Array) {
     (void)json_.skip();
@@ -192,7 +192,7 @@ std::optional<StageGraph::Edge> Document::pair() {
                                     : std::nullopt;
 }
 
-/// A list of numbers below `end`, which are `what`.
+/// Returns a list of numbers below `end`; `what` names them.
 std::vector<int> Document::numbers(const std::string& name, const char* what, int end) {
   std::vector<int> list;
   if (!opens(name, fmt::format("{} below {}, e.g. [0, 1]", what, end))) {
@@ -218,7 +218,7 @@ Schedule::Form Document::form() {
   return form == "list" ? Schedule::Form::List : Schedule::Form::Array;
 }
 
-/// A task without a kind where the entry has another shape: validate() answers it with V03.
+/// Returns a task without a kind if the entry has another shape; validate() reports it as V03.
 /// Requires: its array is open and has a first element.
 Task Document::task_elements(std::size_t begin) {
   const auto stage = json_.integer();
@@ -253,7 +253,7 @@ Task Document::task_elements(std::size_t begin) {
   return {kind, StageId(*stage), Microbatch(update ? 0 : *microbatch)};
 }
 
-/// Where the cell that is read stands, as a path.
+/// Returns the path of the current cell.
 std::string Document::place() const {
   const std::string cell = fmt::format("rows[{}][{}]", row_, column_);
   return member_ ? fmt::format("{}[{}]", cell, *member_) : cell;

@@ -18,7 +18,7 @@ bool is_digit(char c) {
 
 JsonReader::JsonReader(std::string_view text) : text_(text), lines_(text) {
   if (text_.starts_with("\xEF\xBB\xBF")) {
-    at_ = 3;  // what some editors put in front
+    at_ = 3;  // a byte order mark, which some editors write
   }
 }
 
@@ -96,7 +96,7 @@ void JsonReader::digits() {
 void JsonReader::number() {
   at_ += peek() == '-' ? 1 : 0;
   if (peek() == '0') {
-    ++at_;  // and no digit behind it
+    ++at_;  // no digit may follow
   } else {
     digits();
   }
@@ -111,7 +111,7 @@ void JsonReader::number() {
   }
 }
 
-/// Characters beyond ASCII become '?': no word of ours has any.
+/// Replaces characters beyond ASCII by '?': none of our words has any.
 void JsonReader::escape(std::string& out) {
   constexpr std::string_view kLetters = "\"\\/bfnrt";
   constexpr std::string_view kMeant = "\"\\/\b\f\n\r\t";
@@ -227,7 +227,7 @@ bool JsonReader::next_element() {
     }
     ++at_;
   }
-  (void)next();  // what follows must be a value
+  (void)next();  // the next token must be a value
   return true;
 }
 

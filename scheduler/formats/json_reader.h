@@ -1,8 +1,9 @@
-/// JsonReader: a JSON text read from front to back, value by value, each with its line and column.
+/// JsonReader reads a JSON text from front to back, value by value, each with its line and column.
 ///
-/// For schedule files, which are long and simple: no tree is built, so memory is in proportion to
-/// what the caller keeps, and every complaint says where. The caller asks for what it expects and
-/// skips the rest; all of it is checked to be JSON. Views the text, which must outlive it.
+/// Schedule files are long and simple, so it builds no tree: memory is in proportion to the values
+/// that the caller keeps, and every complaint has a place. The caller asks for the values that it
+/// expects and skips the rest; all of the text is checked to be JSON. Views the text, which must
+/// outlive it.
 /// J-1: nesting is limited, so nothing recurses without bound.
 #pragma once
 
@@ -22,29 +23,30 @@ class JsonReader {
 
   explicit JsonReader(std::string_view text);
 
-  /// The kind of the next value.
+  /// Returns the kind of the next value.
   [[nodiscard]] Kind next();
-  /// Reads the next value; nothing where it is of another kind, or a number that is no int.
+  /// Reads the next value; returns nothing if it is of another kind, or a number that is no int.
   std::optional<int> integer();
   std::optional<std::string> string();
-  /// Reads the next value whatever it is and returns its text.
+  /// Reads the next value of any kind and returns its text.
   std::string_view skip();
 
-  /// Opens an array or object. Requires: next() is of that kind. Then its elements are read one by
-  /// one: next_element() or next_key() says whether there is another, and closes it where not.
+  /// Opens an array or object. Requires: next() is of that kind. The caller then reads its elements
+  /// one by one: next_element() or next_key() tells whether there is another, and closes it after
+  /// the last.
   void open();
   [[nodiscard]] bool next_element();
   [[nodiscard]] std::optional<std::string> next_key();
-  /// Errors: ScheduleParse when anything but blanks follows.
+  /// Errors: ScheduleParse if anything but blanks follows.
   void finish();
 
-  /// Where the latest key stands.
+  /// Returns the offset of the latest key.
   [[nodiscard]] std::size_t key_offset() const { return key_at_; }
-  /// Where the next value starts.
+  /// Returns the offset of the next value.
   [[nodiscard]] std::size_t offset();
-  /// Line and column of an offset.
+  /// Returns line and column of an offset.
   [[nodiscard]] Location location(std::size_t offset) const;
-  /// Errors: ScheduleParse, always, with line and column of an offset.
+  /// Throws ScheduleParse with line and column of an offset.
   [[noreturn]] void refuse(std::size_t offset, std::string_view what) const;
 
  private:

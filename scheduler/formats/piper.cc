@@ -27,7 +27,7 @@ using formats::quoted;
 
 struct Filter {
   std::size_t offset = 0;
-  std::map<std::string, std::optional<int>> tags;  ///< nothing for "*" and what is no number
+  std::map<std::string, std::optional<int>> tags;  ///< nothing for "*" and for other non-numbers
   std::optional<CellKind> pass;
 };
 
@@ -68,7 +68,7 @@ class Reader {
   JsonReader json_;
   formats::FaultList faults_;
   std::size_t cells_ = 0;
-  std::string dimension_;  ///< the tag of microbatches; empty: the step is one
+  std::string dimension_;  ///< the tag of microbatches; empty: the step is one microbatch
   std::optional<int> microbatches_;
   std::map<int, Devices> placed_;    ///< by stage
   std::map<int, int> first_placed_;  ///< by device: the first stage there
@@ -248,7 +248,7 @@ void Reader::take(Directive directive) {
   }
 }
 
-/// The one task that a filter matches.
+/// Returns the one task that a filter matches.
 Task Reader::task(const Filter& filter) const {
   const auto number = [&](const std::string& tag) {
     const auto found = filter.tags.find(tag);
@@ -277,7 +277,7 @@ Task Reader::task(const Filter& filter) const {
   return {*filter.pass, StageId(*stage), Microbatch(*microbatch)};
 }
 
-/// The cells of an order, and where its stages lie, which is one place.
+/// Returns the cells of an order and the devices of its stages, which must be equal.
 Schedule::Row Reader::row(const Order& order, const Devices*& devices) {
   Schedule::Row row;
   for (const std::vector<Filter>& group : order.groups) {
@@ -349,7 +349,7 @@ PiperSchedule Reader::run() {
                 "no schedule to read");
   }
   Schedule schedule(Schedule::Form::List, rows());
-  if (schedule.microbatches() != microbatches_.value_or(1)) {  // else the cells say it
+  if (schedule.microbatches() != microbatches_.value_or(1)) {  // else the cells tell the number
     Schedule::Headers headers;
     headers.microbatches = microbatches_;
     schedule = Schedule(Schedule::Form::List, schedule.rows(), std::move(headers));

@@ -1,4 +1,4 @@
-/// piper_words: the tags and passes of Piper's filters, for its reader and its writer.
+/// piper_words lists the tags and passes of Piper's filters, for its reader and its writer.
 #pragma once
 
 #include <array>

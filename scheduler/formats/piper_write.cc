@@ -43,7 +43,7 @@ std::string order_text(const Schedule::Row& row) {
   return fmt::format("  {{\"op\": \"order\", \"filters\": [\n    {}]}}", groups);
 }
 
-/// What Piper's own reader would refuse, beside single cells.
+/// Refuses what Piper's own reader would refuse, apart from single cells.
 void require_rows_of_piper(const Schedule& list, const Placement& placement) {
   for (std::size_t r = 0; r < list.rows().size(); ++r) {
     if (list.rows()[r].size() < 2) {

@@ -48,7 +48,7 @@ int PythonLists::number(const PythonCall& call, std::string_view name, int end) 
   return *value;
 }
 
-/// The next character that is no blank; '\0' at the end.
+/// Returns the next character that is no blank; '\0' at the end.
 char PythonLists::peek() {
   at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
   return at_ < text_.size() ? text_[at_] : '\0';
@@ -70,14 +70,14 @@ void PythonLists::expect(char c, std::string_view where) {
   }
 }
 
-/// Whether another element follows in a list that ends with `close`.
+/// Returns whether another element follows in a list that ends with `close`.
 bool PythonLists::next_element(bool first, char close) {
   if (take(close)) {
     return false;
   }
   if (!first) {
     expect(',', "between two elements");
-    return !take(close);  // a last comma is allowed
+    return !take(close);  // a trailing comma is allowed
   }
   return true;
 }
@@ -106,7 +106,7 @@ std::string_view PythonLists::name(std::string_view what) {
   return text_.substr(begin, at_ - begin);
 }
 
-/// A number, a name, what stands in quotes, or the name in what Python prints of most enumerators:
+/// Reads a number, a name, a quoted text, or an enumerator as Python prints most of them:
 /// <CommDirection.NEXT: 0>.
 std::string_view PythonLists::value() {
   const char open = peek();
@@ -126,7 +126,7 @@ std::string_view PythonLists::value() {
   return open == '<' ? inner.substr(0, inner.find(':')) : inner;
 }
 
-/// The arguments of a call whose parenthesis is open.
+/// Reads the arguments of a call whose parenthesis is open.
 PythonCall PythonLists::call(std::string_view type, std::size_t offset) {
   PythonCall call{.name = last_part(type), .arguments = {}, .offset = offset};
   while (next_element(call.arguments.empty(), ')')) {

@@ -1,11 +1,11 @@
-/// PythonLists: a list of rows of calls, as Python prints it and evaluates it again.
+/// PythonLists reads a list of rows of calls, as Python prints and evaluates it.
 ///
 ///     [[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None],
 ///      [(Task(...), Task(...)), FusedTask((Task(...), Task(...)))]]
 ///
-/// Schedulers written in Python keep a schedule as such a list and have no file format; print()
-/// makes one. Read from front to back, row by row; what the calls mean is the caller's affair.
-/// Views the text, which must outlive it.
+/// Schedulers written in Python keep a schedule as a list of this form and have no file format;
+/// print() makes one. The reader goes from front to back, row by row; the caller interprets the
+/// calls. Views the text, which must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ namespace stagecraft::formats {
 
 struct PythonCall {
   std::string_view name;  ///< "Task", without the modules before it
-  /// name=value, values as written, without quotes.
+  /// Pairs of name=value; values as written, without quotes.
   std::vector<std::pair<std::string_view, std::string_view>> arguments;
   std::size_t offset = 0;
 
   [[nodiscard]] std::optional<std::string_view> argument(std::string_view name) const;
 };
 
-/// What stands in one place of a row: nothing for None, one call, or a tuple of them.
+/// The content of one place of a row: nothing for None, one call, or a tuple of calls.
 struct PythonItem {
   std::vector<PythonCall> calls;
   bool tuple = false;
@@ -39,18 +39,18 @@ class PythonLists {
  public:
   explicit PythonLists(std::string_view text);
 
-  /// Whether there is another row, which is opened. After the last one nothing may follow.
+  /// Opens the next row and returns whether there is one. Nothing may follow the last row.
   [[nodiscard]] bool next_row();
-  /// The next item of the open row; nothing at its end, which closes it.
+  /// Returns the next item of the open row; nothing at its end, which closes the row.
   [[nodiscard]] std::optional<PythonItem> next_item();
 
-  /// The argument of a call, which is a number from 0 on and below `end`.
-  /// Errors: ScheduleParse where it is not, or absent.
+  /// Returns the argument of a call, a number from 0 to below `end`.
+  /// Errors: ScheduleParse if it is absent or not such a number.
   [[nodiscard]] int number(const PythonCall& call, std::string_view name, int end) const;
 
-  /// Where reading has come to.
+  /// Returns the offset that reading has reached.
   [[nodiscard]] std::size_t offset() const { return at_; }
-  /// Errors: ScheduleParse, always, with line and column of an offset.
+  /// Throws ScheduleParse with line and column of an offset.
   [[noreturn]] void refuse(std::size_t offset, std::string_view what) const;
 
  private:

@@ -23,7 +23,7 @@ constexpr std::string_view kHelp =
     "an action is <stage><F|B|I|W><microbatch>, <stage><SEND_F|RECV_F|SEND_B|RECV_B><microbatch>, "
     "<stage><UNSHARD|RESHARD|REDUCE_GRAD>, or (a;b)OVERLAP_F_B";
 
-/// What was probably meant, or what there is.
+/// Returns the probable meaning of the text, or the legal words.
 std::string advice(std::string_view text) {
   const std::size_t letters = text.find_first_not_of("0123456789");
   const std::string_view word = letters == std::string_view::npos ? "" : text.substr(letters);
@@ -86,7 +86,7 @@ Task CsvReader::compute(std::string_view text, Location at) const {
   return *found;
 }
 
-/// Whether the cell was a communication action; it has been kept then.
+/// Returns whether the cell was a communication action, and keeps it if so.
 bool CsvReader::communication(std::string_view text, Location at) {
   std::string_view rest = text;
   const auto stage = formats::leading_number(rest);
@@ -163,7 +163,7 @@ void CsvReader::line(std::string_view text) {
   rows_.emplace_back();
   position_ = 0;
   if (formats::trim(text).empty()) {
-    return;  // a rank that does nothing
+    return;  // a rank without tasks
   }
   std::size_t begin = 0;
   while (true) {
@@ -186,7 +186,7 @@ void CsvReader::line(std::string_view text) {
 PytorchSchedule CsvReader::run() {
   formats::require_size(rest_);
   if (rest_.starts_with("\xEF\xBB\xBF")) {
-    rest_.remove_prefix(3);  // what spreadsheets put in front
+    rest_.remove_prefix(3);  // a byte order mark, which spreadsheets write
   }
   while (!rest_.empty()) {
     ++line_;

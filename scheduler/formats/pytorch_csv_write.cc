@@ -1,8 +1,8 @@
-/// The writers of PyTorch's CSV, with and without communication.
+/// Writes PyTorch's CSV, with and without communication.
 ///
-/// Communication is laid out column by column of the earliest array: what a column makes is sent
-/// behind it, and its receive is issued by the other row at that same moment. So all rows follow
-/// one order of time, and no choice of streams can make them wait in a circle.
+/// Communication follows the columns of the earliest array: the results of a column are sent after
+/// it, and the other row issues the receive at that moment. So all rows follow one order of time,
+/// and no choice of streams can make them wait in a circle.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -28,7 +28,7 @@ std::string cell_csv(const Cell& cell) {
   return fmt::format("({};{})OVERLAP_F_B", to_string(tasks[0]), to_string(tasks[1]));
 }
 
-/// The only neighbour on that side, or nothing; PyTorch's pipelines are chains.
+/// Returns the only neighbor on that side, or nothing; PyTorch's pipelines are chains.
 std::optional<StageId> single(std::span<const StageId> neighbours, StageId s) {
   if (neighbours.size() > 1) {
     throw Error(Errc::ScheduleParameter,
@@ -79,7 +79,7 @@ void CommsWriter::add(std::size_t row, CommKind kind, StageId s, Microbatch m) {
   add(row, to_string(CommAction{kind, s, m}));
 }
 
-/// The tasks that start in each column, by row.
+/// Returns the tasks that start in each column, by row.
 std::vector<std::vector<CommsWriter::Place>> CommsWriter::columns() const {
   const Timeline timeline = simulate(list_, graph_, Costs::unit());
   std::vector<std::vector<Place>> columns(static_cast<std::size_t>(timeline.makespan));
@@ -105,7 +105,7 @@ void CommsWriter::gather() {
   }
 }
 
-/// Sends what the task made to the row that needs it, where that is another.
+/// Sends the task's result to the row that needs it, if that is another row.
 void CommsWriter::transfer(std::size_t row, const Task& task) {
   const bool forward = task.kind == CellKind::Forward;
   const StageId s = task.stage;

@@ -1,4 +1,4 @@
-/// What readers of files with a line or list per rank ask of the rows once all are read. Pure.
+/// Helpers for readers of files with a line or list per rank, called after all rows are read. Pure.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace stagecraft::formats {
 
-/// Whether any cell does something.
+/// Returns whether any cell holds a task.
 [[nodiscard]] bool hold_task(const std::vector<Schedule::Row>& rows);
 
-/// Makes every row of an array as wide as the widest, as ranks may stop early. Returns false, and
-/// does nothing, where that would be more cells than a schedule has.
+/// Makes every row of an array as wide as the widest, because ranks may stop early. Returns false
+/// and changes nothing if a schedule cannot have that many cells.
 [[nodiscard]] bool pad(std::vector<Schedule::Row>& rows);
 
 }  // namespace stagecraft::formats

@@ -24,7 +24,7 @@ using formats::whole_number;
 
 constexpr std::string_view kBlanks = " \t\r";
 
-/// Splits "0-1,1-2" or "0=4,1=5" into its pairs.
+/// Parses pairs such as "0-1,1-2" or "0=4,1=5".
 std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
                                           char joint,
                                           std::string_view what) {
@@ -54,7 +54,7 @@ std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
   return pairs;
 }
 
-/// Splits "0,1" into its numbers, each a `what` below `end`.
+/// Parses numbers such as "0,1", each a `what` below `end`.
 std::vector<int> parse_numbers(std::string_view text, std::string_view what, int end) {
   std::vector<int> numbers;
   do {
@@ -74,7 +74,7 @@ std::vector<int> parse_numbers(std::string_view text, std::string_view what, int
   return numbers;
 }
 
-/// Reads line by line; headers first, then rows.
+/// Reads line by line: headers first, then rows.
 class Parser {
  public:
   explicit Parser(std::string_view text) : rest_(text) {}
@@ -256,7 +256,7 @@ std::string pairs_text(const std::vector<StageGraph::Edge>& pairs, char joint) {
   return text;
 }
 
-/// The largest stage that the text would name, and one more.
+/// Returns the largest stage that the text would name, plus one.
 int stages_named(const Schedule& schedule, const StageGraph& graph) {
   int stages = Schedule(schedule.form(), schedule.rows()).stages();
   for (const auto& pairs : {graph.edges(), graph.replica_pairs()}) {
@@ -267,7 +267,7 @@ int stages_named(const Schedule& schedule, const StageGraph& graph) {
   return stages;
 }
 
-/// Nothing for what a reader assumes anyway: one chain over the stages seen.
+/// Returns nothing for a reader's default: one chain over the stages seen.
 std::string graph_text(const Schedule& schedule, const StageGraph& graph) {
   std::string text;
   const int seen =
@@ -337,7 +337,7 @@ std::string to_string(const Schedule& schedule) {
   std::string text = header_text(schedule);
   for (const auto& row : cells) {
     if (row.empty()) {
-      text += '.';  // a row without cells still has a line
+      text += '.';  // a row without cells still needs a line
     }
     for (std::size_t c = 0; c < row.size(); ++c) {
       text += row[c];

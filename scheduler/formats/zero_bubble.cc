@@ -43,7 +43,7 @@ CellKind kind_of(const PythonLists& lists, const PythonCall& call) {
   return found->second;
 }
 
-/// Refuses what a schedule has no word for, where the node says that it is so.
+/// Refuses a node that states something a schedule cannot express.
 void require_plain(const PythonLists& lists, const PythonCall& call) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPlain{
       {{"seq_split_idx", "0"}, {"need_recompute", "False"}, {"should_offload", "False"}}};
@@ -125,7 +125,7 @@ std::string to_zero_bubble(const Schedule& schedule, const StageGraph& graph) {
   const Schedule list = schedule.to_list();
   std::string text;
   for (std::size_t r = 0; r < list.rows().size(); ++r) {
-    std::set<StageId> chunks;  // a row's stages count its chunks, as they do in every placement
+    std::set<StageId> chunks;  // a row numbers its chunks by its stages, as in every placement
     for (const Cell& cell : list.rows()[r]) {
       chunks.insert(cell.tasks().front().stage);
     }

@@ -1,13 +1,13 @@
-/// The lists of the zero-bubble scheduler: what print(local_order) shows of what its
-/// create_schedule() returns.
+/// Reads and writes the lists of the zero-bubble scheduler: print(local_order) of the result of its
+/// create_schedule().
 ///
 ///     [[ScheduledNode(type=F, stage=0, microbatch=0, chunk=0, layer_group_idx=0), ...],
 ///      [ScheduledNode(type=F, stage=1, microbatch=0, chunk=0, layer_group_idx=1), ...]]
 ///
-/// Of sail-sg/zero-bubble-pipeline-parallelism at 39f2c186 (May 2025,
+/// Follows sail-sg/zero-bubble-pipeline-parallelism at 39f2c186 (May 2025,
 /// megatron/core/pipeline_parallel/zerobubble/scheduler/graph.py). F is F, B the input half I, W is
 /// W, and BW the whole backward B; `stage` is our row and `layer_group_idx` our stage. Only the
-/// order of a row counts: start_time and completion_time are not read. The file names no stage
+/// order of a row counts: start_time and completion_time are ignored. The file names no stage
 /// graph. Any thread.
 #pragma once
 
@@ -20,12 +20,12 @@ namespace stagecraft {
 
 /// Returns a list.
 /// Errors: ScheduleParse with line and column, also for nodes that are no tasks of a schedule:
-/// communication and offloading, which its passes add to the list, recomputation, parts of
+/// communication and offloading, which its passes add to the list, recomputation, and parts of
 /// sequences.
 [[nodiscard]] Schedule parse_zero_bubble(std::string_view text);
 
-/// Returns what Python evaluates to the lists that run_schedule_passes() takes, with ScheduledNode,
-/// F, B, W and BW of graph.py. Bubbles are left out.
+/// Returns text that Python evaluates to the lists that run_schedule_passes() takes, with
+/// ScheduledNode, F, B, W and BW of graph.py. Bubbles are left out.
 /// Errors: ScheduleParameter for an update, an overlap group, and stages that are no chain.
 /// `graph`: of the schedule.
 [[nodiscard]] std::string to_zero_bubble(const Schedule& schedule, const StageGraph& graph);

@@ -20,9 +20,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kSlack = 0.01;  // of the longest stage, for fewer bytes between stages
+constexpr double kSlack = 0.01;  // of the longest stage, to send fewer bytes between stages
 
-/// A candidate with what the simulator says of it.
+/// A candidate with the simulator's results.
 struct Tried {
   Candidate candidate;
   double seconds = 0;
@@ -46,7 +46,7 @@ std::vector<Recipe> wanted_recipes(const PlanRequest& request) {
   return wanted;
 }
 
-/// All that is tried with microbatches of one size.
+/// Tries all recipes with microbatches of one size.
 class SizeSearch {
  public:
   SizeSearch(const PlanRequest& request, int samples)
@@ -58,7 +58,7 @@ class SizeSearch {
     return 3.0 * recipe.chunks * request_.devices * microbatches_;
   }
 
-  /// Nothing where the same schedule was tried before. Errors: what the builder says.
+  /// Returns nothing if the same schedule was tried before. Errors: those of the builder.
   [[nodiscard]] std::optional<Tried> try_out(const Recipe& recipe) {
     const int stages = recipe.chunks * request_.devices;
     if (graph_.size() < stages) {
@@ -136,8 +136,8 @@ class SizeSearch {
     return *request_.schedule;
   }
 
-  /// The same schedule for stages that may hold their share of the memory only; as it was where
-  /// that does not help.
+  /// Returns the same schedule for stages that hold at most their share of the memory; returns
+  /// `tried` if no such cut exists.
   [[nodiscard]] Tried with_cap(const Recipe& recipe, Tried tried) const {
     double transient = 0;
     for (int op = 0; op < graph_.size(); ++op) {
@@ -153,14 +153,14 @@ class SizeSearch {
       if (error.code() != Errc::UsageArgument) {
         throw;
       }
-      return tried;  // so many stages do not suffice under the cap
+      return tried;  // the cap needs more stages
     }
   }
 
   const PlanRequest& request_;
   const WorkGraph graph_;
   const int microbatches_;
-  std::map<int, StageOperators> cuts_;            // by stages
+  std::map<int, StageOperators> cuts_;            // by number of stages
   std::set<std::pair<int, std::uint64_t>> seen_;  // stages and schedule
 };
 
@@ -238,7 +238,7 @@ std::vector<Candidate> balance_candidates(const PlanRequest& request) {
         if (error.code() == Errc::Internal) {
           throw;
         }
-        // The builder takes other numbers; the next may take these.
+        // The builder takes other numbers; the next one may take these.
         reason = reason ? reason : error;
       }
     }

@@ -15,7 +15,7 @@
 namespace stagecraft {
 namespace {
 
-/// How many microbatches each place keeps, and who makes the schedule.
+/// The number of microbatches that each place keeps, and the builder of the schedule.
 struct DeviceKind {
   std::string_view name;
   std::vector<int> (*in_flight)(int devices, int microbatches);
@@ -75,7 +75,7 @@ std::optional<std::string> capslog_refuses(const PlanRequest& request) {
 
 std::vector<Candidate> capslog_candidates(const PlanRequest& request) {
   std::vector<std::pair<double, Candidate>> found;  // by peak
-  std::optional<std::pair<double, Error>> lacking;  // the least peak that is too much
+  std::optional<std::pair<double, Error>> lacking;  // the smallest peak that is too large
   for (const int samples : request.sizes()) {
     if (!request.proceeds(fmt::format("capslog: microbatches of {}", samples), !found.empty())) {
       break;

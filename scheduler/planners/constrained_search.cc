@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// Bytes that pass between two stages, about: those of the mean result.
+/// Returns the mean size of a result, an estimate of the bytes between two stages.
 double usual_bytes(const WorkGraph& graph) {
   double bytes = 0;
   for (const WorkGraph::Result& result : graph.results()) {

@@ -1,5 +1,5 @@
-/// constrained_search: what a planner proposes within what a request wants of devices and stages
-/// beyond what planners look at: pinned operators, few stages, links that differ.
+/// constrained_search runs a planner's search within constraints that planners ignore: pinned
+/// operators, a limit on stages, links that differ.
 ///
 /// Used by propose(). Pure; any thread.
 #pragma once

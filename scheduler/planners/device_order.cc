@@ -12,19 +12,20 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kWorthMoving = 1e-9;  // of a step: less is rounding
+constexpr double kWorthMoving = 1e-9;  // of a step; a smaller gain is rounding
 
 Link link_of(const LinkCosts& links, int from, int to) {
   const auto found = links.each.find({from, to});
   return found == links.each.end() ? links.usual : found->second;
 }
 
-/// Forward and back.
+/// Returns the time of both directions.
 double seconds_between(const LinkCosts& links, int one, int other, double bytes) {
   return link_of(links, one, other).time_of(bytes) + link_of(links, other, one).time_of(bytes);
 }
 
-/// Each next device is the nearest that is left. The second is what neighbors take together.
+/// Takes the nearest remaining device as the next one. Also returns the total transfer time between
+/// neighbors.
 std::pair<DeviceOrder, double> order_from(const LinkCosts& links,
                                           int devices,
                                           int first,
@@ -47,7 +48,7 @@ std::pair<DeviceOrder, double> order_from(const LinkCosts& links,
   return {std::move(order), seconds};
 }
 
-/// The stage of the candidate that has the operator of this id.
+/// Returns the stage of the candidate that has the operator of this id.
 std::optional<std::size_t> stage_with(const WorkGraph& graph, const Candidate& candidate, int id) {
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     for (const int op : candidate.stages[s]) {
@@ -136,7 +137,7 @@ std::optional<Candidate> on_pinned_devices(const PlanRequest& request,
     }
     place = device;
   }
-  // A free row stays if it can, and else takes the first device that is left.
+  // A free row stays if possible; otherwise it takes the first remaining device.
   for (int row = 0; row < devices; ++row) {
     int& place = order[static_cast<std::size_t>(row)];
     if (place < 0 && taken.insert(row).second) {

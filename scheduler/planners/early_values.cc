@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-/// So many bytes more wait at a row from a moment on, or fewer.
+/// A change of the bytes that wait at a row.
 struct WaitingChange {
   double time = 0;
   double bytes = 0;
@@ -23,7 +23,7 @@ double bytes_between(const LinkCosts& links, const Task& task, const Task& prere
   return found == links.edge_bytes.end() ? links.bytes : found->second;
 }
 
-/// In order of time, for one row.
+/// Returns the changes for one row, in order of time.
 std::vector<WaitingChange> changes_of(const TaskGraph& tasks,
                                       const std::vector<const EntryTime*>& times,
                                       const LinkCosts& links,

@@ -25,18 +25,18 @@ using graphpipe::PartitionStage;
 using graphpipe::SearchMode;
 using graphpipe::Variant;
 
-/// Candidates of which more is wanted than the quick search finds.
+/// The number of candidates that get more than the quick search.
 constexpr std::size_t kPromising = 2;
 
-/// More are not worth a look.
+/// Further candidates are not worth a look.
 constexpr std::size_t kMostCandidates = 8;
 
-/// Of a stage with this operator alone.
+/// Returns the work of a stage with this operator alone.
 StageWork work_of(const WorkGraph& graph, int op) {
   return work_of(graph, std::span(&op, 1));
 }
 
-/// By operator, seconds until what others read of it is there, each result once.
+/// Returns, by operator, the seconds to send its results to readers; each result counts once.
 std::vector<double> sending(const WorkGraph& graph, const Link& link) {
   std::vector<double> made(at(graph.size()));
   for (const WorkGraph::Result& result : graph.results()) {
@@ -63,7 +63,8 @@ Variant variant_of(const PlanRequest& request,
   return made;
 }
 
-/// What the fullest device holds when what stages receive counts too, until its backward.
+/// Returns the bytes of the fullest device, including the values that stages receive and keep until
+/// their backward.
 double peak_with_inputs(WorkGraphs& graphs,
                         const PartitionProblem& problem,
                         const Partition& found) {
@@ -84,7 +85,8 @@ double peak_with_inputs(WorkGraphs& graphs,
   return peak;
 }
 
-/// The search knows nothing of what stages receive, so it is asked again for less memory.
+/// Repeats the search with less memory if the received values do not fit, because the search
+/// ignores them.
 std::optional<Partition> partition_within(const PlanRequest& request,
                                           WorkGraphs& graphs,
                                           PartitionProblem problem,
@@ -104,10 +106,10 @@ std::optional<Partition> partition_within(const PlanRequest& request,
   return std::nullopt;
 }
 
-/// What the candidates are made of: sizes of microbatches, and what stages may be.
+/// A kind of candidates: the sizes of microbatches, and whether stages may have replicas.
 struct Kind {
   std::vector<int> sizes;
-  bool replicas = false;  ///< of no use then where no stage has them
+  bool replicas = false;  ///< the result is useless if no stage has them
 };
 
 std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& options) {
@@ -125,8 +127,8 @@ std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& o
   return kinds;
 }
 
-/// A candidate and how long it takes, by the planner's own model: a step is as many turns of the
-/// slowest stage as there are microbatches, and those that fill the pipeline.
+/// A candidate with its time by the planner's own model: a step takes as many turns of the slowest
+/// stage as there are microbatches, plus those that fill the pipeline.
 struct Rated {
   const Kind* kind = nullptr;
   double seconds = 0;
@@ -196,7 +198,8 @@ void add_schedules(const PlanRequest& request,
                           least - request.memory));
 }
 
-/// Times are of forward, backward and update of a sample, transfers at the usual link.
+/// Makes the problem: times are of forward, backward and update of a sample; transfers use the
+/// usual link.
 PartitionProblem problem_of(const PlanRequest& request, WorkGraphs& graphs, const Kind& kind) {
   PartitionProblem problem{.devices = request.devices, .memory = request.memory};
   for (const int size : kind.sizes) {
@@ -254,7 +257,7 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
     }
   }
   std::ranges::stable_sort(found, {}, &Rated::seconds);
-  // The exact search takes its time, and is left to those that may be the answer.
+  // The exact search is slow, so only likely answers get it.
   for (std::size_t i = 0; i < std::min(kPromising, found.size()); ++i) {
     if (!request.proceeds("graphpipe: all sets of operators", true)) {
       break;

@@ -1,7 +1,7 @@
-/// kept_orders: what a step has to keep besides its schedule, because a request asks for it:
-/// barriers, and the turns of transfers on half-duplex channels.
+/// kept_orders returns the orders that a step must keep in addition to its schedule because the
+/// request asks for them: barriers, and the turns of transfers on half-duplex channels.
 ///
-/// For those who judge a plan: simulate() keeps them. Pure; any thread.
+/// For code that judges a plan: simulate() keeps them. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,11 @@
 
 namespace stagecraft {
 
-/// Of a schedule on these stages. The turns on channels are chosen by the durations in `costs`, as
-/// if every row had its processors to itself; without an overlap nobody has a turn.
-/// Errors: UsageArgument naming the order that the schedule cannot keep.
-/// Cost: nothing where the request asks for none; shared channels as in pfeife/channels.h.
+/// Returns the orders for a schedule on these stages. The turns on channels are chosen by the
+/// durations in `costs`, as if every row had its own processors; if no transfers overlap, there are
+/// no turns.
+/// Errors: UsageArgument with the order that the schedule cannot keep.
+/// Cost: nothing if the request asks for none; for shared channels as in pfeife/channels.h.
 [[nodiscard]] std::vector<EventOrder> kept_orders(const PlanRequest& request,
                                                   const Schedule& schedule,
                                                   const StageGraph& stages,

@@ -14,16 +14,16 @@
 namespace stagecraft {
 namespace {
 
-/// Of neighbors in the order of the forward so many move together.
+/// The numbers of neighbors, in the order of the forward, that move together.
 constexpr int kRuns[] = {1, 2, 3, 5, 8, 13, 21, 40};
 
-/// Moves operators between the stages of one cut.
+/// Moves operators between the stages of one cut to reduce its memory.
 class MemoryDescent {
  public:
   MemoryDescent(const PlanRequest& request, const WorkGraph& graph, StageOperators start)
       : request_(request), graph_(graph), best_(std::move(start)), load_(*load_of(best_)) {}
 
-  /// Ends where no move helps, everything fits, or `moves_left` are spent.
+  /// Ends when no move helps, everything fits, or `moves_left` is spent.
   void run(int& moves_left) {
     while (!fits() && moves_left > 0 && improve(moves_left)) {
     }
@@ -38,7 +38,7 @@ class MemoryDescent {
     return *std::ranges::max_element(bytes) <= request_.memory;
   }
 
-  /// What each stage's device holds; nothing for stages that wait for each other.
+  /// Returns the bytes of each stage's device; nothing for stages that wait for each other.
   [[nodiscard]] std::optional<std::vector<double>> bytes_of(const StageOperators& stages) const {
     const StageGraph stage_graph = stage_graph_of(graph_, stages);
     if (!stage_graph.topological_order()) {
@@ -54,7 +54,8 @@ class MemoryDescent {
     return bytes;
   }
 
-  /// Full devices count for more than others, so that what leaves one may pass on from the next.
+  /// Returns the load. Fuller devices weigh more, so that operators can pass on from one device to
+  /// the next.
   [[nodiscard]] std::optional<double> load_of(const StageOperators& stages) const {
     constexpr double kPower = 12;
     const auto bytes = bytes_of(stages);
@@ -66,7 +67,7 @@ class MemoryDescent {
     });
   }
 
-  /// Takes every move that helps. Returns whether there was one.
+  /// Makes every move that helps. Returns whether there was one.
   bool improve(int& moves_left) {
     bool better = false;
     const int stages = static_cast<int>(best_.size());
@@ -91,7 +92,7 @@ class MemoryDescent {
     return static_cast<int>(best_[static_cast<std::size_t>(stage)].size());
   }
 
-  /// Moves `run` operators of a stage, the first of them at `first`, if that helps.
+  /// Moves `run` operators of a stage, starting at `first`, if that helps.
   bool take(int from, int to, int first, int run, int& moves_left) {
     if (moves_left == 0 || first < 0 || first + run > size_of(from) || run == size_of(from)) {
       return false;
@@ -116,7 +117,8 @@ class MemoryDescent {
     return true;
   }
 
-  /// Whether a result passes between them, or none leaves or enters the operators.
+  /// Returns whether a result passes between the operators and the stage, or none enters or leaves
+  /// the operators.
   [[nodiscard]] bool touches(const std::vector<int>& operators,
                              const std::vector<int>& stage) const {
     const auto in_stage = [&](int op) { return std::ranges::binary_search(stage, op); };
@@ -133,7 +135,7 @@ class MemoryDescent {
   double load_;
 };
 
-/// The cut that holds least by 1F1B on a row, and that of equal times.
+/// Returns the cut that holds least for 1F1B on a row, and the cut of equal times.
 std::vector<StageOperators> starts_of(const PlanRequest& request, const WorkGraph& graph) {
   std::vector<int> in_flight;
   for (int place = 0; place < request.devices; ++place) {
@@ -144,7 +146,7 @@ std::vector<StageOperators> starts_of(const PlanRequest& request, const WorkGrap
           stages_of(balanced_cut(cut_items(graph, 1), request.devices))};
 }
 
-/// Producers first.
+/// Orders the stages, producers first.
 StageOperators in_order(const WorkGraph& graph, StageOperators stages) {
   std::ranges::sort(stages, {}, [](const std::vector<int>& stage) { return stage.front(); });
   const std::vector<StageId> order = *stage_graph_of(graph, stages).topological_order();

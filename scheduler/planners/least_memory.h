@@ -1,13 +1,13 @@
-/// least_memory: stages for 1F1B of which the fullest device holds little, on graphs with branches
+/// least_memory finds stages for 1F1B whose fullest device holds little, on graphs with branches
 /// too.
 ///
 ///     tower 1: 0 - 1
-///                   > 4      in a row 0 1 | 2 3 | 4 the first stage keeps three microbatches,
-///     tower 2: 2 - 3         as a graph, with 0 1 beside 2 3, two
+///                   > 4      in a row, 0 1 | 2 3 | 4, the first stage keeps three microbatches;
+///     tower 2: 2 - 3         as a graph, with 0 1 beside 2 3, it keeps two
 ///
-/// Starts at cuts of the row of operators, and moves operators between stages while what devices
-/// hold gets less, fuller ones before others. What capslog cuts for is the row alone, where it is
-/// exact. For a propose() that finds nothing that fits. Pure; any thread.
+/// The search starts at cuts of the row of operators and moves operators between stages as long as
+/// devices then hold less, the fullest devices first. capslog cuts the row alone, where it is
+/// exact. Used by propose() if nothing else fits. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -18,8 +18,8 @@ namespace stagecraft {
 
 /// Returns one candidate for every size of a microbatch, whether or not it fits the memory.
 /// Requires: a limited memory, an operator for every device.
-/// Cost: for every size so many looks at all operators that these are kMostLeastMemoryLooks, and
-///       20,000 at most.
+/// Cost: for every size, at most 20,000 looks at all operators, and at most kMostLeastMemoryLooks
+/// operators in total.
 [[nodiscard]] std::vector<Candidate> least_memory_candidates(const PlanRequest& request);
 
 inline constexpr int kMostLeastMemoryLooks = 4'000'000;

@@ -14,14 +14,14 @@
 namespace stagecraft {
 namespace {
 
-/// Up to here a search of one size takes about a minute or less on one core, with 32 microbatches
-/// and memory enough.
+/// Up to these limits, a search of one size takes at most about a minute on one core, with 32
+/// microbatches and enough memory.
 constexpr std::size_t kMaxOperators = 5'000;
 constexpr int kMaxDevices = 16;
-/// So many sets of a size are searched to the end; the others by the beam alone.
+/// The number of sets per size that are searched to the end; the others get only the beam.
 constexpr std::size_t kRefined = 3;
-/// Further extra forwards are tried while they make a step shorter by this part, or the one before
-/// them did.
+/// The search tries more extra forwards while they, or the ones before them, shorten a step by this
+/// fraction.
 constexpr double kWorthIt = 0.01;
 
 struct Found {
@@ -30,7 +30,7 @@ struct Found {
   ScoredCut cut;
 };
 
-/// Sets of one block, whose extra forwards grow, are left at the second that is no better.
+/// Stops the sets of one block, whose extra forwards grow, at the second set without progress.
 class Patience {
  public:
   [[nodiscard]] bool is_spent(const PfeifeOptions& set) {
@@ -53,8 +53,8 @@ class Patience {
   CutScore best_;
 };
 
-/// The sets of one size with their cuts, each beam from the best cut of the set before.
-/// `found_some`: with other sizes.
+/// Returns the sets of one size with their cuts; each beam starts from the best cut of the set
+/// before. `found_some`: whether other sizes have given results.
 std::vector<Found> found_by_beams(const PlanRequest& request,
                                   const OperatorRow& row,
                                   int size,

@@ -1,11 +1,12 @@
-/// Planner: chooses where to cut a model and by which schedule to train it. One interface for all.
+/// Planner chooses where to cut a model and by which schedule to train it. All planners share this
+/// interface.
 ///
 ///     PlanRequest request{.costs = costs, .devices = 4, .batch = 32, .memory = 16e9};
 ///     const std::vector<Candidate> found = find_planner("pfeife").search(request);
 ///
-/// What a planner returns is judged by the one simulator, whatever it thought of it itself
-/// (proposal.h). Pure: equal requests give equal answers, unless `goes_on` ends a search; no I/O,
-/// clock or globals. Any thread.
+/// The one simulator judges every answer, whatever the planner's own model says (proposal.h). Pure:
+/// equal requests give equal answers, unless `goes_on` ends a search; no I/O, clock or globals. Any
+/// thread.
 #pragma once
 
 #include <cstddef>
@@ -30,27 +31,28 @@ struct PlanRequest {
   int devices = 1;
   int batch = 1;                                            ///< samples of a step
   double memory = std::numeric_limits<double>::infinity();  ///< bytes of every device
-  /// Samples of a microbatch that may be chosen, ascending; each divides the batch. Empty: those
-  /// that were measured and divide it.
+  /// Allowed samples of a microbatch, ascending; each divides the batch. Empty: the measured sizes
+  /// that divide it.
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;  ///< stages may take microbatches of different sizes
-  bool replicas = false;     ///< of single stages, which no trainer runs
-  /// Rows compute and communicate by turns (pfeife/phase_barriers.h).
+  bool replicas = false;     ///< of single stages; no trainer runs them
+  /// Rows compute and communicate in turn (pfeife/phase_barriers.h).
   bool phases = false;
-  /// Every plan keeps them; schedules that cannot are no candidates.
+  /// Every plan keeps these orders; schedules that cannot keep them are no candidates.
   std::vector<EventOrder> orders;
   bool shared_channels = false;  ///< one half-duplex channel between every two devices
-  /// The schedule is given, and only the cut is asked for: a builder's name, or a schedule.
+  /// The request gives the schedule and asks only for the cut: a builder's name, or a schedule.
   std::optional<std::string> builder;
   std::optional<Schedule> schedule;
-  int most_stages = 0;  ///< 0: as many as a planner likes
-  /// Operators by id, with the device on which each is wanted. Planners do not look at them, and
-  /// keep together those that are joined in the costs.
+  int most_stages = 0;  ///< 0: no limit
+  /// Operators by id, each with its required device. Planners do not look at them, and keep joined
+  /// operators of the costs together.
   std::vector<std::pair<int, int>> pinned;
-  /// Told what is searched next. Answers false once the search has taken long enough.
+  /// Called with the name of the next part of the search. Returns false after the search has taken
+  /// long enough.
   std::function<bool(std::string_view what)> goes_on;
 
-  /// Whether a search is to begin with its next part: it is if it has found nothing yet.
+  /// Returns whether a search begins its next part. It always does if it has found nothing yet.
   [[nodiscard]] bool proceeds(std::string_view what, bool found_some) const {
     return !goes_on || goes_on(what) || !found_some;
   }
@@ -65,10 +67,10 @@ struct PlanRequest {
 /// A cut and a schedule for it.
 struct Candidate {
   std::string planner;
-  StageOperators stages;      ///< a stage is called by its place here
+  StageOperators stages;      ///< stages are numbered by their place here
   std::vector<int> replicas;  ///< devices of every stage that share its microbatches; empty: 1 each
   int microbatch_size = 1;    ///< samples, of the smallest
-  /// Samples of a microbatch of every stage, multiples of microbatch_size; empty: that one.
+  /// Samples of a microbatch by stage, multiples of microbatch_size; empty: all microbatch_size.
   std::vector<int> stage_sizes;
   Schedule schedule = Schedule(Schedule::Form::List, {});  ///< one row per device (or its replicas)
   std::string
@@ -80,7 +82,7 @@ struct Candidate {
   [[nodiscard]] int size_of(std::size_t stage) const {
     return stage_sizes.empty() ? microbatch_size : stage_sizes[stage];
   }
-  /// stage_sizes as stage graphs have them: in microbatches of the smallest.
+  /// Returns stage_sizes in the unit of stage graphs: microbatches of the smallest size.
   [[nodiscard]] std::vector<int> sizes_in_units() const {
     std::vector<int> units;
     for (const int size : stage_sizes) {
@@ -90,8 +92,8 @@ struct Candidate {
   }
 };
 
-/// Whether a request leaves the builder open, or asks for this one or its counterpart for stage
-/// graphs ("dag-1f1b").
+/// Returns whether a request leaves the builder open, or asks for this one or its counterpart for
+/// stage graphs ("dag-1f1b").
 [[nodiscard]] inline bool takes_builder(const PlanRequest& request, std::string_view name) {
   return !request.builder || *request.builder == name ||
          (request.builder->starts_with("dag-") && request.builder->substr(4) == name);
@@ -100,11 +102,12 @@ struct Candidate {
 struct PlannerInfo {
   std::string_view name;
   std::string_view summary;
-  /// Why the planner cannot answer the request; nothing where it can.
+  /// Returns why the planner cannot answer the request; nothing if it can.
   std::optional<std::string> (*refuses)(const PlanRequest&) = nullptr;
-  /// The best first, by the planner's own model; others behind it that are worth a look.
-  /// Errors: PlanInfeasible where nothing fits the devices' memory, with the tightest stage and the
-  ///         bytes it lacks.
+  /// Returns the best candidate first, by the planner's own model, followed by others that are
+  /// worth a look.
+  /// Errors: PlanInfeasible if nothing fits the devices' memory, with the tightest stage and the
+  /// bytes it lacks.
   std::vector<Candidate> (*search)(const PlanRequest&) = nullptr;
 };
 

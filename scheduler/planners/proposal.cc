@@ -30,8 +30,8 @@ std::size_t index(int number) {
   return static_cast<std::size_t>(number);
 }
 
-/// The row to which what the entry waited for was on its way: its own, unless an order has it wait
-/// for another's transfer.
+/// Returns the row to which the awaited result was on its way: the entry's own row, unless an order
+/// makes the entry wait for another row's transfer.
 int receiving_row(const PlanProposal& proposal, const EntryTime& entry, int row) {
   for (const EventOrder& order : proposal.orders) {
     if (order.before.is_transfer() && order.before.task == entry.waited_for &&
@@ -70,7 +70,7 @@ Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline)
   return most;
 }
 
-/// The longest way through the model, forward and back.
+/// Returns the longest path through the model, forward and back.
 double longest_path(const WorkGraph& graph) {
   const auto time = [](const OperatorCost& op) { return op.forward + op.backward_input; };
   const std::vector<double> before = longest_before(graph, time);
@@ -81,7 +81,7 @@ double longest_path(const WorkGraph& graph) {
   return longest;
 }
 
-/// How many devices can compute at a time.
+/// Returns how many devices can compute at the same time.
 double at_once(const PlanRequest& request) {
   const CostDevice& device = request.costs.device;
   const double devices = request.devices;
@@ -137,7 +137,8 @@ double PlanProposal::needs() const {
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
-/// Each stage on microbatches of its own size, shared by its replicas; copies add up gradients.
+/// Each stage runs on microbatches of its own size, shared by its replicas, whose gradients are
+/// summed.
 Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
@@ -159,7 +160,7 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
     made.stages.each[s].update += all_reduce_seconds(
         work.parameters, request_->costs.links.usual, replicas * layout.replicas());
   }
-  // What crosses at a time is a microbatch of the stage whose are smaller.
+  // A transfer carries a microbatch of the stage with the smaller microbatches.
   for (auto& [edge, bytes] : made.links.edge_bytes) {
     const int part =
         std::min(candidate.size_of(index(edge.first)), candidate.size_of(index(edge.second)));
@@ -235,7 +236,8 @@ double lower_bound(const PlanRequest& request) {
 
 namespace {
 
-/// Judges those that can keep the request's orders. Returns why the first of the others cannot.
+/// Judges the candidates that can keep the request's orders. Returns why the first of the others
+/// cannot.
 std::optional<std::string> add_judged(Judge& judge,
                                       const std::vector<Candidate>& candidates,
                                       std::vector<PlanProposal>& all) {
@@ -257,7 +259,7 @@ bool is_constrained(const PlanRequest& request) {
   return request.most_stages > 0 || !request.pinned.empty();
 }
 
-/// Looks for a better order of devices of the best proposals, where it matters.
+/// Looks for a better order of devices for the best proposals, if links differ.
 void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
   constexpr std::size_t kOrdered = 8;
   constexpr int kMostTries = 400;
@@ -275,7 +277,7 @@ void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPro
   sort_best_first(all);
 }
 
-/// What all planners together have found for one request.
+/// Collects the results of all planners for one request.
 class Proposals {
  public:
   Proposals(const PlanRequest& request, std::string_view planner)
@@ -299,8 +301,9 @@ class Proposals {
     }
   }
 
-  /// The search of cuts that a schedule gets which somebody names, for those that look best, or for
-  /// all where nothing fits; then stages that hold little, whatever time they take.
+  /// Searches cuts for builders as if each were named: for the most promising ones, or for all if
+  /// nothing fits. If still nothing fits, searches stages that hold little, whatever time they
+  /// take.
   void look_closer() {
     if (planner_ != "auto" || request_.schedule || pfeife_refuses(searched_)) {
       return;
@@ -345,7 +348,7 @@ class Proposals {
     }
   }
 
-  /// What refuses here takes nothing from what planners have found.
+  /// Runs a further search. Its refusal does not affect the planners' results.
   template <class Search>
   void try_further(std::string_view whose, Search&& search) {
     try {
@@ -397,7 +400,7 @@ class Proposals {
 
   const PlanRequest& request_;
   Judge judge_;
-  PlanRequest searched_;  // in the memory that predictions may fill
+  PlanRequest searched_;  // with the memory that predictions may fill
   std::string_view planner_;
   std::vector<PlanProposal> all_;
   std::vector<std::string> reasons_;

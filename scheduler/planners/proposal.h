@@ -1,13 +1,13 @@
-/// PlanProposal: a candidate as the one simulator sees it: how long a step takes, what every device
-/// holds, what binds, and how far that is from what no plan can pass.
+/// PlanProposal is a candidate judged by the simulator: how long a step takes, what every device
+/// holds, what limits the step, and how far it is from a bound that no plan can pass.
 ///
 ///     const std::vector<PlanProposal> best_first = propose(request, "auto");
 ///
 /// All planners are judged here, so that their answers can be compared. Pure; any thread. Units:
 /// seconds and bytes.
-/// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first;
-///       but of those within kAlike of the fastest, which no measurement tells apart, the one with
-///       the fewest stages leads, then the one that holds least.
+/// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first.
+///       Proposals within kAlike of the fastest cannot be told apart by measurement; among them the
+///       one with the fewest stages leads, then the one that holds least.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@
 
 namespace stagecraft {
 
-/// By which part of a step proposals may differ and be equally good.
+/// The relative difference of steps up to which proposals are equally good.
 inline constexpr double kAlike = 0.01;
 
-/// By which part a rank may hold more than is predicted of it: added before a plan is said to fit.
-/// The most that was counted beyond is 17 %, between the halves of split backwards, of which a
+/// The fraction by which a rank may hold more than predicted; it is added before a plan counts as
+/// fitting. The largest measured excess is 17 %, between the halves of split backwards, of which a
 /// profile knows one stage (bench/plan_memory; docs/planning.md has the figures).
 inline constexpr double kMemoryMargin = 0.2;
 
-/// What predictions may fill of so much memory.
+/// Returns the part of `memory` that predictions may fill.
 [[nodiscard]] inline double usable(double memory) {
   return memory / (1 + kMemoryMargin);
 }
 
-/// What keeps a step from being shorter.
+/// Names what keeps a step from being shorter.
 struct Bottleneck {
   enum class Kind : std::uint8_t { Device, Link, Update };
   Kind kind = Kind::Device;
-  int from = 0;      ///< the device, or where the link begins
-  int to = 0;        ///< of a link
+  int from = 0;      ///< the device, or the start of the link
+  int to = 0;        ///< the end of the link
   double share = 0;  ///< of the step
 };
 
@@ -46,34 +46,34 @@ struct PlanProposal {
   Candidate candidate;
   int microbatches = 1;
   StageGraph graph;                ///< of the schedule's stages: the candidate's, once per replica
-  std::vector<int> stage_of_cut;   ///< of each of those: its place in the candidate's cut
-  std::vector<int> devices;        ///< likewise: its row of the schedule
-  Costs costs;                     ///< likewise, as the simulator got them
-  std::vector<EventOrder> orders;  ///< kept besides the schedule's own, as the request asks
+  std::vector<int> stage_of_cut;   ///< by stage of `graph`: its place in the candidate's cut
+  std::vector<int> devices;        ///< by stage of `graph`: its row of the schedule
+  Costs costs;                     ///< by stage of `graph`, as given to the simulator
+  std::vector<EventOrder> orders;  ///< kept in addition to the schedule's own, as requested
   double step = 0;                 ///< with the update
   double update = 0;               ///< of the device that takes longest for it
   std::vector<Task> critical_path;
   std::vector<double> busy;   ///< by row: computing before the update
-  std::vector<double> bytes;  ///< by row: most at once, as predicted
-  std::vector<double> early;  ///< of it: by row, for values that come before they are taken
+  std::vector<double> bytes;  ///< by row: predicted peak
+  std::vector<double> early;  ///< by row: the part of `bytes` for values that arrive early
   bool fits = true;           ///< in the request's memory, with the margin
   Bottleneck binds;
   double bound = 0;  ///< no step of this batch on these devices is shorter
 
-  /// By which part the step is longer than it could possibly be.
+  /// Returns the relative gap between the step and the bound.
   [[nodiscard]] double gap() const { return bound > 0 ? step / bound - 1 : 0; }
-  /// The row that holds most, and what it holds.
+  /// Returns the row that holds most.
   [[nodiscard]] int fullest() const;
   [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
-  /// Memory that devices must have, for the fullest of them: with the margin.
+  /// Returns the memory that devices must have for the fullest of them, margin included.
   [[nodiscard]] double needs() const;
 };
 
-/// Whether `one` is the better of the two, as PO-1 has it of all.
+/// Returns whether `one` comes before `other` by PO-1.
 [[nodiscard]] bool leads(const PlanProposal& one, const PlanProposal& other);
 
-/// No step of the batch is shorter on so many devices: by all there is to compute, and by the way
-/// of one microbatch through the model.
+/// Returns a lower bound of a step of the batch on so many devices: by the total computing time,
+/// and by the path of one microbatch through the model.
 [[nodiscard]] double lower_bound(const PlanRequest& request);
 
 /// Judges the candidates of one request, which must outlive it.
@@ -83,8 +83,8 @@ class Judge {
   explicit Judge(const PlanRequest& request);
 
   /// Requires: the candidate's stages are all operators, each once.
-  /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with what it
-  ///         says: a planner's fault; UsageArgument where it cannot keep the request's orders.
+  /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with its
+  /// report: a fault of the planner; UsageArgument if it cannot keep the request's orders.
   [[nodiscard]] PlanProposal propose(const Candidate& candidate);
 
  private:
@@ -99,14 +99,14 @@ class Judge {
   return Judge(request).propose(candidate);
 }
 
-/// The proposals of one planner, or of all that apply ("auto"), best first (PO-1).
-/// Errors: UsageArgument for an unknown planner, one that cannot answer the request (with why),
-///         orders that no plan can keep, and costs that make no graph; PlanInfeasible where no
-///         planner finds what fits, with each one's reason.
+/// Returns the proposals of one planner, or of all that apply ("auto"), best first (PO-1).
+/// Errors: UsageArgument for an unknown planner, for one that cannot answer the request (with the
+/// reason), for orders that no plan can keep, and for costs that make no graph; PlanInfeasible if
+/// no planner finds a plan that fits, with each one's reason.
 [[nodiscard]] std::vector<PlanProposal> propose(const PlanRequest& request,
                                                 std::string_view planner);
 
-/// In words: "device 2 computes 93 % of the step".
+/// Returns a sentence: "device 2 computes 93 % of the step".
 [[nodiscard]] std::string to_string(const Bottleneck& bottleneck);
 
 }  // namespace stagecraft

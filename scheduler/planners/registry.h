@@ -1,5 +1,5 @@
-/// The planners by name. A new one is one source file with its header and one line in the table of
-/// registry.cc. Pure; any thread.
+/// The registry lists the planners by name. A new planner is one source file with its header and
+/// one line in the table of registry.cc. Pure; any thread.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace stagecraft {
 
-/// In the order in which people should meet them.
+/// Returns the planners, the most useful for a newcomer first.
 [[nodiscard]] std::span<const PlannerInfo> planners();
 
-/// Errors: UsageArgument for an unknown name, suggesting the nearest.
+/// Errors: UsageArgument for an unknown name, with the nearest known one.
 [[nodiscard]] const PlannerInfo& find_planner(std::string_view name);
 
 }  // namespace stagecraft

@@ -11,19 +11,19 @@
 namespace stagecraft {
 namespace {
 
-constexpr double kMostTimes = 100;    // a link is made faster or slower
-constexpr double kLeastFactor = 0.1;  // of a stage's times
+constexpr double kMostTimes = 100;    // the largest factor for a link, faster or slower
+constexpr double kLeastFactor = 0.1;  // the smallest factor for a stage's times
 constexpr int kSteps = 8;
 constexpr int kHalvings = 10;
 
-/// Whether `other` would be chosen before `chosen` where things are so.
+/// Returns whether `other` would be chosen over `chosen` under this request.
 bool wins(const PlanRequest& request, const PlanProposal& chosen, const PlanProposal& other) {
   const PlanProposal theirs = judge(request, other.candidate);
   return theirs.fits && leads(theirs, judge(request, chosen.candidate));
 }
 
-/// The factor nearest to 1 that is `enough`, down or up to `most`; nothing where none of those
-/// tried is. What is enough need not stay so further on, so several are tried.
+/// Returns the factor nearest to 1, down or up to `most`, that is `enough`; nothing if no factor
+/// tried is. A larger change may not be enough again, so several are tried.
 std::optional<double> least(double most, const std::function<bool(double)>& enough) {
   double no = 1;
   for (int step = 1; step <= kSteps; ++step) {
@@ -41,7 +41,7 @@ std::optional<double> least(double most, const std::function<bool(double)>& enou
   return std::nullopt;
 }
 
-/// The pairs of devices between which a plan hands over.
+/// Returns the pairs of devices between which a plan transfers values.
 std::set<std::pair<int, int>> links_of(const PlanProposal& proposal) {
   std::set<std::pair<int, int>> links;
   for (const StageGraph::Edge& edge : proposal.graph.edges()) {

@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-/// What operators that are joined add up.
+/// The figures that joined operators add up.
 constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
                                               &OperatorCost::backward_input,
                                               &OperatorCost::backward_weight,
@@ -25,7 +25,7 @@ constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
                                               &OperatorCost::output,
                                               &OperatorCost::input};
 
-/// Of one operator; results of those that are joined are numbered one after the other.
+/// Per operator; results of joined operators are numbered one after the other.
 constexpr int kMostOutputs = 1 << 16;
 
 [[noreturn]] void refuse(const std::string& text) {
@@ -50,7 +50,7 @@ Sizes sizes_of(const Costs& costs) {
   return sizes;
 }
 
-/// How the figures at two sizes make those at another: share of the first and of the second.
+/// The shares with which the figures at two sizes make those at another size.
 struct Mix {
   const std::vector<OperatorCost>* first = nullptr;
   const std::vector<OperatorCost>* second = nullptr;
@@ -88,7 +88,7 @@ OperatorCost mixed(const OperatorCost& first,
     made.*figure = mix(figure);
   }
   made.transient = mix(&OperatorCost::transient);
-  made.update = first.update;  // whatever the samples
+  made.update = first.update;  // does not depend on the samples
   return made;
 }
 
@@ -171,7 +171,7 @@ void WorkGraph::add_operator(const std::string& name) {
   succs_.emplace_back();
 }
 
-/// Of one more operator of those that are the last here.
+/// Adds the figures of one more operator to the last one, to which it is joined.
 void WorkGraph::add_figures(const OperatorCost& figures) {
   OperatorCost& op = operators_.back();
   op.transient = std::max(op.transient, op.kept + figures.transient);
@@ -187,7 +187,7 @@ void WorkGraph::add_edge(const Edge& edge) {
   insert_once(succs_[static_cast<std::size_t>(edge.producer)], edge.consumer);
 }
 
-/// Requires: edges are in their order.
+/// Requires: edges are in order.
 void WorkGraph::list_results() {
   std::map<std::tuple<int, int, double>, std::size_t> place;  // by producer, output and bytes
   for (const Edge& edge : edges_) {
@@ -362,7 +362,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     put_memory(graph, work, made.stages.each.size() - 1, memory);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
-  std::vector<bool> receives(stages.size(), false);  // as stage_graph_of() has it
+  std::vector<bool> receives(stages.size(), false);  // as in stage_graph_of()
   for (const WorkGraph::Result& result : graph.results()) {
     const int from = stage[static_cast<std::size_t>(result.producer)];
     std::set<int> readers;

@@ -1,4 +1,5 @@
-/// Text as the content of an XML or HTML element. Used by render_svg() and render_html(). Pure.
+/// escaped makes text safe as the content of an XML or HTML element. Used by render_svg() and
+/// render_html(). Pure.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 
 namespace stagecraft::drawing {
 
-/// Returns the text with '&', '<' and '>' as references, and control characters, which XML cannot
-/// hold, as '?'.
+/// Returns the text with '&', '<' and '>' as references, and with '?' for control characters, which
+/// XML cannot hold.
 [[nodiscard]] std::string escaped(std::string_view text);
 
 }  // namespace stagecraft::drawing

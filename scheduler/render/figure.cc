@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kColumn = 40;      // pixels per column
 constexpr double kMeanTask = 54;    // pixels of a timeline's mean task
-constexpr double kNarrowest = 480;  // pixels, for legend and notes, where no width is asked for
+constexpr double kNarrowest = 480;  // pixels, for legend and notes, if no width is requested
 constexpr double kRow = 28;
 constexpr double kRowOfGroups = 38;
 constexpr double kGap = 2;  // pixels above and below a row's boxes
@@ -24,10 +24,10 @@ constexpr double kAxis = 26;
 constexpr double kTitleGap = 6;
 constexpr double kIdleNote = 88;
 constexpr double kItemGap = 14;
-constexpr double kNamed = 0.9;  // of all cells bear a name, where a size of text can do that
+constexpr double kNamed = 0.9;  // share of cells that must have names, if any text size allows it
 constexpr std::size_t kMaxDrawnCycle = 200;
 
-/// All tasks of the schedule, in columns or, with a timeline, in time.
+/// Returns all tasks of the schedule, by column or, with a timeline, by time.
 std::vector<Box> boxes_of(const Schedule& schedule,
                           const StageGraph& graph,
                           const Timeline* timeline) {
@@ -69,7 +69,7 @@ std::vector<Box> boxes_of(const Schedule& schedule,
   return boxes;
 }
 
-/// Such that names fit into the usual task, in whatever unit the times are.
+/// Returns a scale at which names fit into a typical task, in any unit of time.
 double natural_scale(const std::vector<Box>& boxes, bool timed) {
   double busy = 0;
   for (const Box& box : boxes) {
@@ -78,7 +78,7 @@ double natural_scale(const std::vector<Box>& boxes, bool timed) {
   return timed && busy > 0 ? kMeanTask * static_cast<double>(boxes.size()) / busy : kColumn;
 }
 
-/// The smallest of 1, 2, 5, 10, ... that is not below `least`.
+/// Returns the smallest of 1, 2, 5, 10, ... that is at least `least`.
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -89,7 +89,7 @@ double round_step(double least) {
   return 10 * power;
 }
 
-/// Far enough from each other for their labels.
+/// Returns ticks far enough apart for their labels.
 std::vector<Tick> ticks_of(double length, double scale, bool timed) {
   if (!(length > 0)) {
     return {};
@@ -111,7 +111,7 @@ std::vector<Tick> ticks_of(double length, double scale, bool timed) {
   return ticks;
 }
 
-/// From left to right, then on the next line; shades begin a line of their own.
+/// Lays out the legend from left to right, then on the next line; shades start a new line.
 std::vector<LegendItem> laid_out(const TaskColours& colours, double width) {
   std::vector<LegendItem> items;
   double x = kMargin;
@@ -147,12 +147,12 @@ std::string whole_name(const Task& task) {
   return to_string(task);
 }
 
-/// What tells neighbours of one colour apart.
+/// Returns the text that distinguishes neighbors of one color.
 std::string microbatch_of(const Task& task) {
   return task.kind == CellKind::Update ? to_string(task) : std::to_string(task.microbatch.value);
 }
 
-/// The largest size at which nearly all names fit, or else nearly all numbers of microbatches.
+/// Returns the largest size at which nearly all names fit, else nearly all microbatch numbers.
 double size_of_names(const Figure& figure) {
   for (const auto& words : {whole_name, microbatch_of}) {
     for (double size = kTextSize; size >= kSmallestName; size -= 0.5) {
@@ -199,7 +199,7 @@ std::vector<std::string> notes_of(const Figure& figure,
 }  // namespace
 
 double text_width(std::string_view text, double size) {
-  double ems = 0;  // of DejaVu Sans and Verdana, the widest that are usual
+  double ems = 0;  // as in DejaVu Sans and Verdana, the widest common fonts
   for (const char c : text) {
     const bool wide = c == 'W' || c == 'M' || c == 'm' || c == 'w' || c == '%' || c == '@';
     const bool narrow = c == ' ' || c == '.' || c == ',' || c == 'i' || c == 'l' || c == ':';
@@ -313,7 +313,7 @@ std::vector<Arrow> Figure::arrows(std::span<const Task> cycle) const {
       continue;  // both in one group
     }
     const double bow = 2 * std::min(12.0, far * 0.2) / far;
-    const double end = std::min(18.0, far * 0.25) / far;  // leaves the names readable
+    const double end = std::min(18.0, far * 0.25) / far;  // keeps the names readable
     list.push_back({{a.x + (b.x - a.x) * end, a.y + (b.y - a.y) * end},
                     {(a.x + b.x) / 2 - bow * (b.y - a.y), (a.y + b.y) / 2 + bow * (b.x - a.x)},
                     {b.x - (b.x - a.x) * end, b.y - (b.y - a.y) * end}});

@@ -1,13 +1,13 @@
-/// Figure: where a printed picture of a schedule has its boxes, ticks and legend, whatever it is
-/// written in.
+/// Figure holds the positions of boxes, ticks and legend in a picture of a schedule, independent of
+/// the output format.
 ///
-///     title                       render_svg() and render_tikz() draw the same Figure; lengths are
-///     axis   0    5    10         CSS pixels of 1/96 inch, y grows downwards
+///     title                       render_svg() and render_tikz() draw the same Figure. Lengths are
+///     axis   0    5    10         CSS pixels of 1/96 inch; y grows downwards.
 ///     d0    [0F0][0F1]    [0B0]
 ///     legend, notes
 ///
 /// FG-1: no text is wider than its cell: names are set smaller, down to kSmallestName, and left out
-/// of cells where even that is too wide.
+///       if even that is too wide.
 /// Private to render/. Pure.
 #pragma once
 
@@ -28,13 +28,13 @@ namespace stagecraft::drawing {
 
 inline constexpr double kTextSize = 11;
 inline constexpr double kSmallestName = 6;
-inline constexpr double kLine = 16;    ///< from one line of text to the next
-inline constexpr double kMargin = 12;  ///< of text from the edges
+inline constexpr double kLine = 16;    ///< distance between lines of text
+inline constexpr double kMargin = 12;  ///< distance of text from the edges
 inline constexpr double kSwatch = 11;
-inline constexpr double kTitleGrowth = 1.25;  ///< of the title over other text
+inline constexpr double kTitleGrowth = 1.25;  ///< size of the title relative to other text
 inline constexpr std::string_view kIdleColour = "#f3f5f8";
 
-/// One task of an entry in place; those of a group lie above each other.
+/// One task of an entry with its position; the tasks of a group are stacked.
 struct Box {
   const Cell* cell = nullptr;
   Task task;
@@ -56,14 +56,14 @@ struct Point {
   double y = 0;
 };
 
-/// A bowed line from one box to another, so that there and back stay apart; in pixels.
+/// A curved line from one box to another, so that opposite arrows do not overlap; in pixels.
 struct Arrow {
   Point from;
-  Point bow;  ///< of the quadratic curve between them
+  Point bow;  ///< control point of the quadratic curve
   Point to;
 };
 
-/// Swatches, then words, from `x` in line `line` of the legend.
+/// Swatches, then text, starting at `x` in line `line` of the legend.
 struct LegendItem {
   std::vector<std::string> colours;
   std::string text;
@@ -88,12 +88,12 @@ struct Figure {
   [[nodiscard]] double width_of(const Box& box) const;
   [[nodiscard]] double height_of(const Box& box) const;
   [[nodiscard]] double top_of(const Box& box) const;
-  /// What a box bears: its task's name, or its microbatch alone where that is all that fits, or
-  /// nothing.
+  /// Returns the text in a box: its task's name, or only its microbatch if the name does not fit,
+  /// or nothing.
   [[nodiscard]] std::string name_in(const Box& box) const;
-  /// From task to task of a cycle; of a long one the first.
+  /// Returns arrows from task to task of a cycle; of a long cycle the first ones.
   [[nodiscard]] std::vector<Arrow> arrows(std::span<const Task> cycle) const;
-  /// One box of each cell that a violation names.
+  /// Returns one box for each cell that a violation names.
   [[nodiscard]] std::vector<Box> marked(const std::vector<Violation>& violations) const;
   [[nodiscard]] std::size_t legend_lines() const {
     return legend.empty() ? 0 : legend.back().line + 1;
@@ -102,11 +102,11 @@ struct Figure {
   std::vector<Box> boxes;
   TaskColours colours;
   bool timed = false;
-  std::string axis_name;  ///< what its numbers count
+  std::string axis_name;  ///< the unit of its numbers
   double length = 0;      ///< of the axis
   double scale = 1;       ///< pixels per unit of it
-  double left = 0;        ///< where the axis begins
-  double top = 0;         ///< of the first row
+  double left = 0;        ///< left end of the axis
+  double top = 0;         ///< top of the first row
   double row_height = 0;  ///< gap included
   double width = 0;       ///< of the whole picture
   double name_size = kTextSize;
@@ -116,13 +116,13 @@ struct Figure {
   std::vector<std::string> notes;  ///< lines below the legend
 };
 
-/// The first cycle that a violation names.
+/// Returns the first cycle that a violation names.
 [[nodiscard]] std::span<const Task> cycle_of(const std::vector<Violation>& violations);
 
-/// Returns the most pixels that the text takes at that size in any usual sans-serif font.
+/// Returns the largest width in pixels of the text at that size in any usual sans-serif font.
 [[nodiscard]] double text_width(std::string_view text, double size = kTextSize);
 
-/// Breaks at blanks into lines of at most `width` pixels.
+/// Breaks the text at blanks into lines of at most `width` pixels.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, double width);
 
 }  // namespace stagecraft::drawing

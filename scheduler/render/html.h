@@ -1,11 +1,13 @@
-/// A schedule as one HTML file: the grid in simulated time or in columns, with why each row waits,
-/// what each task depends on, what is wrong, and the activations each row holds below.
+/// render_html writes a schedule as one HTML file: the grid in simulated time or in columns, why
+/// each row waits, the dependencies of each task, the violations, and the activations that each row
+/// holds.
 ///
-/// Self-contained: the page's parts (render/page/) are built into the library, the schedule is
-/// embedded as JSON, and the page forbids itself all network. A fragment of the address chooses
-/// what it shows first: `#select=1F3`, `#view=columns`, `#colour=kind`, `#violation=0`,
+/// The file is self-contained: the page's parts (render/page/) are built into the library, the
+/// schedule is embedded as JSON, and the page forbids itself all network access. A fragment of the
+/// address selects the first view: `#select=1F3`, `#view=columns`, `#colour=kind`, `#violation=0`,
 /// `#theme=dark`, joined by `&`. Pure.
-/// H-1: no text of the schedule, its stages or its title can end the element it is embedded in.
+/// H-1: no text of the schedule, its stages or its title can end the element in which it is
+///      embedded.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +22,14 @@
 
 namespace stagecraft {
 
-/// A page of this many entries has 20 to 60 MB and still moves smoothly; more are refused.
+/// A page of this many entries has 20 to 60 MB and still moves smoothly. More are refused.
 inline constexpr std::size_t kMaxHtmlEntries = 1'000'000;
-/// So many violations are listed, and so many cells of theirs marked; the rest is counted.
+/// Limits on listed violations and on their marked cells; further ones are counted.
 inline constexpr std::size_t kMaxHtmlViolations = 1'000;
 inline constexpr std::size_t kMaxHtmlMarks = 50'000;
 
-/// Returns the page. Without a timeline it shows columns (positions of a list) alone.
-/// Requires: `timeline`, where given, is the schedule's own.
+/// Returns the page. Without a timeline it shows only columns (positions of a list).
+/// Requires: `timeline`, if given, is the schedule's own.
 /// Errors: ScheduleParameter for more than kMaxHtmlEntries entries, or times that are not finite.
 [[nodiscard]] std::string render_html(const Schedule& schedule,
                                       const StageGraph& graph,

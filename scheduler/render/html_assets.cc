@@ -5,7 +5,7 @@
 namespace stagecraft::drawing {
 namespace {
 
-/// Moves `rest` behind `mark` and returns what stood before it.
+/// Returns the text before `mark` and advances `rest` past it.
 std::string_view take_until(std::string_view& rest, std::string_view mark) {
   const std::size_t at = rest.find(mark);
   const std::string_view before = rest.substr(0, at);

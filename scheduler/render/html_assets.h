@@ -1,5 +1,5 @@
-/// HtmlAssets: the files of a page, as cmake/EmbedFiles.cmake built them into the library, and how
-/// they become one document.
+/// HtmlAssets holds the files of a page, which cmake/EmbedFiles.cmake builds into the library, and
+/// joins them into one document.
 ///
 /// Private to render/. Pure.
 #pragma once
@@ -10,8 +10,8 @@
 namespace stagecraft::drawing {
 
 struct HtmlAssets {
-  /// The document (shell.html around the page's own), with {{title}}, {{style}}, {{data}} and
-  /// {{script}} where those belong, in this order.
+  /// The document (shell.html around the page's own), with the placeholders {{title}}, {{style}},
+  /// {{data}} and {{script}} in this order.
   std::string_view page;
   std::string_view style;
   std::string_view script;

@@ -17,7 +17,7 @@
 namespace stagecraft::drawing {
 namespace {
 
-/// A cycle longer than this is told, not drawn.
+/// A longer cycle is described, not drawn.
 constexpr std::size_t kMaxSteps = 1'000;
 
 std::string row_cells(const Schedule::Row& row) {
@@ -40,7 +40,7 @@ std::string row_cells(const Schedule::Row& row) {
   return json_text(out.empty() ? out : out.substr(0, out.size() - 1));
 }
 
-/// Those that say more than the number.
+/// Returns the names that say more than the number.
 std::string stage_names(const StageGraph& graph) {
   std::string out;
   for (int s = 0; s < graph.size(); ++s) {
@@ -59,7 +59,7 @@ std::string edges(const StageGraph& graph) {
   });
 }
 
-/// The stages whose forwards leave something behind.
+/// Returns the stages whose forwards keep activations.
 std::string keeping_stages(const StageGraph& graph) {
   std::vector<int> stages;
   for (int s = 0; s < graph.size(); ++s) {
@@ -70,7 +70,7 @@ std::string keeping_stages(const StageGraph& graph) {
   return json_list(stages, [](int s) { return fmt::to_string(s); });
 }
 
-/// By stage, the letters of the backwards that do nothing.
+/// Returns, by stage, the letters of the backwards that do nothing.
 std::string surplus_kinds(const StageGraph& graph) {
   std::string out;
   for (int s = 0; s < graph.size(); ++s) {
@@ -88,13 +88,13 @@ std::string surplus_kinds(const StageGraph& graph) {
   return '{' + out + '}';
 }
 
-/// Nothing where every task does something.
+/// Returns an empty text if every task does something.
 std::string surplus_text(const Schedule& schedule, const StageGraph& graph) {
   const std::vector<Surplus> surplus = find_surplus(schedule, graph);
   return json_text(surplus.empty() ? "" : to_string(surplus, graph));
 }
 
-/// By place and kind; of so many places that they share colours, each colour once.
+/// Returns colors by place and kind. If places share colors, returns each color once.
 std::string colours_by(ColourBy by, int count, ColourScheme scheme) {
   constexpr std::array kKinds{CellKind::Forward,
                               CellKind::Backward,
@@ -129,7 +129,7 @@ std::string colours(const Schedule& schedule, const StageGraph& graph) {
   return fmt::format(R"({{"light":{{{}}},"dark":{{{}}},"counts":{{{}}}}})", light, dark, counts);
 }
 
-/// By stage, which of its device's.
+/// Returns, by stage, its number among its device's stages.
 std::string chunks(const Schedule& schedule, const StageGraph& graph) {
   const TaskColours colours(schedule, graph);
   std::vector<int> chunks;
@@ -182,7 +182,7 @@ std::span<const Item> first_of(const std::vector<Item>& items, std::size_t most)
   return std::span(items).first(std::min(items.size(), most));
 }
 
-/// `marks`: how many cells may still be marked.
+/// `marks`: the number of cells that may still be marked.
 std::string violation(const Violation& v, std::size_t& marks) {
   const auto task_name = [](const Task& task) { return json_text(to_string(task)); };
   const auto place = [](const std::pair<int, int>& cell) {

@@ -1,11 +1,11 @@
-/// What the page of render_html() knows, as the JSON it embeds.
+/// html_data returns the JSON that the page of render_html() embeds.
 ///
 ///     {"title", "hash", "form", "stages", "microbatches", "share", "columns",
 ///      "names": {stage: name}, "edges": [[producer, consumer, owes a gradient]], "keeps": [stage],
 ///      "surplus": {stage: "BIW"}, "surplusText",                  // its backwards that do nothing
 ///      "colours": {"light": {"stage": ["#..."], "kind", "chunk", "microbatch"}, "dark", "counts"},
 ///                                                              // by place, then FBIWU
-///      "chunks": [which of its device's stages],             // by stage
+///      "chunks": [number among its device's stages],             // by stage
 ///      "rows": ["0F0 0F1 3 0B0"],                                 // a bare number: idle cells
 ///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "bytes",
 ///      "bytesAfter", ...}]}, "violations": [{"rule", "row", "column", "task", "message", "cycle",
@@ -25,7 +25,7 @@
 
 namespace stagecraft::drawing {
 
-/// Returns JSON without a '<', so that it may stand in a script element (H-1).
+/// Returns JSON without a '<', so that a script element may contain it (H-1).
 /// Errors: ScheduleParameter for a time that is not finite.
 [[nodiscard]] std::string html_data(const Schedule& schedule,
                                     const StageGraph& graph,

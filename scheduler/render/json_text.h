@@ -1,4 +1,4 @@
-/// The JSON that pages embed: text, numbers and lists, without a '<' (H-1).
+/// Writes the JSON that pages embed: text, numbers and lists, without a '<' (H-1).
 ///
 /// Private to render/. Pure.
 #pragma once
@@ -14,7 +14,7 @@ namespace stagecraft::drawing {
 /// Errors: ScheduleParameter for a number that is not finite.
 [[nodiscard]] std::string json_number(double value);
 
-/// Writes "[a,b,...]" of what `write` makes of each item.
+/// Returns "[a,b,...]" with the result of `write` for each item.
 template <class Items, class Write>
 [[nodiscard]] std::string json_list(const Items& items, Write&& write) {
   std::string out = "[";

@@ -11,14 +11,14 @@
 namespace stagecraft {
 namespace {
 
-/// Degrees.
+/// In degrees.
 constexpr std::array<double, kStageColours> kHues{
     250, 62, 150, 312, 98, 205, 350, 125, 282, 45, 175, 228};
 
 /// The ramp, from orange over green and blue to pink; in degrees.
 constexpr double kFirstHue = 45;
 constexpr double kLastHue = 352;
-/// In turn along the ramp; kinds lie at least 0.06 apart.
+/// Used in turn along the ramp; kinds differ by at least 0.06.
 constexpr std::array<double, 3> kLightnessSteps{0, 0.025, -0.025};
 
 struct Shade {
@@ -81,7 +81,7 @@ std::string task_colour(const Task& task, ColourScheme scheme, int stages) {
     wanted.lightness += kLightnessSteps[static_cast<std::size_t>(place) % kLightnessSteps.size()];
   }
   Rgb rgb = linear_rgb(wanted, hue);
-  while (!displayable(rgb) && wanted.chroma > 0) {  // paler, but of the same hue and lightness
+  while (!displayable(rgb) && wanted.chroma > 0) {  // paler, with the same hue and lightness
     wanted.chroma = std::max(0.0, wanted.chroma - 0.005);
     rgb = linear_rgb(wanted, hue);
   }

@@ -61,7 +61,7 @@ std::string edges_json(const PlanPage& page) {
   });
 }
 
-/// As the timeline below has them.
+/// Returns the colors of the timeline below.
 std::string stage_colours(int stages, ColourScheme scheme) {
   std::vector<std::string> colours;
   for (int s = 0; s < std::max(stages, kStageColours); ++s) {

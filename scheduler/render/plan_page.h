@@ -1,11 +1,12 @@
-/// A plan as one HTML file: its stages and what passes between them, the predicted timeline, what
-/// every rank holds against its memory, and time against memory of all candidates.
+/// render_plan_page writes a plan as one HTML file: its stages and the values between them, the
+/// predicted timeline, what every rank holds against its memory, and time against memory of all
+/// candidates.
 ///
 ///     PlanPage page{.title = "Llama on 4 devices", .stages = ..., .candidates = ...};
 ///     write(file, render_plan_page(page));
 ///
-/// Self-contained like the schedule's page (html.h), which it shows inside as the timeline; made of
-/// render/plan_page/. `#theme=dark` chooses the scheme. Pure.
+/// The file is self-contained like the schedule's page (html.h), which it embeds as the timeline.
+/// It is made of render/plan_page/. `#theme=dark` selects the dark scheme. Pure.
 #pragma once
 
 #include <limits>
@@ -28,16 +29,16 @@ struct PlanPage {
     int replicas = 1;
     double forward = 0;  ///< of a microbatch
     double backward = 0;
-    double bytes = 0;  ///< what it holds at most
+    double bytes = 0;  ///< its peak
   };
   struct Edge {
     int from = 0;
     int to = 0;
     double bytes = 0;  ///< of a microbatch
   };
-  /// What a rank holds when it holds most.
+  /// The bytes of a rank at its peak.
   struct Rank {
-    double parameters = 0;  ///< with gradients and what the optimizer keeps
+    double parameters = 0;  ///< with gradients and optimizer state
     double kept = 0;        ///< for backwards
     double transient = 0;   ///< only while a task runs
   };
@@ -50,21 +51,21 @@ struct PlanPage {
 
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  ///< {"step", "1.2 s"}, beside the title
-  std::vector<std::string> why;                            ///< sentences below it
+  std::vector<std::string> why;                            ///< sentences below the title
   std::vector<Stage> stages;
   std::vector<Edge> edges;
   std::vector<Rank> ranks;
-  double budget = std::numeric_limits<double>::infinity();  ///< of each rank; infinite: none
+  double budget = std::numeric_limits<double>::infinity();  ///< of each rank; infinite: no limit
   std::vector<Candidate> candidates;  ///< in the order of the list, best first
-  double bound = 0;                   ///< no step is shorter; 0: not known
-  /// The plan's own, all three or none; they outlive the call.
+  double bound = 0;                   ///< lower bound of a step; 0: not known
+  /// The plan's own, all three or none; they must outlive the call.
   const Schedule* schedule = nullptr;
   const StageGraph* graph = nullptr;
   const Timeline* timeline = nullptr;
 };
 
 /// Errors: ScheduleParameter for an edge to a stage that is not listed, figures that are not finite
-///         (other than the budget), and more entries than a schedule's page holds.
+/// (other than the budget), and more entries than a schedule's page holds.
 [[nodiscard]] std::string render_plan_page(const PlanPage& page);
 
 }  // namespace stagecraft

@@ -164,7 +164,7 @@ std::string Picture::draw_entry(std::span<const Box> boxes) const {
   return text + "</g>\n";
 }
 
-/// Above all boxes, so that no neighbour hides a frame.
+/// Draws above all boxes, so that no neighbor hides a frame.
 std::string Picture::draw_marks() const {
   std::string text;
   for (const Box& box : figure_.marked(violations_)) {

@@ -17,7 +17,7 @@ constexpr std::array<std::pair<CellKind, std::string_view>, 5> kKinds{
      {CellKind::BackwardWeight, "W weight gradient"},
      {CellKind::Update, "U update"}}};
 
-/// A legend has so many samples of colours that are too many to name one by one.
+/// The number of samples in a legend if there are too many colors to name each.
 constexpr std::size_t kSamples = 32;
 
 std::vector<int> chunks_of(const Schedule& schedule) {
@@ -45,7 +45,7 @@ std::vector<int> chunks_of(const Schedule& schedule) {
 /// By kind, in the order of kKinds.
 using TasksOfKinds = std::map<CellKind, Task>;
 
-/// One run of evenly chosen samples, first and last named.
+/// Returns one row of evenly chosen samples; the text names the first and the last.
 LegendEntry sampled(std::string_view what, const std::map<int, TasksOfKinds>& drawn) {
   LegendEntry entry{fmt::format("{}{} {} to {}",
                                 what,
@@ -74,7 +74,7 @@ std::vector<LegendEntry> legend_of(ColourBy by, const std::map<int, TasksOfKinds
       legend.push_back({fmt::format("{} {}", name(by), position), {tasks.begin()->second}});
     }
   }
-  // Shades are shown of what has most of them.
+  // Show the shades of the position that has most of them.
   const auto most = std::ranges::max_element(
       drawn, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   if (most == drawn.end() || (by != ColourBy::Kind && most->second.size() < 2)) {

@@ -1,8 +1,8 @@
-/// TaskColours: what the colours of one schedule's drawing say, and the legend that explains them.
+/// TaskColours assigns the colors of one schedule's drawing and the legend that explains them.
 ///
-/// One place for all drawings, so that a legend's swatches are the colours drawn: a swatch is a
-/// task of the schedule that does something (one that does nothing is drawn as an empty box). A
-/// value; any thread.
+/// All drawings use it, so that a legend's swatches match the drawn colors. A swatch is a task of
+/// the schedule that does something (a task that does nothing is drawn as an empty box). A value;
+/// any thread.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@
 
 namespace stagecraft {
 
-/// Kind: forwards, backwards and their halves. Chunk: which of its device's stages, in their order.
-/// Number: of the microbatch.
+/// Kind: forwards, backwards and their halves. Chunk: the number of the stage among its device's
+/// stages. Number: of the microbatch.
 enum class ColourBy : std::uint8_t { Stage, Kind, Chunk, Number };
 
 inline constexpr std::array kColourBys{
@@ -28,7 +28,7 @@ inline constexpr std::array kColourBys{
 /// Returns "stage", "kind", "chunk" or "microbatch".
 [[nodiscard]] std::string_view name(ColourBy by);
 
-/// One explanation: words, and a task of each colour that they speak of; none for words alone.
+/// One explanation: text, and a task of each color that it explains; no task for text alone.
 struct LegendEntry {
   std::string text;
   std::vector<Task> examples;
@@ -40,11 +40,13 @@ class TaskColours {
 
   /// Returns "#rrggbb".
   [[nodiscard]] std::string of(const Task& task, ColourScheme scheme = ColourScheme::Light) const;
-  /// Which of its device's stages, from 0, by the row that lists it first; 0 where no row does.
+  /// Returns the number of the stage among its device's stages, from 0, in the row that lists it
+  /// first; 0 if no row does.
   [[nodiscard]] int chunk(StageId stage) const;
-  /// How many stages, chunks or microbatches share the colours; of kinds one.
+  /// Returns how many stages, chunks or microbatches share the colors; 1 for kinds.
   [[nodiscard]] int count() const { return count_; }
-  /// What the colours say, then what their shades say; of many, a run of samples.
+  /// Returns the meaning of the colors, then of their shades; for many colors, a selection of
+  /// samples.
   [[nodiscard]] const std::vector<LegendEntry>& legend() const { return legend_; }
 
  private:

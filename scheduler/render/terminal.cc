@@ -93,8 +93,8 @@ std::string Grid::name(const Cell& cell) const {
   return text;
 }
 
-/// Backwards, and the input half of one, stand on their stage's colour, all else is written in it;
-/// what does nothing is dim.
+/// Fills a backward, or its input half, with its stage's color, writes any other task in it, and
+/// dims a task that does nothing.
 std::string Grid::in_colour(const Task& task) const {
   if (graph_.is_surplus(task)) {
     return fmt::format("\x1b[2m{}\x1b[0m", name(task));

@@ -1,12 +1,13 @@
-/// The grid as a terminal shows it, with the offending cells in brackets and what is wrong below.
+/// render draws the grid for a terminal, with the offending cells in brackets and the violations
+/// below.
 ///
 ///          0   1     2     3   4   5
 ///     d0  0F0 0F1  [0B0]   .   .  0B1
 ///     d1   .  1F0  [1B0]  1F1 1B1  .
 ///
-/// Tasks that do nothing stand in parentheses, and below the grid it is said why.
+/// Tasks that do nothing stand in parentheses, and a line below the grid says why.
 ///
-/// Pure; whoever prints it knows the width of the terminal and whether it has colours.
+/// Pure; the caller knows the width of the terminal and whether it has colors.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,14 @@ namespace stagecraft {
 
 struct RenderOptions {
   int width = 100;      ///< wider grids continue in further blocks of columns
-  bool colour = false;  ///< ANSI colours: one per stage, backwards filled, offending cells on red
-  std::size_t max_violations = 50;  ///< listed below the grid; the rest is counted
-  /// Knows which tasks do nothing; absent: the schedule's own.
+  bool colour = false;  ///< ANSI colors: one per stage, backwards filled, offending cells on red
+  std::size_t max_violations = 50;  ///< listed below the grid; the others are counted
+  /// Tells which tasks do nothing; absent: the schedule's own graph.
   const StageGraph* graph = nullptr;
 };
 
-/// Returns the grid and the violations, one line each. Every block of columns with a marked cell is
-/// shown, and the first ones of a long schedule; what is left out is said.
+/// Returns the grid and the violations, one line each. Shows every block of columns with a marked
+/// cell, and the first blocks of a long schedule; a line says what is left out.
 [[nodiscard]] std::string render(const Schedule& schedule,
                                  const std::vector<Violation>& violations = {},
                                  const RenderOptions& options = {});

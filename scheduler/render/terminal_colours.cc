@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<int, kStageColours> kHues{
     39, 208, 42, 171, 220, 51, 211, 118, 105, 216, 37, 117};
 
-/// Levels of a colour of the cube.
+/// Levels of each component of the color cube.
 constexpr int kLevels = 6;
 constexpr int kFull = kLevels - 1;
 
@@ -24,11 +24,11 @@ int cube_colour(const std::array<int, 3>& rgb) {
   return 16 + kLevels * kLevels * rgb[0] + kLevels * rgb[1] + rgb[2];
 }
 
-/// Appends the hues (in degrees, with their colours) whose strongest part is full and whose weakest
-/// is `least`, red left out.
+/// Appends the hues (in degrees, with their colors) whose strongest component is full and whose
+/// weakest is `least`, without red.
 void add_ring(int least, std::vector<std::pair<double, int>>& ring) {
   constexpr double kEdge = 60;
-  // From red to yellow green rises, from there to green red falls, and so on.
+  // From red to yellow green rises, from yellow to green red falls, and so on.
   constexpr std::array<int, 6> kChanging{1, 0, 2, 1, 0, 2};
   std::array<int, 3> rgb{kFull, least, least};
   for (std::size_t edge = 0; edge < kChanging.size(); ++edge) {

@@ -1,16 +1,16 @@
-/// The colours of stages among the 256 of terminals.
+/// terminal_colour picks the colors of stages among the 256 of terminals.
 ///
-/// The hues of palette.h where they suffice. Where there are more stages, they share a ramp that
-/// goes once around the cube of colours, strong and pale ones in turn, so that neighbours differ
-/// and the stages of one device lie far apart. Red is left to violations. Pure.
+/// It uses the hues of palette.h if there are enough. Otherwise stages share a ramp that goes once
+/// around the color cube, with strong and pale colors in turn, so that neighbors differ and the
+/// stages of one device lie far apart. Red is reserved for violations. Pure.
 #pragma once
 
 namespace stagecraft {
 
-/// Colours of the ramp; of more stages, neighbours share one.
+/// Colors of the ramp. With more stages, neighbors share one.
 inline constexpr int kTerminalRamp = 34;
 
-/// Returns the number of the colour, 16 to 231, for one of so many stages.
+/// Returns the number of the color, 16 to 231, for one of `stages` stages.
 [[nodiscard]] int terminal_colour(int stage, int stages);
 
 }  // namespace stagecraft

@@ -21,7 +21,7 @@ using drawing::kMargin;
 
 constexpr std::size_t kMaxListedCells = 20;
 
-/// Pixels as cm.
+/// Converts pixels to cm.
 std::string cm(double pixels) {
   return fmt::format("{:.3f}", pixels * 2.54 / 96);
 }
@@ -30,7 +30,7 @@ std::string at(double x, double y) {
   return fmt::format("({},{})", cm(x), cm(y));
 }
 
-/// As TeX sets it letter by letter.
+/// Escapes the text for TeX.
 std::string tex(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -62,7 +62,7 @@ class TikzPicture {
         figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
 
   [[nodiscard]] std::string draw() {
-    std::string drawn = draw_rows();  // one after the other: each may define colours
+    std::string drawn = draw_rows();  // in sequence, because each may define colors
     drawn += draw_axis();
     drawn += draw_boxes();
     drawn += draw_marks();
@@ -84,7 +84,7 @@ class TikzPicture {
            kLine * static_cast<double>(figure_.legend_lines() + figure_.notes.size());
   }
 
-  /// The name of a colour, which is defined when the picture begins.
+  /// Returns the name of a color, which the start of the picture defines.
   std::string colour(const std::string& hex) {
     return colours_.try_emplace(hex, fmt::format("stagecraft{}", colours_.size())).first->second;
   }
@@ -104,7 +104,7 @@ class TikzPicture {
     return text;
   }
 
-  /// `anchor`: which of the text's points lies at x and y, the baseline's left, middle or right.
+  /// `anchor`: the point of the text at x and y: left, middle or right of the baseline.
   std::string text(double x,
                    double y,
                    std::string_view words,
@@ -239,7 +239,7 @@ std::string TikzPicture::draw_boxes() {
   return drawn;
 }
 
-/// Above all boxes, so that no neighbour hides a frame.
+/// Draws above all boxes, so that no neighbor hides a frame.
 std::string TikzPicture::draw_marks() {
   std::string drawn;
   for (const Box& box : figure_.marked(violations_)) {
@@ -253,7 +253,8 @@ std::string TikzPicture::draw_marks() {
   return drawn;
 }
 
-/// TeX draws cubic curves: its two bends are two thirds of the way to that of the square one.
+/// TeX draws cubic curves: their control points lie two thirds of the way to that of the quadratic
+/// curve.
 std::string TikzPicture::draw_cycle() {
   std::string drawn;
   for (const drawing::Arrow& arrow : figure_.arrows(cycle_)) {
@@ -270,7 +271,7 @@ std::string TikzPicture::draw_cycle() {
   return drawn;
 }
 
-/// Title, legend and notes.
+/// Draws title, legend and notes.
 std::string TikzPicture::draw_texts() {
   std::string drawn;
   double line = 2;

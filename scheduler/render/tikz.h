@@ -1,9 +1,9 @@
-/// The grid as a TikZ picture, to be put into a paper's source: boxes, names, colours, axis and
-/// legend as render_svg() draws them, lengths in cm.
+/// render_tikz draws the grid as a TikZ picture for a paper's source: boxes, names, colors, axis
+/// and legend as in render_svg(), lengths in cm.
 ///
-/// A snippet without a document around it; its first lines say which package it needs. Text is in
-/// the paper's own sans-serif font. A red frame marks a violation, red arrows a cycle;
-/// comments say what it is. Pure.
+/// The result is a snippet without a document around it; its first lines name the package that it
+/// needs. Text uses the paper's own sans-serif font. A red frame marks a violation, red arrows a
+/// cycle; comments explain it. Pure.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace stagecraft {
 
-/// In pixels of PictureOptions: 12 cm, the text of an article.
+/// In pixels of PictureOptions: 12 cm, the text width of an article.
 inline constexpr double kTikzWidth = 12 / 2.54 * 96;
 
-/// As render_svg(); without a width it is kTikzWidth wide. Errors: as render_svg().
+/// As render_svg(); the default width is kTikzWidth. Errors: as render_svg().
 [[nodiscard]] std::string render_tikz(const Schedule& schedule,
                                       const StageGraph& graph,
                                       const Timeline* timeline,

@@ -6,19 +6,20 @@
 namespace stagecraft::rules {
 namespace {
 
-constexpr std::size_t kMaxSteps = 5'000'000;  // cells looked at over all tries: half a second
+constexpr std::size_t kMaxSteps = 5'000'000;  // cells visited over all tries: half a second
 
 std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Runs the lists with two cells exchanged, again and again, from where a first run got stuck. A
-/// try that fails gets stuck soon, so it costs little however long the schedule is.
+/// Runs the lists with two cells exchanged, many times, from where a first run got stuck. A try
+/// that fails gets stuck soon, so it costs little even in a long schedule.
 class Rerun {
  public:
   Rerun(const Input& in, std::vector<bool> done);
 
-  /// Whether all entries run with `a` and `b` exchanged. Requires: one row; neither was done.
+  /// Returns whether all entries run with `a` and `b` exchanged. Requires: one row; neither was
+  /// done.
   bool succeeds(int a, int b);
   [[nodiscard]] std::size_t steps() const { return steps_; }
 
@@ -35,7 +36,7 @@ class Rerun {
   int a_ = 0;
   int b_ = 0;
   unsigned try_ = 0;
-  std::vector<unsigned> ran_;  // the try in which an entry ran last
+  std::vector<unsigned> ran_;  // by entry: the try in which it ran last
   RowRun run_;
   std::size_t steps_ = 0;
 };
@@ -95,7 +96,7 @@ bool Rerun::succeeds(int a, int b) {
 std::optional<Exchange> find_exchange(const Input& in,
                                       std::vector<int> cycle,
                                       const std::vector<bool>& done) {
-  std::ranges::sort(cycle);  // upper rows and early cells first, wherever the cycle was entered
+  std::ranges::sort(cycle);  // upper rows and early cells first, wherever the cycle starts
   std::vector<bool> on_cycle(done.size(), false);
   int longest = 0;
   for (const int e : cycle) {
@@ -117,7 +118,7 @@ std::optional<Exchange> find_exchange(const Input& in,
           }
           const bool inside = other >= in.tasks.row_begin(row) && other < in.tasks.row_end(row);
           if (!inside || on_cycle[index(other)] != both || (both && other < e)) {
-            continue;  // a pair within the cycle is tried once
+            continue;  // tries each pair within the cycle once
           }
           if ((done[index(other)] ? from_start : from_stuck).succeeds(e, other)) {
             const int begin = in.tasks.row_begin(row);

@@ -14,13 +14,13 @@
 namespace stagecraft::rules {
 namespace {
 
-constexpr std::size_t kNamed = 4;  // more of them are told by their stages and microbatches
+constexpr std::size_t kNamed = 4;  // more are summarized by their stages and microbatches
 
 std::vector<NumberRange> ranges_of_set(const std::set<int>& numbers) {
   return ranges_of(std::vector<int>(numbers.begin(), numbers.end()));
 }
 
-/// Returns "; likewise 0F5, 0F6" for what the message says of the first alone.
+/// Returns "; likewise 0F5, 0F6", to extend a message about the first alone.
 std::string likewise(const std::vector<Violation::Kin>& more) {
   std::vector<std::string> names;
   std::set<int> stages, microbatches;

@@ -1,4 +1,4 @@
-/// An action is found by its name; whether it comes in time is judged by its place among the tasks.
+/// Finds an action by its name, and judges whether it is in time by its place among the tasks.
 #include "stagecraft/scheduler/rules/match_transfers.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::uint64_t name_of(CommKind kind, StageId stage, Microbatch microbatch) {
          static_cast<std::uint32_t>(microbatch.value);
 }
 
-/// The task that a transfer's value belongs to, at the sender as at the receiver.
+/// Returns the task that made a transfer's value, at the sender and at the receiver.
 Task task_of(const Input& in, const CommAction& action) {
   if (action.kind == CommKind::SendForward || action.kind == CommKind::RecvForward) {
     return {CellKind::Forward, action.stage, action.microbatch};
@@ -62,7 +62,7 @@ Task task_of(const Input& in, const CommAction& action) {
   return {split ? CellKind::BackwardInput : CellKind::Backward, action.stage, action.microbatch};
 }
 
-/// Whether the action names what exists, on the row that runs it.
+/// Returns whether the action's stage, microbatch and row exist, and the row runs the stage.
 bool Matching::accept(const CommAction& action) {
   if (action.stage.value < 0 || action.stage.value >= in_.graph.size()) {
     report("V04",
@@ -128,7 +128,8 @@ void Matching::collect_actions() {
   }
 }
 
-/// Whether SEND_F, which names only its own stage, says which value crosses between the two.
+/// Returns whether SEND_F, which names only its own stage, identifies the value that crosses
+/// between the two.
 bool Matching::nameable(StageId producer, StageId consumer, const Entry& entry, const Task& task) {
   const auto [known, first] = nameable_.try_emplace({producer, consumer}, true);
   if (!first) {
@@ -239,7 +240,7 @@ void Matching::check_pairs() {
   }
 }
 
-/// Sends that nobody awaits and receives of what nobody sends.
+/// Reports sends without a receive and receives without a send.
 void Matching::check_leftovers() {
   for (const auto& [name, number] : by_name_) {
     const CommAction& action = this->action(number);
@@ -253,7 +254,7 @@ void Matching::check_leftovers() {
       return (to_consumer ? in_.graph.preds(peer) : in_.graph.succs(peer)).size() > 1;
     });
     if (several || peers.size() > 1) {
-      continue;  // nameable() has said so
+      continue;  // nameable() has reported it
     }
     std::string why;
     if (peers.empty()) {

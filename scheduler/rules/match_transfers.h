@@ -1,6 +1,6 @@
-/// match_transfers: which send and which receive of a file move which value.
+/// match_transfers finds which send and which receive of a file move each value.
 ///
-/// A part of check_listed_transfers(), which goes on with their order.
+/// It is a part of check_listed_transfers(), which then checks their order.
 #pragma once
 
 #include <string>
@@ -15,20 +15,21 @@ struct ListedTransfer {
   static constexpr int kNone = -1;
 
   Transfer value;
-  int send = kNone;  ///< actions of the file
+  int send = kNone;  ///< number of an action of the file
   int receive = kNone;
-  bool in_time = false;  ///< both are there, the send behind its maker, the receive before its user
+  bool in_time = false;  ///< both exist, the send is after its maker, the receive before its user
 };
 
-/// Returns every value that crosses rows with its actions; reports what does not fit: V02, V04,
-/// V05, V07, V08 and, of V31, what is missing, has no other end or comes too early or too late.
+/// Returns every value that crosses rows, with its actions. Reports actions that do not fit: V02,
+/// V04, V05, V07, V08, and as V31 those that are missing, have no other end, or come too early or
+/// too late.
 [[nodiscard]] std::vector<ListedTransfer> match_transfers(const Input& in, Violations& out);
 
-/// The entry before an action, or TaskGraph::kMissing. Requires: its row exists.
+/// Returns the entry before an action, or TaskGraph::kMissing. Requires: its row exists.
 [[nodiscard]] int entry_before(const Input& in, const CommAction& action);
 
-/// Returns "0SEND_F3 (row 0, after 0F3)": the lines of the file hold communication too, so a number
-/// would mislead.
+/// Returns "0SEND_F3 (row 0, after 0F3)". A position would mislead, because the lines of the file
+/// also hold communication.
 [[nodiscard]] std::string place_of(const Input& in, const CommAction& action);
 
 /// Appends a violation at the task nearest to the action and returns it. Requires: its row exists.

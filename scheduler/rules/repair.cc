@@ -13,9 +13,9 @@
 namespace stagecraft::rules {
 namespace {
 
-constexpr std::size_t kMaxTried = 2'000'000;   // exchanges weighed by the tasks they move
-constexpr std::size_t kMaxJudged = 4'000'000;  // cells judged over all exchanges that look right
-constexpr std::size_t kFewestJudged = 2;       // exchanges, however large the schedule
+constexpr std::size_t kMaxTried = 2'000'000;   // exchanges weighed by the tasks that they move
+constexpr std::size_t kMaxJudged = 4'000'000;  // cells judged over all promising exchanges
+constexpr std::size_t kFewestJudged = 2;       // exchanges, even in the largest schedule
 constexpr std::array<std::string_view, 8> kOrderRules{
     "V20", "V21", "V22", "V23", "V24", "V25", "V27", "V31"};
 
@@ -23,18 +23,19 @@ bool is_column_rule(std::string_view rule) {
   return rule >= "V20" && rule <= "V23";
 }
 
-/// How many tasks come too late for another, as columns stand or with two cells of a row exchanged.
+/// Counts tasks that come too late for another, in the present columns or with two cells of a row
+/// exchanged.
 class LatePairs {
  public:
   explicit LatePairs(const TaskGraph& tasks);
-  /// Whether no task is late once `exchange` is made.
+  /// Returns whether no task is late after `exchange`.
   [[nodiscard]] bool none_after(const Exchange& exchange) const;
 
  private:
   using Column = int;
   [[nodiscard]] static Column column_of(const Entry& entry, const Exchange& exchange);
   [[nodiscard]] int entry_at(int row, Column column) const;
-  /// Late pairs with a task in one of the two cells, each counted once.
+  /// Returns the late pairs with a task in one of the two cells, each counted once.
   [[nodiscard]] std::size_t touching(const Exchange& exchange, bool exchanged) const;
   template <class Visit>
   void for_each_dependent(const Task& task, Visit&& visit) const;
@@ -81,7 +82,7 @@ void LatePairs::for_each_dependent(const Task& task, Visit&& visit) const {
   const auto backward = [&](StageId s, Microbatch m) {
     visit(Task{CellKind::Backward, s, m});
     visit(Task{CellKind::BackwardInput, s, m});
-    visit(Task{CellKind::BackwardWeight, s, m});  // where it does the whole
+    visit(Task{CellKind::BackwardWeight, s, m});  // if it does the whole backward
   };
   switch (task.kind) {
     case CellKind::Forward:
@@ -129,7 +130,7 @@ std::size_t LatePairs::touching(const Exchange& exchange, bool exchanged) const 
         });
       }
       if (tasks_.find(task) != e) {
-        continue;  // of a task listed twice only the first is waited for
+        continue;  // if a task is listed twice, others wait only for the first
       }
       for_each_dependent(task, [&](const Task& dependent) {
         const int waiting =
@@ -150,7 +151,8 @@ bool LatePairs::none_after(const Exchange& exchange) const {
   return late_ == touching(exchange, false) && touching(exchange, true) == 0;
 }
 
-/// The exchanges that touch one of `cells`: pairs of them first, then near ones before far ones.
+/// Tries the exchanges that touch one of `cells`: pairs of them first, then near ones before far
+/// ones.
 template <class Try>
 std::optional<Exchange> first_exchange(const Schedule& schedule,
                                        const std::vector<std::pair<int, int>>& cells,
@@ -222,7 +224,7 @@ std::optional<Exchange> find_repair(const Schedule& schedule,
     ++judged;
     const Schedule repaired = apply(schedule, exchange);
     if (!array && !runs(repaired, graph, microbatches)) {
-      return false;  // and no search for why
+      return false;  // skips the search for the reason
     }
     const std::vector<Violation> left = judge(repaired);
     return std::ranges::none_of(left, about_order) &&

@@ -1,8 +1,9 @@
-/// The rules, one function per theme. Each appends what it finds; validate() is the list of them.
+/// The rules, one function per theme. Each appends its violations; validate() calls all of them.
 ///
-/// A rule is in the file that has its number in its name: V22 in v20_v23_columns.cc. What a file
-/// lists beside the tasks is judged by the rules of tasks where they fit: v24_v26_sharding.cc and
-/// match_transfers.cc report V02 to V08 too. V34 is that of the builders too (require_legal()).
+/// The file of a rule has the rule's number in its name: V22 is in v20_v23_columns.cc. The rules of
+/// tasks also judge the actions that a file lists in addition to the tasks, if they apply:
+/// v24_v26_sharding.cc and match_transfers.cc also report V02 to V08. Builders check V34 too
+/// (require_legal()).
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@
 
 namespace stagecraft::rules {
 
-/// What every rule may look at.
+/// The data that every rule may read.
 struct Input {
   const Schedule& schedule;
   const StageGraph& graph;
@@ -48,7 +49,7 @@ void check_microbatch_sizes(const Input& in, Violations& out);  // V34
 [[nodiscard]] std::string where(const Input& in, int row, int column);
 [[nodiscard]] std::string where(const Input& in, const Entry& entry);
 
-/// Returns a violation of `rule` by `task` in `entry`, its message still empty.
+/// Returns a violation of `rule` by `task` in `entry`, without a message.
 [[nodiscard]] Violation at(const char* rule, const Entry& entry, const Task& task);
 
 /// Calls visit(entry, task) for every task that exists, row by row.

@@ -22,9 +22,9 @@ class CycleSearch {
   [[nodiscard]] int next_root();
   [[nodiscard]] std::vector<int> measure_to(int landmark);
   void forget_landmark();
-  /// The length of a cycle that is worth finding.
+  /// Returns the largest length of a cycle worth finding.
   [[nodiscard]] int length_limit() const { return best_length_ - 1; }
-  /// The least length from `vertex` to `root`, as far as the landmark tells.
+  /// Returns a lower bound of the length from `vertex` to `root`, derived from the landmark.
   [[nodiscard]] int least_between(int vertex, int root) const {
     const int from_vertex = to_landmark_[index(vertex)];
     return (from_vertex == kNone ? beyond_ : from_vertex) - to_landmark_[index(root)];
@@ -51,7 +51,7 @@ class CycleSearch {
   int best_length_ = 0;
   std::vector<int> undrawn_;
   std::vector<bool> given_;       // by vertex: among the given roots
-  std::vector<int> to_landmark_;  // length to it; kNone where there are beyond_ or more
+  std::vector<int> to_landmark_;  // length to it; kNone if it is beyond_ or more
   std::vector<int> measured_;     // the vertices that are nearer
   int beyond_ = 0;
   std::uint64_t random_ = 1;
@@ -102,7 +102,7 @@ CycleSearch::CycleSearch(const Digraph& graph, const std::vector<int>& roots)
   }
 }
 
-/// Removes a vertex and then all that nothing leads to or that lead nowhere: no cycle passes
+/// Removes a vertex, and then all vertices without a predecessor or a successor: no cycle passes
 /// through them.
 void CycleSearch::remove(int vertex) {
   std::vector<int> dead{vertex};
@@ -121,14 +121,14 @@ void CycleSearch::remove(int vertex) {
   }
 }
 
-/// Whoever is left has somebody before it, so walking backwards must come round.
+/// Every remaining vertex has a predecessor, so a walk backwards must repeat a vertex.
 void CycleSearch::take_any_cycle() {
   const auto start = std::ranges::find(alive_, true);
   if (start == alive_.end()) {
     return;
   }
   std::vector<int> walk;
-  std::vector<int> lengths;  // from the vertex before, as the walk goes back
+  std::vector<int> lengths;  // from the vertex before, because the walk goes backwards
   std::vector<int> step(alive_.size(), kNone);
   int v = static_cast<int>(start - alive_.begin());
   while (step[index(v)] == kNone) {
@@ -150,7 +150,7 @@ void CycleSearch::take_any_cycle() {
   best_length_ = std::accumulate(lengths.begin() + step[index(v)], lengths.end(), 0);
 }
 
-/// Looks for a shorter cycle through `root` and returns how many vertices that took.
+/// Looks for a shorter cycle through `root`. Returns how many vertices it visited.
 std::size_t CycleSearch::search_through(int root) {
   int limit = length_limit();
   int last = kNone;
@@ -162,7 +162,7 @@ std::size_t CycleSearch::search_through(int root) {
       const int v = level_.back();
       level_.pop_back();
       if (distance_[index(v)] < far) {
-        continue;  // reached by a shorter way since
+        continue;  // a shorter path has reached it since
       }
       for_each(out_, v, [&](int to, int length) {
         const int there = far + length;
@@ -203,9 +203,9 @@ std::size_t CycleSearch::search_through(int root) {
   return reached_.size();
 }
 
-/// By turns a root the caller gave, the last first (others are upstream of it, which is what a
-/// landmark is good for), and any vertex: where cycles are long and overlap, a few of those are on
-/// all of them. Drawn evenly, and the same each time.
+/// Returns alternately a root given by the caller and any vertex. It takes the caller's last root
+/// first: others are upstream of it, which makes it a good landmark. If cycles are long and
+/// overlap, some vertices are on all of them. The draws are even and always the same.
 int CycleSearch::next_root() {
   draw_ = !draw_;
   while (!draw_ && given_left_ > 0) {
@@ -226,8 +226,8 @@ int CycleSearch::next_root() {
   return kNone;
 }
 
-/// Measures the way from every vertex nearby to `landmark` and returns the roots among the nearest,
-/// nearest first, itself before all.
+/// Measures the length from every nearby vertex to `landmark`. Returns the roots among the nearest
+/// vertices, nearest first, after the landmark itself.
 std::vector<int> CycleSearch::measure_to(int landmark) {
   const int near = length_limit() / 2 + 1;
   beyond_ = length_limit() + near;
@@ -237,10 +237,10 @@ std::vector<int> CycleSearch::measure_to(int landmark) {
   std::vector<int> roots{landmark};
   const bool any = given_left_ == 0;
   for (int far = 0; far < beyond_ && !level_.empty(); ++far) {
-    for (std::size_t next = 0; next < level_.size(); ++next) {  // which grows meanwhile
+    for (std::size_t next = 0; next < level_.size(); ++next) {  // level_ grows meanwhile
       const int v = level_[next];
       if (to_landmark_[index(v)] < far) {
-        continue;  // reached by a shorter way since
+        continue;  // a shorter path has reached it since
       }
       if (v != landmark && far <= near && (any || given_[index(v)])) {
         roots.push_back(v);
@@ -279,7 +279,7 @@ std::vector<int> CycleSearch::run(std::size_t max_landmarks) {
     if (landmark == kNone) {
       break;
     }
-    // As long as it pays: the further from the landmark, the less it tells.
+    // Continue as long as it pays: the further from the landmark, the less it tells.
     std::size_t cost = 0;
     for (const int root : measure_to(landmark)) {
       if (alive_[index(root)]) {
@@ -299,7 +299,7 @@ std::vector<int> CycleSearch::run(std::size_t max_landmarks) {
 
 Digraph digraph(int size, const std::vector<Edge>& edges) {
   std::vector<Edge> sorted = edges;
-  std::ranges::sort(sorted);  // of two vertices the shortest edge first
+  std::ranges::sort(sorted);  // the shortest edge between two vertices comes first
   const auto joins_the_same = [](const Edge& a, const Edge& b) {
     return a.from == b.from && a.to == b.to;
   };

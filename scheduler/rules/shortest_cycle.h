@@ -1,14 +1,14 @@
-/// shortest_cycle: the smallest circle in a directed graph, exactly or from a bounded number of
-/// tries.
+/// shortest_cycle finds the smallest cycle in a directed graph, exactly or with a bounded number of
+/// searches.
 ///
-/// A breadth-first search from a vertex finds the shortest cycle through it; edges have a length of
-/// one or none, so it goes through those of none first. That vertex is then removed, and with it
-/// everything no longer between two cycles, so a deadlock with one cause ends after few searches.
-/// Each search is cut at the best length so far, and by a landmark: the distances of all vertices
-/// to one of them are measured, and who is k away from it is at least k - j away from a vertex that
-/// is j away. The searches of vertices just before the landmark turn back wherever that leaves no
-/// shorter cycle, which is nearly everywhere, so that even a deadlock with a long cycle for every
-/// microbatch takes less than a second at 10^5 cells. Pure; no recursion.
+/// A breadth-first search from a vertex finds the shortest cycle through it. Edges have length 0 or
+/// 1, so the search follows those of length 0 first. Then it removes that vertex and all vertices
+/// that are no longer between two cycles, so a deadlock with one cause ends after few searches.
+/// Each search is cut at the best length so far, and by a landmark. The distances of all vertices
+/// to the landmark are measured. A vertex at distance k from it is at least k - j away from a
+/// vertex at distance j. The searches of vertices just before the landmark turn back wherever that
+/// leaves no shorter cycle, which is nearly everywhere. So even a deadlock with a long cycle for
+/// every microbatch takes less than a second at 10^5 cells. Pure; no recursion.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,7 @@
 
 namespace stagecraft::rules {
 
-/// Length: 0 or 1.
+/// An edge of length 0 or 1.
 struct Edge {
   int from = 0;
   int to = 0;
@@ -27,8 +27,8 @@ struct Edge {
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
 
-/// Edges by source: those of vertex v are targets[begin[v]] up to targets[begin[v + 1]], and their
-/// lengths.
+/// Edges by source: the edges of vertex v are targets[begin[v]] up to targets[begin[v + 1]], and
+/// their lengths likewise.
 struct Digraph {
   std::vector<int> begin{0};
   std::vector<int> targets;
@@ -37,13 +37,13 @@ struct Digraph {
   [[nodiscard]] int size() const { return static_cast<int>(begin.size()) - 1; }
 };
 
-/// Returns the graph of `size` vertices with these edges; of several between two vertices the
+/// Returns the graph of `size` vertices with these edges; of several edges between two vertices the
 /// shortest counts.
 [[nodiscard]] Digraph digraph(int size, const std::vector<Edge>& edges);
 
-/// Returns the vertices of a cycle in order, or nothing when there is none. `roots` are searched
-/// first: the closer they come to lying on every cycle, the sooner it ends. Ensures: shortest,
-/// unless more than `max_landmarks` would have been needed. Requires: no cycle has length 0.
+/// Returns the vertices of a cycle in order, or nothing if there is none. Searches `roots` first:
+/// the nearer they come to lying on every cycle, the sooner it ends. Ensures: shortest, unless more
+/// than `max_landmarks` are needed. Requires: no cycle has length 0.
 [[nodiscard]] std::vector<int> shortest_cycle(const Digraph& graph,
                                               const std::vector<int>& roots,
                                               std::size_t max_landmarks);

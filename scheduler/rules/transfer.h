@@ -1,4 +1,4 @@
-/// Transfer: one value that crosses from a row to another.
+/// Transfer is one value that crosses from one row to another.
 #pragma once
 
 #include <vector>

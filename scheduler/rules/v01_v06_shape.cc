@@ -1,4 +1,4 @@
-/// V01 to V06: the array is a rectangle of the right height, and what its cells name exists.
+/// V01 to V06: the array is a rectangle of the right height, and its cells name existing things.
 #include <algorithm>
 #include <map>
 #include <span>
@@ -28,7 +28,7 @@ void check_rectangle(const Input& in, Violations& out) {
     return;
   }
   const std::size_t width = in.schedule.columns();
-  std::map<std::size_t, std::vector<int>> short_rows;  // by their length
+  std::map<std::size_t, std::vector<int>> short_rows;  // by length
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].size() != width) {
       short_rows[rows[r].size()].push_back(static_cast<int>(r));
@@ -68,7 +68,7 @@ bool known_kind(CellKind kind) {
   return kind >= CellKind::Forward && kind <= CellKind::Update;
 }
 
-/// A reader keeps the letter that it did not know as the kind.
+/// Returns the kind as text. A reader stores an unknown letter as the kind.
 std::string kind_text(CellKind kind) {
   const auto number = static_cast<unsigned char>(kind);
   return number > ' ' && number <= '~' ? fmt::format("kind '{}'", static_cast<char>(number))

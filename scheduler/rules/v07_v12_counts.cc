@@ -1,4 +1,4 @@
-/// V07 to V12: every task sits on its stage's row, once, and none is missing.
+/// V07 to V12: every task is on its stage's row, once, and none is missing.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -18,8 +18,8 @@ struct Present {
   std::vector<std::vector<int>> backward;
 };
 
-/// Whether `task` stands for its (stage, microbatch)'s backward: B before I before W, so that one
-/// counts.
+/// Returns whether `task` is the one that counts as the backward of its stage and microbatch: B
+/// before I before W.
 bool represents_backward(const TaskGraph& tasks, const Task& task) {
   const auto has = [&](CellKind kind) { return tasks.has(kind, task.stage, task.microbatch); };
   switch (task.kind) {
@@ -54,7 +54,7 @@ Present find_present(const Input& in) {
   return present;
 }
 
-/// What the stages lack, each as many of them as lack the same.
+/// The microbatches that a stage lacks; stages that lack the same are reported together.
 struct Lacking {
   std::vector<NumberRange> microbatches;
   bool placed = false;  ///< some row runs the stage
@@ -116,7 +116,7 @@ void check_missing(const Input& in, Violations& out) {
 void check_duplicates(const Input& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind == CellKind::Update || is_first(in, entry, task)) {
-      return;  // updates have a rule of their own (V26), members of one group too (V28)
+      return;  // V26 reports updates, V28 members of one group
     }
     const Entry& first = in.tasks.entry(in.tasks.find(task));
     Violation v = at("V08", entry, task);
@@ -131,7 +131,7 @@ void check_duplicates(const Input& in, Violations& out) {
   });
 }
 
-/// A whole backward stands alone, a split one has both halves.
+/// Checks that a whole backward stands alone and a split one has both halves.
 void check_backward_form(const Input& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const bool input = task.kind == CellKind::BackwardInput;

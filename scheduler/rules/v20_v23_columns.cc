@@ -1,4 +1,4 @@
-/// V20 to V23: in an array, what a cell needs sits in an earlier column.
+/// V20 to V23: in an array, a cell uses results of earlier columns only.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace stagecraft::rules {
 namespace {
 
-/// The rule that `task` breaks when `prerequisite` is late.
+/// Returns the rule that `task` breaks if `prerequisite` is late.
 const char* rule_of(const Task& task, const Task& prerequisite) {
   if (task.kind == CellKind::Forward) {
     return "V20";
@@ -47,7 +47,7 @@ void add_late(const Input& in,
   v.message += fmt::format("{}{} {}", v.message.empty() ? "" : ", ", to_string(late), state);
 }
 
-/// The first column in which all that is present would be early enough.
+/// Returns the first column that comes after all prerequisites that are present.
 int earliest_column(const Violation& v) {
   int column = 0;
   for (std::size_t i = 1; i < v.cells.size(); ++i) {

@@ -1,10 +1,10 @@
-/// V24 to V26 for sharding: the gathering and reducing of parameters that a file lists, against the
-/// tasks that need it.
+/// V24 to V26 for sharding: checks the gathering and reducing of parameters that a file lists
+/// against the tasks.
 ///
 /// V24: gradients are not reduced before the stage's last backward has added to them. V25: no task
 /// of a stage runs while its parameters are not gathered (judged for stages that the file gathers
-/// at all). V26: gradients are reduced once. V08: parameters are not gathered while they are, nor
-/// freed while they are not.
+/// at all). V26: gradients are reduced once. V08: parameters are not gathered twice without being
+/// freed, nor freed while not gathered.
 #include <algorithm>
 #include <map>
 
@@ -15,13 +15,13 @@
 namespace stagecraft::rules {
 namespace {
 
-/// Where one stage is while its row runs.
+/// The state of one stage while its row runs.
 struct StageState {
   bool sharded = false;  // the file gathers its parameters somewhere
   bool gathered = false;
-  bool reported = false;  // one report per time its parameters are away
+  bool reported = false;  // reported once per time that the parameters are away
   const CommAction* reduce = nullptr;
-  bool too_early = false;  // and that has been reported
+  bool too_early = false;  // and has been reported
 };
 
 class Sharding {

@@ -1,4 +1,4 @@
-/// V24 to V26: a stage is updated at most once, after its last backward, and does nothing
+/// V24 to V26: a stage is updated at most once, after its last backward, and runs no task
 /// afterwards.
 #include <unordered_map>
 
@@ -16,7 +16,7 @@ struct StageUpdate {
   Task later;
 };
 
-/// Positions of different lists cannot be compared, columns of an array can.
+/// Positions of different lists cannot be compared; columns of an array can.
 bool comparable(const Input& in, const Entry& a, const Entry& b) {
   return a.row == b.row || in.schedule.form() == Schedule::Form::Array;
 }

@@ -1,4 +1,4 @@
-/// V27: a stage takes its microbatches in order, where that is asked for.
+/// V27: a stage takes its microbatches in order, if the options require it.
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
@@ -7,19 +7,19 @@ namespace stagecraft::rules {
 
 void check_microbatch_order(const Input& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
-    const bool weight = task.kind == CellKind::BackwardWeight;  // nothing waits for it
+    const bool weight = task.kind == CellKind::BackwardWeight;  // no task waits for it
     if (weight || task.kind == CellKind::Update || task.microbatch.value == 0) {
       return;
     }
     Task before{task.kind, task.stage, Microbatch(task.microbatch.value - 1)};
     int holder = in.tasks.find(before);
     if (holder == TaskGraph::kMissing && task.kind != CellKind::Forward) {
-      const bool split = task.kind == CellKind::BackwardInput;  // the other may be whole
+      const bool split = task.kind == CellKind::BackwardInput;  // the other one may be whole
       before.kind = split ? CellKind::Backward : CellKind::BackwardInput;
       holder = in.tasks.find(before);
     }
     if (holder == TaskGraph::kMissing) {
-      return;  // V09 or V10 has said so
+      return;  // V09 or V10 reports it
     }
     const Entry& there = in.tasks.entry(holder);
     if (there.row == entry.row && there.column >= entry.column) {

@@ -1,8 +1,8 @@
 /// V28: the members of an overlap group are different tasks, none of which waits for another.
 ///
 /// Tasks of different microbatches never wait for each other, so only members of one microbatch
-/// (and updates, which wait for all) are looked at; how two stages relate is searched once and
-/// remembered, which keeps a schedule full of groups linear.
+/// (and updates, which wait for all) are compared. The relation of two stages is searched once and
+/// cached, which keeps the check of a schedule full of groups linear.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -15,11 +15,11 @@
 namespace stagecraft::rules {
 namespace {
 
-constexpr std::size_t kMostMembers = 64;  // each pair is looked at
+constexpr std::size_t kMostMembers = 64;  // because each pair is compared
 
 using Path = std::vector<Task>;
 
-/// B and I release the same tasks.
+/// B and I release the same tasks, so they count as one kind.
 CellKind released_like(CellKind kind) {
   return kind == CellKind::Backward ? CellKind::BackwardInput : kind;
 }
@@ -33,8 +33,8 @@ class PathFinder {
   explicit PathFinder(const Input& in)
       : in_(in), seen_(static_cast<std::size_t>(in.graph.size()) * kKinds, false) {}
 
-  /// Tasks from `from` to `to`, each waiting for the one before; empty when `to` does not wait for
-  /// `from`.
+  /// Returns tasks from `from` to `to`, each waiting for the one before; empty if `to` does not
+  /// wait for `from`.
   Path find(const Task& from, const Task& to);
 
  private:
@@ -51,8 +51,8 @@ class PathFinder {
 };
 
 Path PathFinder::search(const Task& from, const Task& to) {
-  // Backwards from `to`, breadth first, within one microbatch. `reached[i]` was found through
-  // `via[i]`.
+  // Search backwards from `to`, breadth first, within one microbatch. `reached[i]` was found
+  // through `via[i]`.
   const Microbatch m = from.kind == CellKind::Update ? to.microbatch : from.microbatch;
   std::vector<Task> reached{to};
   std::vector<std::size_t> via{0};
@@ -72,7 +72,7 @@ Path PathFinder::search(const Task& from, const Task& to) {
         via.push_back(next);
       }
     };
-    if (task.kind == CellKind::Update) {  // of all that it waits for, only this microbatch matters
+    if (task.kind == CellKind::Update) {  // of all its prerequisites, only this microbatch matters
       for (const CellKind kind : {CellKind::Backward, CellKind::BackwardWeight}) {
         if (in_.tasks.has(kind, task.stage, m)) {
           reach({kind, task.stage, m});

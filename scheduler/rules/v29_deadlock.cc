@@ -1,25 +1,27 @@
-/// V29: the lists can all run to their end, so no entries wait for each other in a cycle.
+/// V29: all lists can run to their end, so no entries wait for each other in a cycle.
 ///
-///     row 0:  0F0 0B0 0F1     0B0 needs 1B0, which stands behind 1F1 in its row, which needs 0F1,
-///     row 1:  1F0 1F1 1B0     which stands behind 0B0 in its row: a cycle of four
+///     row 0:  0F0 0B0 0F1     0B0 needs 1B0, which comes after 1F1 in its row, which needs 0F1,
+///     row 1:  1F0 1F1 1B0     which comes after 0B0 in its row: a cycle of four
 ///
-/// A cycle is told by its turns. A row's own order needs no word, so of those that follow each
-/// other in a row only the first, which waits for another row, and the last, for which another row
-/// waits, are told and counted.
+/// A cycle is described by its turns. A row's own order needs no explanation. So of entries that
+/// follow each other in a row, the report names and counts only the first, which waits for another
+/// row, and the last, for which another row waits.
 ///
-/// 1. The rows are run (TaskGraph::walk), each until it must wait. That is linear, as each entry
-///    runs once and is looked at once for each result it needs; where all of them run, it is all.
-/// 2. Else the entries that never ran are stuck. Their graph has an edge from each to whatever
-///    waits for it: the next entry of its row, and the entries that need its result. Each has an
-///    edge from another, so there is a cycle. What updates wait for is left out, as V24 judges it.
-/// 3. The shortest cycle is searched for, as it is the easiest to understand. Searching through
-///    every entry would be quadratic; out_of_turn() names few that lie on all cycles. Each entry is
-///    two vertices of the graph that is searched, as it was reached for its result or by the order
-///    of its row; going on along a row costs nothing.
+/// 1. Run the rows (TaskGraph::walk), each until it must wait. That is linear, because each entry
+///    runs once and is examined once for each result that it needs. If all entries run, the check
+///    ends here.
+/// 2. Otherwise the entries that never ran are stuck. Their graph has an edge from each entry to
+///    those that wait for it: the next entry of its row, and the entries that need its result. Each
+///    has an incoming edge, so there is a cycle. Prerequisites of updates are left out, because V24
+///    judges them.
+/// 3. Search for the shortest cycle, because it is the easiest to understand. A search through
+///    every entry would be quadratic; out_of_turn() names few entries that lie on all cycles. Each
+///    entry is two vertices of the searched graph: reached for its result, or by the order of its
+///    row. Moving along a row costs nothing.
 /// 4. find_exchange() looks for two cells of a row whose exchange lets every row run.
 ///
-/// There is one report, however many cycles there are: `cycle` and `cells` have the tasks and cells
-/// of the shortest, `missing` has it as text, the message says which result each of its rows waits
+/// There is one report, however many cycles exist: `cycle` and `cells` have the tasks and cells of
+/// the shortest, `missing` has it as text, the message says which result each of its rows waits
 /// for, and `repair` is the exchange, if one was found.
 #include <algorithm>
 
@@ -42,12 +44,12 @@ constexpr int kNone = -1;
 
 /// The stuck entries as a graph whose vertices are numbered from 0.
 struct Stuck {
-  std::vector<int> entries;  ///< of a vertex: its number in the TaskGraph
-  /// Of a vertex: the one before it in its row, where it waits for that one's turn but for none of
-  /// its results; else kNone.
+  std::vector<int> entries;  ///< by vertex: its number in the TaskGraph
+  /// By vertex: the one before it in its row, if it waits for that one's turn but for none of its
+  /// results; else kNone.
   std::vector<int> neighbour;
-  Digraph graph;  ///< edges from who is waited for to who waits
-  Digraph turns;  ///< of by_result() and by_order() of each vertex; lengths count who is told
+  Digraph graph;  ///< edges from the awaited vertex to the waiting one
+  Digraph turns;  ///< vertices by_result() and by_order() of each; lengths count the named ones
 };
 
 int by_result(int vertex) {
@@ -59,7 +61,7 @@ int by_order(int vertex) {
 }
 
 /// Calls visit(holder, prerequisite, waiting) for each result that a member of `entry` needs and
-/// another entry makes: `holder` is that entry.
+/// another entry, `holder`, makes.
 template <class Visit>
 void for_each_awaited(const Input& in, int entry, Visit&& visit) {
   for (const Task& task : in.tasks.entry(entry).cell->tasks()) {
@@ -117,22 +119,22 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
   return stuck;
 }
 
-/// Returns vertices such that every cycle passes through one of them; they are few when the
-/// deadlock has few causes.
+/// Returns vertices such that every cycle passes through one of them. They are few if the deadlock
+/// has few causes.
 ///
-/// The stuck entries are run once more. Whenever none can run, one whose results are all there and
-/// that waits for nothing but its turn runs before its turn, and is returned. Of any cycle, look at
-/// the vertex that ran first: the one before it on the cycle had not run, so this one ran before
-/// its turn. Linear, as each vertex runs once and each edge is followed once.
+/// Runs the stuck entries once more. Whenever none can run, it picks one whose results are all
+/// there and that waits only for its turn, runs it before its turn, and returns it. Proof: on any
+/// cycle, take the vertex that ran first. The one before it on the cycle had not run, so this one
+/// ran before its turn. Linear, because each vertex runs once and each edge is followed once.
 std::vector<int> out_of_turn(const Stuck& stuck) {
   const auto size = stuck.entries.size();
-  std::vector<int> missing(size, 0);  // how many a vertex still waits for
+  std::vector<int> missing(size, 0);  // by vertex: the number it still waits for
   for (const int to : stuck.graph.targets) {
     ++missing[static_cast<std::size_t>(to)];
   }
   std::vector<bool> ran(size, false);
   std::vector<int> ready;
-  std::vector<int> next_in_turn;  // wait for their neighbour alone; some have run since
+  std::vector<int> next_in_turn;  // wait only for their neighbor; some have run since
   const auto update = [&](int v) {
     const auto i = static_cast<std::size_t>(v);
     if (missing[i] == 0) {
@@ -170,7 +172,7 @@ std::vector<int> out_of_turn(const Stuck& stuck) {
   return forced;
 }
 
-/// Returns the entries of the shortest cycle that are told, or nothing.
+/// Returns the entries of the shortest cycle that the report names, or nothing.
 std::vector<int> cycle_by_turns(const Stuck& stuck, std::size_t searches) {
   std::vector<int> roots = out_of_turn(stuck);
   std::ranges::transform(roots, roots.begin(), by_order);  // each waits for its turn
@@ -186,8 +188,9 @@ std::vector<int> cycle_by_turns(const Stuck& stuck, std::size_t searches) {
   return told;
 }
 
-/// The member of entry `from` whose result entry `to` needs, and the member of `to` that needs it;
-/// nothing where `to` stands behind `from` in its row, which is enough.
+/// Returns the member of entry `from` whose result entry `to` needs, and the member of `to` that
+/// needs it. Returns nothing if `to` comes after `from` in its row, which already explains the
+/// wait.
 std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
   std::optional<std::pair<Task, Task>> link;
   if (in.tasks.entry(from).row == in.tasks.entry(to).row && from < to) {
@@ -201,8 +204,8 @@ std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to
   return link;
 }
 
-/// The report of a cycle of entries: told from its first entry in the order of rows, and of a group
-/// by the member that is waited for, or else waits.
+/// Returns the report of a cycle of entries. It starts at the first entry in the order of rows, and
+/// names the member of a group that is awaited, or else waits.
 Violation describe(const Input& in, std::vector<int> cycle) {
   std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
   std::vector<WaitStep> steps;
@@ -245,7 +248,7 @@ void check_deadlock(const Input& in, Violations& out) {
   const Stuck stuck = stuck_entries(in, done);
   std::vector<int> cycle = cycle_by_turns(stuck, cells <= kExactUpTo ? 2 * cells : kSearchesBeyond);
   if (cycle.empty()) {
-    return;  // only updates are stuck: V24 has said so
+    return;  // only updates are stuck: V24 reports it
   }
   Violation v = describe(in, cycle);
   v.repair = find_exchange(in, cycle, done);

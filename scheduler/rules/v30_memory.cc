@@ -1,4 +1,4 @@
-/// V30: no row holds more bytes than it has.
+/// V30: no row holds more bytes than its budget.
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -11,7 +11,7 @@
 namespace stagecraft::rules {
 namespace {
 
-/// The bytes of one row and where they were most.
+/// The peak bytes of one row and their place.
 struct RowPeak {
   RowMemory memory;
   double bytes = 0;
@@ -26,7 +26,7 @@ struct RowPeak {
   }
 };
 
-/// In an evaluation nothing is kept for a backward.
+/// Returns the graph without backwards: an evaluation keeps nothing for them.
 StageGraph without_backward(StageGraph graph) {
   for (StageId s; s.value < graph.size(); ++s.value) {
     graph.set_needs_input_grad(s, false);

@@ -1,13 +1,14 @@
-/// V31 and V35 where a file lists sends and receives: these, against those that its tasks need.
+/// V31 and V35 if a file lists sends and receives: compares them with the transfers that the tasks
+/// need.
 ///
 /// V31: every value that crosses rows is sent once, after it is made, and received once, before it
-/// is needed, and the values from one row to another are received in the order in which they are
-/// sent. match_transfers() judges all but the order; an action on a row that there is not is V02,
-/// of a stage or microbatch that does not exist V04 or V05, on a row that does not run its stage
-/// V07, and one listed twice V08.
-/// V35: a row queues its actions in the order of the file, on one stream unless one per peer and
-/// direction is asked for. An action starts after the task before it; a task waits only for what it
-/// needs. Looked for when V29 and V31 find nothing: either would show here again.
+/// is needed; and the values from one row to another are received in the order in which they are
+/// sent. match_transfers() judges everything but the order: an action on a row that does not exist
+/// is V02, of a stage or microbatch that does not exist V04 or V05, on a row that does not run its
+/// stage V07, and one listed twice V08.
+/// V35: a row queues its actions in the order of the file, on one stream unless the options require
+/// one per peer and direction. An action starts after the task before it; a task waits only for its
+/// inputs. Checked only if V29 and V31 find nothing, because either would appear here again.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -25,7 +26,7 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// The order in which a file's actions are issued.
+/// Checks the order in which a file's actions are issued.
 class ListedOrder {
  public:
   ListedOrder(const Input& in, const std::vector<ListedTransfer>& transfers, Violations& out)
@@ -55,7 +56,7 @@ void ListedOrder::check_order() {
     }
   }
   std::ranges::sort(by_send, {}, [](const ListedTransfer* t) { return t->send; });
-  // The latest received so far for each pair of rows; silent once the pair has been reported.
+  // The latest received so far for each pair of rows; silent after a report of the pair.
   struct Latest {
     const ListedTransfer* transfer = nullptr;
     bool silent = false;

@@ -1,4 +1,4 @@
-/// V31 and V35 where no file lists transfers: they follow from the tasks.
+/// V31 and V35 if no file lists transfers: they follow from the tasks.
 ///
 /// V31: between two rows, values are awaited in the order in which they are made.
 /// V35: a row queues its sends as it makes the values and its receives as it needs them.
@@ -20,7 +20,7 @@ std::string name(const Transfer& t) {
 }
 
 void check_crossing(const Input& in, const std::vector<Transfer>& transfers, Violations& out) {
-  // The latest made so far for each pair of rows; false once the pair has been reported.
+  // The latest made so far for each pair of rows; true after a report of the pair.
   std::map<std::pair<int, int>, std::pair<const Transfer*, bool>> latest;
   for (const Transfer& t : transfers) {
     const Entry& from = in.tasks.entry(t.from);
@@ -58,7 +58,7 @@ void check_streams(const Input& in,
   std::vector<Rendezvous> ends;
   ends.reserve(transfers.size());
   for (const Transfer& t : transfers) {
-    // In a queue, behind the entry that sends and before the one that receives.
+    // In a queue, an end comes after the entry that sends, or before the one that receives.
     ends.push_back({.transfer = t,
                     .sent_after = t.from,
                     .send_place = 2 * t.from + 1,
@@ -82,7 +82,7 @@ void check_transfers(const Input& in, TransferStreams streams, Violations& out) 
   const std::vector<Transfer> transfers = transfers_of(in);
   check_crossing(in, transfers, out);
   if (std::ranges::find(out, "V29", &Violation::rule) == out.end()) {
-    check_streams(in, transfers, streams, out);  // rows that wait already would do so here again
+    check_streams(in, transfers, streams, out);  // rows that already wait would wait here again
   }
 }
 

@@ -16,16 +16,16 @@ struct Queued {
   auto operator<=>(const Queued&) const = default;
 };
 
-/// The graph of who waits for whom; an edge goes from who is waited for to who waits.
+/// The graph of waits; an edge goes from the awaited vertex to the waiting one.
 ///
-/// Vertices: the entries, then one per transfer, then the places of the orders they follow: of its
-/// row for an entry, of its queues for a transfer. What follows another in an order is reached
-/// through its place there, and going on from place to place costs nothing, so that a cycle is as
-/// long as it has entries and transfers that are told.
+/// The vertices are the entries, then one per transfer, then the places in orders: of its row for
+/// an entry, of its queues for a transfer. A vertex that follows another in an order is reached
+/// through its place there. Moving from place to place costs nothing, so a cycle is as long as its
+/// named entries and transfers.
 class WaitGraph {
  public:
   WaitGraph(const Input& in, const std::vector<Rendezvous>& transfers, TransferStreams streams);
-  /// Returns the entries and transfers of a cycle that are told, or nothing.
+  /// Returns the entries and transfers of a cycle that the report names, or nothing.
   [[nodiscard]] std::vector<int> cycle() const;
 
  private:
@@ -33,13 +33,13 @@ class WaitGraph {
   void add_queues(std::vector<Queued> queues);
   void follow(int vertex, bool first);
 
-  int told_;  ///< the vertices that are entries or transfers; places have numbers from here on
+  int told_;  ///< number of entries and transfers; places have numbers from here on
   int size_;
-  int before_ = 0;  ///< the vertex that follow() was called with last
+  int before_ = 0;  ///< the vertex of the previous follow() call
   std::vector<Edge> edges_;
 };
 
-/// The vertex is the next of an order, or its first.
+/// Adds the vertex as the next of an order, or as its first.
 void WaitGraph::follow(int vertex, bool first) {
   const int place = size_++;
   edges_.push_back({place, vertex, 1});

@@ -1,12 +1,12 @@
-/// V35: with a send and its receive as one rendezvous, and each stream working through its queue in
-/// order, all rows still run to their end.
+/// V35: all rows run to their end even if a send and its receive are one rendezvous and each stream
+/// works through its queue in order.
 ///
-/// Looked for once it is known where each transfer stands in its rows' streams: as the tasks make
-/// and need the values (v31_transfers.cc), or as a file lists them (v31_listed_transfers.cc).
-/// Whoever asks makes sure first that the rows run by themselves (V29): they would get stuck here
-/// again.
-/// A cycle is told by its turns, as that of V29 is: of entries that follow each other in a row, and
-/// of transfers that follow each other in a queue, the first and the last.
+/// It is checked after the place of each transfer in its rows' streams is known: by the order in
+/// which tasks make and need the values (v31_transfers.cc), or by a file's list
+/// (v31_listed_transfers.cc). The caller first makes sure that the rows run by themselves (V29);
+/// otherwise they would get stuck here again.
+/// A cycle is described by its turns, like that of V29: of entries that follow each other in a row,
+/// and of transfers that follow each other in a queue, it names the first and the last.
 #pragma once
 
 #include <functional>
@@ -19,20 +19,20 @@
 
 namespace stagecraft::rules {
 
-/// A transfer and when its two ends are issued.
+/// A transfer and the places at which its two ends are issued.
 struct Rendezvous {
   Transfer transfer;
-  /// The last entry of the sending row, and of the receiving one, that comes before it; kMissing
-  /// where none must.
+  /// The last entry of the sending row, and of the receiving row, that must come before it;
+  /// kMissing if there is none.
   int sent_after = TaskGraph::kMissing;
   int received_after = TaskGraph::kMissing;
-  int send_place = 0;  ///< the lower, the earlier in a row's queue
+  int send_place = 0;  ///< a lower place comes earlier in a row's queue
   int receive_place = 0;
 };
 
-/// Returns the cycle with the fewest turns in which entries and transfers wait for each other, or
-/// nothing when there is none; its message is still empty. `name(i)`: how the cycle names
-/// transfer i.
+/// Returns the cycle with the fewest turns in which entries and transfers wait for each other,
+/// without a message; nothing if there is none. `name(i)`: returns the name of transfer i in the
+/// cycle.
 [[nodiscard]] std::optional<Violation> find_blocked_streams(
     const Input& in,
     const std::vector<Rendezvous>& transfers,

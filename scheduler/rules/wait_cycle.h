@@ -1,4 +1,4 @@
-/// wait_cycle: the violation of those that wait for each other in a cycle, for V29 and V35.
+/// wait_cycle makes the violation for entries that wait for each other in a cycle, for V29 and V35.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace stagecraft::rules {
 
-/// One that waits for the step before it; the first waits for the last.
+/// A step of the cycle: it waits for the step before it; the first waits for the last.
 struct WaitStep {
   int entry = 0;
   Task task;
-  std::string text;  ///< how the cycle names it
+  std::string text;  ///< its name in the cycle
 };
 
-/// Returns a violation at the first step that has the whole cycle: its tasks, its cells, and as
-/// `missing` "0B0 -> 0F1 -> 0B0". The message is still empty.
+/// Returns a violation at the first step that holds the whole cycle: its tasks, its cells, and
+/// `missing` as "0B0 -> 0F1 -> 0B0". It has no message yet.
 [[nodiscard]] Violation wait_cycle(const Input& in,
                                    const char* rule,
                                    const std::vector<WaitStep>& steps);
 
-/// Returns "0B0 -> 0F1 -> 0B0"; of a long one its beginning and its length.
+/// Returns "0B0 -> 0F1 -> 0B0"; for a long cycle its beginning and its length.
 [[nodiscard]] std::string cycle_text(const std::vector<std::string>& steps);
 
 }  // namespace stagecraft::rules

@@ -5,7 +5,8 @@
 namespace stagecraft {
 namespace {
 
-/// Whether a microbatch's task of lane `to` waits for that of lane `from`, over others or directly.
+/// Returns whether a microbatch's task of lane `to` waits for that of lane `from`, directly or
+/// indirectly.
 bool leads_to(const SearchProblem& problem, int from, int to) {
   std::vector<bool> waits(problem.lanes.size(), false);
   waits[static_cast<std::size_t>(from)] = true;
@@ -42,7 +43,7 @@ void add_kin(SearchProblem& problem) {
 }
 
 int last_released_before(const SearchProblem& problem, const Lane& lane, int m) {
-  // Of each other lane no more than m are released: those behind need what this task makes.
+  // Each other lane has at most m releases: further ones need the result of this task.
   const int others = static_cast<int>(lane.kin_releases.size()) - 1;
   return std::max(m - problem.cap, released_before(problem, lane, m) - others * m - 1);
 }

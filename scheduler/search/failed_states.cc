@@ -13,7 +13,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ (hash >> 31U);
 }
 
-/// Whether none of the first times is later than the other at its place.
+/// Returns whether none of the first times is later than its counterpart.
 bool none_later(const std::int32_t* times, const std::int32_t* others, std::size_t count) {
   return std::equal(
       times, times + count, others, [](std::int32_t a, std::int32_t b) { return a <= b; });
@@ -52,7 +52,7 @@ void FailedStates::add(const Key& key, const std::vector<std::int32_t>& times) {
       found == first_.end() ? first_.emplace(key, kNone).first->second : found->second;
   for (std::uint32_t state = first; state != kNone;) {
     std::int32_t* known = numbers_.data() + state;
-    if (none_later(times.data(), known + 1, times.size())) {  // takes its place
+    if (none_later(times.data(), known + 1, times.size())) {  // replaces it
       std::copy(times.begin(), times.end(), known + 1);
       return;
     }

@@ -1,9 +1,11 @@
-/// FailedStates: states from which the rest does not fit the time that is left.
+/// FailedStates holds states from which the remaining work does not fit the remaining time.
 ///
-/// Whatever is left to do in a state can be done in another of equal progress that has everything
-/// earlier, in the same order and no later. So a state fails where a failed one has no time later
-/// than it. Of each progress the times of several are kept, none of them earlier throughout than
-/// another. Filled and asked by OrderSearch. Not shared between threads.
+/// Let two states have equal progress, and let the second have no time later than the first. Then
+/// the remaining work of the first can also be done in the second, in the same order and no later.
+/// So a state fails if a failed state of equal progress has no time later than it. For each
+/// progress the times of several states are kept, and none that another one makes superfluous.
+/// Filled and read by OrderSearch. Not shared between threads.
+/// between threads.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +17,7 @@ namespace stagecraft {
 
 class FailedStates {
  public:
-  /// Progress as a number of 128 bits: that two of those met are taken for one is less likely than
-  /// that the machine errs.
+  /// Progress as a number of 128 bits. A collision is less likely than an error of the machine.
   struct Key {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -25,10 +26,10 @@ class FailedStates {
 
   [[nodiscard]] static Key key_of(const std::vector<int>& progress);
 
-  /// Whether a state of these times fails. `times`: equally many for one key. Cost, of add() too:
-  /// one comparison for each state kept of the key.
+  /// Returns whether a state of these times fails. `times`: the same number for equal keys. Cost,
+  /// also of add(): one comparison for each state kept under the key.
   [[nodiscard]] bool covers(const Key& key, const std::vector<std::int32_t>& times) const;
-  /// Does nothing where the memory for it is used up.
+  /// Does nothing after its memory is used up.
   void add(const Key& key, const std::vector<std::int32_t>& times);
 
  private:
@@ -40,7 +41,7 @@ class FailedStates {
     std::size_t operator()(const Key& key) const { return key.low; }
   };
 
-  /// Each state is the place of the next one of its key, then its times.
+  /// Each state is the place of the next state of its key, then its times.
   std::vector<std::int32_t> numbers_;
   std::unordered_map<Key, std::uint32_t, HashKey> first_;
 };

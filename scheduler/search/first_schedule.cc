@@ -103,7 +103,7 @@ std::optional<Schedule> built(const BuilderInfo& builder,
     if (error.code() != Errc::ScheduleParameter) {
       throw;
     }
-    return std::nullopt;  // the builder does not take such counts
+    return std::nullopt;  // the builder does not take these counts
   }
 }
 
@@ -115,13 +115,13 @@ FirstSchedule first_schedule(const SearchRequest& request,
                              const Costs& costs) {
   FirstSchedule best{one_by_one(request, graph, row_of), "", 0};
   best.makespan = simulate(best.schedule, graph, costs).makespan;
-  if (!std::isfinite(best.makespan * request.devices)) {  // no other takes longer
+  if (!std::isfinite(best.makespan * request.devices)) {  // no other schedule takes longer
     throw Error(Errc::ScheduleParameter,
                 "the durations add up to more than any number holds; give them in a larger unit");
   }
   for (const BuilderInfo& builder : builders()) {
     if (builder.takes_graph) {
-      continue;  // of a chain they make what the others make
+      continue;  // on a chain they make the same schedules as the others
     }
     if (std::optional<Schedule> schedule = built(builder, request, graph, row_of, costs)) {
       const double makespan = simulate(*schedule, graph, costs).makespan;

@@ -1,8 +1,9 @@
-/// first_schedule: what a search begins with: the best that any builder makes within the request.
+/// first_schedule returns the schedule that a search starts with: the best that any builder makes
+/// within the request.
 ///
-/// A builder counts where it puts every stage where the request does, splits backwards or leaves
-/// them whole as it says, and keeps to the cap. Where none does, microbatches go one by one, which
-/// needs the least memory. Pure.
+/// A builder counts if it places every stage as the request does, splits backwards or leaves them
+/// whole as requested, and keeps the cap. If none does, microbatches run one by one, which needs
+/// the least memory. Pure.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ struct FirstSchedule {
                                            const std::vector<int>& row_of,
                                            const Costs& costs);
 
-/// A list of these rows. `microbatches`: of the step.
+/// Returns a list of these rows. `microbatches`: of the step.
 [[nodiscard]] Schedule list_of(std::vector<Schedule::Row> rows,
                                const StageGraph& graph,
                                int microbatches);

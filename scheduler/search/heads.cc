@@ -11,15 +11,15 @@ namespace stagecraft {
 namespace {
 
 constexpr Ticks kNoPath = std::numeric_limits<Ticks>::min();
-/// Beyond so many tasks heads and tails are those of single paths: all pairs would be too many.
+/// With more tasks, heads and tails follow single paths only: all pairs would be too many.
 constexpr std::size_t kMaxPairedTasks = 1200;
 
 std::size_t index_of(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Tasks in an order in which each stands behind those it waits for: microbatch by microbatch, lane
-/// by lane.
+/// Computes heads in an order in which each task comes after those it waits for: microbatch by
+/// microbatch, lane by lane.
 class HeadTimes {
  public:
   explicit HeadTimes(const SearchProblem& problem)
@@ -78,7 +78,7 @@ class HeadTimes {
     }
   }
 
-  /// Task `t` starts no sooner than `wait` after the end of task `from`.
+  /// Records that task `t` starts no sooner than `wait` after the end of task `from`.
   void follow(std::size_t t, std::size_t from, Ticks wait) {
     const Ticks time = lane_of(from).time;
     heads_[t] = std::max(heads_[t], heads_[from] + time + wait);
@@ -93,7 +93,7 @@ class HeadTimes {
     }
   }
 
-  /// KN-1: when as many of the kin's releases as there must be can have ended.
+  /// Returns by KN-1 the time at which the required number of the kin's releases can have ended.
   [[nodiscard]] Ticks releases_end(const Lane& lane, int m) const {
     const int count = released_before(problem_, lane, m);
     if (count <= 0) {
@@ -109,7 +109,7 @@ class HeadTimes {
     return ends[index_of(count - 1)];
   }
 
-  /// What each device must do before task `t` can start.
+  /// Applies the work that each device must do before task `t` can start.
   void behind_devices(std::size_t t) {
     for (std::vector<MachineJob>& jobs : before_) {
       jobs.clear();
@@ -128,14 +128,14 @@ class HeadTimes {
   std::size_t lanes_;
   std::size_t tasks_;
   std::vector<Ticks> heads_;
-  /// From the end of the second task to the start of the first, at least; kNoPath where the first
-  /// need not wait. Empty where there are too many tasks.
+  /// The least time from the end of the second task to the start of the first; kNoPath if the first
+  /// need not wait. Empty if there are too many tasks.
   std::vector<std::vector<Ticks>> wait_;
-  std::vector<std::vector<MachineJob>> before_;  ///< of one task at a time, by device
+  std::vector<std::vector<MachineJob>> before_;  ///< for one task at a time, by device
 };
 
-/// From the start of a task of lane `from` to the end of one of lane `to`, of the same microbatch,
-/// at least. Requires: the one waits for the other.
+/// Returns the least time from the start of a task of lane `from` to the end of one of lane `to`,
+/// of the same microbatch. Requires: the second waits for the first.
 Ticks way(const SearchProblem& problem, int from, int to) {
   std::vector<Ticks> end(problem.lanes.size(), kNoPath);
   end[index_of(from)] = problem.lanes[index_of(from)].time;
@@ -157,11 +157,12 @@ Ticks sum_of_least(std::vector<Ticks>& times, std::size_t count) {
       times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count), Ticks{0});
 }
 
-/// The least time in which the device can hold all it must. Each of as many places as the cap says
-/// holds a stage of a microbatch from its forward to the end of its backward, waits for the first
-/// of them and for what comes behind the last. Where one place stays empty another holds two, whose
-/// second head and first tail, no less, stand in for its own. Source: Carlier, "Scheduling jobs
-/// with release dates and tails on identical machines" (1987).
+/// Returns the least time in which the device can hold all its activations. The cap gives the
+/// number of places. Each place holds one stage of one microbatch at a time, from its forward to
+/// the end of its backward; it waits for the first of them and for the work after the last. If one
+/// place stays empty, another holds two; the second head and first tail of that place are no less
+/// and stand for the empty one's. Source: Carlier, "Scheduling jobs with release dates and tails on
+/// identical machines" (1987).
 Ticks holding_bound(const SearchProblem& problem, const std::vector<int>& lanes) {
   Ticks held = 0;
   std::vector<Ticks> heads;

@@ -1,7 +1,8 @@
-/// heads: before when no task of a search can start, and what must pass after its end.
+/// heads computes the time before which each task of a search cannot start, and the time that must
+/// pass after its end.
 ///
-/// From paths of tasks that wait for each other, from what devices must do before a task
-/// (one_machine.h) and from what they must release (cap_rules.h). Pure.
+/// It derives them from paths of tasks that wait for each other, from the work that devices must do
+/// before a task (one_machine.h), and from their releases (cap_rules.h). Pure.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace stagecraft {
 
-/// By lane and microbatch. Requires: lanes with their kin.
+/// Returns the heads by lane and microbatch. Requires: lanes with their kin.
 [[nodiscard]] std::vector<std::vector<Ticks>> heads_of(const SearchProblem& problem);
 
 /// Fills heads, tails and bound.

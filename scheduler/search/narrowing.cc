@@ -16,10 +16,10 @@ Narrowing::Narrowing(const SearchProblem& problem, Ticks upper, Limits limits)
 void Narrowing::run() {
   constexpr std::size_t kFirstShare = 10'000;
   if (lower_ < upper_ && may_go_on()) {
-    ask(lower_, kFirstShare);  // the bound itself is met more often than not
+    ask(lower_, kFirstShare);  // an order often meets the bound itself
   }
   if (lower_ < upper_ && may_go_on()) {
-    ask(upper_ - 1, kFirstShare);  // any order at all may be far better than what there is
+    ask(upper_ - 1, kFirstShare);  // any order may be far better than the present one
   }
   for (std::size_t share = kFirstShare; lower_ < upper_ && may_go_on(); share *= 4) {
     look_for_orders(share);
@@ -32,7 +32,8 @@ bool Narrowing::may_go_on() const {
 }
 
 void Narrowing::look_for_orders(std::size_t share) {
-  // That nothing ends earlier than the best so far answers all questions, so it may take longer.
+  // A proof that nothing ends earlier than the best so far answers all questions, so it may take
+  // longer.
   constexpr std::size_t kLastShares = 64;
   Ticks above = lower_;
   open_ = upper_;

@@ -1,12 +1,12 @@
-/// Narrowing: brings what the best order takes and what none can go below together.
+/// Narrowing brings the makespan of the best order and the lower bound together.
 ///
 ///     lower                          upper - 1   upper
 ///       |  none ends by here   ...?     |    ...   |  the best order so far
 ///
-/// Asks OrderSearch whether an order ends by a time in between, each question for a share of
-/// states. One that is left open leaves a gap: above it orders are looked for, below it proofs;
-/// when both are through, the share grows. What failed is remembered, so a question asked again
-/// goes on. Not shared between threads.
+/// It asks OrderSearch whether an order ends by a time in between, and limits each question to a
+/// share of states. A question without an answer leaves a gap: above it Narrowing looks for orders,
+/// below it for proofs; when both are done, the share grows. Failures are remembered, so a repeated
+/// question continues. Not shared between threads.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ class Narrowing {
  public:
   struct Limits {
     std::size_t states;
-    /// Asked now and then; false ends it. Told what is known of the makespan.
+    /// Called now and then with the bounds of the makespan; false ends the search.
     std::function<bool(Ticks lower, Ticks upper)> keep_going;
   };
 
-  /// `upper`: what the best order known takes. `problem` must outlive this.
+  /// `upper`: the makespan of the best order known. `problem` must outlive this.
   Narrowing(const SearchProblem& problem, Ticks upper, Limits limits);
-  Narrowing(const Narrowing&) = delete;  // its search calls back
+  Narrowing(const Narrowing&) = delete;  // the search holds a reference to this
   Narrowing& operator=(const Narrowing&) = delete;
 
   void run();
@@ -36,14 +36,14 @@ class Narrowing {
   [[nodiscard]] Ticks lower() const { return lower_; }
   [[nodiscard]] Ticks upper() const { return upper_; }
   [[nodiscard]] std::size_t states() const { return search_.states(); }
-  /// Lanes by device; empty where nothing better than the first `upper` was found.
+  /// Returns lanes by device; empty if nothing better than the first `upper` was found.
   [[nodiscard]] const std::vector<std::vector<int>>& order() const { return order_; }
 
  private:
   [[nodiscard]] bool may_go_on() const;
   void look_for_orders(std::size_t share);
   void look_for_proofs(std::size_t share);
-  /// Whether the question had an answer.
+  /// Returns whether the question had an answer.
   bool ask(Ticks horizon, std::size_t share);
 
   Limits limits_;

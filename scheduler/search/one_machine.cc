@@ -14,7 +14,7 @@ bool shorter_tail(const MachineJob& a, const MachineJob& b) {
 
 Ticks one_machine_bound(std::vector<MachineJob>& jobs) {
   std::ranges::sort(jobs, {}, &MachineJob::head);
-  // Those that have arrived are a heap in front of those that have not: [0, ready) of `jobs`.
+  // Arrived jobs are a heap before those that have not arrived: [0, ready) of `jobs`.
   std::size_t ready = 0;
   std::size_t next = 0;
   Ticks now = 0;

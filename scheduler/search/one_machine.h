@@ -1,9 +1,9 @@
-/// one_machine: how long one device must take for its tasks when each has a time before which it
-/// cannot start and a time that must pass after it.
+/// one_machine_bound returns the least time that one device needs for its tasks, if each task has a
+/// time before which it cannot start and a time that must pass after it.
 ///
-/// The tasks may interrupt each other, so the answer is a lower bound, and the best one there is of
-/// that kind: the task with the longest tail goes first. Source: Jackson's preemptive schedule, as
-/// in Carlier, "The one-machine sequencing problem" (1982). Pure.
+/// It lets tasks interrupt each other, so the result is a lower bound. It is the best bound of that
+/// kind: the task with the longest tail goes first. Source: Jackson's preemptive schedule, as in
+/// Carlier, "The one-machine sequencing problem" (1982). Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Times of the search are whole ticks, so that equal times are equal.
+/// Times of the search are whole ticks, so that equal times compare equal.
 using Ticks = std::int64_t;
 
 struct MachineJob {
@@ -20,8 +20,8 @@ struct MachineJob {
   Ticks tail = 0;  ///< passes after its end until all is done
 };
 
-/// Returns the least time at which all tails have passed; 0 for no jobs. Sorts `jobs`.
-/// Cost: n log n.
+/// Returns the least time at which all tails have passed; 0 for no jobs. Sorts `jobs`. Cost: n log
+/// n.
 [[nodiscard]] Ticks one_machine_bound(std::vector<MachineJob>& jobs);
 
 }  // namespace stagecraft

@@ -63,7 +63,7 @@ bool OrderSearch::explore() {
     return true;
   }
   if (!stopped_) {
-    (void)set_from(*lane);  // others have used it since
+    (void)set_from(*lane);  // deeper states have overwritten from_
     state_.times(from_, horizon_, times_);
     failed_.add(key, times_);
   }
@@ -126,8 +126,8 @@ std::vector<int> OrderSearch::turns_before(std::size_t d, Ticks end) const {
       turns.push_back(*lane);
     }
   }
-  // Whatever can start first; of equals backwards, as they let others go on and free memory, then
-  // forwards of later stages.
+  // The task that can start first comes first. Of equal ones, backwards come first, because they
+  // free memory and let others continue, then forwards of later stages.
   std::ranges::stable_sort(turns, {}, [&](int lane) {
     const Lane& l = problem_.lanes[index(lane)];
     const int rank = l.feeds_nobody ? 2 : l.takes ? 1 : 0;
@@ -190,7 +190,7 @@ bool OrderSearch::fit(std::size_t d) const {
 }
 
 bool OrderSearch::can_end_in_time() {
-  // end_ of a task that has not started: the earliest there can be.
+  // For a task that has not started, end_ is its earliest possible end.
   for (int m = 0; m < problem_.microbatches; ++m) {
     for (std::size_t l = 0; l < problem_.lanes.size(); ++l) {
       const int lane_number = static_cast<int>(l);

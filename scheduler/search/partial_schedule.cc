@@ -102,7 +102,7 @@ bool PartialSchedule::is_stuck(std::size_t d) const {
   if (devices_[d].in_flight < problem_.cap) {
     return false;
   }
-  // What is released next has been taken by all of its kin.
+  // The next activation to be released was taken by all of its kin.
   return std::ranges::none_of(problem_.of_device[d], [&](int lane) {
     const Lane& l = problem_.lanes[at(lane)];
     return l.takes && std::ranges::all_of(l.kin_takes, [&](int other) {
@@ -148,7 +148,7 @@ void PartialSchedule::times(const std::vector<Ticks>& from,
     const Lane& lane = problem_.lanes[l];
     const Ticks free = from[at(lane.device)];
     for (const Lane::Feed& feed : lane.feeds) {
-      // What comes from the device itself is there when the device is free.
+      // Results of the device itself are there when the device is free.
       const bool own = problem_.lanes[at(feed.lane)].device == lane.device;
       for (int m = done_[l]; !own && m < done_[at(feed.lane)]; ++m) {
         const Ticks there = std::max(free, end_[at(feed.lane)][at(m)] + feed.transfer);

@@ -1,9 +1,9 @@
-/// PartialSchedule: the tasks that a search has started so far, and what each device may start
-/// next.
+/// PartialSchedule holds the tasks that a search has started so far, and tells what each device may
+/// start next.
 ///
-/// Devices run their tasks in the order in which they were started, each as early as it can. Bars
-/// say what does not come next on a device because the search looks for it elsewhere.
-/// Made and changed by OrderSearch. Not shared between threads.
+/// Devices run their tasks in the order in which they were started, each as early as possible. Bars
+/// forbid a next task on a device because the search tries it elsewhere. Made and changed by
+/// OrderSearch. Not shared between threads.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ class PartialSchedule {
   static constexpr Ticks kNever = std::numeric_limits<Ticks>::max() / 4;
 
   struct Device {
-    Ticks free = 0;                ///< idle from here on
-    std::uint64_t not_next = 0;    ///< lanes by bit() whose task is not the next one here
-    std::uint64_t not_taking = 0;  ///< nor the next that takes
-    Ticks starts_by = kNever;      ///< something starts before
+    Ticks free = 0;                ///< idle from this time on
+    std::uint64_t not_next = 0;    ///< lanes by bit() whose task must not be the next one here
+    std::uint64_t not_taking = 0;  ///< lanes whose task must not be the next one that takes memory
+    Ticks starts_by = kNever;      ///< some task starts before this time
     int in_flight = 0;
     int left = 0;  ///< tasks that have not started
   };
@@ -31,13 +31,13 @@ class PartialSchedule {
   /// `problem` must outlive this.
   explicit PartialSchedule(const SearchProblem& problem);
 
-  /// Starts the lane's next task as early as it can; order() has it. Clears the bars that this
-  /// fulfils. Requires: may_start().
+  /// Starts the lane's next task as early as possible and adds it to order(). Clears the bars that
+  /// this satisfies. Requires: may_start().
   void start(int lane);
-  /// Takes the last start of the lane's device back; `before` is the device then.
+  /// Undoes the last start of the lane's device; `before` is the device's state before it.
   void undo_start(int lane, const Device& before);
-  /// Says that none of `lanes` comes next on the device, that `taker` is not the next one there
-  /// that takes, and that something starts before `starts_by`.
+  /// Forbids `lanes` as the next on the device and `taker` as the next one there that takes memory,
+  /// and requires that a task starts before `starts_by`.
   void idle(std::size_t device, const std::vector<int>& lanes, int taker, Ticks starts_by);
   void undo_idle(std::size_t device, const Device& before) { devices_[device] = before; }
 
@@ -48,38 +48,39 @@ class PartialSchedule {
   [[nodiscard]] const Device& device_of(int lane) const {
     return devices_[at(problem_.lanes[at(lane)].device)];
   }
-  /// When the m-th task of a lane ends; it has started.
+  /// Returns the end of the m-th task of a lane. Requires: it has started.
   [[nodiscard]] Ticks end(int lane, int m) const { return end_[at(lane)][at(m)]; }
-  /// When all that the lane's next task needs of others is there; kNever while some of it has not
-  /// started.
+  /// Returns when all inputs of the lane's next task from other lanes are there; kNever if some of
+  /// them have not started.
   [[nodiscard]] Ticks arrival(int lane) const;
   [[nodiscard]] bool fits_cap(int lane) const;
   [[nodiscard]] bool is_barred(int lane) const;
-  /// Whether the lane has a task that may stand next on its device, and the start of all that it
-  /// needs is known.
+  /// Returns whether the lane has a task that may be the next on its device and whose inputs have
+  /// all started.
   [[nodiscard]] bool may_start(int lane) const {
     return has_left(lane) && !is_barred(lane) && fits_cap(lane) && arrival(lane) < kNever;
   }
-  /// When that task would start.
+  /// Returns when that task would start.
   [[nodiscard]] Ticks earliest(int lane) const;
-  /// Whether its starting next on its device keeps whatever comes there within the cap. A task that
-  /// takes leaves one more in flight until where it stood; that is within the cap where no other
-  /// such task comes between, or where all that are left fit.
+  /// Returns whether the device can keep the cap with any continuation if the lane's task starts
+  /// next. A task that takes memory leaves one more in flight up to its original place. That is
+  /// within the cap if no other such task comes between, or if all remaining ones fit.
   [[nodiscard]] bool leaves_cap(int lane) const;
-  /// Whether the device is at its cap and can release nothing before another forward of its own.
+  /// Returns whether the device is at its cap and can release nothing before another forward of its
+  /// own.
   [[nodiscard]] bool is_stuck(std::size_t device) const;
 
-  /// Lanes by device, in order.
+  /// Returns lanes by device, in order.
   [[nodiscard]] const std::vector<std::vector<int>>& order() const { return order_; }
-  /// The end of what has started.
+  /// Returns the end of the started tasks.
   [[nodiscard]] Ticks makespan() const;
 
-  /// What is left to do.
+  /// Writes the progress, which determines the remaining work.
   void progress(std::vector<int>& numbers) const;
-  /// Adds the bars, where there are any: states of equal numbers differ in times alone.
+  /// Appends the bars, if there are any. States of equal numbers then differ only in times.
   void add_bars(std::vector<int>& numbers) const;
-  /// All the times that decide when what is left can run, before `horizon`; equally many for
-  /// states of equal progress. `from`: by device, when it can start something.
+  /// Writes all times before `horizon` that determine when the remaining tasks can run; the same
+  /// number of times for states of equal progress. `from`: by device, when it can start a task.
   void times(const std::vector<Ticks>& from, Ticks horizon, std::vector<std::int32_t>& times) const;
 
  private:
@@ -87,7 +88,7 @@ class PartialSchedule {
 
   const SearchProblem& problem_;
   int microbatches_;
-  std::vector<std::uint64_t> bit_;  ///< of each lane on its device
+  std::vector<std::uint64_t> bit_;  ///< by lane: its bit on its device
 
   std::vector<int> done_;                ///< started tasks by lane
   std::vector<std::vector<Ticks>> end_;  ///< of started tasks

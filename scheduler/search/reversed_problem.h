@@ -1,8 +1,8 @@
-/// reversed_problem: the same decisions with time running backwards.
+/// reversed_problem returns the same problem with time running backwards.
 ///
-/// What took memory releases it, who fed is fed, and the last microbatch is the first. Any schedule
-/// read from its end is one of the reversed problem, as long and with as much in flight. So heads
-/// of it are tails of the problem. Pure.
+/// A lane that takes memory releases it, a lane that feeds is fed, and the last microbatch is the
+/// first. A schedule read from its end is a schedule of the reversed problem, with equal length and
+/// equal tasks in flight. So heads of the reversed problem are tails of the problem. Pure.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,11 @@
 
 namespace stagecraft {
 
-/// Returns what heads are found from: lanes, their times, feeds and kin; neither kinds nor bounds.
+/// Returns the data that heads are computed from: lanes, their times, feeds and kin; neither kinds
+/// nor bounds.
 [[nodiscard]] SearchProblem reversed_problem(const SearchProblem& problem);
 
-/// Times by lane and microbatch of the reversed problem as those of the problem itself.
+/// Converts times by lane and microbatch of the reversed problem to those of the problem itself.
 [[nodiscard]] std::vector<std::vector<Ticks>> reversed_times(
     const std::vector<std::vector<Ticks>>& times);
 

@@ -34,7 +34,7 @@ void check_replicas(const SearchRequest& request) {
 
 void check(const SearchRequest& request) {
   constexpr int kMostLanes = 64;
-  constexpr int kMostTasks = 4096;  // the search goes as deep as there are tasks
+  constexpr int kMostTasks = 4096;  // the search is as deep as there are tasks
   require_positive("search", "devices", request.devices);
   require_positive("search", "microbatches", request.microbatches);
   require_positive("search", "chunks", request.chunks);
@@ -146,7 +146,7 @@ SearchResult search_schedule(const SearchRequest& request) {
   if (!narrowing.order().empty()) {
     Schedule found = schedule_of(problem, graph, request.microbatches, narrowing.order());
     const double makespan = simulate(found, graph, costs).makespan;
-    if (makespan < first.makespan) {  // in ticks it is; those may be rounded
+    if (makespan < first.makespan) {  // true in ticks, which may be rounded
       result.schedule = std::move(found);
       result.makespan = makespan;
     }

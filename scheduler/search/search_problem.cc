@@ -18,8 +18,8 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// The longest time of which all these are multiples; else a millionth of the longest. No schedule
-/// without idle devices takes more than a thousand million of them.
+/// Returns the longest time of which all times are multiples; otherwise a millionth of the longest,
+/// or more. All tasks together take at most 1e9 ticks.
 double tick_of(const std::vector<double>& times, int microbatches) {
   constexpr double kMostTicks = 1e9;
   double least = std::numeric_limits<double>::infinity();
@@ -46,7 +46,7 @@ double tick_of(const std::vector<double>& times, int microbatches) {
   return std::max(most / 1e6, total / kMostTicks);
 }
 
-/// Lanes with their times still in units of the costs.
+/// A lane with its times still in units of the costs.
 struct TimedLane {
   Lane lane;
   double time = 0;

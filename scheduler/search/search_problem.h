@@ -1,14 +1,14 @@
-/// SearchProblem: what the search for the best schedule decides about, as lanes of tasks.
+/// SearchProblem holds the decisions of the search for the best schedule, as lanes of tasks.
 ///
 /// A lane is the tasks of one kind of one stage. All microbatches are alike, so a lane takes them
-/// in order: exchanging the names of two of them makes any schedule such a one, no later and with
-/// no more in flight. So what a lane has done is a number.
+/// in order: exchanging the names of two microbatches turns any schedule into one of this form, no
+/// later and with no more in flight. So the progress of a lane is one number.
 ///
-///     lane F0  0F0 0F1 0F2 ...      each task waits for the one before it in its lane, and for the
-///     lane F1  1F0 1F1 1F2 ...      task of its microbatch in the lanes it is fed by
+///     lane F0  0F0 0F1 0F2 ...      each task waits for the one before it in its lane and for the
+///     lane F1  1F0 1F1 1F2 ...      task of its microbatch in the lanes that feed it
 ///
 /// LQ-1: heads and tails hold in every schedule within the cap: no task starts before its head, and
-///       its tail passes between its end and the end of all.
+///       its tail passes between its end and the end of the schedule.
 /// Made for a request, read by OrderSearch. A value; any thread may read.
 #pragma once
 
@@ -30,16 +30,16 @@ struct Lane {
   int stage = 0;
   int device = 0;
   Ticks time = 0;           ///< of one task; at least 1
-  std::vector<Feed> feeds;  ///< a task waits for the same microbatch of these
-  bool takes = false;       ///< one more in flight at the start of a task
-  bool releases = false;    ///< one less at its end
-  int released_by = -1;     ///< of one that takes: the lane that releases what it took
-  /// Of one that takes (cap_rules.h): how many lanes of its kin take a microbatch before the next,
-  /// with itself; who of the kin takes, and who releases.
+  std::vector<Feed> feeds;  ///< a task waits for the same microbatch of these lanes
+  bool takes = false;       ///< adds one in flight at the start of a task
+  bool releases = false;    ///< removes one at its end
+  int released_by = -1;     ///< if it takes: the lane that releases what it took
+  /// If it takes (cap_rules.h): the number of lanes of its kin, itself included, that take a
+  /// microbatch before the next one; the kin that take; the kin that release.
   int kin_before = 0;
   std::vector<int> kin_takes;
   std::vector<int> kin_releases;
-  bool feeds_nobody = false;  ///< no task waits for it but those of its lane
+  bool feeds_nobody = false;  ///< only tasks of its own lane wait for it
 };
 
 struct SearchProblem {
@@ -47,17 +47,18 @@ struct SearchProblem {
   int microbatches = 0;     ///< of each lane
   int cap = 0;              ///< most in flight on a device, in stages x microbatches
   double tick = 1;          ///< time units of one tick
-  std::vector<Lane> lanes;  ///< a lane stands behind those that feed it
+  std::vector<Lane> lanes;  ///< each lane stands after those that feed it
   std::vector<std::vector<int>> of_device;  ///< lanes by device
   std::vector<std::vector<Ticks>> heads;    ///< by lane and microbatch
   std::vector<std::vector<Ticks>> tails;
   Ticks bound = 0;  ///< no schedule takes less
 };
 
-/// `row_of`: which device runs each stage. `microbatches`: of the step. `split`: backwards in
-/// halves. Durations that are no multiples of one tick of some size are rounded down to millionths
-/// of the longest. Requires: one chain or replicas of it, each stage behind those that feed it;
-/// cap >= the stages of a replica on a device; positive durations.
+/// `row_of`: the device of each stage. `microbatches`: of the step. `split`: backwards in halves.
+/// Durations that are not multiples of one common tick are rounded down to millionths of the
+/// longest.
+/// Requires: one chain or replicas of it, each stage after those that feed it; cap >= the stages of
+/// a replica on a device; positive durations.
 /// Errors: ScheduleParameter for a duration below a tick.
 [[nodiscard]] SearchProblem search_problem(const StageGraph& graph,
                                            const std::vector<int>& row_of,

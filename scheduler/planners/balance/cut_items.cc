@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-/// Adds every result to the items from its producer to before its last reader.
+/// Adds every result to the items from its producer up to the one before its last reader.
 void add_crossing(const WorkGraph& graph, std::vector<CutItem>& items) {
   std::vector<double> change(items.size(), 0);
   for (const WorkGraph::Result& result : graph.results()) {
@@ -16,7 +16,7 @@ void add_crossing(const WorkGraph& graph, std::vector<CutItem>& items) {
   double crossing = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     crossing += change[i];
-    items[i].crossing = std::max(0.0, crossing);  // sums of fractions may end just below 0
+    items[i].crossing = std::max(0.0, crossing);  // rounding may leave a sum just below 0
   }
 }
 

@@ -1,4 +1,5 @@
-/// cut_items: a row of operators as balanced_cut() looks at it, and stages of what it returns.
+/// cut_items converts a row of operators to balanced_cut()'s input; stages_of() converts its result
+/// to stages.
 ///
 /// Pure; any thread. Units: seconds and bytes.
 #pragma once
@@ -10,9 +11,9 @@
 
 namespace stagecraft {
 
-/// Time: forward and backward of a microbatch. Bytes: parameters where they are used first, and
-/// what is kept of `in_flight` microbatches. Crossing: the results of this operator and those
-/// before it that later ones read, each once.
+/// Time: forward and backward of a microbatch. Bytes: parameters at their first use, and the kept
+/// bytes of `in_flight` microbatches. Crossing: the results of this operator and of earlier ones
+/// that later operators read, each once.
 [[nodiscard]] std::vector<CutItem> cut_items(const WorkGraph& graph, double in_flight);
 
 [[nodiscard]] StageOperators stages_of(const std::vector<ItemRange>& ranges);

@@ -10,7 +10,8 @@
 namespace stagecraft {
 namespace {
 
-/// Both directions keep two copies of the weights, which no cut into stages says.
+/// Returns whether the builder keeps two copies of the weights for two directions, which a cut into
+/// stages cannot express.
 bool has_two_copies(const BuilderInfo& builder) {
   return builder.name == "dualpipe" || builder.name == "chimera";
 }

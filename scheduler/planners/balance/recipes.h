@@ -1,5 +1,5 @@
-/// Recipes: the schedules that are worth a try where none is asked for: builders of the registry
-/// with their chunks and parameters.
+/// Recipes are the schedules to try if the request asks for none: builders of the registry with
+/// their chunks and parameters.
 ///
 ///     1f1b; interleaved chunks=2; interleaved chunks=4; kfkb k=2; hanayo waves=1; ...
 ///
@@ -16,20 +16,21 @@ namespace stagecraft {
 
 struct Recipe {
   const BuilderInfo* builder = nullptr;
-  int chunks = 1;  ///< stages of a device
+  int chunks = 1;  ///< stages per device
   std::map<std::string, std::string> set;
 
-  /// "interleaved chunks=2"
+  /// Returns "interleaved chunks=2".
   [[nodiscard]] std::string name() const;
 };
 
-/// Of one builder, also of one with two copies or for stage graphs; those of few chunks first.
+/// Returns the recipes of one builder, even of one with two copies or for stage graphs; those with
+/// few chunks come first.
 [[nodiscard]] std::vector<Recipe> recipes_of(const BuilderInfo& builder);
 
-/// For one copy of a chain of stages: those of few chunks first, 1F1B before all others.
+/// Returns the recipes for one copy of a chain of stages: 1F1B first, then those with few chunks.
 [[nodiscard]] std::vector<Recipe> recipes();
 
-/// Likewise, and those that keep two copies of the model.
+/// Returns these, and the recipes that keep two copies of the model.
 [[nodiscard]] std::vector<Recipe> recipes_for_chains();
 
 }  // namespace stagecraft

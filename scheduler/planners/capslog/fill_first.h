@@ -1,9 +1,9 @@
-/// fill_first: each device of a row takes layers as long as they fit below a threshold, and the
-/// last takes the rest.
+/// fill_first gives each device of a row layers as long as they fit below a threshold; the last
+/// device takes the rest.
 ///
-/// The inner step of memory_cut(). Allocates nothing. Pure.
-/// Source: CAPSlog, algorithm 2; its loop makes a stage too many and its bound can leave the last
-/// device without a layer, here each keeps one.
+/// It is the inner step of memory_cut(). Allocates nothing. Pure.
+/// Source: CAPSlog, algorithm 2. Its loop makes one stage too many, and its bound can leave the
+/// last device without a layer; here each device keeps one.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 
 namespace stagecraft {
 
-/// Layers [first, end) for the devices [place, place + devices). At least one layer for each.
+/// Layers [first, end) for the devices [place, place + devices). Each device takes at least one
+/// layer.
 struct CutPart {
   int first = 0;
   int end = 0;
@@ -22,13 +23,14 @@ struct CutPart {
 };
 
 struct Filled {
-  double peak = 0;  ///< of the fullest device; above the threshold where the layers do not fit
-  /// The least that stood in the way: below it every threshold gives the same layout.
+  double peak = 0;  ///< of the fullest device; above the threshold if the layers do not fit
+  /// The smallest stage that exceeded the threshold: every threshold below it gives the same
+  /// layout.
   double next = std::numeric_limits<double>::infinity();
 };
 
-/// Writes where the layers of each device end into `ends`, by place.
-/// `Memory`: stage_at(place, first) gives a stage whose append(layer) returns its bytes.
+/// Writes the end of each device's layers into `ends`, by place.
+/// `Memory`: stage_at(place, first) returns a stage; its append(layer) returns the stage's bytes.
 template <class Memory>
 Filled fill_first(const Memory& memory,
                   const CutPart& part,
@@ -37,7 +39,7 @@ Filled fill_first(const Memory& memory,
   Filled filled;
   int next = part.first;
   for (int d = 0; d < part.devices; ++d) {
-    const int left = part.devices - 1 - d;  // devices behind this one
+    const int left = part.devices - 1 - d;  // devices after this one
     const int most = part.end - left;
     auto stage = memory.stage_at(part.place + d, next);
     double bytes = stage.append(next++);

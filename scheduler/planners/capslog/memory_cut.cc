@@ -23,7 +23,7 @@ void require_layers(int layers, int devices) {
   }
 }
 
-/// The cut of one chain, made better part by part.
+/// Improves the cut of one chain, part by part.
 template <class Memory>
 class Search {
  public:
@@ -40,7 +40,7 @@ class Search {
 
   void fill_devices() { lower_peak(whole_, filling()); }
 
-  /// Finds the smallest peak where filling devices in turn may miss it.
+  /// Finds the smallest peak if filling devices in turn may miss it.
   void sweep() {
     Sweep<Memory> sweep(memory_, whole_.devices);
     lower_peak(whole_, [&](const CutPart& part, double threshold) {
@@ -48,7 +48,7 @@ class Search {
     });
   }
 
-  /// Keeps the fullest device as it is, and lowers the peak on either side of it.
+  /// Keeps the fullest device and lowers the peak on either side of it.
   void even_out() { even_out(whole_); }
 
   [[nodiscard]] MemoryCut take() { return std::move(cut_); }
@@ -60,7 +60,7 @@ class Search {
     };
   }
 
-  /// Requires: the part is cut. `probe`: writes a cut below a threshold into trial_, if it can.
+  /// Requires: the part is cut. `probe`: writes a cut below a threshold into trial_ if it can.
   template <class Probe>
   void lower_peak(const CutPart& part, Probe probe) {
     double low = least_peak(part);

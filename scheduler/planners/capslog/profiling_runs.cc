@@ -9,8 +9,8 @@
 namespace stagecraft {
 namespace {
 
-/// One run in which as many stages of `size` layers as there is room for are active, from layer
-/// `first` on. Moves `first` behind them.
+/// Returns a run in which as many stages of `size` layers as fit are active, starting at layer
+/// `first`. Moves `first` past them.
 ProfilingRun run_from(int& first, int layers, int devices, int size) {
   ProfilingRun run;
   if (first > 0) {

@@ -1,10 +1,9 @@
-/// Sweep: whether a chain fits below a threshold at all, by every layer that each device could
-/// begin with.
+/// Sweep decides whether a chain fits below a threshold at all, by trying every layer with which
+/// each device could begin.
 ///
-/// For memory with which fill_first() may miss cuts: a stage that starts later may hold more, or
-/// one at a later place less.
-/// Made once by memory_cut() and asked for every threshold; allocates when made only. Single use by
-/// one thread.
+/// It is for memory with which fill_first() may miss cuts: a stage that starts later may hold more,
+/// or a stage at a later place less. Made once by memory_cut() and called for every threshold;
+/// allocates only when made. Used by one thread.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +24,8 @@ class Sweep {
         width_(static_cast<std::size_t>(memory.size()) + 1),
         before_((static_cast<std::size_t>(devices) + 1) * width_) {}
 
-  /// As fill_first(), but finds a cut wherever there is one; where there is none the peak is
-  /// infinite and `ends` are left alone.
+  /// As fill_first(), but finds a cut if there is one. If there is none, the peak is infinite and
+  /// `ends` stay as they are.
   /// Cost: devices x layers x the layers of a stage.
   Filled fill(const CutPart& part, double threshold, std::span<int> ends) {
     Filled filled{.peak = std::numeric_limits<double>::infinity()};
@@ -53,13 +52,14 @@ class Sweep {
  private:
   static constexpr int kNone = -1;
 
-  /// By devices that are full, and the layer that follows: the first layer of the last of them. Of
-  /// several the latest, so that the first devices take what they can.
+  /// By number of full devices and the next layer: the first layer of the last full device. Of
+  /// several it is the latest, so that the first devices take as much as they can.
   [[nodiscard]] int& before(int devices, int layer) {
     return before_[static_cast<std::size_t>(devices) * width_ + static_cast<std::size_t>(layer)];
   }
 
-  /// Device `d` of the part begins with `first`. Returns the least that stood in its way.
+  /// Starts device `d` of the part at `first`. Returns the smallest stage that exceeded the
+  /// threshold.
   double spread(const CutPart& part, int d, int first, double threshold) {
     const int most = part.end - (part.devices - 1 - d);
     auto stage = memory_.stage_at(part.place + d, first);

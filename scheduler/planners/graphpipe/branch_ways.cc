@@ -6,7 +6,7 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-constexpr int kMostSubsets = 6;  // branches of which every set may be a stage
+constexpr int kMostSubsets = 6;  // with more branches, not every set may be a stage
 
 }  // namespace
 
@@ -52,7 +52,7 @@ const Front& BranchWays::of(const TreeItem& item, Split cut, Split lead, const A
 Front BranchWays::sets_of(const std::vector<RowPart>& branches, const After& after) {
   const std::size_t sets = std::size_t{1} << branches.size();
   std::vector<Front> alone(sets);
-  std::vector<Front> best(sets);  // by the branches that are done
+  std::vector<Front> best(sets);  // by the set of branches done
   best[0] = WayMaker::nothing_before(after);
   for (std::size_t set = 1; set < sets; ++set) {
     std::vector<RowPart> members;
@@ -77,7 +77,7 @@ Front BranchWays::ranges_of(std::vector<RowPart> branches, const After& after) {
     const TreeRow& row = tree_->rows[at(part.row)];
     return work_[at(row.begin_of(part.hi))] - work_[at(row.begin_of(part.lo))];
   });
-  std::vector<Front> best(branches.size() + 1);  // by how many are done
+  std::vector<Front> best(branches.size() + 1);  // by the number of branches done
   best[0] = WayMaker::nothing_before(after);
   for (std::size_t end = 1; end <= branches.size(); ++end) {
     for (std::size_t first = end; first-- > 0;) {

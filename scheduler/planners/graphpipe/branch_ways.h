@@ -1,10 +1,10 @@
-/// BranchWays: the ways to run the branches of an item, each as stages of its own or several as
-/// one.
+/// BranchWays finds the ways to run the branches of an item: each as stages of its own, or several
+/// as one stage.
 ///
-///     a || b || c    of few branches every set may be a stage: {a} {b c}, {a c} {b} ..;
-///                    of many, ranges of them by their work
+///     a || b || c    with few branches every set may be a stage: {a} {b c}, {a c} {b} ..;
+///                    with many, ranges of the branches sorted by their work
 ///
-/// For the search over trees (tree_search.h), which it asks in turn for the ways of one branch.
+/// Used by the search over trees (tree_search.h), which it calls back for the ways of one branch.
 /// Views problem, tree and maker; one thread.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace stagecraft::graphpipe {
 
-/// A branch of an item, divided before its item `split`. No branch: all are whole.
+/// A branch of an item, divided before its item `split`. Branch -1: all branches are whole.
 struct Split {
   int branch = -1;
   int split = 0;
@@ -38,10 +38,10 @@ struct RowPart {
 
 class BranchWays {
  public:
-  /// The ways to run a part of a row before what comes after.
+  /// Returns the ways to run a part of a row before `after`.
   using RowWays = std::function<const Front&(const RowPart& part, const After& after)>;
 
-  /// `load`: of the problem, empty. `work`: before every place.
+  /// `load`: of the problem, empty. `work`: sums before every place.
   BranchWays(const PartitionProblem& problem,
              const TreeRows& tree,
              StageLoad load,
@@ -49,16 +49,16 @@ class BranchWays {
              WayMaker& maker,
              RowWays row_ways);
 
-  /// Of all branches of the item, but for the end of one that `cut` leaves out and the beginning of
-  /// one that `lead` leaves to do. It stays where it is.
+  /// Returns the ways to run all branches of the item, without the end of one that `cut` leaves
+  /// out, and with only the beginning of one that `lead` leaves to do. The reference stays valid.
   [[nodiscard]] const Front& of(const TreeItem& item, Split cut, Split lead, const After& after);
 
  private:
   [[nodiscard]] Front sets_of(const std::vector<RowPart>& branches, const After& after);
   [[nodiscard]] Front ranges_of(std::vector<RowPart> branches, const After& after);
-  /// Branches together as one stage, or the only one as a row.
+  /// Returns the ways to run branches together as one stage, or a single branch as a row.
   [[nodiscard]] Front together(std::span<const RowPart> branches, const After& after);
-  /// What a part costs, where nothing else is in its stage that it feeds.
+  /// Returns the costs of a part if its stage holds nothing else that the part feeds.
   [[nodiscard]] const StageSums& sums_of(const RowPart& part);
 
   const PartitionProblem* problem_;

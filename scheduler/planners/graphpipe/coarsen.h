@@ -1,7 +1,7 @@
-/// CoarseProblem: a problem whose cheap operators have become one with their neighbours.
+/// CoarseProblem is a problem whose cheap operators are merged with their neighbors.
 ///
-/// For graphs that are larger than a search wants them, or that are series-parallel but for what
-/// hardly takes time. Values. Pure.
+/// It serves graphs that are too large for a search, and graphs that are series-parallel except for
+/// operators that take hardly any time. Values. Pure.
 #pragma once
 
 #include <vector>
@@ -15,11 +15,10 @@ struct CoarseProblem {
   std::vector<std::vector<int>> members;  ///< of each of its operators; of the original problem
 };
 
-/// Makes one of neighbours as contract() (contraction.h) does; what passes between members costs
-/// nothing.
+/// Merges neighbors as contract() (contraction.h) does. Transfers between members cost nothing.
 [[nodiscard]] CoarseProblem coarsen(const PartitionProblem& problem, double limit);
 
-/// The stages of the coarse problem as those of the original one.
+/// Converts the stages of the coarse problem to stages of the original one.
 [[nodiscard]] Partition refine(const PartitionProblem& problem,
                                const CoarseProblem& coarse,
                                const Partition& found);

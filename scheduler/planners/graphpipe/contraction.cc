@@ -8,8 +8,8 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// Pairs that become one, each operator in one pair at most. Keeps GC-1: what is asked of a pair
-/// stays true when others have become one.
+/// Pairs up operators; each is in one pair at most. Keeps GC-1: the condition of a pair stays true
+/// after others have been merged.
 std::vector<int> pair_up(const Edges& edges, std::span<const double> times, double cheap) {
   const Neighbours graph = neighbours_of(static_cast<int>(times.size()), edges);
   std::vector<int> group(times.size());
@@ -34,8 +34,8 @@ std::vector<int> pair_up(const Edges& edges, std::span<const double> times, doub
   return group;
 }
 
-/// New names for the groups, so that producers come first; of several the one with the smallest
-/// operator.
+/// Numbers the groups so that producers come first; of several ready groups, the one with the
+/// smallest operator comes first.
 std::vector<int> order_of(const Edges& edges, const std::vector<int>& group) {
   const Neighbours graph = neighbours_of(static_cast<int>(group.size()), edges);
   std::vector<std::size_t> missing(group.size());

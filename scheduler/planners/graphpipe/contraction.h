@@ -1,8 +1,8 @@
-/// contract: operators that are too cheap to matter to a cut, made one with a neighbour.
+/// contract merges operators that are too cheap to matter to a cut with a neighbor.
 ///
-/// For graphs that are larger than a search wants them, and for those that are series-parallel but
-/// for cheap operators. Pure; any thread.
-/// GC-1: two become one only where one of them has no other consumer, or the other no other
+/// It serves graphs that are too large for a search, and graphs that are series-parallel except for
+/// cheap operators. Pure; any thread.
+/// GC-1: two operators are merged only if one has no other consumer, or the other no other
 ///       producer, so no cycle arises.
 #pragma once
 
@@ -14,12 +14,12 @@
 namespace stagecraft::graphpipe {
 
 struct Contraction {
-  std::vector<std::vector<int>> members;  ///< by what they have become, ascending
-  Edges edges;                            ///< between these, each once
+  std::vector<std::vector<int>> members;  ///< by merged operator, ascending
+  Edges edges;                            ///< between merged operators, each once
 };
 
-/// Makes one of neighbours as long as one of them takes less than `limit` of all time, 0 to 1.
-/// Requires: edges from smaller to larger operators. Ensures: the same of what results.
+/// Merges neighbors as long as one of them takes less than `limit` (0 to 1) of the total time.
+/// Requires: edges from smaller to larger operators. Ensures: the same for the result.
 [[nodiscard]] Contraction contract(int operators,
                                    const Edges& edges,
                                    std::span<const double> times,

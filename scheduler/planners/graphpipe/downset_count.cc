@@ -8,7 +8,7 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// Counted in the tree where there is one, else one by one, until there are too many.
+/// Counts in the tree, if there is one; otherwise one by one, up to the limit.
 double downsets_of(const SpTree& tree, int node) {
   const SpTree::Node& seen = tree.at(node);
   double count = seen.kind == SpTree::Kind::Leaf ? 2 : 1;
@@ -19,8 +19,8 @@ double downsets_of(const SpTree& tree, int node) {
   return count;
 }
 
-/// Up-closed sets, which are as many; those of them without operators before `op`, given what is
-/// taken of those behind it.
+/// Counts up-closed sets, of which there are as many as downsets, up to `most`. Chooses operators
+/// from `op` down to 0; `taken` holds the choice of later ones.
 int count_upsets(const Neighbours& graph, int op, std::vector<char>& taken, int most) {
   if (op < 0 || most <= 0) {
     return 1;

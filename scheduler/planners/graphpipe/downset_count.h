@@ -1,5 +1,6 @@
-/// takes_downsets: whether a graph has few enough downsets that all of them can be looked at
-/// (downset_search.h). A downset is a set of operators with all that they read. Pure; any thread.
+/// takes_downsets decides whether a graph has few enough downsets to look at all of them
+/// (downset_search.h). A downset is a set of operators that contains everything its operators read.
+/// Pure; any thread.
 #pragma once
 
 #include "stagecraft/scheduler/planners/graphpipe/partition.h"
@@ -8,7 +9,8 @@ namespace stagecraft::graphpipe {
 
 inline constexpr int kMostDownsets = 100'000;
 
-/// Whether the search takes the problem: one kind of turns, and no more downsets and operators.
+/// Returns whether the search takes the problem: one kind of turns, and no more downsets and
+/// operators than the limits.
 [[nodiscard]] bool takes_downsets(const PartitionProblem& problem);
 
 }  // namespace stagecraft::graphpipe

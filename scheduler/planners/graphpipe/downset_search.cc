@@ -11,22 +11,22 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// Samples in flight at consumers that are in later stages, by operator.
+/// By operator: samples in flight at consumers in later stages.
 using Asked = std::vector<int>;
 
-/// A way to what is left to do: the stage behind it, and the way before.
+/// A way to the remaining operators: the stage after them, and the way before.
 struct Step {
   int devices = 0;
   int most = 0;  ///< samples in flight of any stage
   double peak = 0;
-  Asked asked;             ///< only where ways are compared by it
-  OperatorSet left;        ///< before the stage was taken away
-  std::size_t before = 0;  ///< which way of `left`
+  Asked asked;             ///< only if ways are compared by it
+  OperatorSet left;        ///< the operators before the stage was removed
+  std::size_t before = 0;  ///< number of the way of `left`
   OperatorSet stage;
   int variant = 0;
 };
 
-/// Of `left`, every way. By the number of operators left.
+/// Every way of each downset, by number of operators left.
 using Ways = std::vector<std::unordered_map<OperatorSet, std::vector<Step>>>;
 
 }  // namespace
@@ -52,7 +52,7 @@ class DownsetSearch::Impl {
   std::optional<Partition> find(double limit, bool least_in_flight) {
     limit_ = limit;
     if (!least_in_flight) {
-      // Without looking at memory there is less to compare; often the answer fits all the same.
+      // Without regard to memory there is less to compare, and often the answer fits all the same.
       auto found = fewest_devices();
       if (!found || found->peak <= problem_->memory) {
         return found;
@@ -62,8 +62,8 @@ class DownsetSearch::Impl {
   }
 
  private:
-  /// An operator whose producers send no longer than it takes and sends itself: its stage gets no
-  /// slower when a later one takes it.
+  /// Finds operators whose producers send for no longer than the operator takes and sends itself:
+  /// their stage gets no slower if a later stage takes them.
   void find_movable() {
     std::vector<std::vector<double>> received(problem_->variants.size(),
                                               std::vector<double>(at(problem_->operators)));
@@ -82,8 +82,8 @@ class DownsetSearch::Impl {
     }
   }
 
-  /// Whether the stage could take another operator from the stages before it, which are no slower
-  /// then: stages that can are as good with it.
+  /// Returns whether the stage could take another operator from the earlier stages without slowing
+  /// them down. A stage that can is no better than the same stage with that operator.
   [[nodiscard]] bool takes_more(const OperatorSet& left,
                                 const OperatorSet& stage,
                                 const StageLoad& load,
@@ -114,7 +114,7 @@ class DownsetSearch::Impl {
     const bool spent = effort_ <= 0;
     effort_ = before;
     if (spent) {
-      // With unlimited memory the stages without the comparison are as fast.
+      // With unlimited memory, the stages without the comparison are as fast.
       return std::isinf(problem_->memory) ? fewest_devices() : std::nullopt;
     }
     return found;
@@ -146,7 +146,7 @@ class DownsetSearch::Impl {
     grow(left, ways, 0, load, stage);
   }
 
-  /// Every stage that has what `stage` has, and operators of the order from `next` on.
+  /// Tries every stage that extends `stage` by operators of the order from `next` on.
   void grow(const OperatorSet& left,
             const std::vector<Step>& ways,
             std::size_t next,
@@ -206,7 +206,7 @@ class DownsetSearch::Impl {
     }
   }
 
-  /// What is in flight where the stage is taken. False: it does not fit the memory.
+  /// Sets the samples in flight of the stage. Returns false if it does not fit the memory.
   bool fill(Step& made, const Step& way, const StageLoad& load, const OperatorSet& stage, int v) {
     const StagePace turns = problem_->variants[at(v)].turns;
     int asked = 0;
@@ -266,7 +266,7 @@ class DownsetSearch::Impl {
       steps.push_back(step);
       step = &ways_[step->left.count()].at(step->left)[step->before];
     }
-    // From the last stage on; what twins_ has exchanged is exchanged back.
+    // Go from the last stage on, and undo the exchanges of twins_.
     std::vector<int> real(at(problem_->operators));
     for (int op = 0; op < problem_->operators; ++op) {
       real[at(op)] = op;
@@ -294,7 +294,7 @@ class DownsetSearch::Impl {
   const PartitionProblem* problem_;
   Twins twins_;
   Neighbours graph_;
-  long effort_;  // stages that may still be tried
+  long effort_;  // number of stages that may still be tried
   bool compare_ = false;
   double limit_ = 0;
   OperatorSet everything_;

@@ -1,12 +1,12 @@
-/// DownsetSearch: stages of any graph of which none takes longer than a limit, among all that there
-/// are.
+/// DownsetSearch finds stages of any graph, none of which takes longer than a limit, among all
+/// possible stages.
 ///
-/// What is left to do when the last stages are taken away is a downset: a set of operators with all
-/// that they read. Every downset is asked how many devices what lies behind it takes, and every set
-/// of operators that may be its last stage is tried. Of chains that are equal branches of a tree
-/// only one order is tried. For small graphs; one thread.
-/// DS-1: no stages that it does not find are faster, unless its effort is spent.
-/// Source: GraphPipe (Jeon et al.) has no such mode; it is ours, to judge the others by.
+/// After the last stages are removed, the rest is a downset: a set of operators that contains
+/// everything its operators read. For every downset the search computes how many devices the
+/// removed part needs, and tries every set of operators that may be the downset's last stage. For
+/// chains that are equal branches of a tree it tries only one order. For small graphs; one thread.
+/// DS-1: no stages outside its result are faster, unless its effort is spent.
+/// Source: ours, to judge the other modes by; GraphPipe (Jeon et al.) has no such mode.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,16 @@ namespace stagecraft::graphpipe {
 
 class DownsetSearch {
  public:
-  /// `effort`: how many stages may be tried before it gives up.
+  /// `effort`: the number of stages that may be tried before it gives up.
   /// Requires: takes_downsets(problem) (downset_count.h).
   DownsetSearch(const PartitionProblem& problem, long effort);
   ~DownsetSearch();
   DownsetSearch(const DownsetSearch&) = delete;
   DownsetSearch& operator=(const DownsetSearch&) = delete;
 
-  /// Returns stages within devices and memory that take `limit` per sample at most, or nothing
-  /// where there are none; of them those with the least in flight, if they are asked for and there
-  /// are not too many ways to compare.
+  /// Returns stages within devices and memory that take at most `limit` per sample, or nothing if
+  /// there are none. With `least_in_flight` it returns those with the least in flight, unless there
+  /// are too many ways to compare.
   [[nodiscard]] std::optional<Partition> find(double limit, bool least_in_flight);
 
  private:

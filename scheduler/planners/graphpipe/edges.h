@@ -1,7 +1,7 @@
-/// Edges: which operator reads of which, and what follows from that alone: neighbours, and the
-/// edges between groups.
+/// Edges list which operator reads which. The functions derive what follows from edges alone:
+/// neighbors, and the edges between groups.
 ///
-/// What a search asks of a graph, whatever its operators cost. Values. Pure; any thread.
+/// A search calls them independently of the operators' costs. Values. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace stagecraft::graphpipe {
 /// (producer, consumer). Operators are called 0..n-1, and a producer comes before its consumers.
 using Edges = std::vector<std::pair<int, int>>;
 
-/// The place of an operator, a stage or the like in a list of all.
+/// Converts the number of an operator, a stage or the like to an array position.
 [[nodiscard]] constexpr std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
@@ -22,10 +22,10 @@ using Edges = std::vector<std::pair<int, int>>;
 struct Neighbours {
   std::vector<std::vector<int>> preds, succs;
 };
-/// In the order of the edges.
+/// Lists the neighbors in the order of the edges.
 [[nodiscard]] Neighbours neighbours_of(int operators, const Edges& edges);
 
-/// The edges between groups, each once, by producer, then consumer. `group`: by operator.
+/// Returns the edges between groups, each once, by producer, then consumer. `group`: by operator.
 [[nodiscard]] Edges edges_between(const Edges& edges, const std::vector<int>& group);
 
 }  // namespace stagecraft::graphpipe

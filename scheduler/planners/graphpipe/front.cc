@@ -5,7 +5,7 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// Whether `a` is as good as `b` in everything; of two that need the same, less memory is better.
+/// Returns whether `a` is as good as `b` in everything; with equal needs, less memory is better.
 bool covers(const Way& a, const Way& b, bool any_in_flight) {
   if (a.turns != b.turns || a.devices > b.devices) {
     return false;

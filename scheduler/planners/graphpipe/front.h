@@ -1,7 +1,7 @@
-/// Front: the ways to run a part of a graph that are worth keeping; Pieces: what they are made of.
+/// Front holds the ways to run a part of a graph that are worth keeping. Pieces holds their parts.
 ///
-/// A way is worse than another that takes no more devices, has no more in flight at its first
-/// stage, and works in the same turns there. For the search over trees; one thread.
+/// A way is dominated by another that takes no more devices, has no more in flight at its first
+/// stage, and has the same turns there. Used by the search over trees; one thread.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace stagecraft::graphpipe {
 
-/// Stages, and what is made of them, by number. Parts are shared between the ways they are in.
+/// Holds stages and their combinations by number. Ways share common pieces.
 class Pieces {
  public:
   static constexpr int kNone = -1;
@@ -33,18 +33,18 @@ class Pieces {
   std::vector<PartitionStage> stages_;
 };
 
-/// A way to run what comes after a place of the graph.
+/// A way to run everything after a place of the graph.
 struct Way {
   int devices = 0;
   int in_flight = 0;  ///< samples, of the first stages
-  int turns = -1;     ///< of the first stages, by number; -1: there is none
+  int turns = -1;     ///< number of the first stages' turns; -1: there is no stage
   double peak = 0;    ///< bytes of the fullest device
   int piece = Pieces::kNone;
 };
 
 class Front {
  public:
-  /// `any_in_flight`: what is in flight does not matter.
+  /// `any_in_flight`: ignores the samples in flight.
   [[nodiscard]] bool takes(const Way& way, bool any_in_flight) const;
   /// Requires: takes(way).
   void insert(const Way& way, bool any_in_flight);

@@ -14,7 +14,7 @@ StageGraph graph_of(const PartitionProblem& problem, const std::vector<Partition
   return StageGraph::from_edges(static_cast<int>(stages.size()), stage_edges(problem, stages));
 }
 
-/// Producers first, otherwise by the first operator.
+/// Orders stages: producers first, otherwise by the first operator.
 std::vector<PartitionStage> in_order(const PartitionProblem& problem,
                                      std::vector<PartitionStage> stages) {
   for (PartitionStage& stage : stages) {

@@ -1,9 +1,9 @@
-/// RowStates: how far the search over trees (tree_search.h) has come with a row, and the ways to
-/// run what comes after.
+/// RowStates holds the progress of the search over trees (tree_search.h) within a row, and the ways
+/// to run everything after each state.
 ///
-/// What is left to do in a state:
+/// The remaining work of a state:
 ///     whole[j]: the items before j
-///     cut[j]:   those, and item j of which one branch ends early, for later stages have the rest
+///     cut[j]:   those, and item j, one branch of which ends early: later stages hold its rest
 ///     lead[j]:  those, and the beginning of one branch of item j, whose other parts are done
 /// A value; one thread.
 #pragma once
@@ -28,7 +28,7 @@ struct RowStates {
     }
   }
 
-  /// The ways from within an item on: by branch and split.
+  /// The ways from a place within an item on, by branch and split.
   using Splits = std::vector<std::vector<Front>>;
 
   std::vector<Front> whole;

@@ -18,25 +18,26 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// Sums in another order differ by their last bits.
+/// Sums in another order may differ in their last bits.
 constexpr double kRounding = 1e-12;
 
-/// An operator that takes less of all time is cheap.
+/// An operator is cheap if it takes less than this share of all time.
 constexpr double kCheap = 0.01;
 
-/// Graphs of so many operators are searched as they are.
+/// Graphs of up to this many operators are searched without merging.
 constexpr int kSmall = 256;
 
-/// From which factor on added dependencies are thought to cost more than a row does.
+/// The factor by which added dependencies must lengthen the longest path before one row is also
+/// tried.
 constexpr double kMuchLonger = 1.1;
 
-/// Stages that Auto lets the exact search try, which takes about as many in a second or two.
+/// The number of stages that Auto lets the exact search try; it takes a second or two.
 constexpr long kAutoEffort = 10'000'000;
 
-/// Answers whether stages keep a limit; asked for the last time, which has the least in flight too.
+/// Decides whether stages can keep a limit. The `last` call also minimizes the samples in flight.
 using Search = std::function<std::optional<Partition>(double limit, bool last)>;
 
-/// No stages keep less: every operator is in a stage, and all work is done.
+/// Returns a limit that no stages can undercut: every operator is in a stage, and all work is done.
 double lower_bound_of(const PartitionProblem& problem) {
   double longest = 0;
   for (std::size_t op = 0; op < at(problem.operators); ++op) {
@@ -50,7 +51,7 @@ double lower_bound_of(const PartitionProblem& problem) {
   return std::max(longest, std::accumulate(work.begin(), work.end(), 0.0) / problem.devices);
 }
 
-/// `best`: stages that are known already.
+/// `best`: stages known already.
 std::optional<Partition> smallest(const PartitionProblem& problem,
                                   const Search& search,
                                   double precision,
@@ -58,7 +59,8 @@ std::optional<Partition> smallest(const PartitionProblem& problem,
   constexpr double kNoLimit = std::numeric_limits<double>::max();
   const double bound = lower_bound_of(problem);
   double below = bound * (1 - kRounding);
-  // Most answers are near the bound, and a search is quick there: it is left in growing steps.
+  // Most answers are near the bound, where a search is fast, so the limit grows in increasing
+  // steps.
   for (double share = 0; !best; share = share * 2 + 0.05) {
     const double limit = share > 1000 ? kNoLimit : bound * (1 + share) * (1 + kRounding);
     best = search(limit, false);
@@ -76,13 +78,13 @@ std::optional<Partition> smallest(const PartitionProblem& problem,
     }
   }
   if (problem.operators > kSmall) {
-    return best;  // there are too many ways to compare them by more than devices
+    return best;  // too many ways to compare by more than devices
   }
   const auto last = search(best->time * (1 + kRounding), true);
   return last && better(*last, *best) ? last : best;
 }
 
-/// All operators in one row, so that every stage is a range of their order.
+/// Returns a tree of one row, so that every stage is a range of the operators' order.
 SpTree row_of(int operators) {
   SpTree tree;
   std::vector<int> leaves;
@@ -107,8 +109,8 @@ std::optional<Partition> better_of(std::optional<Partition> a, std::optional<Par
   return !a || (b && better(*b, *a)) ? b : a;
 }
 
-/// Dependencies are added to a graph of another form than a tree; the order of the forward is tried
-/// beside them where they cost much.
+/// Searches a graph that is not a tree with added dependencies. If they cost much, it also tries
+/// the order of the forward.
 std::optional<Partition> with_dependencies(const PartitionProblem& problem,
                                            const SearchOptions& options) {
   const std::vector<double>& times = problem.variants.front().time;
@@ -135,7 +137,7 @@ std::optional<Partition> in_any_tree(const PartitionProblem& problem,
   return with_dependencies(problem, options);
 }
 
-/// `found`: stages that are known already. Requires: takes_downsets(problem).
+/// `found`: stages known already. Requires: takes_downsets(problem).
 std::optional<Partition> among_all(const PartitionProblem& problem,
                                    long effort,
                                    double precision,

@@ -10,16 +10,16 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-constexpr std::size_t kAllCuts = 12;  // operators of which every cut is tried
+constexpr std::size_t kAllCuts = 12;  // up to this many operators, every cut is tried
 constexpr std::size_t kMostCuts = 512;
 
-/// A part of the graph; operators are called by their place in `ops` here.
+/// A part of the graph; operators are named by their place in `ops`.
 struct Part {
   std::vector<int> ops;  ///< ascending
   Edges edges;
 };
 
-/// The places for which `in` holds, as a part of their own.
+/// Returns the places in `in` as a part of their own.
 Part part_of(const Part& whole, const std::vector<char>& in) {
   Part made;
   std::vector<int> place(whole.ops.size(), -1);
@@ -64,7 +64,7 @@ std::vector<Part> components_of(const Part& part) {
   return found;
 }
 
-/// Longest paths to and from every place, and what lies above each.
+/// The longest paths to and from every place, and the places above each.
 struct Paths {
   std::vector<double> until, from;       ///< the place itself included
   std::vector<int> depth, height;        ///< in edges, from a source and to a sink
@@ -104,7 +104,7 @@ Paths paths_of(const Part& part, std::span<const double> times) {
   return paths;
 }
 
-/// Sets of places that hold all above them; neither empty nor everything.
+/// Sets of places that contain all places above their members; neither empty nor everything.
 using Cuts = std::set<std::vector<char>>;
 
 Cuts all_cuts(const Part& part) {
@@ -124,8 +124,8 @@ Cuts all_cuts(const Part& part) {
   return cuts;
 }
 
-/// Behind every level from the top and from the bottom, behind all above a place, and before all
-/// below it.
+/// Returns the cuts after every level from the top and from the bottom, after all places above a
+/// place, and before all below it.
 Cuts usual_cuts(const Paths& paths) {
   const std::size_t n = paths.until.size();
   Cuts cuts;
@@ -149,7 +149,7 @@ Cuts usual_cuts(const Paths& paths) {
   return cuts;
 }
 
-/// Longest path above and below together, dependencies added, and the cut.
+/// The sum of the longest paths above and below, the number of added dependencies, and the cut.
 using RatedCut = std::tuple<double, std::size_t, std::vector<char>>;
 
 RatedCut rate(const std::vector<char>& in, const Paths& paths) {
@@ -179,7 +179,7 @@ std::vector<char> best_cut(const Part& part, std::span<const double> times) {
   return std::get<2>(std::move(best));
 }
 
-/// Adds what `made` says of the part to the tree.
+/// Adds the tree `made` of the part to the whole tree.
 int graft(SpTree& tree, const SpTree& made, int node, const Part& part) {
   const SpTree::Node& seen = made.at(node);
   if (seen.kind == SpTree::Kind::Leaf) {

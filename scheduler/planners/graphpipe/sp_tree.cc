@@ -7,15 +7,15 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// An edge of the graph of junctions: a part of the tree that lies between two of them.
+/// An edge of the graph of junctions: the part of the tree between two of them.
 struct Span {
   int from = 0;
   int to = 0;
-  int tree = -1;  ///< -1: it is part of a larger one
+  int tree = -1;  ///< -1: merged into a larger one
 };
 
-/// Reduces a graph of junctions to one span, if it can be: two spans in a row, and two between the
-/// same junctions, become one.
+/// Reduces a graph of junctions to one span, if possible: it merges two spans in a row, and two
+/// spans between the same junctions.
 class Reduction {
  public:
   Reduction(SpTree& tree, int junctions, std::vector<Span> spans)
@@ -25,7 +25,7 @@ class Reduction {
     }
   }
 
-  /// Returns the root, or -1 where more than one span is left between `source` and `sink`.
+  /// Returns the root, or -1 if more than one span is left between `source` and `sink`.
   int run(int source, int sink) {
     while (!waiting_.empty()) {
       const int junction = waiting_.back();
@@ -41,7 +41,7 @@ class Reduction {
   }
 
  private:
-  /// Puts span `s` between its junctions, beside another that is there already.
+  /// Puts span `s` between its junctions, and merges it with a span that is already there.
   void enter(int s) {
     Span& span = spans_[at(s)];
     const auto [beside, fresh] = between_.try_emplace({span.from, span.to}, s);
@@ -88,12 +88,13 @@ class Reduction {
   std::vector<int> waiting_;
 };
 
-/// A leaf for every operator and the junctions around it; no span where an operator has a producer
-/// whose consumers have others too, so that no junction lies between them.
+/// Makes a leaf for every operator and a span between its junctions. Returns no spans if an
+/// operator has a producer whose consumers also have other producers: then no junction lies between
+/// them.
 std::vector<Span> spans_between_junctions(SpTree& tree, const Neighbours& graph, int& junctions) {
   const int operators = static_cast<int>(graph.preds.size());
   std::vector<Span> spans(at(operators));
-  std::map<std::vector<int>, int> junction_before;  // by the consumers behind it
+  std::map<std::vector<int>, int> junction_before;  // by the consumers after it
   for (int op = 0; op < operators; ++op) {
     spans[at(op)] = {0, 1, tree.add_leaf(op)};  // between source and sink of the graph
   }
@@ -126,7 +127,7 @@ std::vector<Span> spans_between_junctions(SpTree& tree, const Neighbours& graph,
   return spans;
 }
 
-/// Branches in the order of their first operators, so that equal graphs make equal trees.
+/// Sorts branches by their first operators, so that equal graphs make equal trees.
 int sort_branches(SpTree& tree, int node) {
   const SpTree::Node& seen = tree.at(node);
   if (seen.kind == SpTree::Kind::Leaf) {
@@ -157,7 +158,7 @@ int SpTree::add(Kind kind, std::span<const int> children) {
     return children.front();
   }
   Node made{kind, -1, {}};
-  // The first may have many children, and is not needed any more: they are moved.
+  // The first child may have many children and is no longer needed, so move them.
   if (Node& first = nodes[static_cast<std::size_t>(children.front())]; first.kind == kind) {
     made.children = std::move(first.children);
     children = children.subspan(1);
@@ -206,14 +207,14 @@ std::string to_string(const SpTree& tree) {
 Edges reduced_edges(int operators, const Edges& edges) {
   Neighbours graph = neighbours_of(operators, edges);
   const std::size_t words = at(operators + 63) / 64;
-  std::vector<std::uint64_t> reached(at(operators) * words);  // by operator, all behind it
+  std::vector<std::uint64_t> reached(at(operators) * words);  // by operator, all operators after it
   const auto reaches = [&](int op, int other) {
     return (reached[at(op) * words + at(other) / 64] >> (other % 64) & 1) != 0;
   };
   Edges kept;
   for (int op = operators - 1; op >= 0; --op) {
     std::vector<int>& consumers = graph.succs[at(op)];
-    // The nearest first: what it reaches needs no edge of its own.
+    // Visit the nearest first: operators that it reaches need no edge of their own.
     std::ranges::sort(consumers);
     for (const int consumer : consumers) {
       if (reaches(op, consumer)) {

@@ -1,8 +1,9 @@
-/// StageLoad: what a set of operators costs as one stage, while it grows and shrinks again.
+/// StageLoad tracks the costs of a set of operators as one stage, while the set grows and shrinks.
 ///
-/// Operators are added consumers first and taken away in the opposite order; the sums before each
-/// are kept, so that a set that has shrunk costs what it cost before, to the last bit. Used by the
-/// searches, which try many stages that differ by an operator. Views problem and graph; one thread.
+/// Operators are added consumers first and removed in the opposite order. The sums before each
+/// addition are kept, so a set that has shrunk has its earlier cost to the last bit. Used by the
+/// searches, which try many stages that differ by one operator. Views problem and graph; one
+/// thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@
 
 namespace stagecraft::graphpipe {
 
-/// What a stage costs, as sums over its operators; those of sets that feed no other add up.
+/// The costs of a stage, as sums over its operators. The sums of sets that do not feed each other
+/// add up.
 class StageSums {
  public:
   explicit StageSums(std::size_t variants) : sums_(2 * variants + 1) {}
@@ -32,11 +34,11 @@ class StageSums {
   std::vector<double> sums_;
 };
 
-/// Of such sums: seconds per sample.
+/// Returns the seconds per sample from such sums.
 [[nodiscard]] inline double time_of(std::span<const double> sums, int variant) {
   return sums[static_cast<std::size_t>(variant)];
 }
-/// Of such sums: bytes on each device, with so many samples in flight.
+/// Returns the bytes on each device from such sums, with so many samples in flight.
 [[nodiscard]] inline double bytes_of(std::span<const double> sums, int variant, int in_flight) {
   return sums.back() + sums[sums.size() / 2 + static_cast<std::size_t>(variant)] * in_flight;
 }
@@ -46,26 +48,27 @@ class StageLoad {
   /// `graph`: of the problem's edges.
   StageLoad(const PartitionProblem& problem, const Neighbours& graph);
 
-  /// Requires: those of its consumers that the stage is to hold have been added.
+  /// Requires: the stage already holds all consumers of `op` that it is to hold.
   void add(int op);
-  /// Operators [begin, end), the last first.
+  /// Adds operators [begin, end), the last first.
   void add(int begin, int end) {
     while (end-- > begin) {
       add(end);
     }
   }
-  /// Takes away what was added last, until so many are left.
+  /// Removes the latest operators until `size` are left.
   void shrink(std::size_t size);
 
   [[nodiscard]] std::size_t size() const { return operators_.size(); }
   [[nodiscard]] const std::vector<int>& operators() const { return operators_; }
   [[nodiscard]] std::span<const double> sums() const { return std::span(sums_).last(width_); }
   [[nodiscard]] double time(int variant) const { return time_of(sums(), variant); }
-  /// On each device, with so many samples in flight.
+  /// Returns the bytes on each device, with so many samples in flight.
   [[nodiscard]] double bytes(int variant, int in_flight) const {
     return bytes_of(sums(), variant, in_flight);
   }
-  /// Whether a variant takes no longer per sample; more operators never make it so.
+  /// Returns whether some variant keeps the limit per sample. Adding operators never turns false
+  /// into true.
   [[nodiscard]] bool within(double limit) const;
 
  private:

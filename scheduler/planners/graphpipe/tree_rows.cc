@@ -7,7 +7,7 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// Makes rows, and tells branches apart by the figures of their operators.
+/// Makes rows and compares branches by the figures of their operators.
 class RowMaker {
  public:
   RowMaker(const SpTree& tree, const PartitionProblem& problem)
@@ -86,7 +86,7 @@ class RowMaker {
   TreeRows made_;
   std::map<std::vector<double>, int> figures_;
   std::map<std::vector<int>, int> kinds_;
-  int next_ = 1 << 30;  // above all numbers of figures
+  int next_ = 1 << 30;  // larger than the numbers of all figures
 };
 
 std::vector<double> moved(const std::vector<double>& figures, const std::vector<int>& operators) {

@@ -16,9 +16,9 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-constexpr int kMostSplits = 16;  // places at which a branch may be divided by absorbing
+constexpr int kMostSplits = 16;  // places at which `absorbing` may divide a branch
 
-/// The work before every place, and of all.
+/// Returns the sum of work before every place, and in total.
 std::vector<double> work_before(const PartitionProblem& problem) {
   std::vector<double> sums{0};
   for (const double work : least_work(problem)) {
@@ -65,26 +65,27 @@ class TreeSearch {
  private:
   const TreeRow& row(int number) const { return tree_->rows[at(number)]; }
 
-  /// The ways to run a part of a row; for every beginning at once.
+  /// Returns the ways to run a part of a row; computes all beginnings at once.
   const Front& row_ways(const RowPart& part, const After& after);
   void from_whole(RowStates& states, const TreeRow& row, int j);
   void from_cut(RowStates& states, const TreeRow& row, int j, Split cut);
   void from_lead(RowStates& states, const TreeRow& row, int j, Split lead);
-  /// Stages of what the load holds and of items before j.
+  /// Makes stages of the load and of items before j.
   void stages_before(RowStates& states, const Front& from, const TreeRow& row, int j);
-  /// Stages of the end of a branch of item j and of what the load holds.
+  /// Makes stages of the end of a branch of item j and of the load.
   void absorb(RowStates& states, const Front& from, const TreeRow& row, int j);
-  /// Item j becomes stages of its own, from its end, but for what `cut` leaves out; the beginning
-  /// of one branch may be left to do.
+  /// Makes stages of item j, from its end, except for the part that `cut` leaves out. The beginning
+  /// of one branch may remain to do.
   void open(RowStates& states, const Front& from, const TreeRow& row, int j, Split cut);
-  /// Stages of a part of one branch.
+  /// Makes stages of a part of one branch.
   template <class To>
   void peel(const Front& from, int branch, int end, const To& to);
 
   /// Adds items [lo, hi) of a row to the load.
   void add(const TreeRow& row, int lo, int hi) { load_.add(row.begin_of(lo), row.begin_of(hi)); }
   void extend(const Front& from, Front& to, double left) { maker_.extend(from, to, left, load_); }
-  /// Work that is left for more devices. Of a row in a row that is not known: another may follow.
+  /// Returns the work left for more devices. For a row within a row it is unknown: another row may
+  /// follow.
   double left_in(const TreeRow& row, double work) const {
     return &row == &tree_->rows.back() ? work : 0;
   }
@@ -93,7 +94,7 @@ class TreeSearch {
   const TreeRows* tree_;
   double limit_;
   bool absorbing_;
-  std::vector<double> work_;  // before every place
+  std::vector<double> work_;  // sum before every place
   Neighbours graph_;
   StageLoad load_;
   WayMaker maker_;
@@ -216,7 +217,7 @@ void TreeSearch::absorb(RowStates& states, const Front& from, const TreeRow& row
   const std::size_t base = load_.size();
   for (int b = 0; b < static_cast<int>(item.branches.size()); ++b) {
     if (item.like[at(b)] != b) {
-      continue;  // an equal one is taken
+      continue;  // an equal one is tried
     }
     const TreeRow& branch = this->row(item.branches[at(b)]);
     const int stride = stride_of(branch.size());
@@ -248,7 +249,7 @@ void TreeSearch::open(RowStates& states, const Front& from, const TreeRow& row, 
   }
   std::vector<char> seen(item.branches.size());
   for (int b = 0; b < static_cast<int>(item.branches.size()); ++b) {
-    // Of equal branches one is taken, and the one that is cut is not equal to the others.
+    // Of equal branches try one. The branch that is cut differs from the others.
     if (b != cut.branch && std::exchange(seen[at(item.like[at(b)])], 1) != 0) {
       continue;
     }
@@ -284,7 +285,7 @@ std::optional<Partition> tree_search(const PartitionProblem& problem,
     }
     return settle(problem, std::move(stages));
   };
-  // Without looking at memory there is less to compare; often the answer fits all the same.
+  // Without regard to memory there is less to compare, and often the answer fits all the same.
   placed.memory = std::numeric_limits<double>::infinity();
   auto found = answer();
   if (!found || found->peak <= problem.memory) {

@@ -10,8 +10,8 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-/// What an operator reads and feeds, where those in its own chain are called by their place in it,
-/// below 0.
+/// The operators that an operator reads and feeds. Operators of its own chain are named by their
+/// place in it, as negative numbers.
 using Surroundings = std::pair<std::set<int>, std::set<int>>;
 
 std::vector<Surroundings> surroundings_of(const std::vector<int>& chain, const Edges& edges) {
@@ -40,7 +40,7 @@ std::size_t held(const std::vector<int>& chain, const OperatorSet& downset) {
       std::ranges::count_if(chain, [&](int op) { return downset[at(op)]; }));
 }
 
-/// The chains from the one that holds most to the one that holds least.
+/// Returns the chains ordered from the one that holds most to the one that holds least.
 std::vector<std::size_t> by_held(const std::vector<std::vector<int>>& chains,
                                  const OperatorSet& downset) {
   std::vector<std::size_t> sorted(chains.size());
@@ -67,7 +67,7 @@ Twins Twins::of(const PartitionProblem& problem) {
   for (const TreeRow& row : rows.rows) {
     for (const TreeItem& item : row.items) {
       std::map<int, std::vector<Chain>> alike;
-      // From the last on, as in order_.
+      // Starts at the last, as in order_.
       for (std::size_t b = item.branches.size(); b-- > 0;) {
         const TreeRow& branch = rows.rows[at(item.branches[b])];
         if (!branch.flat) {

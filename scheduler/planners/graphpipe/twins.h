@@ -1,8 +1,8 @@
-/// Twins: chains of operators that are branches of one another's kind, so that a set of operators
-/// may as well hold the beginning of one as that of the other.
+/// Twins are chains of operators that are equivalent branches: a set of operators may hold the
+/// beginning of either.
 ///
-/// Found in the tree of a graph; empty for a graph without one. Only chains whose operators cost
-/// the same and have the same edges are twins. For the search over downsets. A value.
+/// Found in the tree of a graph; empty for a graph without one. Chains are twins only if their
+/// operators cost the same and have the same edges. Used by the search over downsets. A value.
 #pragma once
 
 #include <bitset>
@@ -17,21 +17,23 @@ using OperatorSet = std::bitset<kMostDownsetOperators>;
 
 class Twins {
  public:
-  /// Requires: no more operators than a set holds.
+  /// Requires: at most kMostDownsetOperators operators.
   static Twins of(const PartitionProblem& problem);
 
-  /// All operators, consumers first, each chain in one piece, and the first of twins before others.
+  /// Returns all operators, consumers first, each chain in one piece, and the first of twins before
+  /// the others.
   [[nodiscard]] const std::vector<int>& order() const { return order_; }
 
-  /// What the twin before that of `op` has in its place; -1: it is in the first, or in none.
+  /// Returns the operator in the place of `op` in the previous twin; -1 if `op` is in the first
+  /// twin, or in none.
   [[nodiscard]] int before(int op) const { return before_[static_cast<std::size_t>(op)]; }
-  /// Whether `downset` has as much of the chain of `op` as of the twin before. Requires: there is
-  /// one.
+  /// Returns whether `downset` has as much of the chain of `op` as of the previous twin. Requires:
+  /// there is one.
   [[nodiscard]] bool equal_before(int op, const OperatorSet& downset) const;
 
-  /// Of twins the first holds the most then.
+  /// Returns the downset with its twins exchanged so that the first holds the most.
   [[nodiscard]] OperatorSet sorted(const OperatorSet& downset) const;
-  /// By operator of sorted(downset), the one of `downset` in its place.
+  /// Returns, by operator of sorted(downset), the operator of `downset` in its place.
   [[nodiscard]] std::vector<int> places(const OperatorSet& downset) const;
 
  private:
@@ -39,8 +41,8 @@ class Twins {
 
   std::vector<int> order_;
   std::vector<int> before_;
-  std::vector<int> kin_;    // by operator: which list of twins, -1: none
-  std::vector<int> chain_;  // by operator: which of these
+  std::vector<int> kin_;    // by operator: its list of twins; -1: none
+  std::vector<int> chain_;  // by operator: its chain within that list
   std::vector<std::vector<Chain>> twins_;
 };
 

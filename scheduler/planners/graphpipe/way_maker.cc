@@ -22,7 +22,8 @@ void WayMaker::join(const Way& way, const Way& part, Front& to) {
 void WayMaker::beside(const Front& some, const Front& others, Front& to) {
   for (const Way& one : some.ways()) {
     for (const Way& other : others.ways()) {
-      // What comes before feeds both. Nothing done yet has the turns of what comes after.
+      // The part before feeds both, so both need the same turns. A branch without work yet has the
+      // turns of the part after.
       if (one.turns != other.turns && other.piece != Pieces::kNone) {
         continue;
       }

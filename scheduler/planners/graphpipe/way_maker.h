@@ -1,7 +1,7 @@
-/// WayMaker: how the search over trees (tree_search.h) makes ways of stages and of one another,
+/// WayMaker makes ways from stages and from other ways for the search over trees (tree_search.h),
 /// within a limit, devices and memory.
 ///
-/// Keeps what ways are made of (Pieces), and only those worth keeping (front.h). One thread.
+/// It owns the parts of ways (Pieces) and keeps only ways worth keeping (front.h). One thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace stagecraft::graphpipe {
 
-/// What comes after a part of the graph.
+/// Describes what follows a part of the graph.
 struct After {
   int in_flight = 0;
   int turns = -1;
@@ -23,8 +23,8 @@ struct After {
 
 class WayMaker {
  public:
-  /// `limit`: per sample, of every stage. `least_in_flight`: of ways with as many devices the one
-  /// is looked for that has the least in flight; with limited memory it always is.
+  /// `limit`: per sample, of every stage. `least_in_flight`: of ways with equal devices, keeps the
+  /// one with the least in flight; with limited memory it always does.
   WayMaker(const PartitionProblem& problem, double limit, bool least_in_flight)
       : problem_(&problem),
         limit_(limit),
@@ -35,41 +35,43 @@ class WayMaker {
       }
       turns_of_.push_back(static_cast<int>(turns_.size()) - 1);
     }
-    // Where memory does not matter, ways differ by what is in flight after them by that alone.
+    // With unlimited memory and one kind of turns, the samples in flight after a way only shift its
+    // own.
     shifts_ = std::isinf(problem.memory) && turns_.size() == 1;
   }
 
   [[nodiscard]] const Pieces& pieces() const { return pieces_; }
 
-  /// The only way to run nothing before that.
+  /// Returns the only way to run nothing before `after`.
   [[nodiscard]] static Front nothing_before(const After& after) {
     Front front;
     front.insert({.in_flight = after.in_flight, .turns = after.turns}, false);
     return front;
   }
-  /// What a part before the way has to know of it; join() adds the rest.
+  /// Returns what a part before the way must know about it; join() adds the rest.
   [[nodiscard]] After after(const Way& way) const {
     return shifts_ ? After{0, way.turns} : After{way.in_flight, way.turns};
   }
 
-  /// What the load holds becomes a stage before every way of `from`; `left`: work before it.
+  /// Puts the operators of the load as a stage before every way of `from`. `left`: work before the
+  /// stage.
   void extend(const Front& from, Front& to, double left, const StageLoad& load) {
     extend(from, to, left, load.sums(), [&] { return load.operators(); });
   }
-  /// Likewise of sums (stage_load.h). `operators`: returns those of the stage.
+  /// As above, from sums (stage_load.h). `operators`: returns the operators of the stage.
   template <class Operators>
   void extend(const Front& from,
               Front& to,
               double left,
               std::span<const double> sums,
               const Operators& operators);
-  /// `part`, found for after(way), comes before a way whose stages it feeds.
+  /// Puts `part`, found for after(way), before a way whose stages it feeds.
   void join(const Way& way, const Way& part, Front& to);
-  /// Of the parts of branches that run at the same time.
+  /// Combines the parts of branches that run at the same time.
   void beside(const Front& some, const Front& others, Front& to);
 
  private:
-  /// Of two pieces, where there are so many devices and no other way is as good.
+  /// Keeps a way made of two pieces, if there are enough devices and no other way dominates it.
   void keep(Way made, int first, int second, Front& to);
 
   const PartitionProblem* problem_;

@@ -9,16 +9,16 @@
 namespace stagecraft {
 namespace {
 
-/// The vertices of the transfers between two rows.
+/// Vertices of the transfers between two rows.
 using Channel = std::vector<int>;
 using Rows = std::pair<int, int>;
 
 struct Overlap {
-  int first = 0;  ///< starts first
+  int first = 0;  ///< the one that starts first
   int second = 0;
 };
 
-/// By where they begin and where they end.
+/// Returns the transfers by sending and receiving row.
 std::map<Rows, Channel> one_way_channels(const StepGraph& graph, const Placement& placement) {
   std::map<Rows, Channel> channels;
   for (int v = 0; v < graph.vertices(); ++v) {
@@ -67,14 +67,14 @@ class Channels {
     return time;
   }
 
-  /// The one that begins first, over all channels. Requires: the graph has run.
+  /// Returns the first overlap of all channels. Requires: the graph has run.
   std::optional<Overlap> first_overlap() {
     std::optional<Overlap> found;
     double begin = 0;
     for (auto& [rows, channel] : channels_) {
       std::ranges::sort(
           channel, {}, [&](int v) { return std::tuple(graph_.start(v), graph_.end(v), v); });
-      int longest = StepGraph::kMissing;  // of those before, the last to end
+      int longest = StepGraph::kMissing;  // the last to end of those before
       for (const int v : channel) {
         const double start = graph_.start(v);
         if (found && start >= begin) {
@@ -109,7 +109,7 @@ std::vector<EventOrder> channel_orders(const StepGraph& graph, const Placement& 
   for (const auto& [rows, transfers] : one_way_channels(graph, placement)) {
     Channel& channel = channels[std::minmax(rows.first, rows.second)];
     std::ranges::copy_if(transfers, std::back_inserter(channel), [&](int v) {
-      return graph.end(v) > graph.start(v);  // what takes no time is in nobody's way
+      return graph.end(v) > graph.start(v);  // a transfer that takes no time blocks none
     });
   }
   std::vector<EventOrder> orders;

@@ -35,7 +35,7 @@ class Beam {
     kept_.push_back({{std::move(start), score}});
   }
 
-  /// Expands the cuts kept; returns whether there was one to expand.
+  /// Expands the cuts kept. Returns whether there was one to expand.
   bool round() {
     std::vector<std::vector<int>> fresh;
     for (Kept& kept : kept_) {
@@ -92,11 +92,11 @@ class Beam {
   CutCost& cost_;
   std::size_t width_;
   int least_;
-  std::vector<Kept> kept_;  // the best first
+  std::vector<Kept> kept_;  // best first
   std::unordered_set<std::vector<int>, CutHash> seen_;
 };
 
-/// `value` times `numerator` / `denominator`, to the nearest, halves up.
+/// Returns `value` times `numerator` / `denominator`, rounded to the nearest, halves up.
 int scaled(int value, int numerator, int denominator) {
   const auto twice = 2LL * value * numerator + denominator;
   return static_cast<int>(twice / (2LL * denominator));
@@ -113,7 +113,7 @@ std::optional<CutScore> score_below(CutCost& cost,
   }
   score.time = cost.step_time(cuts);
   if (score >= limit) {
-    return std::nullopt;  // whatever it holds
+    return std::nullopt;  // worse, whatever memory it needs
   }
   if (cost.memory() != std::numeric_limits<double>::infinity()) {
     score.excess = std::max(0.0, cost.peak(cuts).bytes - cost.memory());

@@ -1,14 +1,14 @@
-/// cut_beam: a good cut for a schedule, by a beam over cuts that differ in one place.
+/// cut_beam finds a good cut for a schedule, by a beam over cuts that differ in one place.
 ///
 ///     5 10  --one place by 1-->  6 10      --in proportion-->  6 11
 ///
-/// Starts at a cut and expands the best few until none of their neighbours is better. Ends where
-/// no single move helps, which may be short of the best cut: cut_search.h goes on from there.
+/// Starts at a cut and expands the best few cuts until none of their neighbors is better. It ends
+/// if no single move helps, which may be before the best cut: cut_search.h continues from there.
 /// Pure; any thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", algorithm 1, with the right factor
-/// of proportional moves as its text means it. Where it forgets cuts that do not fit the memory, we
-/// keep them behind all that fit, those nearest to fitting first, and so find our way from a start
-/// that does not fit.
+/// of proportional moves as its text means it. The paper's beam forgets cuts that do not fit the
+/// memory. We keep them after all that fit, those nearest to fitting first, so that a start that
+/// does not fit can still lead to a cut that does.
 #pragma once
 
 #include <compare>
@@ -23,7 +23,7 @@
 
 namespace stagecraft {
 
-/// Cuts that fit come before those that do not, shorter steps before longer.
+/// Cuts that fit come before cuts that do not; shorter steps come before longer ones.
 struct CutScore {
   double excess = std::numeric_limits<double>::infinity();  ///< bytes that the fullest row lacks
   double time = std::numeric_limits<double>::infinity();    ///< of a step
@@ -36,16 +36,16 @@ struct ScoredCut {
   CutScore score;
 };
 
-/// Returns the score, or nothing where it is not below `limit`.
+/// Returns the score, or nothing if it is not below `limit`.
 [[nodiscard]] std::optional<CutScore> score_below(CutCost& cost,
                                                   std::span<const int> cuts,
                                                   const CutScore& limit);
 
-/// The place moves and those of its neighbours stay.
+/// Moves one place; its neighbors stay.
 void move_single(std::vector<int>& cuts, std::size_t place, int by);
-/// The stages on either side of the place keep their proportions. `operators`: of the model.
+/// Moves a place; the stages on either side keep their proportions. `operators`: of the model.
 void move_proportionally(std::vector<int>& cuts, std::size_t place, int by, int operators);
-/// Whether every stage has `least` operators or more.
+/// Returns whether every stage has at least `least` operators.
 [[nodiscard]] bool is_cut(std::span<const int> cuts, int operators, int least);
 
 struct BeamOptions {
@@ -53,8 +53,7 @@ struct BeamOptions {
   int rounds = 100;
 };
 
-/// Requires: `start` is a cut.
-/// Cost: 40 step times for every place of every cut expanded.
+/// Requires: `start` is a cut. Cost: 40 step times for every place of every expanded cut.
 [[nodiscard]] ScoredCut beam_from(CutCost& cost,
                                   std::vector<int> start,
                                   const BeamOptions& options = {});

@@ -1,7 +1,7 @@
-/// CutCandidates: what a planner that cuts the row of operators has found so far.
+/// CutCandidates collects the results of a planner that cuts the row of operators.
 ///
-/// Collects the best cut of every schedule, and knows what the nearest lacks where none fits the
-/// memory. A value; one thread.
+/// It keeps the best cut of every schedule. If none fits the memory, it knows what the nearest one
+/// lacks. A value; one thread.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,9 @@ class CutCandidates {
   /// `cost`: of the cut's schedule.
   void add(CutCost& cost, const ScoredCut& found, std::string schedule_name);
 
-  /// The shortest step first; of equal ones that with fewer stages, then the earlier one.
-  /// Errors: PlanInfeasible where none fits, with the tightest device and the bytes it lacks.
+  /// Returns the candidates, the shortest step first; of equal ones the one with fewer stages, then
+  /// the earlier one. Errors: PlanInfeasible if none fits, with the tightest device and the bytes
+  /// it lacks.
   [[nodiscard]] std::vector<Candidate> take(double memory) &&;
 
  private:
@@ -27,7 +28,7 @@ class CutCandidates {
     double time = 0;
     Candidate candidate;
   };
-  /// What was nearest to fitting.
+  /// The result that came nearest to fitting.
   struct Tightest {
     double excess = 0;
     CutCost::Peak peak;

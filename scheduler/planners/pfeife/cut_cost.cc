@@ -112,15 +112,15 @@ double CutCost::bound(std::span<const int> cuts) const {
   return bound;
 }
 
-/// The first stage reads of no other, as in stage_graph_of(). A later one that does not is still
-/// taken for one that does, as `edges` are those of all cuts.
+/// Makes the graph of the stages. The first stage reads no other, as in stage_graph_of(). A later
+/// stage without inputs still counts as having some, because `edges` are those of all cuts.
 StageGraph CutCost::stages_with(const std::vector<StageGraph::Edge>& edges) const {
   StageGraph graph = StageGraph::from_edges(stages(), edges);
   graph.set_needs_input_grad(StageId(0), false);
   return layout_.expand(graph);
 }
 
-/// Makes the step's graph anew, for all edges known.
+/// Rebuilds the step's graph for all known edges.
 void CutCost::widen() {
   stage_graph_ = stages_with(edges_);
   step_.emplace(schedule_, stage_graph_);
@@ -142,7 +142,7 @@ std::vector<CutCost::Way> CutCost::ways_of(const StepGraph& graph) const {
   return ways;
 }
 
-/// What passes between the stages of this cut, and the step's graph for it.
+/// Finds the bytes that cross between the stages of this cut, and prepares the step's graph for it.
 void CutCost::find_crossing(std::span<const int> cuts) {
   for (const std::size_t p : passing_) {
     bytes_[p] = kNothing;
@@ -177,7 +177,7 @@ void CutCost::set_weights(StepGraph& graph,
         row_->times(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size())), device_);
     graph.set_duration(StageId(s), CellKind::Forward, each.forward);
     graph.set_duration(StageId(s), CellKind::Backward, each.backward);
-    const bool is_first = stage == 0;  // nobody waits for a gradient of its inputs: W does all
+    const bool is_first = stage == 0;  // its inputs need no gradient: W does all
     graph.set_duration(StageId(s), CellKind::BackwardInput, is_first ? 0 : each.backward_input);
     graph.set_duration(
         StageId(s), CellKind::BackwardWeight, is_first ? each.backward : each.backward_weight);

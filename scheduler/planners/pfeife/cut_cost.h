@@ -1,12 +1,13 @@
-/// CutCost: how long a step of one schedule takes with a cut, and whether its rows hold it.
+/// CutCost computes how long a step of one schedule takes with a cut, and whether its rows have
+/// enough memory.
 ///
-/// The schedule may be any whose stages are a chain, once or once per replica, on any rows and with
-/// backwards whole or split. Channels are free (channels.h). Made for one schedule and asked for
-/// very many cuts. Views the row of operators, which must outlive it. One thread.
-/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", sections 3.2 and 3.5. Where it
-/// holds what stages read and receive for all microbatches of a step, we hold it for those in
-/// flight, and leave it to the caller how much of a device's memory is to be used.
-/// KU-1: a step's time is what simulate() says of costs_of(), and the rows' updates behind it.
+/// The stages of the schedule must be a chain, once or once per replica, on any rows; backwards may
+/// be whole or split. Channels are free (channels.h). Made for one schedule and called for very
+/// many cuts. Views the row of operators, which must outlive it. One thread.
+/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", sections 3.2 and 3.5. The paper
+/// holds the bytes that stages read and receive for all microbatches of a step. We hold them for
+/// the microbatches in flight, and the caller decides how much of a device's memory to use.
+/// KU-1: a step's time equals the result of simulate() with costs_of(), plus the rows' updates.
 #pragma once
 
 #include <array>
@@ -26,16 +27,16 @@ namespace stagecraft {
 
 class CutCost {
  public:
-  /// The bytes that the fullest row holds at its peak.
+  /// The most bytes that the fullest row holds at once.
   struct Peak {
     int row = 0;
     double bytes = 0;
   };
 
-  /// `memory`: bytes that a row may hold. `device`: what tasks take beside their operators, and
-  /// halves of backwards beyond the whole.
+  /// `memory`: bytes that a row may hold. `device`: times of tasks in addition to their operators,
+  /// and the extra time of split backwards.
   /// Errors: ScheduleInvalid for a schedule that does not run on a chain of its stages;
-  ///         UsageArgument for one with more stages than operators.
+  /// UsageArgument for one with more stages than operators.
   CutCost(const OperatorRow& row,
           const LinkCosts& links,
           Schedule schedule,
@@ -44,32 +45,33 @@ class CutCost {
 
   [[nodiscard]] const OperatorRow& row() const { return *row_; }
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
-  /// Of the model: a cut has one place less.
+  /// Returns the number of the model's stages; a cut has one place less.
   [[nodiscard]] int stages() const { return layout_.model_stages(); }
   [[nodiscard]] double memory() const { return memory_; }
 
-  /// Cost: linear in tasks and waits; no allocation once all edges between stages were met.
+  /// Returns the time of a step. Cost: linear in tasks and waits; allocates nothing after all edges
+  /// between stages have appeared.
   double step_time(std::span<const int> cuts);
-  /// No step with this cut is shorter: what a row computes, after the stages before its first task
-  /// and before those behind its last. Cost: linear in stages.
+  /// Returns a lower bound of a step with this cut: the computing time of a row, after the stages
+  /// before its first task and before those after its last. Cost: linear in stages.
   [[nodiscard]] double bound(std::span<const int> cuts) const;
-  /// Events of that step that determine it.
+  /// Returns the events that determine that step's time.
   std::vector<StepEvent> critical_path(std::span<const int> cuts);
-  /// Of what stages hold, what their microbatches in flight keep, read and were sent, and what one
-  /// task needs meanwhile.
+  /// Returns the peak: the fixed bytes of stages, the bytes that their microbatches in flight keep,
+  /// read and received, and the bytes that one running task needs.
   Peak peak(std::span<const int> cuts);
-  /// A step on half-duplex channels, one between every two rows.
+  /// Returns the time of a step on half-duplex channels, one between every two rows.
   double step_time_on_shared_channels(std::span<const int> cuts);
 
  private:
-  /// An edge of the step's graph: which two stages of the model, and what lies between their rows.
+  /// An edge of the step's graph: its two stages of the model, and the links between their rows.
   struct Way {
     std::size_t pair = 0;
     Link forward;
     Link backward;
   };
 
-  /// How many tasks a row has, of the stages of the model that it runs.
+  /// Holds how many tasks a row has, per stage of the model that it runs.
   struct RowTasks {
     struct Count {
       int stage = 0;
@@ -77,7 +79,7 @@ class CutCost {
     };
     std::vector<Count> counts;
     int first = 0;            // stage of the first task
-    std::optional<int> last;  // of the last, where that is a backward and none is split
+    std::optional<int> last;  // stage of the last task, if it is a backward and none is split
   };
 
   void count_tasks();
@@ -97,16 +99,16 @@ class CutCost {
   CostDevice device_;
   Layout layout_;
   Placement placement_;
-  bool updates_listed_ = false;  // by the schedule itself
+  bool updates_listed_ = false;  // whether the schedule itself lists updates
   std::vector<RowTasks> row_tasks_;
 
-  std::vector<StageGraph::Edge> edges_;  // of the model's stages, as many as cuts have shown so far
+  std::vector<StageGraph::Edge> edges_;  // between the model's stages: all that cuts have had
   std::vector<char> known_;              // by pair: whether it is in edges_
   StageGraph stage_graph_;               // of the schedule's stages
   std::optional<StepGraph> step_;
   std::vector<Way> ways_;
 
-  std::vector<double> bytes_;  // by pair: what passes in the cut at hand; below 0: nothing
+  std::vector<double> bytes_;  // by pair: bytes that cross in the current cut; negative: none
   std::vector<std::size_t> passing_;
   MemoryModel model_;
 };

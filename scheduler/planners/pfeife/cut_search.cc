@@ -11,7 +11,7 @@ namespace {
 constexpr std::array kNear{-3, -2, -1, 1, 2, 3};
 constexpr std::array kFar{-40, -20, -10, -7, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 7, 10, 20, 40};
 
-/// The number of cuts of so many operators, or `limit` where there are more.
+/// Returns the number of cuts of so many operators, or `limit` if there are more.
 double cuts_up_to(int operators, int stages, double limit) {
   double count = 1;
   for (int i = 1; i < stages && count < limit; ++i) {
@@ -25,7 +25,7 @@ bool looks_at_all(const CutCost& cost, const CutSearchOptions& options) {
   return cuts_up_to(cost.row().size(), cost.stages(), most + 1) <= most;
 }
 
-/// The next cut in the order of their first places, or false behind the last.
+/// Advances to the next cut in lexicographic order. Returns false after the last.
 bool advance(std::vector<int>& cuts, int operators) {
   for (std::size_t i = cuts.size(); i-- > 0;) {
     const auto behind = static_cast<int>(cuts.size() - i);
@@ -54,8 +54,8 @@ ScoredCut best_of_all(CutCost& cost) {
   return best;
 }
 
-/// Descends from a cut by moves of one place, of neighbours together, and of any two, until none
-/// helps or all moves that may be looked at are spent.
+/// Descends from a cut by moves of one place, of neighbors together, and of any two, until none
+/// helps or the budget of moves is spent.
 class Descent {
  public:
   Descent(CutCost& cost, ScoredCut from, std::size_t& moves_left)
@@ -70,7 +70,7 @@ class Descent {
   }
 
  private:
-  /// One place first, then two neighbours, and so on.
+  /// Moves one place first, then two neighbors, and so on.
   bool slide() {
     bool better = false;
     for (std::size_t more = 0; more < best_.cuts.size(); ++more) {
@@ -123,7 +123,7 @@ class Descent {
   std::vector<int> moved_;
 };
 
-/// Three places moved by up to half a usual stage.
+/// Moves three places by up to half of a mean stage.
 std::vector<int> shaken(std::vector<int> cuts, int operators, std::minstd_rand& random) {
   const int stage = operators / static_cast<int>(cuts.size() + 1);
   const auto reach = static_cast<std::minstd_rand::result_type>(std::max(2, stage / 2));
@@ -137,7 +137,7 @@ std::vector<int> shaken(std::vector<int> cuts, int operators, std::minstd_rand& 
   return cuts;
 }
 
-/// Places where the running sum of what operators weigh passes the next share of it.
+/// Returns the places where the running sum of the weights passes the next equal share.
 template <class Weight>
 std::vector<int> equal_shares(const OperatorRow& row, int stages, Weight&& weight) {
   double total = 0;

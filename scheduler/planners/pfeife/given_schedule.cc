@@ -25,10 +25,10 @@
 namespace stagecraft {
 namespace {
 
-/// Of what is searched for a builder that somebody names, the best are searched to the end.
+/// The number of schedules of a named builder that are searched to the end.
 constexpr std::size_t kSearchedOfOne = 4;
 
-/// `costs`: of the stages, for a builder that looks at them; absent: alike.
+/// `costs`: of the stages, for a builder that uses them; absent: equal stages.
 Schedule built(const Recipe& recipe,
                int devices,
                int microbatches,
@@ -55,10 +55,10 @@ struct SizedRow {
   SizedRow& operator=(const SizedRow&) = delete;
 };
 
-/// A schedule with the best cut that was found for it.
+/// A schedule with the best cut found for it.
 struct ScheduleCut {
   const SizedRow* on = nullptr;
-  std::optional<Recipe> recipe;  ///< none: the schedule was given as it is
+  std::optional<Recipe> recipe;  ///< none: the request gave the schedule as data
   std::string name;
   CutCost cost;
   ScoredCut cut;
@@ -70,14 +70,14 @@ class ScheduleSearch {
  public:
   explicit ScheduleSearch(const PlanRequest& request) : request_(request) {}
 
-  /// The schedule is given.
+  /// Adds the given schedule.
   void add(const Schedule& schedule, int size) {
     const SizedRow& on = sizes_.emplace_back(request_.costs, size);
     found_.push_back({&on, std::nullopt, "as given", cost_of(on, schedule), {}});
   }
 
-  /// Every recipe on every size that it takes.
-  /// Errors: what the first one says that refuses, where none takes any size.
+  /// Adds every recipe on every size that it takes. Errors: the first refusal, if no recipe takes
+  /// any size.
   void add(const std::vector<Recipe>& recipes) {
     std::optional<Error> refused;
     for (const int size : request_.sizes()) {
@@ -98,7 +98,7 @@ class ScheduleSearch {
     }
   }
 
-  /// Leaves the best by what starting cuts make of them.
+  /// Keeps the best schedules, judged by their starting cuts.
   void leave_best_starts(std::size_t most) {
     for (ScheduleCut& found : found_) {
       for (const std::vector<int>& start : starts(found)) {
@@ -110,7 +110,7 @@ class ScheduleSearch {
     leave_best(most);
   }
 
-  /// Moves places of each one's best start.
+  /// Moves places of each schedule's best start.
   void move_places() {
     for (ScheduleCut& found : found_) {
       if (!proceeds("moves of", found, true)) {
@@ -121,7 +121,7 @@ class ScheduleSearch {
     sort();
   }
 
-  /// The beam from every start.
+  /// Runs the beam from every start.
   void find_first() {
     for (ScheduleCut& found : found_) {
       if (!proceeds("cuts for", found, &found != &found_.front())) {
@@ -134,7 +134,8 @@ class ScheduleSearch {
     all_first_ = true;
   }
 
-  /// Searches the best so many to the end; those that were made for costs by turns.
+  /// Searches the best `most` schedules to the end. Schedules made for costs alternate with their
+  /// cuts.
   void finish(std::size_t most) {
     for (std::size_t i = 0; i < found_.size(); ++i) {
       ScheduleCut& found = found_[i];
@@ -181,14 +182,14 @@ class ScheduleSearch {
     return {on.row, request_.costs.links, schedule, request_.memory, request_.costs.device};
   }
 
-  /// Of stages of equal times.
+  /// Returns the costs of stages with equal times.
   [[nodiscard]] Costs even_costs(const SizedRow& on) const {
     return costs_of(request_.costs,
                     on.graph,
                     stages_of(balanced_cut(cut_items(on.graph, 1), request_.devices)));
   }
 
-  /// What cuts begin with; where memory is short also the one that holds least of a 1F1B.
+  /// Returns the starting cuts; if memory is limited, also the cut that holds least for 1F1B.
   [[nodiscard]] std::vector<std::vector<int>> starts(const ScheduleCut& found) {
     const int stages = found.cost.stages();
     std::vector<std::vector<int>> all = starting_cuts(found.on->row, stages);
@@ -228,8 +229,8 @@ class ScheduleSearch {
                  found_.end());
   }
 
-  /// Cut and schedule by turns, each for the other, while that makes the step shorter: for a
-  /// builder that arranges its schedule for the costs of the stages.
+  /// Alternates between cut and schedule, each for the other, as long as the step gets shorter. For
+  /// a builder that adapts its schedule to the costs of the stages.
   void add_by_turns(const ScheduleCut& first) {
     constexpr int kMostTurns = 8;
     CutSearchOptions options = options_for(first);
@@ -254,7 +255,7 @@ class ScheduleSearch {
   }
 
   const PlanRequest& request_;
-  std::list<SizedRow> sizes_;  // stay where they are
+  std::list<SizedRow> sizes_;  // a list keeps its elements in place
   std::vector<ScheduleCut> found_;
   std::set<std::tuple<int, int, std::uint64_t>> seen_;                 // size, stages and schedule
   std::map<std::pair<const SizedRow*, int>, std::vector<int>> least_;  // cuts by stages
@@ -262,7 +263,7 @@ class ScheduleSearch {
   CutCandidates candidates_;
 };
 
-/// Returns the samples of its microbatches. Errors: as best_cut_for_schedule.
+/// Returns the samples of the schedule's microbatches. Errors: as best_cut_for_schedule.
 int size_of(const Schedule& schedule, const PlanRequest& request) {
   const int microbatches = schedule.microbatches();
   const int devices = Layout::of(schedule).ranks();

@@ -1,8 +1,8 @@
-/// best_cut_for_schedule: where to cut a model for a schedule that somebody gives, by name or as it
-/// is; best_cuts_of_builders: the same for those of the registry that look best.
+/// best_cut_for_schedule finds where to cut a model for a given schedule, by name or as data.
+/// best_cuts_of_builders does the same for the most promising schedules of the registry.
 ///
-/// The schedule may place its stages on rows as it likes, run them once per replica and split its
-/// backwards; its own lists are what counts. Pure; any thread.
+/// The schedule may place its stages on any rows, run them once per replica and split its
+/// backwards; its own lists count. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,26 @@
 
 namespace stagecraft {
 
-/// Returns the best cut for every size of a microbatch, the shortest step first; of a builder with
-/// chunks or waves for several of them, and of one that looks at costs those that it made for the
-/// cuts before them too. Of a builder's schedules those with as many rows as there are devices,
-/// whose stages are a chain; a schedule given as it is has one size, since it says how many
-/// microbatches a step has.
+/// Returns the best cut for every size of a microbatch, the shortest step first. For a builder with
+/// chunks or waves it tries several numbers of them. For a builder that uses costs it also tries
+/// the schedules made for earlier cuts. Of a builder's schedules it takes those with as many rows
+/// as devices and a chain of stages. A schedule given as data has one size, because it fixes the
+/// number of microbatches per step.
 /// Requires: the request gives a builder or a schedule.
 /// Errors: UsageArgument for a schedule of another number of devices, whose microbatches do not
-///         divide the batch or are of several sizes, or with more stages than there are operators;
-///         those of the builder; ScheduleInvalid for a schedule that does not run on a chain of its
-///         stages; PlanInfeasible where no cut fits the memory, with the tightest device and the
-///         bytes it lacks.
+/// divide the batch or are of several sizes, or with more stages than operators; those of the
+/// builder; ScheduleInvalid for a schedule that does not run on a chain of its stages;
+/// PlanInfeasible if no cut fits the memory, with the tightest device and the bytes it lacks.
 [[nodiscard]] std::vector<Candidate> best_cut_for_schedule(const PlanRequest& request);
 
-/// How many schedules of all are looked at how closely.
+/// Sets how many schedules are examined, and how closely.
 struct CutEffort {
-  /// By moves of one place: the best by the cuts that a search starts with.
+  /// Refined by moves of one place: the best by the cuts that a search starts with.
   std::size_t moved = 10;
-  /// As best_cut_for_schedule() does: the best of those.
+  /// Refined as by best_cut_for_schedule(): the best of those.
   std::size_t searched = 4;
 
-  /// None is passed over.
+  /// Returns an effort that skips no schedule.
   [[nodiscard]] static CutEffort most() {
     return {.moved = std::numeric_limits<std::size_t>::max(), .searched = 12};
   }

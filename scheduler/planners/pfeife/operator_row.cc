@@ -49,7 +49,7 @@ StageWork OperatorRow::work(int first, int last) const {
     work.input += cost.input;
     for (const int p : graph_->parameters(op)) {
       const std::vector<int>& users = users_[static_cast<std::size_t>(p)];
-      if (*std::ranges::lower_bound(users, first) == op) {  // the stage's first to use it
+      if (*std::ranges::lower_bound(users, first) == op) {  // the stage's first use of it
         work.held += graph_->all_parameters()[static_cast<std::size_t>(p)].held;
       }
     }

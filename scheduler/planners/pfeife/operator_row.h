@@ -1,12 +1,12 @@
-/// OperatorRow: the operators of a model in the order of the forward, as cuts into stages of
-/// neighbours look at them: what a stage takes, and what passes between two stages.
+/// OperatorRow holds the operators of a model in the order of the forward, for cuts into stages of
+/// neighbors. It returns the costs of a stage and the bytes that cross between two stages.
 ///
 ///     operators  0 1 2 | 3 4 | 5 6 7        cuts 3, 5: three stages
 ///
-/// Made once from a WorkGraph, which must outlive it; planners ask it for very many cuts. A value;
+/// Made once from a WorkGraph, which must outlive it; planners call it for very many cuts. A value;
 /// any thread may read. Units: as in the graph.
 /// OW-1: cuts ascend strictly within (0, size()), so no stage is empty. Callers keep this.
-/// OW-2: a value that a stage reads several times passes to it once.
+/// OW-2: a value that a stage reads several times crosses to it once.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,14 @@ class OperatorRow {
   [[nodiscard]] int size() const { return graph_->size(); }
   [[nodiscard]] const WorkGraph& graph() const { return *graph_; }
 
-  /// Times of the stage [first, last). Cost: constant.
+  /// Returns the times of the stage [first, last). Cost: constant.
   [[nodiscard]] StageWork times(int first, int last) const;
-  /// Times and bytes. Cost: linear in the stage.
+  /// Returns times and bytes of the stage. Cost: linear in the stage.
   [[nodiscard]] StageWork work(int first, int last) const;
 
-  /// No stage that begins with the operator starts a forward sooner after the step's start, or ends
-  /// a whole backward later before the step's end: the longest way through the operators before it.
+  /// Return the longest path through the operators before `op`. A stage that begins with the
+  /// operator starts no forward sooner after the step's start, and ends no whole backward later
+  /// before the step's end.
   [[nodiscard]] double forward_before(int op) const {
     return forward_before_[static_cast<std::size_t>(op)];
   }
@@ -45,7 +46,7 @@ class OperatorRow {
   void for_each_crossing(std::span<const int> cuts, Visit&& visit) const;
 
  private:
-  /// What stages up to an operator take together.
+  /// The summed costs of the operators before a place.
   struct Sums {
     double forward = 0, backward_input = 0, backward_weight = 0, update = 0;
   };
@@ -53,12 +54,12 @@ class OperatorRow {
   const WorkGraph* graph_;
   std::vector<Sums> before_;                              // by operator, and one more
   std::vector<double> forward_before_, backward_before_;  // by operator
-  std::vector<std::vector<int>> crossing_;  // by operator: results that it or one behind it reads
-                                            // of one before it, the last producer first
+  std::vector<std::vector<int>> crossing_;  // by operator: results that it or a later one reads
+                                            // of an earlier one, the last producer first
   std::vector<std::vector<int>> users_;     // by parameter: its operators, ascending
 };
 
-/// The first operator of the stage, and the one behind its last.
+/// Return the first operator of the stage, and the one after its last.
 [[nodiscard]] inline int stage_begin(std::span<const int> cuts, std::size_t stage) {
   return stage == 0 ? 0 : cuts[stage - 1];
 }
@@ -66,7 +67,7 @@ class OperatorRow {
   return stage == cuts.size() ? operators : cuts[stage];
 }
 
-/// The operators of every stage.
+/// Returns the operators of every stage.
 [[nodiscard]] StageOperators stages_of_cuts(std::span<const int> cuts, int operators);
 
 template <class Visit>
@@ -77,7 +78,7 @@ void OperatorRow::for_each_crossing(std::span<const int> cuts, Visit&& visit) co
     for (const int v : crossing_[static_cast<std::size_t>(cuts[stage])]) {
       const WorkGraph::Result& value = results[static_cast<std::size_t>(v)];
       if (value.producer < begin) {
-        break;  // it was met where its own stage ends, and so were those behind it
+        break;  // visited where its own stage ends, and so were those after it
       }
       auto reader = std::ranges::lower_bound(value.consumers, cuts[stage]);
       while (reader != value.consumers.end()) {

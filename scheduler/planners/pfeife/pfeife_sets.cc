@@ -9,7 +9,8 @@
 namespace stagecraft {
 namespace {
 
-/// Microbatches that pass all stages before the next; ascending.
+/// Returns the numbers of microbatches that may pass all stages before the next ones start;
+/// ascending.
 std::vector<int> blocks_of(int loops, const PfeifeWorkload& workload) {
   std::vector<int> blocks;
   for (int block = loops == 1 ? workload.microbatches : workload.devices;
@@ -28,7 +29,8 @@ bool worth_trying(int loops, const PfeifeWorkload& workload, const PfeifeLimits&
          (stages + 4 <= workload.operators && workload.forward > limits.least_forward * stages);
 }
 
-/// Forwards before the first backward, by row: what sets the schedules of one block apart.
+/// Returns the forwards before the first backward, by row. They distinguish the schedules of one
+/// block.
 std::vector<int> warm_ups(const PfeifeOptions& set, const PfeifeWorkload& workload) {
   std::vector<int> counts;
   for (int r = 0; r < workload.devices; ++r) {

@@ -1,9 +1,9 @@
-/// pfeife_sets: which schedules of Pfeife's family (builders/pfeife.h) a planner tries.
+/// pfeife_sets returns the schedules of Pfeife's family (builders/pfeife.h) that a planner tries.
 ///
 /// Pure; any thread.
-/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.4 and its code. Where it
-/// takes any block from the number of devices on, the builder wants one that divides the
-/// microbatches; and one loop is tried however few operators there are.
+/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.4 and its code. The
+/// paper takes any block from the number of devices on; our builder needs a block that divides the
+/// microbatches. One loop is tried however few operators there are.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ namespace stagecraft {
 
 struct PfeifeLimits {
   int max_loops = 3;
-  /// Several loops are tried where a stage's forward takes longer than this on average; below it,
-  /// what starting a stage costs outweighs what loops gain.
+  /// Several loops are tried if a stage's forward takes longer than this on average. Below it,
+  /// starting a stage costs more than loops gain.
   double least_forward = 6e-3;
 };
 
-/// What a set is asked for.
+/// The workload that the sets are for.
 struct PfeifeWorkload {
   int operators = 1;
   int devices = 1;

@@ -1,4 +1,4 @@
-/// phase_barriers: the orders of a step that computes and communicates by turns.
+/// phase_barriers returns the orders of a step that computes and communicates in turn.
 ///
 ///     stage 0   F0  send 0      F1  send 1
 ///     stage 1               F0              F1
@@ -15,9 +15,9 @@
 
 namespace stagecraft {
 
-/// For every edge between two rows and every microbatch but the last: the sender's next forward
-/// waits for the transfer, and the next transfer for the receiver's forward, unless that needs
-/// both (SG-4).
+/// Returns two orders for every edge between two rows and every microbatch but the last. The
+/// sender's next forward waits for the transfer. The next transfer waits for the receiver's
+/// forward, unless that forward needs both transfers (SG-4).
 [[nodiscard]] std::vector<EventOrder> phase_barriers(const Schedule& schedule,
                                                      const StageGraph& stages);
 

@@ -60,7 +60,7 @@ StepGraph::StepGraph(const Schedule& schedule,
   }
 }
 
-/// Names the first order that the schedule and those before it do not allow.
+/// Throws with the first order that conflicts with the schedule and the orders before it.
 void StepGraph::refuse_circle(std::span<const EventOrder> orders) {
   const std::vector<Wait> all = waits_;
   const auto allows = [&](std::size_t kept) {
@@ -90,7 +90,7 @@ void StepGraph::number_weights(const TaskGraph& tasks) {
   weights_.assign(first_edge_ + 2 * edges_.size(), 0.0);
 }
 
-/// As StageCosts::duration has it: tasks that do nothing take no time, and a W may do all.
+/// As StageCosts::duration: tasks that do nothing take no time, and a W may do all the work.
 int StepGraph::weight_of(const Cell& cell, const StageGraph& stages) {
   std::vector<int> parts;
   for (const Task& task : cell.tasks()) {
@@ -170,7 +170,7 @@ void StepGraph::add_wait(
                        to_string(needed)));
   }
   if (tasks.entry(holder).row == tasks.entry(entry).row) {
-    if (holder != entry) {  // a group of a forward and its own backward is no group: rule V28
+    if (holder != entry) {  // a forward and its own backward form no valid group (V28)
       waits_.push_back({holder, entry, kNoDelay});
     }
     return;
@@ -209,8 +209,8 @@ int StepGraph::require(const StepEvent& event, const EventOrder& order) const {
   return vertex;
 }
 
-/// Puts the vertices into an order in which all stand behind what they wait for; nothing is changed
-/// where there is none.
+/// Orders the vertices so that each comes after those it waits for. Changes nothing if there is no
+/// such order.
 bool StepGraph::sort() {
   const std::size_t count = events_.size();
   const ByEnd leaving = by_end(waits_, &Wait::from, count);
@@ -256,7 +256,7 @@ bool StepGraph::sort() {
   return true;
 }
 
-/// Where the vertices stand in the right order already, they stay there.
+/// Leaves the order of the vertices as it is if it already fits.
 void StepGraph::add_order(int before, int after) {
   waits_.push_back({before, after, kNoDelay});
   const int from = place_[static_cast<std::size_t>(before)];
@@ -272,7 +272,7 @@ void StepGraph::add_order(int before, int after) {
   }
 }
 
-/// It is the last that its vertex waits for, whether it was put there or sorted.
+/// The order is the last that its vertex waits for, whether it was inserted or sorted.
 void StepGraph::remove_last_order() {
   const int to = place_[static_cast<std::size_t>(waits_.back().to)];
   waits_.pop_back();

@@ -1,16 +1,17 @@
-/// StepGraph: who waits for whom in one step of a schedule, and how long that takes at least.
+/// StepGraph holds the tasks of one step of a schedule and the tasks they wait for, and computes
+/// its least time.
 ///
 ///     0F0 --transfer--> 1F0 --> 1B0 --transfer--> 0B0 --> update of row 0
 ///      |                 |       |                 ^
 ///      +--> 0F1 --- ... -+-------+--- row order ---+
 ///
-/// Vertices are the tasks of every row, and behind its last the row's update; what they wait for is
-/// what simulate() has them wait for, and extra orders that somebody gives. Made once for a
-/// schedule; planners then run it for very many cuts, which differ in weights alone. One thread.
+/// The vertices are the tasks of every row and, after the last, the row's update. They wait for the
+/// same events as in simulate(), plus extra orders that the caller gives. Made once for a schedule;
+/// planners then run it for very many cuts, which differ only in weights. One thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.2.
 /// SQ-1: a run costs a pass over vertices and waits, and allocates nothing.
-/// SQ-2: nothing waits for a transfer that takes kNoTransfer: so one graph over all edges that cuts
-///       may have serves those cuts too that lack some.
+/// SQ-2: nothing waits for a transfer that takes kNoTransfer. So one graph over all edges that cuts
+///       may have also serves cuts that lack some.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +30,9 @@
 
 namespace stagecraft {
 
-/// Which tasks' transfers are vertices of their own, and so may be ordered.
+/// Selects the transfers that are vertices of their own, and so may be ordered.
 enum class StepTransfers : std::uint8_t {
-  Delays,    ///< only those that an order names; the rest are waits of some length
+  Delays,    ///< only those that an order names; the others are delays
   Vertices,  ///< all between two rows
 };
 
@@ -41,25 +42,25 @@ class StepGraph {
   static constexpr double kNoTransfer = -std::numeric_limits<double>::infinity();
   static constexpr int kMissing = -1;
 
-  /// `stages`: of the schedule, replicas apart. All weights are 0.
-  /// Errors: ScheduleInvalid where a task waits for one that is missing or, also by the orders,
-  ///         for itself, and for an order of a task or transfer that does not exist; it names the
-  ///         first order with which that is so.
+  /// `stages`: of the schedule, each replica apart. All weights start at 0.
+  /// Errors: ScheduleInvalid if a task waits for one that is missing or, also by the orders, for
+  /// itself; and for an order of a task or transfer that does not exist. It names the first order
+  /// at fault.
   StepGraph(const Schedule& schedule,
             const StageGraph& stages,
             std::span<const EventOrder> orders = {},
             StepTransfers transfers = StepTransfers::Delays);
 
-  // Weights. Units: any one of time.
+  // Weights. Units: any single unit of time.
   void set_duration(StageId stage, CellKind kind, double time) {
     weights_[static_cast<std::size_t>(duration_weight(stage, kind))] = time;
   }
-  /// By place in edges().
+  /// `edge`: its place in edges().
   void set_transfer(std::size_t edge, double forward, double backward) {
     weights_[first_edge_ + 2 * edge] = forward;
     weights_[first_edge_ + 2 * edge + 1] = backward;
   }
-  /// Behind the last task of the row: 0 at first, and after clear_updates().
+  /// Adds to the update after the last task of the row: 0 at first, and after clear_updates().
   void add_update(int row, double time) {
     weights_[first_row_ + static_cast<std::size_t>(row)] += time;
   }
@@ -70,25 +71,25 @@ class StepGraph {
   }
   [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
 
-  /// Returns when the last row has ended.
+  /// Runs the graph and returns the time at which the last row has ended.
   double run();
-  /// Of the last run: events that each start when the one before has ended, up to the last to end;
-  /// a row's update has no stage.
+  /// Returns the critical path of the last run: events that each start when the one before has
+  /// ended, up to the last to end. A row's update has no stage.
   [[nodiscard]] std::vector<StepEvent> critical_path() const;
 
-  // Vertices, by numbers that stay.
+  // Vertices have numbers that do not change.
   [[nodiscard]] int vertices() const { return static_cast<int>(events_.size()); }
   [[nodiscard]] const StepEvent& event(int vertex) const {
     return events_[static_cast<std::size_t>(vertex)];
   }
-  /// kMissing where it is no vertex.
+  /// Returns kMissing if the event is no vertex.
   [[nodiscard]] int find(const StepEvent& event) const;
-  // Of the last run.
+  // The functions below report times of the last run.
   [[nodiscard]] double start(int vertex) const;
   [[nodiscard]] double end(int vertex) const {
     return ends_[static_cast<std::size_t>(place_[static_cast<std::size_t>(vertex)])];
   }
-  /// Errors: ScheduleInvalid where that makes a circle; the order is not taken then.
+  /// Errors: ScheduleInvalid if the order makes a circle; then it is not added.
   void add_order(int before, int after);
   void remove_last_order();
 
@@ -103,7 +104,7 @@ class StepGraph {
     int place = 0;
     int delay = 0;
   };
-  /// A weight that is the sum of others: of a group of tasks.
+  /// A weight that is the sum of others, for a group of tasks.
   struct Sum {
     int weight = 0;
     std::vector<int> parts;
@@ -127,7 +128,7 @@ class StepGraph {
   std::vector<Edge> edges_;
   std::map<Edge, int> edge_places_;
   std::size_t first_row_ = 0, first_edge_ = 0;
-  std::vector<double> weights_;  // 0, then of tasks by stage and kind, rows, edges, sums
+  std::vector<double> weights_;  // 0, then by stage and kind, of rows, of edges, sums
   std::vector<Sum> sums_;
   std::map<std::vector<int>, int> sum_weights_;
 
@@ -137,7 +138,7 @@ class StepGraph {
   std::vector<Wait> waits_;
   std::map<StepEvent, bool> ordered_;  // transfers that orders name
 
-  std::vector<int> place_;  // by vertex: where it stands in the order of a run
+  std::vector<int> place_;  // by vertex: its place in the order of a run
   std::vector<int> vertex_at_;
   std::vector<int> weight_at_;   // by place, as all below
   std::vector<int> first_pred_;  // one more than places

@@ -28,7 +28,7 @@ double squared_error(const TransferFit& fit, std::span<const Point> points) {
   return sum;
 }
 
-/// The line through points, by least squares; flat where all have one size.
+/// A line through points by least squares; flat if all points have one size.
 struct Line {
   double height = 0;  // at size 0
   double slope = 0;
@@ -51,7 +51,7 @@ Line line_through(std::span<const Point> points, Size&& size) {
   return {mean_time - slope * mean_size, slope};
 }
 
-/// The best fit with this knee.
+/// Returns the best fit with this knee.
 TransferFit fit_with_knee(double knee, std::span<const Point> points) {
   const Line line =
       line_through(points, [&](const Point& p) { return std::max(0.0, p.size - knee); });
@@ -85,8 +85,8 @@ TransferFit fit_transfers(std::span<const MeasuredTransfer> transfers) {
     points.push_back({t.bytes / kMiB, t.time});
   }
   std::ranges::stable_sort(points, {}, &Point::size);
-  // The knee of the best fit is the size of a transfer, or lies between two; then it is where the
-  // mean of those before meets the line through those behind.
+  // The knee of the best fit is the size of a transfer, or lies between two sizes. In the second
+  // case it is where the mean of the points before meets the line through those after.
   std::vector<double> knees{0.0};
   for (std::size_t i = 0; i < points.size(); ++i) {
     knees.push_back(points[i].size);

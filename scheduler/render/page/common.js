@@ -1,4 +1,4 @@
-// What both pages build elements with.
+// Functions with which both pages build elements.
 
 const byId = (id) => document.getElementById(id);
 
@@ -21,7 +21,8 @@ function formatBytes(bytes) {
   return `${Number((bytes / 1000 ** unit).toPrecision(3))} ${units[unit]}`;
 }
 
-// Shows the lines beside a point of the window, the first in bold; no lines hide it.
+// Shows the lines beside a point of the window, the first in bold. Without lines, hides the
+// tooltip.
 function showTooltip(lines, x, y) {
   const tooltip = byId("tooltip");
   tooltip.hidden = lines.length === 0;

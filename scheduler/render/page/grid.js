@@ -1,10 +1,10 @@
-// The grid: boxes where they are wide enough to tell apart, else the mean colour of what lies
-// under each pixel, which keeps a picture of a million tasks smooth.
+// The grid draws boxes if they are wide enough to tell apart. Otherwise each pixel gets the mean
+// color of the tasks under it, which keeps a picture of a million tasks smooth.
 
-// In narrow boxes the microbatch stands alone, where the largest one fits: all or none.
+// Narrow boxes show only the microbatch, if the largest one fits: all boxes or none.
 const kMicrobatchDigits = String(Math.max(0, data.share - 1)).length;
 const kPixelsPerBox = 3;  // narrower than this on average: means
-const kSurplusShare = 0.25;  // of its colour that a task that does nothing has
+const kSurplusShare = 0.25;  // share of its color with which a task that does nothing is drawn
 
 function drawGrid() {
   const surface = surfaces.grid;
@@ -111,7 +111,7 @@ function drawBox(context, entry) {
   }
 }
 
-// Idle time of the simulated schedule, hatched by its cause.
+// Draws the idle time of the simulated schedule, hatched by its cause.
 function drawGaps(context, row, first, shown, narrowest = 0.5) {
   if (state.view !== "time") {
     return;
@@ -145,7 +145,7 @@ function drawGaps(context, row, first, shown, narrowest = 0.5) {
   }
 }
 
-// One line of pixels: the share of each that tasks cover, in their colours.
+// Draws one line of pixels: the share of each that tasks cover, in their colors.
 let line = null;  // buffers, kept between frames
 function drawMeans(context, row, first, shown) {
   const ratio = window.devicePixelRatio || 1;
@@ -194,7 +194,7 @@ function addToLine(entry, pixel, share) {
   }
 }
 
-// At each row's end: how much of the time it was idle, as a number and by cause.
+// Draws at each row's end how much of the time it was idle, as a number and by cause.
 function drawIdleShares(context, rows) {
   if (!data.times) {
     return;
@@ -229,7 +229,8 @@ function drawIdleShares(context, rows) {
   }
 }
 
-// The whole length in one strip: how busy the rows are, what is seen, where violations are.
+// Draws the whole length in one strip: how busy the rows are, the visible part, the places of
+// violations.
 let busyShare = {};
 function drawOverview() {
   const {context, width, height} = surfaces.overview;

@@ -1,4 +1,4 @@
-// Mouse, keys and the address.
+// Handles mouse, keys and the address.
 
 let drawing = false;
 function redraw() {
@@ -115,7 +115,7 @@ function moveSelection(rows, steps) {
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 
-// Follows the system until a scheme is chosen.
+// Follows the system until the user chooses a scheme.
 function setTheme(chosen = state.scheme) {
   state.scheme = chosen;
   document.documentElement.dataset.theme = chosen ?? (prefersDark.matches ? "dark" : "light");
@@ -188,7 +188,7 @@ function followAddress(fragment) {
 // ---- mouse -----------------------------------------------------------------------------------
 
 function listenToCanvas(canvas, {hover, click, scrollRows, rowsOnly}) {
-  let from = null;  // where the button went down
+  let from = null;  // place where the button went down
   canvas.addEventListener("pointerdown", (event) => {
     from = {x: event.clientX, y: event.clientY, moved: false};
     canvas.setPointerCapture(event.pointerId);
@@ -311,7 +311,7 @@ function onKey(event) {
   }
   const arrow = event.key.startsWith("Arrow");
   if (arrow && document.activeElement !== byId("grid")) {
-    return;  // elsewhere they scroll
+    return;  // elsewhere these keys scroll
   }
   const act = kKeys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (act) {

@@ -1,16 +1,16 @@
-;// What colours mean: every swatch is in the colour of a task that is drawn.
+;// Explains the colors: every swatch has the color of a task that is drawn.
 
-const kNamedColours = 12;  // of more there are samples instead of names
+const kNamedColours = 12;  // with more, the legend shows samples instead of names
 const kSamples = 32;
 
-// By what colours say: position -> kind -> a task that is drawn so.
+// Groups tasks by the meaning of colors: position -> kind -> an example task.
 const drawnTasks = new Map();
 function tasksByColour() {
   if (!drawnTasks.has(state.colourBy)) {
     const drawn = new Map();
     for (let task = 0; task < model.kind.length; ++task) {
       if (isSurplus(task)) {
-        continue;  // has the swatch of such tasks
+        continue;  // the legend has one swatch for all of these
       }
       const position = positionOf(task);
       if (!drawn.has(position)) {
@@ -35,7 +35,7 @@ function taskSwatch(task) {
   return element;
 }
 
-// As idle time is drawn.
+// Makes a swatch of idle time of a cause.
 function causeSwatch({id}) {
   const canvas = make("canvas", {class: "swatch", width: 11, height: 11});
   const context = canvas.getContext("2d");
@@ -66,7 +66,7 @@ function colourItems(drawn) {
                      `${plural} ${drawn[0][0]} to ${drawn[drawn.length - 1][0]}`)];
 }
 
-// The shades of what has most of them.
+// Shows the shades of the position that has most of them.
 function shadeItems(drawn) {
   const most = drawn.reduce((a, b) => (b[1].length > a[1].length ? b : a), [0, []]);
   const [position, kinds] = most;
@@ -93,7 +93,7 @@ function showLegend() {
       .map((items) => make("div", {}, ...items)));
 }
 
-// What the grid leaves out of cells that are too narrow.
+// Explains what the grid leaves out of narrow cells.
 const kNarrowNotes = [
   "",
   "Narrow cells show the microbatch alone.",

@@ -105,7 +105,7 @@ function listenToOverview(canvas) {
   canvas.addEventListener("pointermove", centreOn);
 }
 
-// For the console: where a task is drawn, in the window's pixels.
+// Returns the place of a task in the window's pixels, for the console.
 window.locateTask = (name) => {
   const task = findTask(parseTask(name));
   if (task === kNone) {

@@ -1,6 +1,6 @@
-// Below the grid: what each row holds. Activations are counted from the forwards that made them to
-// the backwards (or the halves of them) that free them; where the simulation knew bytes, the curves
-// are bytes.
+// Draws below the grid what each row holds. Activations count from the forwards that made them to
+// the backwards (or their halves) that free them. If the simulation knew bytes, the curves are
+// bytes.
 
 const kBytesKnown = Boolean(data.times && data.times.rows.some((row) => row.bytes));
 const curves = {};  // by view: for each row {counts, bytes}, and the highest point of all
@@ -18,7 +18,7 @@ function curvesOf(view) {
 
 const shownOf = (row) => (kBytesKnown ? row.bytes : row.counts);
 
-// A curve: `held` from each moment on, until the next.
+// A curve has the value `held` from each moment on, until the next.
 class Curve {
   constructor(before) {
     this.at = [-Infinity];
@@ -55,7 +55,7 @@ function countsOf(row, {begin, end}) {
   return curve;
 }
 
-// What stays after the last task was there before the first.
+// The bytes that stay after the last task were also there before the first.
 function bytesOf(row, {begin, end}) {
   const times = data.times?.rows[row];
   if (!times?.bytes) {
@@ -70,7 +70,7 @@ function bytesOf(row, {begin, end}) {
   return curve;
 }
 
-// How many of the ascending moments are not after `moment`.
+// Returns how many of the ascending moments are not after `moment`.
 function countUntil(at, moment) {
   let low = 0;
   let high = at.length;
@@ -143,8 +143,8 @@ function drawPeakLine(context, y) {
   context.setLineDash([]);
 }
 
-// Steps, from pixel to pixel; where several fall on one, the highest of them. Equal neighbours are
-// one rectangle: rectangles are what painting costs.
+// Draws steps from pixel to pixel. If several fall on one pixel, draws the highest. Equal neighbors
+// become one rectangle, because the number of rectangles decides the time to paint.
 function drawCurve(context, {at, held}, bottom, unit) {
   const right = layout.plotLeft + layout.plotWidth;
   const pixelOf = (i) => (i < at.length ? Math.round(toX(at[i])) : right);

@@ -1,5 +1,5 @@
-// The schedule as flat arrays: entries (cells that do something) in row order, and their tasks.
-// Of a task listed twice the first counts, as in the checker.
+// Holds the schedule as flat arrays: entries (cells that do something) in row order, and their
+// tasks. If a task is listed twice, the first one counts, as in the checker.
 
 const kKinds = "FBIWU";
 const kKindNames = ["Forward", "Backward", "Input gradient", "Weight gradient", "Update"];
@@ -37,7 +37,7 @@ function unpack(source) {
     let column = 0;
     for (const cell of text ? text.split(" ") : []) {
       if (/^\d+$/.test(cell)) {
-        column += Number(cell);  // so many idle cells
+        column += Number(cell);  // that many idle cells
         continue;
       }
       for (const member of cell.split("|")) {
@@ -158,7 +158,7 @@ function stageName(stage) {
 
 const isSurplusKind = (kind, stage) => (model.surplus[stage] || "").includes(kKinds[kind]);
 const isSurplus = (task) => isSurplusKind(model.kind[task], model.stage[task]);
-// Whether the task is the last to use what its forward has kept.
+// Returns whether the task is the last to use what its forward has kept.
 function endsBackward(task) {
   const kind = model.kind[task];
   const stage = model.stage[task];
@@ -177,7 +177,7 @@ function describeTask(task) {
 
 // ---- what waits for what ---------------------------------------------------------------------
 
-// Calls visit(kind, stage, microbatch) for all that must end before the task may start.
+// Calls visit(kind, stage, microbatch) for all tasks that must end before the task may start.
 function forEachPrerequisite(task, visit) {
   const s = model.stage[task];
   const m = model.microbatch[task];
@@ -251,8 +251,9 @@ function forEachDependant(task, visit) {
   }
 }
 
-// The entry that decided when this one started: whose result came last or, where the row stood
-// idle for nothing, the one before it. In columns, the prerequisite in the latest column.
+// Returns the entry that decided when this one started: the one whose result came last, or the
+// previous one of the row if the row waited for none. In columns, the prerequisite in the latest
+// column.
 function causeOf(entry, view) {
   if (view === "time") {
     if (model.awaited[entry] !== kNone) {
@@ -274,7 +275,8 @@ function causeOf(entry, view) {
   return latest;
 }
 
-// Entries, each the cause of the next; the last is `entry`. Ends where a deadlock closes on itself.
+// Returns entries, each the cause of the next; the last is `entry`. Ends where a deadlock closes on
+// itself.
 function chainOf(entry, view) {
   const chain = [];
   const seen = new Set();
@@ -285,7 +287,7 @@ function chainOf(entry, view) {
   return chain.reverse();
 }
 
-// How long the row stood idle before the entry, and why; nothing where it did not.
+// Returns how long the row was idle before the entry, and why; nothing if it was not.
 function waitOf(entry) {
   if (model.awaited[entry] === kNone) {
     return null;

@@ -1,4 +1,4 @@
-// What lies over the grid: violations, the chain of the selected task, a deadlock's cycle.
+// Draws over the grid: violations, the chain of the selected task, a deadlock's cycle.
 
 const marked = markViolations();  // entries, and idle cells as "row,column"
 
@@ -128,7 +128,7 @@ function drawSelection(context) {
   }
 }
 
-// A chain too long for boxes and arrows, as one line.
+// Draws a chain as one line if it is too long for boxes and arrows.
 const kMostArrows = 600;
 function drawChainLine(context, shown) {
   context.strokeStyle = theme.accent;
@@ -142,7 +142,8 @@ function drawChainLine(context, shown) {
   context.stroke();
 }
 
-// From the end of one entry to the beginning of another; over the row where both are in one.
+// Draws a line from the end of one entry to the beginning of another; above the row if both are in
+// one.
 function arrow(context, from, to, colour) {
   const a = boxOf(from);
   const b = boxOf(to);
@@ -172,7 +173,8 @@ function arrowHead(context, from, tip, colour) {
   context.fill();
 }
 
-// One step of a cycle: between the middles of two boxes, bowed so that there and back stay apart.
+// Draws one step of a cycle between the middles of two boxes, curved so that opposite arrows do not
+// overlap.
 function cycleArrow(context, from, to) {
   const middle = ({x, y, width, height}) => ({x: x + width / 2, y: y + height / 2});
   const a = middle(boxOf(from));
@@ -181,7 +183,7 @@ function cycleArrow(context, from, to) {
   const bow = Math.min(layout.row * 0.4, far * 0.2);
   const turn = {x: (a.x + b.x) / 2 - bow * 2 * (b.y - a.y) / far,
                 y: (a.y + b.y) / 2 + bow * 2 * (b.x - a.x) / far};
-  const towards = (end) => {  // leaves the names readable
+  const towards = (end) => {  // keeps the names readable
     const length = Math.hypot(turn.x - end.x, turn.y - end.y) || 1;
     const off = Math.min(18, far * 0.25) / length;
     return {x: end.x + (turn.x - end.x) * off, y: end.y + (turn.y - end.y) * off};

@@ -1,8 +1,8 @@
-// Canvases and colours.
+// Canvases and colors.
 
 const surfaces = {};  // id -> {canvas, context, width, height}
-const theme = {};     // colours by name, from the style sheet
-// By what they say: how many stages, chunks or microbatches share them.
+const theme = {};     // colors by name, from the style sheet
+// Holds, by meaning of the colors, how many stages, chunks or microbatches share them.
 const kColourCounts = data.colours.counts;
 
 function resizeSurface(id, width, height) {
@@ -34,13 +34,13 @@ function toRgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-// Relative, from 0 to 1: above 0.18 black stands out more than white.
+// Returns the relative luminance, from 0 to 1: above 0.18 black stands out more than white.
 function luminance(rgb) {
   const [r, g, b] = rgb.map((part) => (part / 255) ** 2.2);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-// Which of those that colours tell apart.
+// Returns the task's position among those that colors distinguish.
 function positionOf(task) {
   switch (state.colourBy) {
     case "stage":
@@ -54,7 +54,8 @@ function positionOf(task) {
   }
 }
 
-// Position of the task's colour in the theme's lists; neighbours share one where there are very many.
+// Returns the position of the task's color in the theme's lists. If there are very many, neighbors
+// share one.
 function colourOf(task) {
   const colours = theme.tasks.length / kKinds.length;
   const count = kColourCounts[state.colourBy];
@@ -63,7 +64,7 @@ function colourOf(task) {
   return place * kKinds.length + Math.min(model.kind[task], kUpdate);
 }
 
-// Diagonal lines for idle time of a cause.
+// Makes diagonal lines for idle time of a cause.
 const patterns = new Map();
 function hatch(cause) {
   const key = cause + theme.dark;
@@ -88,7 +89,7 @@ function hatch(cause) {
   return patterns.get(key);
 }
 
-// Where not all rows are seen: which part is, at the right edge.
+// Draws at the right edge which rows are visible, if not all are.
 function drawScrollMark(context, scrolled, shown, total, top) {
   if (total > shown + 1) {
     context.fillStyle = theme.line;
@@ -108,7 +109,8 @@ function inPlot(context, top, height, draw) {
   context.restore();
 }
 
-// Numbers along the top: in steps of 1, 2 or 5 times a power of ten, not too close to each other.
+// Draws numbers along the top: in steps of 1, 2 or 5 times a power of ten, not too close to each
+// other.
 function drawAxis({context, height}) {
   const apart = state.view === "columns" ? 34 : 70;
   let step = 10 ** Math.floor(Math.log10(apart / state.scale));

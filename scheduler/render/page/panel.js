@@ -1,6 +1,6 @@
-// The texts beside the grid: the selected task, what is wrong, where the time goes.
+// Writes the texts beside the grid: the selected task, the violations, the use of time.
 
-const kListed = 200;  // of a chain; the rest is counted
+const kListed = 200;  // of a chain; further ones are counted
 
 function taskButton(task) {
   return make("button", {class: "task", "data-task": nameOf(task)}, taskSwatch(task), nameOf(task));
@@ -132,7 +132,7 @@ function chainList() {
   return [make("h3", {class: "accent"}, "What held it up, back to the start"), list];
 }
 
-// Why `next` could not start before `entry` was done.
+// Returns why `next` could not start before `entry` was done.
 function linkText(entry, next) {
   if (state.view === "time" && model.row[entry] === model.row[next] &&
       model.awaited[next] === kNone) {
@@ -238,7 +238,7 @@ function waitLine({task, total, transfer, cause}) {
   return `waited ${formatTime(total)} for ${nameOf(task)} (${why}${way})`;
 }
 
-// What the row does at a moment at which it runs nothing.
+// Returns what the row does at a moment at which it runs nothing.
 function gapLines(row, at) {
   if (state.view !== "time" || row < 0 || row >= model.rows || at < 0 || at > places().length) {
     return [];

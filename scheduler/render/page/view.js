@@ -1,4 +1,4 @@
-// What part of the schedule is seen, and how numbers are written.
+// Holds which part of the schedule is visible, and formats numbers.
 
 const kCauses = [
   {id: "warmUp", name: "warm-up", meaning: "before the row's first task"},
@@ -7,7 +7,7 @@ const kCauses = [
   {id: "drain", name: "drain", meaning: "after the row's last task"},
 ];
 
-// Most faults are about columns, and show there.
+// Most faults are about columns and are visible there.
 const kUsualView = data.times && data.violations.length === 0 ? "time" : "columns";
 
 const kColourBys = ["stage", "kind", "chunk", "microbatch"];
@@ -19,15 +19,15 @@ const state = {
   top: 0,        // pixels of the rows scrolled away above
   memoryTop: 0,
   selected: kNone,  // entry
-  member: kNone,    // task of it that was asked for
+  member: kNone,    // the task of it that the user chose
   chain: [],
   violation: kNone,
   hovered: kNone,
   colourBy: "stage",
-  scheme: null,  // "light" or "dark" where the user chose
+  scheme: null,  // "light" or "dark" if the user chose
 };
 
-// In CSS pixels; measured by resize().
+// In CSS pixels; resize() measures it.
 const layout = {
   width: 0, plotLeft: 48, plotWidth: 0, noteWidth: 120, axis: 24, row: 28, gridHeight: 0,
   strip: 40, memoryHeight: 0, overviewHeight: 18,
@@ -43,7 +43,7 @@ function smallestScale() {
   return layout.plotWidth / places().length;
 }
 
-// Such that the shortest task can fill a third of the picture.
+// Returns a scale at which the shortest task can fill a third of the picture.
 function largestScale() {
   const {begin, end, shortest = shortestEntry(begin, end)} = places();
   places().shortest = shortest;
@@ -76,7 +76,7 @@ function fit() {
   state.scale = smallestScale();
 }
 
-// Keeps what is under x where it is.
+// Keeps the point under x in its place.
 function zoomAt(x, factor) {
   const at = fromX(x);
   state.scale *= factor;
@@ -90,8 +90,8 @@ function panBy(pixels) {
   clampView();
 }
 
-// Moves as little as brings [begin, end] and the row into view, and zooms in where it would be too
-// narrow to see.
+// Moves as little as possible to bring [begin, end] and the row into view, and zooms in if it would
+// be too narrow to see.
 function reveal(begin, end, row) {
   const wanted = Math.min(24 / Math.max(end - begin, 1e-300), largestScale());
   if (state.scale < wanted && (end - begin) * state.scale < 6) {
@@ -110,7 +110,7 @@ function reveal(begin, end, row) {
   clampView();
 }
 
-// The first entry of the row that ends after `at`.
+// Returns the first entry of the row that ends after `at`.
 function firstAfter(row, at) {
   const {end} = places();
   let low = model.rowBegin[row];
@@ -136,7 +136,7 @@ function entryAt(row, at) {
 
 // ---- numbers ---------------------------------------------------------------------------------
 
-// As many digits as tell neighbouring moments of this schedule apart.
+// Uses as many digits as neighboring moments of this schedule need to differ.
 function formatTime(value) {
   const length = model.views.time ? model.views.time.length : 1;
   const decimals = Math.min(12, Math.max(0, 4 - Math.ceil(Math.log10(length))));

@@ -1,4 +1,4 @@
-// The plan, and how its figures are written and drawn.
+// Holds the plan, and formats and draws its figures.
 
 const data = JSON.parse(byId("data").textContent);
 
@@ -18,14 +18,14 @@ function drawing(width, height, label) {
   return draw("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
 }
 
-// Says the lines where the element is pointed at.
+// Shows the lines while the pointer is on the element.
 function explain(element, lines) {
   element.addEventListener("pointermove", (event) => showTooltip(lines, event.clientX, event.clientY));
   element.addEventListener("pointerleave", () => showTooltip([]));
   return element;
 }
 
-// About so many round numbers from 0 to `end`.
+// Returns about that many round numbers from 0 to `end`.
 function ticksUpTo(end, count) {
   const least = end / count;
   const power = 10 ** Math.floor(Math.log10(least));

@@ -1,10 +1,10 @@
-// All candidates by the bytes of their fullest rank and the time of a step, and those of them that
-// none beats in both.
+// Draws all candidates by the bytes of their fullest rank and the time of a step, and marks those
+// that no other beats in both.
 
 const kListedCandidates = 200;
 let picked = data.candidates.findIndex((candidate) => candidate.chosen);
 
-// Whether it is on the front, by candidate.
+// Holds by candidate whether it is on the front.
 function frontOf(candidates) {
   const order = candidates.map((_, i) => i).sort(
       (a, b) => candidates[a].bytes - candidates[b].bytes || candidates[a].seconds - candidates[b].seconds);

@@ -1,6 +1,6 @@
-// The stage graph: producers left of consumers, branches one above the other.
+// Draws the stage graph: producers left of consumers, branches above each other.
 
-// By stage: how many stages lie before it at least.
+// Returns by stage the length of the longest path before it.
 function layersOf(stages, edges) {
   const layer = Array(stages.length).fill(0);
   for (let round = 0; round < stages.length; ++round) {
@@ -18,7 +18,7 @@ function layersOf(stages, edges) {
   return layer;
 }
 
-// Stages of each layer, those that share neighbours at about one height.
+// Groups the stages by layer; those with common neighbors are at about the same height.
 function rowsOf(stages, edges, layer) {
   const layers = Array.from({length: Math.max(0, ...layer) + 1}, () => []);
   stages.forEach((_, stage) => layers[layer[stage]].push(stage));
@@ -69,7 +69,8 @@ function drawStage(stage, number, x, y, box) {
   return explain(group, stageLines(stage, number));
 }
 
-// From the right side of a box to the left of another; those that pass over stages bow below them.
+// Draws an edge from the right side of a box to the left of another. An edge that passes over
+// stages curves below them.
 function drawEdge([from, to, bytes], at, layer, box, bottom) {
   const [x0, y0] = [at(from).x + box.width, at(from).y + box.height / 2];
   const [x1, y1] = [at(to).x - 6, at(to).y + box.height / 2];

@@ -3,7 +3,7 @@
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 let chosenTheme = new URLSearchParams(location.hash.slice(1)).get("theme");
 
-// The frame has a page of its own, which follows by its own button.
+// Clicks the theme button of the page in the frame if its theme differs.
 function themeOfTimeline() {
   const inside = byId("timeline").contentDocument;
   if (inside?.documentElement.dataset.ready &&

@@ -1,4 +1,4 @@
-// A bar for each rank: what it holds at most, of what, and how that lies to the budget.
+// Draws a bar for each rank: its peak, the parts of it, and its relation to the budget.
 
 const kParts = [["parameters", "parameters, gradients, optimizer"], ["kept", "kept for backwards"],
                 ["transient", "only while a task runs"]];
