@@ -28,8 +28,8 @@ namespace stagecraft {
 
 using TlsHandle = std::unique_ptr<ssl_st, void (*)(ssl_st*)>;
 
-/// Holds the credentials that all sessions of a door share. Reads them again when one of their files
-/// has changed, so that they can be renewed under a running process.
+/// Holds the credentials that all sessions of a door share. Reads their files again after a change,
+/// so that credentials can be renewed under a running process.
 class TlsContext {
  public:
   /// Takes the names of the files.

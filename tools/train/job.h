@@ -44,7 +44,8 @@ struct TrainJob {
 ///         model's stages cannot follow; UsageFile for a --costs that has nothing about this run.
 [[nodiscard]] TrainJob make_job(const TrainOptions& options, Console& console);
 
-/// Returns the optimizer with the defaults of this command (docs/train-command.md) and the given settings.
+/// Returns the optimizer with the defaults of this command (docs/train-command.md) and the given
+/// settings.
 /// Errors: UsageArgument for settings that contradict each other.
 [[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);
 /// Returns the groups of --freeze and --no-decay.
