@@ -158,12 +158,6 @@ MemoryCut memory_cut(const OperatorMemory& memory, int devices) {
   return cut_of(memory, devices);
 }
 
-MemoryCut fill_first_cut(const LayerMemory& memory, int devices) {
-  Search search(memory, devices);
-  search.fill_devices();
-  return search.take();
-}
-
 std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity) {
   const auto fullest = std::ranges::max_element(cut.bytes);
   if (fullest == cut.bytes.end() || *fullest <= capacity) {

@@ -42,11 +42,6 @@ struct MemoryCut {
 /// Requires: `memory` has as many places.
 [[nodiscard]] MemoryCut memory_cut(const OperatorMemory& memory, int devices);
 
-/// Returns the result of the bisection over fill_first() alone, without a sweep and without new
-/// cuts beside the fullest device: the published recommendation.
-/// Errors: as memory_cut().
-[[nodiscard]] MemoryCut fill_first_cut(const LayerMemory& memory, int devices);
-
 /// Returns PlanInfeasible, with the fullest device and the bytes it lacks, if a device of the cut
 /// holds more than `capacity`; else nothing.
 [[nodiscard]] std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/planners/pfeife/channels.h"
 
 namespace stagecraft {
 namespace {
@@ -234,18 +233,6 @@ CutCost::Peak CutCost::peak(std::span<const int> cuts) {
     }
   }
   return most;
-}
-
-double CutCost::step_time_on_shared_channels(std::span<const int> cuts) {
-  find_crossing(cuts);
-  std::vector<StageGraph::Edge> passing;
-  for (const std::size_t p : passing_) {
-    const auto count = static_cast<std::size_t>(stages());
-    passing.emplace_back(static_cast<int>(p / count), static_cast<int>(p % count));
-  }
-  StepGraph graph(schedule_, stages_with(passing), {}, StepTransfers::Vertices);
-  set_weights(graph, ways_of(graph), cuts);
-  return share_channels(graph, placement_);
 }
 
 }  // namespace stagecraft

@@ -60,8 +60,6 @@ class CutCost {
   /// Returns the peak: the fixed bytes of stages, the bytes that their microbatches in flight keep,
   /// read and received, and the bytes that one running task needs.
   Peak peak(std::span<const int> cuts);
-  /// Returns the time of a step on half-duplex channels, one between every two rows.
-  double step_time_on_shared_channels(std::span<const int> cuts);
 
  private:
   /// An edge of the step's graph: its two stages of the model, and the links between their rows.

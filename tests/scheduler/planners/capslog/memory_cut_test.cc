@@ -60,31 +60,25 @@ TEST_CASE("prediction adds what each layer adds to the first alone", "[scheduler
   CHECK(LayerMemory({5, 3}, {0, -2}).of(0, 1) == 5);
 }
 
-TEST_CASE("the published layouts: devices are filled in turn", "[scheduler][planners]") {
-  const MemoryCut six = fill_first_cut(kSix, 3);
+TEST_CASE("the published layouts and their peaks", "[scheduler][planners]") {
+  const MemoryCut six = memory_cut(kSix, 3);
   CHECK(six.sizes() == std::vector{2, 2, 2});
   CHECK(six.bytes == std::vector<double>{7, 9, 10});
   CHECK(six.peak() == 10);
 
   const LayerMemory eight({10, 10, 10, 10, 40, 40, 12, 12}, {0, 6, 6, 6, 30, 30, 8, 8});
-  const MemoryCut uneven = fill_first_cut(eight, 4);
-  CHECK(uneven.sizes() == std::vector{4, 1, 1, 2});
-  CHECK(uneven.bytes == std::vector<double>{28, 40, 40, 20});
+  CHECK(memory_cut(eight, 4).sizes() == std::vector{4, 1, 1, 2});
+  CHECK(memory_cut(eight, 4).bytes == std::vector<double>{28, 40, 40, 20});
 
   const LayerMemory equal(std::vector<double>(10, 3), std::vector<double>(10, 2));
-  CHECK(fill_first_cut(equal, 4).sizes() == std::vector{3, 3, 3, 1});
-  CHECK(fill_first_cut(equal, 4).peak() == 7);
-  // The same peak, and less beside it.
+  // The published 3, 3, 3, 1 has the same peak, and more beside it.
   CHECK(memory_cut(equal, 4).sizes() == std::vector{3, 3, 2, 2});
   CHECK(memory_cut(equal, 4).peak() == 7);
 }
 
-TEST_CASE("where a later start costs more, bisection alone is wrong and the cut is not",
-          "[scheduler][planners]") {
+TEST_CASE("the cut is the best one where a later start costs more", "[scheduler][planners]") {
   const LayerMemory layers({1, 1, 10}, {0, 1, 1});
   CHECK_FALSE(layers.filling_is_exact());
-  CHECK(fill_first_cut(layers, 2).sizes() == std::vector{2, 1});
-  CHECK(fill_first_cut(layers, 2).peak() == 10);
   CHECK(memory_cut(layers, 2).sizes() == std::vector{1, 2});
   CHECK(memory_cut(layers, 2).peak() == 2);
 }
@@ -106,7 +100,6 @@ TEST_CASE("no cut of a small chain has a smaller peak (MC-1)", "[scheduler][plan
     return static_cast<double>(random() % static_cast<unsigned>(end));
   };
   int monotone = 0;
-  int missed = 0;
   for (int round = 0; round < 4000; ++round) {
     const int layers = 1 + static_cast<int>(random() % 9);
     const int devices = 1 + static_cast<int>(random() % static_cast<unsigned>(layers));
@@ -120,20 +113,13 @@ TEST_CASE("no cut of a small chain has a smaller peak (MC-1)", "[scheduler][plan
     const LayerMemory memory(alone, added);
     CAPTURE(round, alone, added, devices);
     const double best = best_by_trying(memory, devices);
-    const MemoryCut filled = fill_first_cut(memory, devices);
     const MemoryCut cut = memory_cut(memory, devices);
-    CHECK(is_right(memory, filled));
     CHECK(is_right(memory, cut));
     CHECK(cut.peak() == best);
-    if (memory.filling_is_exact()) {
-      ++monotone;
-      CHECK(filled.peak() == best);
-    } else {
-      missed += filled.peak() > best ? 1 : 0;
-    }
+    monotone += memory.filling_is_exact() ? 1 : 0;
   }
   CHECK(monotone > 2000);
-  CHECK(missed > 100);
+  CHECK(monotone < 4000);
 }
 
 /// A chain of operators, and some further reads and parameters that several use.

@@ -170,15 +170,5 @@ TEST_CASE("a schedule that does not suit the model is refused", "[scheduler][pla
       ContainsSubstring("wait for each other"));
 }
 
-TEST_CASE("the winner's step on shared channels is no shorter", "[scheduler][planners]") {
-  Costs costs = chain_costs({10, 10});
-  costs.links.usual.latency = 20;
-  const WorkGraph graph = WorkGraph::of(costs, 1);
-  const OperatorRow row(graph);
-  CutCost cost(row, costs.links, pfeife(2, 4, {.extra = {1, 0}}), kNoCostLimit);
-  CHECK(cost.step_time(std::vector{1}) == 200);
-  CHECK(cost.step_time_on_shared_channels(std::vector{1}) == 210);
-}
-
 }  // namespace
 }  // namespace stagecraft
