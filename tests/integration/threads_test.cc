@@ -11,7 +11,8 @@
 namespace stagecraft::tests {
 namespace {
 
-constexpr std::int64_t kWidth = 512;  // its matrices are large enough for LibTorch to split them
+constexpr std::int64_t kWidth =
+    512;  // its matrices are large enough for LibTorch to split them in parts
 
 struct WideLinear : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};

@@ -101,7 +101,7 @@ TEST_CASE("equal items are split as evenly as they can be, the first stages take
       }
     }
   }
-  CHECK(balanced_cut(of_times({0, 0, 0}), 2) == Ranges{{0, 1}, {1, 3}});  // the earliest of equal cuts
+  CHECK(balanced_cut(of_times({0, 0, 0}), 2) == Ranges{{0, 1}, {1, 3}});  // the earliest
 }
 
 TEST_CASE("of equally good cuts the one that hands over fewer bytes is taken", "[scheduler][cut]") {

@@ -29,8 +29,8 @@ struct Fault {
   std::string kind;
   std::mt19937_64 random;
   Rank rank{0};
-  bool recover = false;  ///< recovers from mirrors, otherwise from the file
-  std::optional<std::chrono::microseconds> delay;  ///< from mirrors, otherwise from the file
+  bool recover = false;                            ///< from mirrors, otherwise from the file
+  std::optional<std::chrono::microseconds> delay;  ///< into a step; nothing: between two steps
 };
 
 /// Holds the result of a fault.

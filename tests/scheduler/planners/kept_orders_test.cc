@@ -104,7 +104,7 @@ TEST_CASE("with phases computing and communicating take turns", "[scheduler][pla
 TEST_CASE("an order of the user's is kept by every plan, and no other plan is made",
           "[scheduler][planners]") {
   PlanRequest request = chain_request({1, 1, 1, 1});
-  request.orders = parse_event_orders("1B3 < 0B0");  // stage 0 runs its backward after stage 1 has ended
+  request.orders = parse_event_orders("1B3 < 0B0");  // stage 0 goes back after stage 1 has ended
   const std::vector<PlanProposal> all = propose(request, "auto");
   for (const PlanProposal& one : all) {
     CAPTURE(one.candidate.planner, one.candidate.schedule_name);

@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// Returns costs of two towers and a head. The towers' operators alternate in the order of the
+/// Returns a request for two towers and a head. The towers' operators alternate in the order of the
 /// forward:
 ///
 ///     0 - 2 - 4

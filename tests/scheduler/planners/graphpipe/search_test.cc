@@ -391,7 +391,7 @@ TEST_CASE("equal branches are searched once, with the same answer", "[scheduler]
 
 TEST_CASE("of thousands of operators those that are cheap are taken together",
           "[scheduler][planners]") {
-  Model model{{}, std::vector<double>(2001, 1), {}};  // two chains of 1000, and the operator that joins them
+  Model model{{}, std::vector<double>(2001, 1), {}};  // two chains of 1000, and their joint
   for (int op = 0; op < 2000; ++op) {
     model.edges.emplace_back(op, op == 999 || op == 1999 ? 2000 : op + 1);
   }
