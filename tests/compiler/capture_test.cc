@@ -239,7 +239,7 @@ TEST_CASE(
     return torch::equal(h, h) && !torch::equal(h, x) ? h : h + 1;
   };
   const Program program = compile_lambda(compares);
-  CHECK(count(program, "aten::equal") == 1);  // the comparison of a tensor with itself is a constant
+  CHECK(count(program, "aten::equal") == 1);  // comparing a tensor with itself is constant
   CHECK_THAT(program.graph_text(), ContainsSubstring("false = aten::equal"));
 
   // x = 0 makes both tensors 0.
