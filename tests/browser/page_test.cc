@@ -271,7 +271,7 @@ TEST_CASE("wheel, drag, buttons and keys zoom and pan", "[browser]") {
   const Point at = page.locate("0B3");
   page.wheel(at, -400);
   CHECK(distance() > 1.5 * whole);
-  CHECK(page.locate("0B3").x == Catch::Approx(at.x).margin(1));  // the task under the pointer stays there
+  CHECK(page.locate("0B3").x == Catch::Approx(at.x).margin(1));  // the task stays in place
 
   page.drag(at, {at.x - 100, at.y});
   CHECK(page.locate("0B3").x == Catch::Approx(at.x - 100).margin(1));
