@@ -130,7 +130,7 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
     CHECK(key["bottom"] <= picture["bottom"]);
     looks.push_back(key["look"]);
   }
-  // gpipe and 1f1b coincide, so the lower curve is broader.
+  // gpipe and 1f1b coincide, so the curve underneath is broader.
   const Json widths = page.evaluate(
       "Array.from(document.querySelectorAll('polyline'), e => parseFloat("
       "getComputedStyle(e).strokeWidth))");

@@ -37,8 +37,8 @@ constexpr bool is_container_of_data<std::map<K, T>> = is_data<K>() && is_data<T>
 template <class... T>
 constexpr bool is_container_of_data<std::variant<T...>> = (is_data<T>() && ...);
 
-/// Allowed are numbers, text, tensors (constants), literals of operators, and lists of fields of
-/// these. Fields of one process (RU-1) are allowed by their type.
+/// Accepts numbers, text, tensors (constants), literals of operators, and lists of fields of these.
+/// Accepts fields of one process (RU-1) by their type.
 template <class T>
 consteval bool is_data() {
   if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || is_id<T> ||

@@ -1,4 +1,4 @@
-/// Shared by tests of futures: patience, and tensors that can be told apart.
+/// Holds what tests of futures share: patience, and tensors that can be told apart.
 #pragma once
 
 #include <chrono>

@@ -18,9 +18,9 @@
 namespace stagecraft::tests {
 namespace {
 
-/// Updates before any fault may happen, which a checkpoint keeps, and updates after the repair.
+/// Counts updates before any fault may happen, which a checkpoint keeps, and after the repair.
 constexpr int kBefore = 2, kAfter = 3;
-/// Attempts to replace one rank: a link that is down refuses at once or after some seconds.
+/// Limits attempts to replace one rank: a link that is down refuses at once or after some seconds.
 constexpr int kAttempts = 50;
 
 void say(const std::string& line) {

@@ -49,7 +49,7 @@ TEST_CASE("a plan that does not fit needs memory, by the byte", "[scheduler][pla
   CHECK(wins(with(request, needs[0]), early, late));
 }
 
-/// Plans anew in the place that the answer names, and finds the former winner slower.
+/// Plans again with the values that the answer names, and finds the former winner slower.
 void check_by_planning(const PlanRequest& request,
                        const WhatIf& answer,
                        const PlanProposal& winner,
