@@ -2,8 +2,8 @@
 #
 #   cmake -DPAGE=<folder> -DSTYLES=<name;name> -DSCRIPTS=<name;name> -DNAME=<constant> -DOUTPUT=<file.cc> -P EmbedFiles.cmake
 #
-# The document is shell.html beside the folder, with the folder's page.html in it. The scripts become
-# one, in the order given, in a scope of their own.
+# The document is shell.html beside the folder, with the folder's page.html in it. The scripts are
+# joined in the order given, in a scope of their own.
 
 function(read_source result)
   set(all "")

@@ -1,4 +1,4 @@
-# FindCAF: the C++ Actor Framework as Debian packages it, which is without a CMake configuration.
+# FindCAF finds the C++ Actor Framework as Debian packages it, without a CMake configuration.
 #
 # Components: core (the default), io, openssl; each gives the target CAF::<component>.
 # Variables: CAF_FOUND, CAF_VERSION

@@ -1,10 +1,10 @@
-# FindLibTorch: LibTorch as the Python wheel or the zip archive lays it out.
+# FindLibTorch finds LibTorch as the Python wheel or the zip archive lays it out.
 #
-# The TorchConfig.cmake of a CUDA build insists on a CUDA toolkit; a program that computes on the CPU
-# needs none. Looked for in LibTorch_ROOT (variable or environment), where Torch_DIR is, in
-# CMAKE_PREFIX_PATH, and in the cache folder that tools/setup fills.
+# The TorchConfig.cmake of a CUDA build requires a CUDA toolkit, which a program that computes on
+# the CPU does not need. The search covers LibTorch_ROOT (variable or environment), the place of
+# Torch_DIR, CMAKE_PREFIX_PATH, and the cache folder that tools/setup fills.
 #
-# A project may say find_package(Torch) as well, before or after: both must then find the same copy.
+# A project may also call find_package(Torch), before or after. Both must then find the same copy.
 #
 # Targets: LibTorch::cpu   headers, torch_cpu, c10
 #          LibTorch::cuda  the same and torch_cuda, c10_cuda; only where these are found
@@ -17,7 +17,7 @@ else()
   set(_libtorch_cache "$ENV{XDG_CACHE_HOME}/stagecraft")
 endif()
 
-# A prefix is often given as PyTorch prints it, which is .../torch/share/cmake.
+# A prefix is often given as PyTorch prints it: .../torch/share/cmake.
 string(REPLACE ":" ";" _libtorch_prefixes "$ENV{CMAKE_PREFIX_PATH}")
 list(PREPEND _libtorch_prefixes ${CMAKE_PREFIX_PATH})
 list(TRANSFORM _libtorch_prefixes APPEND "/../..")
@@ -31,7 +31,7 @@ find_path(LibTorch_INCLUDE_DIR ATen/core/Tensor.h
 
 if(LibTorch_INCLUDE_DIR)
   cmake_path(NORMAL_PATH LibTorch_INCLUDE_DIR)
-  # The libraries beside the headers, never those of a second copy.
+  # Takes the libraries beside the headers, never those of a second copy.
   cmake_path(GET LibTorch_INCLUDE_DIR PARENT_PATH _libtorch_home)
   foreach(_library IN ITEMS torch_cpu c10 torch_cuda c10_cuda)
     find_library(LibTorch_${_library}_LIBRARY ${_library}
@@ -58,9 +58,10 @@ find_package_handle_standard_args(LibTorch
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   find_package(Threads REQUIRED)
 
-  # LibTorch has another fmt among its headers, with which the distribution's spdlog does not compile. A folder that
-  # leads to nothing but the distribution's fmt, searched first (-I comes before -isystem), decides for whoever uses
-  # LibTorch. Headers that lead there, and no link, so that they stay system headers.
+  # LibTorch's headers contain another fmt, with which the distribution's spdlog does not compile.
+  # So users of LibTorch first search a folder that leads only to the distribution's fmt (-I comes
+  # before -isystem). The folder has headers that include the distribution's, not a link, so that
+  # those stay system headers.
   add_library(LibTorch::fmt INTERFACE IMPORTED)
   find_package(fmt QUIET)
   if(TARGET fmt::fmt)
@@ -85,7 +86,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
     INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES LibTorch::fmt)
 
-  # What torch_cpu itself links (OpenMP, the two small CUDA libraries) it finds by its own run path.
+  # torch_cpu finds the libraries that it links (OpenMP, the two small CUDA libraries) by its own
+  # run path.
   add_library(LibTorch::cpu SHARED IMPORTED)
   set_target_properties(LibTorch::cpu PROPERTIES
     IMPORTED_LOCATION "${LibTorch_torch_cpu_LIBRARY}"
@@ -101,7 +103,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
       INTERFACE_LINK_LIBRARIES "LibTorch::c10_cuda;LibTorch::cpu")
   endif()
 
-  # Two copies in one program register every operator twice and crash before main.
+  # Two copies in one program would register every operator twice and crash before main.
   function(_libtorch_check_one_copy)
     if(TARGET torch_cpu)
       foreach(_property IN ITEMS IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION)

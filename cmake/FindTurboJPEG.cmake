@@ -1,4 +1,5 @@
-# FindTurboJPEG: libjpeg-turbo's own interface, whose Debian package has no CMake configuration.
+# FindTurboJPEG finds libjpeg-turbo's own interface, whose Debian package has no CMake
+# configuration.
 #
 # Targets: TurboJPEG::turbojpeg
 # Variables: TurboJPEG_FOUND

@@ -1,4 +1,4 @@
-# FindZeroMQ: libzmq, whose Debian package has no CMake configuration.
+# FindZeroMQ finds libzmq, whose Debian package has no CMake configuration.
 #
 # Targets: ZeroMQ::zmq     the library and zmq.h
 #          ZeroMQ::cppzmq  zmq.hpp alone, which needs nothing when a program is linked; only where it is found

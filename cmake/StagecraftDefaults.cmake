@@ -1,4 +1,4 @@
-# What every build of this repository has in common and no target should repeat.
+# Sets what every build of this repository has in common, so that no target repeats it.
 
 get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
 if(NOT CMAKE_BUILD_TYPE AND NOT is_multi_config)
@@ -22,7 +22,7 @@ endif()
 set(STAGECRAFT_SANITIZE "" CACHE STRING "address, thread or empty")
 set_property(CACHE STAGECRAFT_SANITIZE PROPERTY STRINGS "" address thread)
 
-# ccache refuses precompiled headers unless told that their definitions and times do not matter.
+# ccache refuses precompiled headers unless it is told to ignore their definitions and times.
 find_program(STAGECRAFT_CCACHE ccache DOC "Compiler cache, used where present")
 if(STAGECRAFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
@@ -32,8 +32,8 @@ endif()
 include(CheckLinkerFlag)
 check_linker_flag(CXX -fuse-ld=mold STAGECRAFT_HAS_MOLD)
 
-# Includes are written "stagecraft/base/ids.h", here and in an installed copy: a folder in which
-# `stagecraft` is this repository makes that true before anything is installed.
+# Includes are written "stagecraft/base/ids.h", here and in an installed copy. Before an
+# installation, a folder in which `stagecraft` is a link to this repository makes that work.
 set(STAGECRAFT_INCLUDE_DIR "${PROJECT_BINARY_DIR}/include")
 file(MAKE_DIRECTORY "${STAGECRAFT_INCLUDE_DIR}")
 file(CREATE_LINK "${PROJECT_SOURCE_DIR}" "${STAGECRAFT_INCLUDE_DIR}/stagecraft" SYMBOLIC)

@@ -1,4 +1,4 @@
-# Everything outside this repository, as imported targets. Nothing is downloaded here: tools/setup does that.
+# Imports everything outside this repository as targets. Downloads nothing; tools/setup does that.
 
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
@@ -13,7 +13,8 @@ find_package(ZeroMQ 4.3.4 REQUIRED)
 find_package(PNG 1.6 REQUIRED)
 find_package(TurboJPEG REQUIRED)
 
-# The distribution's msgpack is header-only and otherwise wants Boost for nothing but its preprocessor tables.
+# The distribution's msgpack is header-only. By default it needs Boost, but only for its
+# preprocessor tables.
 find_path(MSGPACK_INCLUDE_DIR msgpack.hpp REQUIRED)
 add_library(msgpack INTERFACE IMPORTED)
 target_include_directories(msgpack INTERFACE "${MSGPACK_INCLUDE_DIR}")

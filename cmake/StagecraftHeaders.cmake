@@ -1,5 +1,6 @@
-# The target stagecraft_headers_alone: every header of a layer compiled by itself, which shows a missing include that
-# a batch of sources hides (stagecraft_compile_in_batches). Not part of `all`; tools/test --headers-alone builds it.
+# Defines the target stagecraft_headers_alone, which compiles every header of a layer by itself.
+# This shows a missing include that a batch of sources hides (stagecraft_compile_in_batches). The
+# target is not part of `all`; tools/test --headers-alone builds it.
 
 # stagecraft_headers_of(<name> <pch: none|tensors> FOLDERS ... LIBS ...)
 function(stagecraft_headers_of name pch)

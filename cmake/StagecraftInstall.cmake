@@ -1,6 +1,6 @@
-# What `cmake --install` puts where, and what find_package(stagecraft) finds there.
+# Decides what `cmake --install` puts where, and what find_package(stagecraft) finds there.
 #
-# Two export sets: stagecraft::scheduler is usable where neither LibTorch nor CAF is.
+# There are two export sets, because stagecraft::scheduler can be used without LibTorch and CAF.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft")
@@ -24,8 +24,9 @@ install(DIRECTORY base scheduler futures compiler actors
 install(FILES stagecraft.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stagecraft")
 install(TARGETS stagecraft)
 
-# The command serves everybody who may read the prefix, which the folder that LibTorch was fetched into may not be:
-# what the runtime's program links of it comes along, in the folders in which these libraries look for each other.
+# Every user who may read the prefix can run the command. Some of these users may not read the
+# folder of the fetched LibTorch, so the libraries of LibTorch that the runtime's program links are
+# installed too, in the folders in which these libraries look for each other.
 set(runtime_dir "libexec/stagecraft")
 set_target_properties(stagecraft_runtime_program PROPERTIES
   INSTALL_RPATH "$ORIGIN/torch/lib" INSTALL_RPATH_USE_LINK_PATH OFF)

@@ -1,25 +1,26 @@
-# The three kinds of target this repository has: a layer, a program and a layer's tests.
+# Defines the three kinds of target of this repository: a layer, a program and a layer's tests.
 
 include(GNUInstallDirs)
-include(Catch)  # of Catch2: catch_discover_tests
+include(Catch)  # from Catch2: catch_discover_tests
 
-# Warnings are ours alone: linked PRIVATE and never exported. A designated initializer leaves the other
-# members at their defaults on purpose, which g++ counts as missing.
+# Warnings apply to our code only: they are linked PRIVATE and never exported. A designated
+# initializer leaves the other members at their defaults on purpose, which g++ reports as missing.
 add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-missing-field-initializers $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
 if(CMAKE_UNITY_BUILD)
-  # The warning is about anonymous types in headers; here it takes an included source for one.
+  # The warning is about anonymous types in headers; in a batch, g++ takes an included source for a
+  # header.
   target_compile_options(stagecraft_warnings INTERFACE -Wno-subobject-linkage)
 endif()
 
-# What all three kinds share.
+# Sets what all three kinds share.
 function(stagecraft_target_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${STAGECRAFT_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stagecraft_warnings>)
-  # One kind of code everywhere, so that one precompiled header serves libraries and programs.
+  # Uses one kind of code everywhere, so that one precompiled header serves libraries and programs.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${target} PRIVATE -fPIC)
   stagecraft_compile_in_batches(${target})
@@ -68,8 +69,8 @@ endfunction()
 
 # stagecraft_add_layer(<name> SOURCES ... [PUBLIC lib...] [PRIVATE lib...])
 #
-# The static library stagecraft_<name>, known as stagecraft::<name>. PUBLIC is what its headers
-# include, PRIVATE what only its sources do.
+# Adds the static library stagecraft_<name> with the alias stagecraft::<name>. PUBLIC lists what its
+# headers include, PRIVATE what only its sources include.
 function(stagecraft_add_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;PUBLIC;PRIVATE")
   set(target stagecraft_${name})
@@ -81,7 +82,8 @@ function(stagecraft_add_layer name)
   foreach(library IN LISTS layer_PRIVATE)
     stagecraft_is_header_only(${library} header_only)
     if(header_only)
-      # A program that links the archive needs nothing of it, so the installed package does not ask for it.
+      # A program that links the archive does not need these, so the installed package does not ask
+      # for them.
       target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
     else()
       target_link_libraries(${target} PRIVATE ${library})
@@ -103,7 +105,7 @@ endfunction()
 
 # stagecraft_add_program(<name> SOURCES ... LIBS ... [FOLDER examples|bench])
 #
-# An executable in bin/, or in bin/<FOLDER>.
+# Adds an executable in bin/, or in bin/<FOLDER>.
 function(stagecraft_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 program "" "FOLDER" "SOURCES;LIBS")
   add_executable(${name} ${program_SOURCES})
@@ -116,7 +118,8 @@ endfunction()
 
 # stagecraft_compile_quickly(<target> [level])
 #
-# For what is compiled for longer than it ever computes: tests, and the words and tables of a command.
+# Lowers the optimization of code that takes longer to compile than it ever computes: tests, and the
+# words and tables of a command.
 function(stagecraft_compile_quickly target)
   set(level 1)
   if(ARGC GREATER 1)
@@ -127,29 +130,30 @@ endfunction()
 
 # stagecraft_add_tests(<layer> SOURCES ... [LIBS ...])
 #
-# The executable stagecraft_<layer>_tests; each of its test cases is a CTest test labelled <layer>.
-# The cases are listed when CTest starts, not while building: starting LibTorch is not free.
+# Adds the executable stagecraft_<layer>_tests; each of its test cases is a CTest test labeled
+# <layer>. CTest lists the cases when it starts, not the build, because starting LibTorch takes
+# time.
 function(stagecraft_add_tests layer)
   cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "SOURCES;LIBS")
   set(target stagecraft_${layer}_tests)
   add_executable(${target} ${tests_SOURCES})
   stagecraft_target_defaults(${target})
-  # A precompiled header serves those alone who optimise, as it did.
+  # The precompiled header fits only targets that optimize as it did.
   stagecraft_compile_quickly(${target} $<BOOL:$<TARGET_PROPERTY:PRECOMPILE_HEADERS_REUSE_FROM>>)
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
   catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: "
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300
-    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # not the user's, for profiles
+    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # keeps profiles out of the user's folder
 endfunction()
 
 # stagecraft_use_pch(<target> <copy>)
 #
-# One precompiled copy of LibTorch's headers for all targets that read them; <copy> is
-#   tensors  what the layers read: tensors and autograd's nodes, 15 s a file without
+# Shares one precompiled copy of LibTorch's headers among all targets that read them; <copy> is
+#   tensors  for layers: tensors and autograd's nodes, 15 s a file without
 #   modules  <torch/torch.h>, 19 s a file without, and slower to load than the first
-# Link LibTorch::cpu before. A source that includes neither is better off without.
+# Link LibTorch::cpu before. A source that includes neither compiles faster without it.
 function(stagecraft_use_pch target copy)
   set(tensors_headers <ATen/core/Tensor.h> <torch/csrc/autograd/function.h> <fmt/format.h>)
   set(modules_headers <torch/torch.h>)
@@ -161,7 +165,7 @@ function(stagecraft_use_pch target copy)
     target_link_libraries(${pch} PRIVATE LibTorch::cpu fmt::fmt)
     target_precompile_headers(${pch} PRIVATE ${${copy}_headers})
   endif()
-  target_link_libraries(${target} PRIVATE fmt::fmt)  # a copy serves those alone who agree on the macros it saw
+  target_link_libraries(${target} PRIVATE fmt::fmt)  # a copy fits only targets that agree on the macros it saw
   target_precompile_headers(${target} REUSE_FROM ${pch})
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through the precompiled header
 endfunction()

@@ -37,7 +37,7 @@ Checkpoint example() {
           .processors = {"AVX2 AuthenticAMD", "AVX512 GenuineIntel"}};
 }
 
-/// The file as version 1 had it: without processors, which end the header.
+/// Returns the file as version 1 wrote it: without processors, which end the header.
 std::string as_version_1(const std::string& whole) {
   constexpr std::size_t kPreamble = 24, kAlignment = 64;
   const auto header = static_cast<std::size_t>(static_cast<unsigned char>(whole[16])) +
@@ -155,7 +155,7 @@ TEST_CASE("a checkpoint does not take the place of what is no file, and a link s
   CHECK(read_checkpoint(folder.path() + "/a.ckpt").step == 12);
 }
 
-/// A checkpoint with this header and the right checksum.
+/// Returns a checkpoint with this header and the right checksum.
 std::string sealed(const std::string& header) {
   std::string bytes = "STGCRAFT" + std::string("\1\0\0\0\0\0\0\0", 8);
   for (std::size_t i = 0; i < 8; ++i) {
@@ -199,7 +199,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// A tensor of that type whose bytes all differ; undefined where LibTorch has no such tensor.
+/// Returns a tensor of that type whose bytes all differ; undefined if LibTorch has no such tensor.
 at::Tensor tensor_of(at::ScalarType type) {
   try {
     const at::Tensor tensor = at::empty({3, 2}, at::TensorOptions(type));
@@ -284,7 +284,7 @@ TEST_CASE("what is no dense tensor of plain numbers is refused by name, and noth
   }
 }
 
-// ---- what was written is read again -------------------------------------------------------------
+// ---- a written file is read back ----------------------------------------------------------------
 
 TEST_CASE("a file that does not hold what it was written from is found out (CK-3)",
           "[actors][checkpoint]") {
@@ -356,7 +356,7 @@ TEST_CASE("a checkpoint that reads back differently does not take its place (CK-
   }
   CHECK(tests::read_text_file(path) == "an older one");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
-  // What cannot be read at all is told as that.
+  // A file that cannot be read at all has an error of its own.
   try {
     published(example(), [](const std::string& at) { std::filesystem::remove(at); });
     FAIL("was published");

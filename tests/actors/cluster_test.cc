@@ -16,7 +16,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using tests::EnvironmentVariable;
 
-/// The arguments of a program, as main() gets them.
+/// Holds the arguments of a program as main() gets them.
 struct Arguments {
   std::vector<std::string> words;
   std::vector<char*> argv;
@@ -32,7 +32,7 @@ struct Arguments {
   std::vector<std::string> left() const { return {argv.begin(), argv.begin() + argc}; }
 };
 
-/// The cluster of a program that is started with these words.
+/// Returns the cluster of a program that is started with these words.
 Cluster cluster_of(std::vector<std::string> words) {
   words.insert(words.begin(), "train");
   Arguments arguments(std::move(words));
@@ -76,7 +76,7 @@ TEST_CASE("where ranks run is an option too, as threads unless said", "[actors][
   const Cluster processes = cluster_of({"--ranks", "2", "--workers", "processes"});
   REQUIRE(processes.ranks() == 2);
   for (const WorkerPlace& place : processes.workers()) {
-    CHECK(place.process == 0);  // nobody needs them yet
+    CHECK(place.process == 0);  // not needed yet
     CHECK(place.incarnation == 0);
     CHECK(place.address.empty());
   }
@@ -107,7 +107,7 @@ TEST_CASE("the environment says what the arguments do not", "[actors][cluster]")
     CHECK_THROWS_WITH(Cluster::from_env(), ContainsSubstring("/nowhere/at/all"));
   }
   const EnvironmentVariable empty("STAGECRAFT_WORKERS", "");
-  CHECK(are_threads(Cluster::from_env()));  // as if it were not there
+  CHECK(are_threads(Cluster::from_env()));  // treated as unset
 }
 
 TEST_CASE("a variable that makes no sense is refused by its name", "[actors][cluster][refusals]") {

@@ -1,4 +1,4 @@
-/// A crew whose workers do as a script says: what its waits do when a worker is lost.
+/// Tests how the waits of a crew end when a worker is lost. Its workers follow a script.
 #include "stagecraft/actors/crew.h"
 
 #include <chrono>
@@ -26,13 +26,13 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 enum class Part {
-  Answer,         ///< does all that it is asked
+  Answer,         ///< does all it is asked to do
   Announce,       ///< announces tensors, and ends instead of sending them
   EndWithPlan,    ///< ends with its plan, and takes no state
-  KeepAndVanish,  ///< says that its copy is on its way, and ends instead of sending it
+  KeepAndVanish,  ///< announces its copy, and ends instead of sending it
 };
 
-/// A rank waits for its copy as a worker does: until it comes, or the epoch is over.
+/// Waits for the rank's copy as a worker does: until the copy comes or the epoch is over.
 StateTaken take_copy(const TakeState& m, PlanId plan, const WorkerDesk& desk) {
   StateTaken taken{.rank = desk.rank};
   if (m.from != kDriver && m.from != desk.rank) {
@@ -128,7 +128,7 @@ class PlayedLauncher final : public Launcher {
   const std::map<int, Part> parts_;
 };
 
-/// Three ranks that have no stages; nobody but a lost worker ends a wait of its crew.
+/// Holds three ranks without stages. Only the loss of a worker ends a wait of their crew.
 struct Played {
   explicit Played(std::map<int, Part> parts)
       : launcher(std::move(parts)), crew(launcher, std::make_shared<StepLedger>(), job()) {}
@@ -211,7 +211,7 @@ TEST_CASE("a wait for a tensor ends with the loss of its sender alone (CR-3)",
   CHECK_FALSE(p.crew.wait(Rank(0), never.future(), already_over()));
   Promise<at::Tensor> here;
   (void)here.set_value(number(7));
-  CHECK(p.crew.wait(Rank(1), here.future(), patience()));  // it came before the loss
+  CHECK(p.crew.wait(Rank(1), here.future(), patience()));  // arrived before the loss
 }
 
 TEST_CASE("a loss ends the waits for that worker, and not those for its successor",

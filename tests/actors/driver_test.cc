@@ -1,4 +1,4 @@
-/// The driver against workers that do as a script says: no model, real transports, real agents.
+/// Tests the driver against workers that follow a script: no model, real transports, real agents.
 #include "stagecraft/actors/driver.h"
 
 #include <map>
@@ -25,22 +25,22 @@ enum class Act {
   Fail,      ///< answers with an error of its own
   Wait,      ///< waits for a tensor that never comes, as a peer of a failed rank does
   Lose,      ///< fails inside its update
-  Ignore,    ///< deaf to aborts: waits for the test to let it go
+  Ignore,    ///< ignores aborts: waits for the test to let it go
   Hold,      ///< answers well once the test lets it go
-  Peer,      ///< waits for what its first Recv from a peer gets, which never comes
+  Peer,      ///< waits for its first Recv from a peer, which never completes
   Cut,       ///< answers that its connection to a peer is gone
   Die,       ///< the actor ends
   DieLater,  ///< the actor ends when the test says so
   Record,    ///< answers well and announces a timeline of two instructions, which the test sends
 };
 
-/// What each rank does in each submission (Commit unless said), and what it was asked.
+/// Holds what each rank does in each submission (Commit by default), and what it was asked.
 struct Script {
-  std::mutex mutex;  // plan threads and the test
+  std::mutex mutex;  // shared by plan threads and the test
   std::map<std::pair<int, std::int64_t>, Act> acts;
   std::map<int, std::vector<StepOrder>> asked;
   Promise<std::monostate> let_go, let_die;
-  std::map<int, int> questions;  ///< what agents were asked, by rank
+  std::map<int, int> questions;  ///< questions to agents, by rank
 
   Act next(Rank rank, const StepOrder& m) {
     const std::scoped_lock lock(mutex);
@@ -57,7 +57,7 @@ StepReport failed(Rank rank, const StepOrder& m, Errc code) {
   return {.rank = rank, .submission = m.submission, .error = to_chain(error)};
 }
 
-/// As the executor does at a Recv: says what it is in, and whom it waits for.
+/// Does at a Recv what the executor does: shows its instruction and the rank it waits for.
 StepReport wait_for_peer(const StepOrder& m, WorkerDesk& desk, const Plan& plan) {
   const auto& list = plan.ranks[desk.rank.index()].instructions;
   const auto receive = std::ranges::find(list, Op::Recv, &Instruction::op);
@@ -124,7 +124,7 @@ PlanActor::behavior_type scripted(PlanActor::pointer,
 
 using Promises = std::vector<caf::response_promise>;
 
-/// Counts what it is asked. A mute one does what it is told and says nothing.
+/// Counts the questions it gets. A mute agent does what it is told and never answers.
 AgentActor::behavior_type scripted_agent(AgentActor::stateful_pointer<Promises> self,
                                          const std::shared_ptr<WorkerDesk>& desk,
                                          const std::shared_ptr<Script>& script,
@@ -148,14 +148,14 @@ AgentActor::behavior_type scripted_agent(AgentActor::stateful_pointer<Promises> 
 
 struct StageOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(5);
-  std::set<int> mute = {};  ///< whose agents do not say what their ranks do
+  std::set<int> mute = {};  ///< ranks whose agents do not say what they do
   int ranks = 2;
 };
 
-/// A driver with scripted workers.
+/// Runs a driver with scripted workers.
 class Stage {
  public:
-  static constexpr int kRanks = 2;  ///< unless said
+  static constexpr int kRanks = 2;  ///< by default
 
   explicit Stage(const StageOptions& options = {}) : network(options.ranks) {
     for (int r = 0; r < options.ranks; ++r) {
@@ -224,7 +224,7 @@ class Stage {
     return entered.result;
   }
 
-  /// What the rank's agent says from now on.
+  /// Sets what the rank's agent says from now on.
   void seems_busy(int rank, int instruction) {
     desks[static_cast<std::size_t>(rank)]->progress->instruction = instruction;
   }
@@ -257,7 +257,7 @@ TEST_CASE("a batch that ranks read is named in the order, and nothing is sent",
   CHECK(waiting() == 0);
   const Future<StepResult> sent = stage.submit();
   REQUIRE(sent.wait_until(patience()));
-  CHECK(waiting() > 0);  // this rank takes nothing
+  CHECK(waiting() > 0);  // this rank takes no messages
   CHECK(stage.asked(0).at(0).local == batch);
   CHECK(stage.asked(0).at(1).local == LocalBatch());
 }
@@ -294,7 +294,7 @@ TEST_CASE("a step is over when the timelines that its ranks announced are here",
   };
   send(0, 10);
   const Future<StepResult> step = stage.submit();
-  // Both have answered, and the second step has not begun.
+  // Both ranks have answered, and the second step has not begun.
   const Future<StepResult> next = stage.submit();
   REQUIRE(eventually([&] { return !stage.asked(0).empty() && !stage.asked(1).empty(); }));
   CHECK_FALSE(step.ready());
@@ -306,7 +306,7 @@ TEST_CASE("a step is over when the timelines that its ranks announced are here",
   REQUIRE(result.timelines[0].size() == 2);
   REQUIRE(result.timelines[1].size() == 2);
   CHECK(result.timelines[0][1].start == 11);
-  CHECK(result.timelines[1][0].start == 120);  // in the driver's clock
+  CHECK(result.timelines[1][0].start == 120);  // in time of the driver's clock
   REQUIRE(next.wait_until(patience()));
   CHECK(next.get().timelines[0].empty());
 }
@@ -341,7 +341,7 @@ TEST_CASE("steps run in the order in which they were submitted, counted and with
     REQUIRE(step.wait_until(patience()));
   }
   CHECK(steps[0].get().step == 1);
-  CHECK(steps[1].get().step == 1);  // an evaluation is no update
+  CHECK(steps[1].get().step == 1);  // an evaluation does not count as an update
   CHECK(steps[2].get().step == 2);
   const std::vector<StepOrder> asked = stage.asked(1);
   REQUIRE(asked.size() == 3);
@@ -377,7 +377,7 @@ TEST_CASE("a tensor of an aborted step is refused", "[actors][driver]") {
   stage.expect(1, 0, Act::Fail);
   (void)error_of(stage.submit());
   REQUIRE(
-      stage.submit().wait_until(patience()));  // its first word comes after every agent's advance
+      stage.submit().wait_until(patience()));  // its first message follows every agent's advance
   const auto before = stage.network.endpoint(Rank(0))->refused();
   stage.network.endpoint(Rank(1))->send(
       Rank(0), {.epoch = Epoch(0), .submission = Submission(0), .edge = EdgeId(3)}, number(1));
@@ -410,7 +410,7 @@ TEST_CASE("a worker that ends fails the step with its cause and who waits for it
   stage.expect(2, 0, Act::DieLater);
   const Future<StepResult> step = stage.submit();
   const Future<StepResult> queued = stage.submit();
-  // For each other: neither of them for rank 2.
+  // Ranks 0 and 1 wait for each other; neither waits for rank 2.
   REQUIRE(eventually([&] { return stage.waits(0) && stage.waits(1); }));
   (void)stage.script->let_die.set_value({});
   const Error error = error_of(step);
@@ -440,7 +440,7 @@ TEST_CASE(
   Stage stage({.ranks = 3});
   stage.expect(0, 0, Act::Peer);
   stage.expect(1, 0, Act::DieLater);
-  stage.expect(2, 0, Act::Ignore);  // deaf to the abort: nobody waits for it (DR-6)
+  stage.expect(2, 0, Act::Ignore);  // ignores the abort, so no rank waits for it (DR-6)
   stage.seems_busy(1, 4);
   const Future<StepResult> step = stage.submit();
   REQUIRE(eventually([&] { return stage.waits(0) && stage.questions(1) >= 2; }));
@@ -495,7 +495,7 @@ TEST_CASE("a worker lost between two steps fails those that follow", "[actors][d
   caf::anon_send_exit(stage.setup.members[1].agent, caf::exit_reason::kill);
   REQUIRE(eventually([&] { return stage.ledger->lost().has_value(); }));
   CHECK_THAT(stage.ledger->lost()->message(), ContainsSubstring("process 4711 of rank 1 died"));
-  stage.ledger->resume(1);  // weights alone do not help
+  stage.ledger->resume(1);  // weights alone are not enough
   const Error refused = error_of(stage.submit());
   CHECK(refused.code() == Errc::WorkerLost);
   CHECK(refused.context().rank == Rank(1));
@@ -519,7 +519,7 @@ TEST_CASE("a driver that ends fails what it was given, and another takes over be
 
   stage.setup.first_epoch = Epoch(*stage.epoch + 1);
   stage.spawn();
-  const Future<StepResult> step = stage.submit();  // rank 0 is told to give up the one before
+  const Future<StepResult> step = stage.submit();  // rank 0 is told to give up the step before
   (void)stage.script->let_go.set_value({});
   REQUIRE(step.wait_until(patience()));
   CHECK(step.get().step == 1);
@@ -532,7 +532,7 @@ TEST_CASE("a rank that never answers fails the step after its deadline and is na
   Stage stage({.deadline = std::chrono::milliseconds(50)});
   stage.expect(1, 0, Act::Ignore);
   stage.seems_busy(1, 1);
-  stage.expect(0, 0, Act::Peer);  // ... and waits for it, so that it is not to blame
+  stage.expect(0, 0, Act::Peer);  // ... and waits for it, so it is not blamed
   const Error error = error_of(stage.submit());
   CHECK(error.code() == Errc::ClusterTimeout);
   CHECK(error.context().rank == Rank(1));
@@ -550,7 +550,7 @@ TEST_CASE(
   CHECK_THAT(error.message(),
              ContainsSubstring("rank 0 is silent: its agent has not answered for") &&
                  ContainsSubstring("; silent, too: rank 1"));
-  // Both answered the abort, so the weights are what they were and the next step may run.
+  // Both answered the abort, so the weights are unchanged and the next step may run.
   const Future<StepResult> next = stage.submit();
   REQUIRE(next.wait_until(patience()));
   CHECK(next.get().step == 1);

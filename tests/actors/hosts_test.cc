@@ -126,7 +126,7 @@ TEST_CASE("where a driver listens is said as HOST:PORT, with brackets around IPv
 
 TEST_CASE("a listener that does not come is told with what each address said", "[actors][hosts]") {
   const auto look = [](const std::string& host) {
-    return find_listener(host, 1, std::chrono::milliseconds(300));  // nobody has port 1
+    return find_listener(host, 1, std::chrono::milliseconds(300));  // nothing listens at port 1
   };
   CHECK_THROWS_WITH(look("127.0.0.1"),
                     ContainsSubstring("127.0.0.1:1 within 300 ms (127.0.0.1: Connection refused)"));

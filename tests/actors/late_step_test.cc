@@ -8,7 +8,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Each rank r has two instructions: the forward of stage r on microbatch 3, and the vote.
+/// Gives each rank r two instructions: the forward of stage r on microbatch 3, and the vote.
 Plan small_plan(int ranks) {
   Plan plan;
   for (int r = 0; r < ranks; ++r) {
@@ -128,7 +128,7 @@ TEST_CASE("a rank whose agent owes its answer is silent, and blamed before any t
       late_step({stuck_at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).message(),
       ContainsSubstring("rank 2 is silent: its agent has not answered for 4.1 s and was last "
                         "in \"i1 run 2F3\"; not done either: rank 0"));
-  // What it waited for when it was last heard may be over (WG-1).
+  // The wait that its last report showed may be over (WG-1).
   silent.status->waiting_for = {Rank(0)};
   CHECK(late_step({stuck_at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).context().rank ==
         Rank(2));

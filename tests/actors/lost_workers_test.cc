@@ -29,7 +29,7 @@ LostWorkers lost(const std::vector<Rank>& ranks, bool mirrored = false) {
   return all;
 }
 
-/// Rank 1, in the middle of a step.
+/// Returns the error for rank 1, lost in the middle of a step.
 Error lost_worker(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
   return lost({Rank(1)}).error_in_step(std::move(unfinished), plan);
 }
@@ -71,11 +71,11 @@ TEST_CASE("a task is begun where its rank was seen behind it, or a peer has take
   CHECK(last({Rank(1)}, at(2, 1)) == "1F3");            // has taken the forward's output
   CHECK(last({Rank(1)}, at(0, 3)) == "1B3");            // has taken the backward's gradient
   CHECK(last(at(1, 0, {Rank(0)}), at(0, 0)).empty());   // waited for its first tensor
-  CHECK(last(at(1, 1), at(2, 0, {Rank(1)})) == "1F3");  // was seen in it
-  CHECK(last(at(1, 3, {Rank(2)}), at(2, 2)) == "1F3");  // was seen behind it
-  CHECK(last(at(1, 1), at(0, 3)) == "1B3");             // seen, but is known to have come further
-  CHECK(last(at(1, -1), at(0, 2, {Rank(1)})).empty());  // seen before its first instruction
-  CHECK(last(at(1, 99), at(0, 2, {Rank(1)})).empty());  // seen in what its plan has not
+  CHECK(last(at(1, 1), at(2, 0, {Rank(1)})) == "1F3");  // was seen in the forward
+  CHECK(last(at(1, 3, {Rank(2)}), at(2, 2)) == "1F3");  // was seen past the forward
+  CHECK(last(at(1, 1), at(0, 3)) == "1B3");             // was seen in it, is known to be further
+  CHECK(last(at(1, -1), at(0, 2, {Rank(1)})).empty());  // was seen before its first instruction
+  CHECK(last(at(1, 99), at(0, 2, {Rank(1)})).empty());  // was seen at an unknown instruction
   CHECK_THAT(lost_worker({{Rank(1)}}, plan).message(),
              ContainsSubstring("it is not known to have begun a task of this step; nobody is known "
                                "to wait for it yet"));
@@ -90,7 +90,7 @@ TEST_CASE("what an overlap group issued first is not known by its place in the l
   const auto last = [&](int seen_at) { return lost_worker({at(1, seen_at)}, plan).context().task; };
   CHECK(last(4) == "1B3");
   CHECK(last(3) == "1F3");
-  plan.ranks[0].instructions[2].overlap = 1;  // rank 0 may not have taken it: another came first
+  plan.ranks[0].instructions[2].overlap = 1;  // rank 0 may have taken another tensor first
   plan.ranks[0].instructions[3].overlap = 1;
   CHECK(lost_worker({{Rank(1)}, at(0, 3)}, plan).context().task.empty());
 }

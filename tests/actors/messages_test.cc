@@ -20,12 +20,12 @@
 namespace stagecraft {
 namespace {
 
-/// Between processes there is one more, RankStarted (launch/control_port.h), and it alone has
-/// handles: of actors, which is what it is for.
+/// Between processes there is one more message, RankStarted (launch/control_port.h). It alone holds
+/// handles of actors, because passing them is its purpose.
 using AllMessageTypes =
     decltype(std::tuple_cat(std::declval<MessageTypes>(), std::declval<ProcessMessageTypes>()));
 
-// ---- what a message may be made of --------------------------------------------------------------
+// ---- fields that a message may have -------------------------------------------------------------
 
 template <class T>
 constexpr bool is_id = false;
@@ -55,7 +55,7 @@ constexpr std::size_t field_count() {
 template <class T>
 consteval bool is_metadata();
 
-/// Every field is in the list, and every field listed is metadata.
+/// Checks that every field is in the list, and that every listed field is metadata.
 template <class T>
 consteval bool has_metadata_fields() {
   using Fields = decltype(visit_fields(std::declval<T&>(), [](auto&... field) {
@@ -186,16 +186,16 @@ TEST_CASE("a step of ten thousand cells is less than 64 KiB of messages for each
   constexpr std::size_t kCells = 10'000, kLimit = 64 * 1024;
   const std::size_t ranks = GENERATE(1U, 2U, 8U, 100U, 1000U);
   CAPTURE(ranks);
-  StepReport report;  // of the rank that computes the loss: a forward and a backward per microbatch
+  StepReport report;  // of the rank with the loss: a forward and a backward per microbatch
   report.losses.resize(kCells / ranks / 2);
-  // What a rank is asked in a step of ten seconds, in which it waits for everybody.
+  // A rank is asked this often in a step of ten seconds in which it waits for every other rank.
   const auto questions =
       std::chrono::seconds(10) / std::max(kLookInterval, std::chrono::milliseconds(ranks));
   const StatusReply status{.waiting_for = std::vector<Rank>(ranks)};
-  const StepOrder order{.parts = PartRuns(3)};  // of unequal parts there are no more
+  const StepOrder order{.parts = PartRuns(3)};  // unequal parts never number more
   CHECK(bytes_of(order, report) + static_cast<std::size_t>(questions) * bytes_of(Status{}, status) <
         kLimit);
-  Error why(Errc::WorkerLost, std::string(4096, 'x'));  // the longest that chains of waits become
+  Error why(Errc::WorkerLost, std::string(4096, 'x'));  // chains of waits are never longer
   why.because(Error(Errc::WorkerFailed, std::string(4096, 'x')));
   CHECK(bytes_of(StepOrder{}, Abort{.reason = to_chain(why)}, StepReport{.error = to_chain(why)}) <
         kLimit);
@@ -222,7 +222,7 @@ TEST_CASE("a timeline survives being a tensor, in the reader's clock, and what i
 TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
           "[actors][messages]") {
   TrainerOptions options;
-  // Every option there is.
+  // Sets every option.
   auto& [rate,
          groups,
          decay_on,

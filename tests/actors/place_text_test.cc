@@ -15,7 +15,7 @@ TEST_CASE("workers that do not come are asked for where they were to come from",
   CHECK_THAT(advice({}), ContainsSubstring("worker_main"));
   CHECK_THAT(advice({.workers_come = true}),
              ContainsSubstring("start them with stagecraft worker --join 10.0.0.1:7077"));
-  // `stagecraft launch` in a step of Slurm: the step starts them.
+  // In a Slurm step, `stagecraft launch` does not start the workers; the step starts them.
   CHECK_THAT(
       advice(
           {.workers_come = true, .workers_coming = 1, .meeting_place = "/home/me/stagecraft-7.0"}),

@@ -127,7 +127,7 @@ TEST_CASE("those that are held to one capability differ in the vendor alone",
 TEST_CASE("a process that has computed is held to nothing else (KC-1)", "[actors][processor]") {
   const std::string chosen = at::get_cpu_capability();
   const std::string other = chosen == "DEFAULT" ? "AVX2" : "DEFAULT";
-  // As they are now, and again when this ends.
+  // Keeps the variables as they are now, and restores them at the end of the scope.
   std::vector<std::unique_ptr<EnvironmentVariable>> kept;
   for (const std::string& variable : variables_that_hold(other)) {
     kept.push_back(

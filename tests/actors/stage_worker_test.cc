@@ -1,4 +1,4 @@
-/// A stage worker alone, without the actor around it: what it does with each message in each phase.
+/// Tests a stage worker without the actor around it: its reaction to each message in each phase.
 #include "stagecraft/actors/stage_worker.h"
 
 #include <cstring>
@@ -25,7 +25,7 @@
 namespace stagecraft {
 namespace {
 
-/// loss = mean(w * x - y), one stage, two microbatches.
+/// Returns the program of loss = mean(w * x - y) with one stage and two microbatches.
 Program tiny_program() {
   Workload workload;
   const at::Tensor w = at::ones({3}).set_requires_grad(true);
@@ -63,7 +63,7 @@ struct Fixture {
     });
   }
 
-  /// With the program's weights.
+  /// Loads the plan with the program's weights.
   Ready load() {
     Ready ready = worker->load({.rank = Rank(0)});
     CHECK(take(at::ones({3})).error.empty());
@@ -110,7 +110,7 @@ Errc code_of(const ErrorChain& chain) {
   return to_error(chain).code();
 }
 
-/// What a rank of another process is started with.
+/// Holds what a rank of another process is started with.
 struct Remote {
   Remote() {
     Fixture f;
@@ -176,9 +176,9 @@ TEST_CASE("W-3: a worker that was loaded runs steps when its weights have come",
   REQUIRE(f.worker->load({.rank = Rank(0)}).error.empty());
   CHECK(code_of(f.run(0).error) == Errc::WorkerPhase);
   CHECK(code_of(f.worker->send_state({}).error) == Errc::WorkerPhase);
-  const StateListing listing = f.worker->send_state({.tensors = false});  // names are known
+  const StateListing listing = f.worker->send_state({.tensors = false});  // the names are known
   CHECK(listing.names == std::vector<std::string>{"weight:w"});
-  CHECK(code_of(f.take(at::ones({3}), {}).error) == Errc::Internal);  // weights must come
+  CHECK(code_of(f.take(at::ones({3}), {}).error) == Errc::Internal);  // weights must be given
   CHECK(f.take(at::ones({3})).error.empty());
   CHECK(f.run(1).committed);
 }
@@ -322,7 +322,7 @@ TEST_CASE("a rank begins no instruction once its transport is closed or the epoc
   };
   const at::Tensor weight = close ? at::Tensor() : f.weight();
   CHECK(code_of(f.run(0).error) == (close ? Errc::TransportClosed : Errc::WorkerAborted));
-  CHECK(begun.back() == Op::Accumulate);  // it is not done, and nothing behind it is begun
+  CHECK(begun.back() == Op::Accumulate);  // it is not done, and no later instruction has begun
   if (!close) {
     CHECK(f.weight().equal(weight));
   }
@@ -339,8 +339,9 @@ TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "
   CHECK(f.run(0).committed);
 }
 
-/// While it lives, no thread can be started: each would want a stack larger than an address space.
-/// A limit of the process would do the same, and would also starve the threads that run.
+/// Prevents the start of any thread while it lives: each thread would want a stack larger than an
+/// address space. A limit of the process would also prevent it, and would starve the running
+/// threads.
 class NoNewThreads {
  public:
   NoNewThreads() {
@@ -375,7 +376,7 @@ TEST_CASE("a worker for which there is no thread is an error, and nobody waits f
   {
     const NoNewThreads none;
     thrown = thrown_by(start);
-    left = host.end(started, patience());  // which finds no thread either
+    left = host.end(started, patience());  // finds no thread either
   }
   CHECK(thrown == Errc::DeviceOutOfMemory);
   CHECK(left == 0);

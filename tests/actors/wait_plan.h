@@ -1,5 +1,5 @@
-/// A training plan of three ranks in a row, one stage and one microbatch, for tests of who waits
-/// for whom: every list is as short as it can be, and is sound but for its slots.
+/// Builds a training plan of three ranks in a row, with one stage and one microbatch, for tests of
+/// waits between ranks. Every list is as short as possible, and valid except for its slots.
 #pragma once
 
 #include "stagecraft/compiler/plan/plan.h"
@@ -20,7 +20,7 @@ inline Instruction transfer(Op op, int edge, int peer, CellKind kind, int stage)
           .edge = EdgeId(edge)};
 }
 
-/// Edges 0 and 1 lead forwards, 2 and 3 back. Positions:
+/// Edges 0 and 1 lead forward, edges 2 and 3 back. Positions:
 ///
 ///   rank 0   0 run 0F3   1 send     2 recv     3 run 0B3   4 vote
 ///   rank 1   0 recv      1 run 1F3  2 send     3 recv      4 run 1B3   5 send   6 vote

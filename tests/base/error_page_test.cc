@@ -1,4 +1,5 @@
-/// docs/errors.md lists every error code once, in the section of its family, and no other.
+/// Checks that docs/errors.md lists every error code once, in the section of its family, and no
+/// other code.
 #include <array>
 #include <map>
 #include <sstream>
@@ -52,7 +53,7 @@ std::vector<std::string> enumerators_of_errc() {
   return names;
 }
 
-/// A row of a table of codes.
+/// Holds one row of a table of codes.
 struct CodeRow {
   std::string section;
   std::string enumerator;

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// Standard error goes to a file while this lives.
+/// Redirects standard error to a file while it lives.
 class CapturedStderr {
  public:
   CapturedStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {

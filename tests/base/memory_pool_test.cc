@@ -26,14 +26,14 @@ std::int64_t held(const MemoryPool& pool) {
   return pool.use().live + pool.use().cached;
 }
 
-/// Frees itself.
+/// Holds a block that frees itself.
 using Block = std::unique_ptr<void, void (*)(void*)>;
 
 Block block_of(MemoryPool& pool, std::size_t bytes) {
   return {pool.allocate(bytes), &MemoryPool::free};
 }
 
-/// Whether the page is in memory.
+/// Returns whether the page is in memory.
 bool is_present(const void* data) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(data) / page * page;
@@ -41,12 +41,12 @@ bool is_present(const void* data) {
   return mincore(reinterpret_cast<void*>(begin), page, &present) == 0 && (present & 1) != 0;
 }
 
-/// A step as ranks have them: blocks of a few sizes that live for a while, each full of its number,
-/// by which it is known that nobody else has its bytes.
+/// Acts as a rank's step does: takes blocks of a few sizes that live for a while. Each block is
+/// filled with its number, which shows that no other block shares its bytes.
 struct PoolStep {
   struct Event {
     bool allocates;
-    std::size_t which;  // of the blocks
+    std::size_t which;  // index of the block
     std::size_t bytes;
   };
   std::vector<Event> events;
@@ -73,7 +73,7 @@ struct PoolStep {
     }
   }
 
-  /// `learned`: no write meets a page that is not there.
+  /// `learned`: checks that every write meets a page that is in memory.
   void run(MemoryPool& pool, bool learned = false) const {
     std::vector<unsigned char*> at(blocks);
     pool.begin_step();
@@ -98,7 +98,7 @@ struct PoolStep {
   }
 };
 
-/// Exit status of a child of fork() that runs `body`.
+/// Returns the exit status of a child of fork() that runs `body`.
 template <class F>
 int in_a_child(F&& body) {
   const pid_t child = fork();
@@ -223,7 +223,7 @@ TEST_CASE("a limit is for live and cached together; what is cached goes first", 
       CHECK(held(pool) <= kLimit);
     }
     CHECK(pool.allocate(3 * kMiB) == nullptr);
-    CHECK(pool.use().live == 6 * static_cast<std::int64_t>(kMiB));  // as it was
+    CHECK(pool.use().live == 6 * static_cast<std::int64_t>(kMiB));  // unchanged
   }
   const Block one = block_of(pool, 8 * kMiB - 4096);
   CHECK(one != nullptr);

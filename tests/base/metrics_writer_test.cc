@@ -23,7 +23,7 @@ using Catch::Matchers::ContainsSubstring;
 using tests::read_text_file;
 using tests::TemporaryFolder;
 
-// ---- a reader of records, by the format's description and nobody's code ------------------------
+// ---- a reader of records, written from the format's description alone ---------------------------
 
 std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t size) {
   REQUIRE(at + size <= bytes.size());
@@ -34,7 +34,7 @@ std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t size
   return value;
 }
 
-/// Bit by bit, as the polynomial says.
+/// Computes the CRC bit by bit from the polynomial.
 std::uint32_t slow_crc(std::string_view bytes) {
   std::uint32_t crc = 0xffffffffU;
   for (const char byte : bytes) {
@@ -51,7 +51,7 @@ bool is_masked_crc(std::uint64_t found, std::string_view bytes) {
   return (rotated >> 17U | rotated << 15U) == slow_crc(bytes);
 }
 
-/// The fields of a message: number, and the number or the bytes that it has.
+/// Holds the fields of a message: the number of each, with its integer or its bytes.
 using Message = std::multimap<int, std::pair<std::uint64_t, std::string>>;
 
 std::uint64_t varint(std::string_view bytes, std::size_t& at) {
@@ -162,7 +162,7 @@ TEST_CASE("CRC-32C has the values of RFC 3720", "[base][metrics]") {
 }
 
 TEST_CASE("a record is what TensorFlow's own writer makes of the event", "[base][metrics]") {
-  // Event(wall_time=1.0, file_version="brain.Event:2"), as the format's description has it.
+  // The description of the format gives Event(wall_time=1.0, file_version="brain.Event:2").
   const std::string record = version_record(1.0);
   const std::vector<ReadEvent> events = events_in(record);
   REQUIRE(events.size() == 1);
@@ -177,7 +177,7 @@ TEST_CASE("what is told of steps stands in the table and in the events", "[base]
   MetricsWriter metrics(place, {"loss", "accuracy"});
   metrics.write(1, {{"loss", 0.5}});
   metrics.write(300, {{"accuracy", 0.25}, {"loss", std::numeric_limits<double>::quiet_NaN()}});
-  // Before the writer is gone (MW-1).
+  // The rows must be there before the writer is destroyed (MW-1).
   CHECK(read_text_file(place + "/metrics.csv") == "step,loss,accuracy\n1,0.5,\n300,nan,0.25\n");
   REQUIRE(event_files(place).size() == 1);
   const std::vector<ReadEvent> events = events_in(read_text_file(*event_files(place).begin()));
@@ -202,7 +202,7 @@ TEST_CASE("a run that goes on drops what it makes again, and no step comes twice
     }
   }
   const std::string table = folder.path() + "/metrics.csv";
-  // As a process that was killed leaves it: the last row has no end.
+  // A killed process leaves the table like this: the last row has no end.
   folder.write("metrics.csv", read_text_file(table) + "4,4.");
   const std::set<std::string> before = event_files(folder.path());
   MetricsWriter second(folder.path(), {"loss", "eval_loss"}, 2);
@@ -215,7 +215,7 @@ TEST_CASE("a run that goes on drops what it makes again, and no step comes twice
   REQUIRE(added.size() == 1);
   const std::vector<ReadEvent> events = events_in(read_text_file(*added.begin()));
   REQUIRE(events.size() == 3);
-  CHECK(events[1].session_status == 1);  // has TensorBoard drop the other file's step 3
+  CHECK(events[1].session_status == 1);  // makes TensorBoard drop the other file's step 3
   CHECK(events[1].step == 3);
 }
 

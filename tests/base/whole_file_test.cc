@@ -85,8 +85,8 @@ TEST_CASE("a write that fails says why and leaves the old file", "[base][whole_f
   const std::string path = folder.write("x", "old");
   struct rlimit before {};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  // Else the signal would end the test: a write beyond the limit is an error only where it is
-  // ignored.
+  // A write beyond the limit raises a signal that would end the test; it is an error only if the
+  // signal is ignored.
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const struct rlimit small { 4096, before.rlim_max };
   std::string message;
@@ -166,7 +166,7 @@ TEST_CASE("what is no regular file is refused, and stays", "[base][whole_file]")
 TEST_CASE("a device is refused, and stays", "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string device = folder.path() + "/device";
-  // A node of our own, the same as /dev/full: never one that others use.
+  // Makes a node of its own, equal to /dev/full, so that the test uses no shared node.
   if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0) {
     SKIP("no device node can be made here: " << std::strerror(errno));
   }
@@ -176,7 +176,7 @@ TEST_CASE("a device is refused, and stays", "[base][whole_file]") {
 
 TEST_CASE("a folder that cannot be written is found out at once, also by root",
           "[base][whole_file]") {
-  // No file can be made in it, whoever asks: access() would tell root the contrary.
+  // No process can make a file in it; access() would tell root the contrary.
   CHECK_THAT(whole_file_complaint("/proc/x"), ContainsSubstring("'/proc/x' cannot be written"));
   CHECK_THAT(whole_file_complaint("/no/such/x"), ContainsSubstring("no folder '/no/such'"));
 }
@@ -189,7 +189,7 @@ TEST_CASE("a file that may not be written is not replaced", "[base][whole_file]"
     CHECK_THAT(whole_file_complaint(path), ContainsSubstring(std::strerror(EACCES)));
     return;
   }
-  // Root may write whatever its permissions, but not an immutable file.
+  // Root may write a file regardless of its permissions, but not an immutable file.
   write_whole(path, "new");
   CHECK((mode_of(path) & 07777U) == 0444);
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);

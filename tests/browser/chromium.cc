@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The numbers that Chromium expects its pipe at.
+/// Chromium expects its pipe at these descriptor numbers.
 constexpr int kReadsAt = 3;
 constexpr int kWritesAt = 4;
 
@@ -43,7 +43,8 @@ std::array<int, 2> make_pipe() {
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw std::runtime_error("no pipe could be made for Chromium");
   }
-  // Above the numbers they are copied to, so that no copy overwrites an end still to be copied.
+  // Moves both ends above the numbers they are copied to, so that no copy overwrites an end that is
+  // still to be copied.
   for (int& end : ends) {
     const int high = fcntl(end, F_DUPFD_CLOEXEC, 10);
     close(end);
@@ -77,7 +78,7 @@ pid_t start(const std::string& program, const std::string& profile, int reads, i
   posix_spawn_file_actions_adddup2(&actions, writes, kWritesAt);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // its helpers end with it
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // makes its helpers end with it
   pid_t pid = -1;
   const int failed =
       posix_spawn(&pid, arguments.front(), &actions, &attributes, arguments.data(), environ);

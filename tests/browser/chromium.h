@@ -1,8 +1,8 @@
-/// A headless Chromium that a test drives over its DevTools pipe; page.h says what it shows.
+/// Drives a headless Chromium over its DevTools pipe; page.h shows how a test uses it.
 ///
 /// Messages are JSON ended by a zero byte (https://chromedevtools.github.io/devtools-protocol/).
 /// Thread: the test's own.
-/// CH-1: no browser outlives its test; no answer is waited for longer than kAnswerLimit.
+/// CH-1: no browser outlives its test; no wait for an answer is longer than kAnswerLimit.
 #pragma once
 
 #include <sys/types.h>
@@ -20,13 +20,14 @@ namespace stagecraft::tests {
 
 inline constexpr std::chrono::seconds kAnswerLimit{60};
 
-/// The program to start: $STAGECRAFT_CHROMIUM, or the first of Debian's names that PATH knows.
+/// Returns the program to start: $STAGECRAFT_CHROMIUM, or the first of Debian's names found in
+/// PATH.
 [[nodiscard]] std::optional<std::string> find_chromium();
 
 class Chromium {
  public:
-  /// Skips the test, with the reason, where there is no Chromium.
-  /// Throws std::runtime_error when it does not start.
+  /// Skips the test, with the reason, if there is no Chromium. Throws std::runtime_error if it does
+  /// not start.
   Chromium();
   ~Chromium();
   Chromium(const Chromium&) = delete;
@@ -38,7 +39,7 @@ class Chromium {
                       const std::string& session = "");
   /// Reads until `method` is reported for the session.
   void wait_for_event(const std::string& method, const std::string& session);
-  /// Everything reported for the session so far.
+  /// Returns everything reported for the session so far.
   [[nodiscard]] std::vector<nlohmann::json> events(const std::string& session) const;
 
  private:

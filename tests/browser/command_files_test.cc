@@ -1,4 +1,4 @@
-/// The files of `stagecraft schedule compare --html` and `sweep --svg` in a real browser.
+/// Tests the files of `stagecraft schedule compare --html` and `sweep --svg` in a real browser.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,10 +13,10 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Json = nlohmann::json;
 
-/// What a command writes, opened.
+/// Opens the file that a command writes.
 class Written {
  public:
-  /// `words`: of a command whose last option wants the file's name.
+  /// `words` is a command whose last option takes the file's name.
   Page open(const std::string& words, const std::string& name, const PageOptions& options = {}) {
     const std::string path = folder_.path() + '/' + name;
     const CommandResult result = run_schedule_line(words + ' ' + path);
@@ -34,7 +34,7 @@ class Written {
   TemporaryFolder folder_;
 };
 
-/// The texts of all elements that match.
+/// Returns the texts of all elements that match.
 std::vector<std::string> texts(Page& page, const std::string& selector) {
   return page
       .evaluate("Array.from(document.querySelectorAll(" + Json(selector).dump() +
@@ -75,7 +75,7 @@ TEST_CASE("the page of compare has a row for each schedule, light and dark", "[b
 TEST_CASE("a bar of compare's page is as long as its figure says", "[browser]") {
   Written written;
   Page page = written.open("compare gpipe 1f1b --devices 4 --microbatches 8 --html", "c.html");
-  // Of the column that says what is in flight: gpipe 8, 1f1b 4.
+  // Reads the column of microbatches in flight: gpipe has 8, 1f1b 4.
   const Json bars = page.evaluate(
       "(() => {"
       " const column = Array.from(document.querySelectorAll('th'))"
@@ -105,9 +105,9 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
   CHECK(page.requests().size() == 1);
   CHECK(shot.colours > 7);
   const std::size_t curves = page.count("polyline");
-  CHECK(curves == 10);  // of gpipe, 1f1b and zb-h1 two each, of interleaved four
+  CHECK(curves == 10);  // gpipe, 1f1b and zb-h1 have two each, interleaved has four
   CHECK(page.count("circle") == 3 * curves);
-  // A key has the look of its curve, and the words beside it are those of the curve's points.
+  // A key looks like its curve, and the words beside it belong to the curve's points.
   const Json keys = page.evaluate(
       "Array.from(document.querySelectorAll('.key'), key => {"
       " const look = e => [getComputedStyle(e).stroke, getComputedStyle(e).strokeDasharray];"
@@ -130,7 +130,7 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
     CHECK(key["bottom"] <= picture["bottom"]);
     looks.push_back(key["look"]);
   }
-  // gpipe and 1f1b coincide: the one that lies below is broader.
+  // gpipe and 1f1b coincide, so the curve underneath is broader.
   const Json widths = page.evaluate(
       "Array.from(document.querySelectorAll('polyline'), e => parseFloat("
       "getComputedStyle(e).strokeWidth))");

@@ -59,7 +59,7 @@ nlohmann::json Page::call(const std::string& method, const nlohmann::json& param
 }
 
 nlohmann::json Page::evaluate(const std::string& expression) {
-  // Two frames: the first may have begun before what came last.
+  // Waits for two frames: the first may have begun before the last change.
   const auto answer =
       call("Runtime.evaluate",
            {{"expression",

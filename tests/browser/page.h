@@ -1,4 +1,4 @@
-/// A page in a browser, seen and handled as its user would.
+/// Opens a page in a browser, and reads and handles it as its user would.
 ///
 ///     Chromium browser;  // skips the test where there is none
 ///     Page page(browser, folder.write("page.html", html), {.width = 1200});
@@ -27,10 +27,10 @@ struct Screenshot {
   std::string png;
   int width = 0;
   int height = 0;
-  int colours = 0;  ///< how many different ones
+  int colours = 0;  ///< how many different colors
 };
 
-/// Leaves the picture as `name`.png in the build folder's screenshots/, for people to look at.
+/// Leaves the picture as `name`.png in the build folder's screenshots/ for people to look at.
 void save(const Screenshot& shot, const std::string& name);
 
 struct PageOptions {
@@ -39,33 +39,33 @@ struct PageOptions {
   bool dark = false;
 };
 
-/// One tab with one loaded page.
+/// Holds one tab with one loaded page.
 class Page {
  public:
   /// Opens `path`, which may end in a fragment, and waits until it is loaded.
   Page(Chromium& browser, const std::string& path, const PageOptions& options = {});
 
-  /// The value of an expression, after the page has painted.
+  /// Returns the value of an expression after the page has painted.
   nlohmann::json evaluate(const std::string& expression);
-  /// The text of the first element that matches, "" where none does.
+  /// Returns the text of the first element that matches, "" if none does.
   std::string text(const std::string& selector);
   std::size_t count(const std::string& selector);
-  /// The middle of an element.
+  /// Returns the middle of an element.
   Point middle_of(const std::string& selector);
-  /// Where the page draws a task.
+  /// Returns where the page draws a task.
   Point locate(const std::string& task);
 
   void move_to(Point at);
   void click(Point at);
   void drag(Point from, Point to);
   void wheel(Point at, double down);
-  /// A key by its name ("ArrowRight", "+").
+  /// Presses a key by its name ("ArrowRight", "+").
   void press(const std::string& key);
 
   Screenshot screenshot();
-  /// What the console, the page's errors and the browser's log said.
+  /// Returns the messages of the console, the page's errors and the browser's log.
   [[nodiscard]] std::vector<std::string> complaints() const;
-  /// The addresses that the page asked for, its own first.
+  /// Returns the addresses that the page requested, its own first.
   [[nodiscard]] std::vector<std::string> requests() const;
 
  private:

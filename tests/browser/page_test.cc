@@ -1,5 +1,6 @@
-/// The page of render_html() in a real browser: what it shows, and what mouse, keys and address do.
-/// Each test leaves its pictures in the build folder's screenshots/, for people to look at.
+/// Tests the page of render_html() in a real browser: its contents, and its reaction to mouse, keys
+/// and address. Each test leaves its pictures in the build folder's screenshots/ for people to look
+/// at.
 #include "stagecraft/tests/browser/page.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ Schedule built(const char* name, int devices, int microbatches, std::optional<in
   return build_schedule(name, request);
 }
 
-/// Cells that no parser makes but a program can.
+/// Returns cells that no parser makes but a program can.
 Schedule nonsense() {
   const Task unknown{static_cast<CellKind>(255), StageId(-1), Microbatch(-3)};
   const Task idle{CellKind::Idle, StageId(0), Microbatch(0)};
@@ -51,7 +52,7 @@ std::string html_of(const Schedule& schedule, const StageGraph& graph, const cha
       schedule, graph, timeline ? &*timeline : nullptr, validate(schedule, graph), title);
 }
 
-/// A browser, and a folder for the pages it is shown.
+/// Holds a browser and a folder for its pages.
 class Pages {
  public:
   Page open(const Schedule& schedule,
@@ -164,7 +165,7 @@ TEST_CASE("a task that does nothing says so, and what waits for it does not wait
   CHECK_THAT(
       page.text("#legend"),
       ContainsSubstring("12 tasks do nothing") && ContainsSubstring("stage 0 (no backward)"));
-  // Stage 1 sends no gradient, and its W waits for what its I would have waited for.
+  // Stage 1 sends no gradient, and its W waits for the value that its I would have waited for.
   page.click(page.locate("1W0"));
   CHECK_THAT(page.text("#selection"), ContainsSubstring("2I0"));
   page.click(page.locate("1I0"));
@@ -270,11 +271,11 @@ TEST_CASE("wheel, drag, buttons and keys zoom and pan", "[browser]") {
   const Point at = page.locate("0B3");
   page.wheel(at, -400);
   CHECK(distance() > 1.5 * whole);
-  CHECK(page.locate("0B3").x == Catch::Approx(at.x).margin(1));  // what is pointed at stays
+  CHECK(page.locate("0B3").x == Catch::Approx(at.x).margin(1));  // the task stays in place
 
   page.drag(at, {at.x - 100, at.y});
   CHECK(page.locate("0B3").x == Catch::Approx(at.x - 100).margin(1));
-  CHECK(page.text("#selection h2").empty());  // a drag is no click
+  CHECK(page.text("#selection h2").empty());  // a drag is not a click
 
   page.click(page.middle_of("#fit"));
   CHECK(distance() == Catch::Approx(whole));
@@ -322,8 +323,8 @@ TEST_CASE("a task is found by its name", "[browser]") {
   CHECK_THAT(std::string(page.text("#chain")), ContainsSubstring("before"));
 }
 
-/// The swatches' computed colours, and those that the grid's canvas has most of where their tasks
-/// are.
+/// Returns the computed colors of the swatches, and the most frequent colors of the grid's canvas
+/// where their tasks are.
 nlohmann::json legend_colours(Page& page) {
   return page.evaluate(
       "(() => { const canvas = document.getElementById('grid');"
@@ -358,7 +359,7 @@ TEST_CASE("the legend's swatches have the colours that are drawn, whatever colou
         CHECK(pair[0] == pair[1]);
         swatches.insert(pair[0]);
       }
-      CHECK(swatches.size() >= colours.size() - 1);  // the first shade comes twice
+      CHECK(swatches.size() >= colours.size() - 1);  // the first shade appears twice
     }
   }
 }
@@ -441,7 +442,7 @@ TEST_CASE("a deadlock is shown in positions, with its cycle in red", "[browser]"
       "for (let i = 0; i < p.length; i += 4) n += p[i] > 190 && p[i + 1] < 40 && p[i + 2] < 60;"
       "return n; })()";
   const int drawn = page.evaluate(red);
-  page.press("Escape");  // the marks stay, the cycle goes
+  page.press("Escape");  // the marks stay, the cycle is gone
   const int marks = page.evaluate(red);
   CHECK(marks > 1000);
   CHECK(drawn > marks + 500);
@@ -473,7 +474,7 @@ TEST_CASE("more violations than a page lists are counted", "[browser]") {
     row += std::to_string(stage) + "F0 ";
   }
   Pages pages;
-  // Every stage on two rows.
+  // Every stage runs on two rows.
   Page page = pages.open(Schedule::parse("@form list\n" + row + "\n" + row));
   CHECK(page.count(".violation") == kMaxHtmlViolations);
   CHECK_THAT(page.text("#violations li.note"), ContainsSubstring("more"));

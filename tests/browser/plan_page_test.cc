@@ -1,4 +1,4 @@
-/// The page of render_plan_page() in a real browser.
+/// Tests the page of render_plan_page() in a real browser.
 #include "stagecraft/scheduler/render/plan_page.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Two encoders, a fusion that also reads the input's stage, and a head.
+/// Holds a plan of two encoders, a fusion that also reads the input's stage, and a head.
 class Plan {
  public:
   explicit Plan(const StageGraph& graph =

@@ -1,5 +1,5 @@
-// What sc::compile, a loss and sc::stage cannot take. Not part of any program: refusals_test
-// compiles it, and expects one error for each `says:` below, with that text, and no other.
+// Holds code that sc::compile, a loss and sc::stage refuse. No program contains it: refusals_test
+// compiles it, and expects one error with the text of each `says:` below, and no other error.
 #include <array>
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ using at::Tensor;
 
 namespace {
 
-/// What compile asks of torch::nn::Module, whose header costs twenty seconds.
+/// Has what compile needs of torch::nn::Module, whose header takes twenty seconds to compile.
 struct Module {
   struct Item {
     [[nodiscard]] const std::string& key() const;

@@ -1,5 +1,6 @@
-/// The list of allowed operators against LibTorch's registry: what LibTorch has and the list has
-/// not stands in tests/golden/compiler/denied_operators.txt, each with the reason.
+/// Compares the list of allowed operators with LibTorch's registry.
+/// tests/golden/compiler/denied_operators.txt holds the operators of LibTorch that the list lacks,
+/// each with the reason.
 #include "stagecraft/compiler/allowed_operators.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::set<std::string> registry() {
   return names;
 }
 
-/// "file aten::from_file": the reason by the operator.
+/// Returns the reason for each denied operator; a line of the file is "file aten::from_file".
 std::map<std::string, std::string> denied() {
   std::ifstream file("tests/golden/compiler/denied_operators.txt");
   std::map<std::string, std::string> reasons;

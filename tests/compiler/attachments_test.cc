@@ -1,4 +1,4 @@
-/// Custom autograd functions and hooks: what is kept, under which name, and what is refused.
+/// Tests custom autograd functions and hooks: what is kept, under which name, and what is refused.
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
@@ -135,7 +135,7 @@ TEST_CASE("a custom function that cannot be kept is refused by name", "[compiler
              ContainsSubstring("Hoarder") && ContainsSubstring("save_for_backward"));
 }
 
-/// A gradient that changes from call to call: no replay can give the module's.
+/// Has a gradient that changes from call to call, so no replay can give the module's.
 struct Moody : torch::autograd::Function<Moody> {
   static torch::Tensor forward(AutogradContext*, torch::Tensor x) { return x * 2; }
   static variable_list backward(AutogradContext*, variable_list g) {

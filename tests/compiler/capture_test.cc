@@ -1,4 +1,5 @@
-/// What capture records, folds, lifts and refuses. Every refusal names the operator and the stage.
+/// Tests what capture records, folds, lifts and refuses. Every refusal names the operator and the
+/// stage.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
@@ -15,7 +16,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using testing::mean_square;
 
-/// A module made of one function, with a weight and a buffer to use.
+/// Makes a function a module, with a weight and a buffer to use.
 struct Lambda : torch::nn::Module {
   using Body = std::function<torch::Tensor(Lambda&, torch::Tensor)>;
   Body body;
@@ -198,7 +199,7 @@ TEST_CASE("a module whose answer depends on how often it was called is refused",
   }
 }
 
-/// One weight, used twice.
+/// Uses one weight twice.
 struct UsedTwice : torch::nn::Module {
   torch::Tensor weight{register_parameter("weight", torch::randn({6, 6}))};
   torch::Tensor forward(const torch::Tensor& x) {
@@ -238,7 +239,7 @@ TEST_CASE(
     return torch::equal(h, h) && !torch::equal(h, x) ? h : h + 1;
   };
   const Program program = compile_lambda(compares);
-  CHECK(count(program, "aten::equal") == 1);  // that a tensor equals itself is a constant
+  CHECK(count(program, "aten::equal") == 1);  // comparing a tensor with itself is constant
   CHECK_THAT(program.graph_text(), ContainsSubstring("false = aten::equal"));
 
   // x = 0 makes both tensors 0.
@@ -284,7 +285,7 @@ TEST_CASE("dropout draws by operator, step and microbatch, and is checked agains
     return torch::dropout(torch::matmul(x, m.weight), 0.5, true) + torch::dropout(x, 0.0, true);
   });
   CHECK(count(program, "aten::bernoulli_") == 1);
-  CHECK(count(program, "aten::dropout") == 1);  // p = 0 draws nothing and stays whole
+  CHECK(count(program, "aten::dropout") == 1);  // p = 0 draws nothing and is kept whole
   CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 2, 3}, 1));
   CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 2, 4}, 0));
   CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 3, 3}, 0));
@@ -459,8 +460,8 @@ TEST_CASE("wrong arguments of compile say what was expected", "[compiler]") {
       ContainsSubstring("at least 1"));
 }
 
-/// Bags of embeddings: the offsets are legal in their own order alone, and begin with 0 in every
-/// microbatch.
+/// Uses bags of embeddings: the offsets are legal only in their own order, and begin with 0 in
+/// every microbatch.
 struct Bags : torch::nn::Module {
   torch::nn::EmbeddingBag bag{register_module("bag", torch::nn::EmbeddingBag(10, 4))};
   torch::Tensor forward(torch::Tensor tokens, torch::Tensor offsets) {

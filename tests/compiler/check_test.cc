@@ -1,4 +1,4 @@
-/// Whether a schedule may run a program, asked before anything runs.
+/// Tests the check whether a schedule may run a program, which is made before anything runs.
 #include "stagecraft/compiler/check.h"
 
 #include <torch/torch.h>

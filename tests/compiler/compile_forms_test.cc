@@ -1,4 +1,4 @@
-/// The forms in which a module may come, and what its forward may take and return.
+/// Tests the forms in which a module may come, and what its forward may take and return.
 #include <array>
 #include <cmath>
 #include <map>
@@ -26,12 +26,12 @@ torch::Tensor ordered_rows(std::int64_t width = 3) {
   return torch::randn({4, width});
 }
 
-/// A linear layer from three to three for each module below to use.
+/// Has a linear layer from three to three, which each module below uses.
 struct Layer : torch::nn::Module {
   torch::nn::Linear linear{register_module("linear", torch::nn::Linear(3, 3))};
 };
 
-/// The loss of all outputs, which thereby must have been found.
+/// Returns a loss that depends on all outputs, so that each must have been found.
 torch::Tensor sum_of_all(const std::vector<torch::Tensor>& outputs,
                          const std::vector<torch::Tensor>&) {
   torch::Tensor sum = outputs.at(0).sum();
@@ -53,8 +53,8 @@ std::size_t outputs_of(Module&& module, std::size_t inputs = 1) {
   return program.compiled().graph.outputs.size();
 }
 
-// ---- what holds the module
-// -----------------------------------------------------------------------
+// ---- holders of the module
+// ------------------------------------------------------------------------
 
 struct NetImpl : Layer {
   torch::Tensor forward(torch::Tensor x) { return linear(x); }
@@ -104,8 +104,8 @@ TEST_CASE("a module that is not there is refused", "[compiler][forms]") {
              ContainsSubstring("empty module holder"));
 }
 
-// ---- what forward takes
-// --------------------------------------------------------------------------
+// ---- parameters of forward
+// ------------------------------------------------------------------------
 
 template <class Signature>
 struct Takes;
@@ -232,8 +232,8 @@ TEST_CASE("more tensors than are tried one by one are refused with the way out",
   CHECK_THAT(refusal([] { outputs_of(NetImpl(), 0); }), ContainsSubstring("inputs is empty"));
 }
 
-// ---- what forward returns
-// ------------------------------------------------------------------------
+// ---- results of forward
+// ---------------------------------------------------------------------------
 
 struct Pair {
   torch::Tensor first, second;
@@ -330,7 +330,7 @@ TEST_CASE("a module that returns no tensor at all is refused", "[compiler][forms
 // ---- structures
 // ----------------------------------------------------------------------------------
 
-/// Neither a plain struct nor anything else that is known.
+/// Is neither a plain struct nor another known structure.
 class Ragged {
  public:
   Ragged(torch::Tensor values, torch::Tensor shift)
@@ -357,7 +357,7 @@ namespace {
 
 using Features = std::map<std::string, torch::Tensor>;
 
-/// Every structure in one forward; each input counts with a factor of its own.
+/// Uses every structure in one forward; each input counts with its own factor.
 struct Structured : Layer {
   torch::Tensor forward(const std::tuple<torch::Tensor, Pair>& first,
                         Ragged& ragged,

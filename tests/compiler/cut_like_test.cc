@@ -1,5 +1,5 @@
-/// Where the operators of a model go that is captured anew: counterparts, stages that fit, and
-/// copies of what two stages write.
+/// Tests the placement of the operators of a model that is captured anew: counterparts, stages that
+/// fit, and copies of values that two stages write.
 #include "stagecraft/compiler/cut/cut_like.h"
 
 #include <random>
@@ -67,7 +67,8 @@ TEST_CASE("counterparts are the longest row that two graphs have in common", "[c
   }
 }
 
-/// By stage and stage, for edges of a DAG and what follows from them.
+/// Returns which stage leads to which; `pairs` has the edges of a DAG and those that follow from
+/// them.
 std::vector<StageSet> leads_to(std::size_t stages,
                                const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
   std::vector<StageSet> result(stages, StageSet(stages, false));
@@ -113,7 +114,7 @@ TEST_CASE("groups get stages that values can flow along, or the one that fits no
   }
 }
 
-/// Its dropout gives training a new value at the border, and evaluation the one before it.
+/// Its dropout gives training a new value at the border; evaluation has the one before it.
 struct Positions : torch::nn::Module {
   torch::nn::Linear embed{register_module("embed", torch::nn::Linear(6, 6))};
   torch::nn::Linear position{register_module("position", torch::nn::Linear(6, 6))};
@@ -155,7 +156,7 @@ TEST_CASE("a stage that writes what another one made in evaluation alone copies 
              !ContainsSubstring("aten::clone"));
 }
 
-/// Evaluation uses what training does not, or in the other order.
+/// Its evaluation uses values that training does not use, or in the other order.
 struct Swapping : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(6, 6))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(6, 6))};

@@ -1,5 +1,5 @@
-/// Cuts without markers: where they may be, what they are told by, and the order of memory in which
-/// values cross them.
+/// Tests cuts without markers: where they may be, how they are named, and the order of memory in
+/// which values cross them.
 #include "stagecraft/compiler/cut/cut.h"
 
 #include <torch/torch.h>
@@ -20,7 +20,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using testing::mean_square;
 
-/// embed, layers.0 to layers.3 (a linear layer and tanh each), head: without markers.
+/// Has embed, layers.0 to layers.3 (a linear layer and tanh each), and head, without markers.
 struct Tower : torch::nn::Module {
   torch::nn::Linear embed{register_module("embed", torch::nn::Linear(8, 8))};
   torch::nn::ModuleList layers{register_module("layers", torch::nn::ModuleList())};
@@ -58,7 +58,7 @@ std::vector<int> firsts(const Program& program) {
   return numbers;
 }
 
-/// One that takes `times[n]` for operator n.
+/// Returns costs in which operator n takes `times[n]`.
 std::vector<OperatorCost> costs_of(const Program& program, std::vector<double> times = {}) {
   std::vector<OperatorCost> costs;
   for (const Node& node : program.compiled().graph.nodes) {
@@ -72,7 +72,7 @@ TEST_CASE("a model is cut before the first operator below a path, or before an o
           "[compiler][cut]") {
   Tower module;
   const Program program = cut_program(module, At{"layers.1", "layers.3", "op:14"});
-  // A linear layer is two operators: one transposes its weight.
+  // A linear layer is two operators, because one transposes its weight.
   CHECK(firsts(program) == std::vector<int>{0, 5, 11, 14});
   const std::vector<StageCut>& stages = program.cut().stages;
   CHECK(stages[0].place.empty());
@@ -107,7 +107,7 @@ TEST_CASE("a balanced cut makes the slowest stage fastest, by costs that are giv
   const auto at_costs = [&](int stages, std::vector<double> times) {
     return Balanced{.stages = stages, .costs = costs_of(whole, std::move(times))};
   };
-  // Not between a transposed weight and its product, which would hand the weight on.
+  // The cut is not between a transposed weight and its product, which would pass on the weight.
   CHECK(firsts(cut_program(module, at_costs(2, {100}))) == std::vector<int>{0, 2});
   CHECK(firsts(cut_program(module, at_costs(2, {0, 0, 0, 0, 0, 0, 0, 99, 0.1, 99}))) ==
         std::vector<int>{0, 8});

@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// What `work` throws, if that is lack of memory.
+/// Returns the message that `work` throws if it is lack of memory.
 template <class Work>
 std::string told(Work&& work) {
   try {
@@ -34,7 +34,7 @@ std::string told(Work&& work) {
 }  // namespace
 
 TEST_CASE("a tensor for which there is no memory is lack of memory", "[compiler][memory]") {
-  // More than any machine has, and more than a 64-bit number can say.
+  // The sizes are more than any machine has, and more than a 64-bit number can hold.
   CHECK_THAT(told([] { (void)at::empty({std::int64_t{1} << 50}, at::kByte); }),
              ContainsSubstring("at 1125899906842624 bytes in one piece"));
   CHECK_THAT(told([] {

@@ -1,5 +1,5 @@
-/// LibTorch's own modules, as they come. That compile accepts one means that a replay gives its
-/// values and gradients on a microbatch of other values, bit by bit.
+/// Tests LibTorch's own modules. If compile accepts one, a replay gives its values and gradients on
+/// a microbatch of other values, bit by bit.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"

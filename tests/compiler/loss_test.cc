@@ -1,4 +1,4 @@
-/// What a loss may be, and which tensors it is given.
+/// Tests the forms that a loss may have, and the tensors that it is given.
 #include "stagecraft/compiler/loss.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-/// What a marker can be put around.
+/// Tests the callables that a marker can be put around.
 #include "stagecraft/compiler/markers.h"
 
 #include <memory>

@@ -1,5 +1,5 @@
-/// The order of dimensions in memory: what it is of any tensor, and that copies and borders keep
-/// it.
+/// Tests the order of dimensions in memory: its value for any tensor, and that copies and borders
+/// keep it.
 #include "stagecraft/compiler/memory_order.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-/// Of random sizes, one among them often, in a random order, with gaps or without.
+/// Returns a tensor of random sizes, often with ones, in a random order, with gaps or without.
 torch::Tensor anyhow(std::mt19937& draw) {
   const auto below = [&](int count) {
     return std::uniform_int_distribution<std::int64_t>(0, count - 1)(draw);

@@ -1,5 +1,6 @@
-/// What operators cost: where they stand, what flows back through them, and the bytes they keep.
-/// Times are checked for being there or not, as no test can know how fast a machine is.
+/// Tests the costs of operators: their place, the gradients that flow back through them, and the
+/// bytes they keep. Times are only checked for presence, because no test can know how fast a
+/// machine is.
 #include "stagecraft/compiler/operator_costs.h"
 
 #include <torch/torch.h>
@@ -25,7 +26,7 @@ struct Twice : torch::autograd::Function<Twice> {
   static variable_list backward(AutogradContext*, variable_list g) { return {g[0] * 2}; }
 };
 
-/// Weights that are trained and frozen, a value that two operators keep, a write in place,
+/// Has weights that are trained and frozen, a value that two operators keep, a write in place,
 /// integers, several results and a custom function.
 struct CostedNet : torch::nn::Module {
   torch::Tensor trained{register_parameter("trained", torch::randn({4, 4}))};
@@ -50,7 +51,7 @@ struct Measured {
       compile(net, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
   std::vector<OperatorCost> costs = measure_operators(program, {x}, {x}, {.repeats = 2});
 
-  /// The first operator of this name, or the one after so many.
+  /// Returns the first operator of this name after `skip` others.
   [[nodiscard]] const OperatorCost& cost(const std::string& name, int skip = 0) const {
     for (const OperatorCost& cost : costs) {
       if (cost.name.starts_with(name) && skip-- == 0) {
@@ -104,11 +105,12 @@ TEST_CASE("a backward is divided by what it flows to, and is nothing where nothi
 TEST_CASE("bytes kept are counted with the operator that made them (OC-2)",
           "[compiler][operator-costs]") {
   const Measured measured;
-  CHECK(measured.cost("aten::matmul").kept == 0);     // the batch
+  CHECK(measured.cost("aten::matmul").kept == 0);     // keeps only the batch
   CHECK(measured.cost("aten::tanh").kept == kBytes);  // its result
-  // Its result, which the product keeps; of its operands one is the tangent's, one a parameter.
+  // It keeps its result, which the product keeps; of its operands, one belongs to the tangent and
+  // one is a parameter.
   CHECK(measured.cost("aten::matmul", 1).kept == kBytes);
-  CHECK(measured.cost("aten::mul").kept == kBytes);  // its result, as relu_ has left it
+  CHECK(measured.cost("aten::mul").kept == kBytes);  // its result, after relu_ has written it
   CHECK(measured.cost("aten::relu_").kept == 0);
   CHECK(measured.cost("aten::tanh").output == kBytes);
   CHECK(measured.cost("aten::argmax").output == 4 * sizeof(std::int64_t));

@@ -1,4 +1,4 @@
-/// What operators do that their schemas do not say.
+/// Tests facts of operators that their schemas do not state.
 #include "stagecraft/compiler/capture/operator_traits.h"
 
 #include <torch/torch.h>

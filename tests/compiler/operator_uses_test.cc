@@ -1,4 +1,4 @@
-/// What operators read: of each other through views and writes in place, of the batch, and of
+/// Tests what operators read: of each other through views and writes in place, of the batch, and of
 /// parameters.
 #include "stagecraft/compiler/operator_uses.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr double kWhole = 4 * 4 * sizeof(float);  // of a value of 4 rows
 constexpr double kHalf = kWhole / 2;
 
-/// A parameter used twice, an operator with two results, and a write through a view.
+/// Has a parameter used twice, an operator with two results, and a write through a view.
 struct Net : torch::nn::Module {
   torch::Tensor a{register_parameter("a", torch::randn({4, 4}))};
 
@@ -44,7 +44,7 @@ struct Uses {
     return made;
   }();
 
-  /// The first operator of this name, or the one after so many.
+  /// Returns the first operator of this name after `skip` others.
   [[nodiscard]] const OperatorCost& of(const std::string& name, int skip = 0) const {
     for (const OperatorCost& cost : costs) {
       if (cost.name.starts_with(name) && skip-- == 0) {

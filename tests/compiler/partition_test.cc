@@ -1,4 +1,4 @@
-/// How markers cut: chains, skips, branches, frozen parts; and what is refused.
+/// Tests how markers cut chains, skips, branches and frozen parts, and the refusals.
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
@@ -24,7 +24,7 @@ Program compile_square(Module& module, int width = 8) {
                   .microbatches = 2});
 }
 
-/// A module whose forward is given, with two square layers to place.
+/// Runs a given forward, with two square layers to place.
 struct Free : torch::nn::Module {
   using Body = std::function<torch::Tensor(Free&, torch::Tensor)>;
   Body body;
@@ -132,7 +132,7 @@ TEST_CASE("a frozen prefix has no backward, a frozen middle hands gradients thro
 TEST_CASE("an operator outside the markers joins its latest operand, or its nearest reader",
           "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
-    const auto scaled = x * 2;  // nothing before it: with its reader
+    const auto scaled = x * 2;  // nothing is before it, so it goes with its reader
     const auto h = stage("front", [&] { return m.a(scaled); });
     const auto y = h.relu();  // with "front"
     return stage("back", [&] { return m.b(y); });
@@ -162,7 +162,8 @@ TEST_CASE("a parameter of several stages is in each, trains in all and counts on
     REQUIRE(found != all.end());
     return *found;
   };
-  // Of "seen" the first stage takes a value alone; it is trained there by what the last has.
+  // The first stage reads "seen" without a gradient, and trains it there with the gradient of the
+  // last stage.
   REQUIRE(stages[0].parameters.size() == 2);
   CHECK((find(0, "seen").trained && find(0, "seen").counted));
   CHECK((find(2, "seen").trained && !find(2, "seen").counted));
@@ -214,7 +215,7 @@ TEST_CASE(
   CHECK(program.compiled().partition.stages[0].chunks.front().nodes.back().name == "aten::mul");
 }
 
-/// A trunk and two heads, side by side or one after the other.
+/// Has a trunk and two heads, side by side or one after the other.
 struct TwoHeads : torch::nn::Module {
   bool side_by_side;
   torch::nn::Linear trunk{nullptr}, first{nullptr}, second{nullptr};
@@ -251,13 +252,13 @@ TEST_CASE(
   const auto& stages = program.compiled().partition.stages;
   CHECK(stages[2].loss != kNoValue);
   CHECK(stages[1].chunks.front().nodes.back().name ==
-        "aten::mean");  // its own term stays with the first head
+        "aten::mean");  // the first head keeps its own term
   CHECK((program.stage_graph().edges() ==
          (side_by_side ? Edges{{0, 1}, {0, 2}, {1, 2}} : Edges{{0, 1}, {1, 2}})));
   CHECK_THAT(program.graph_text(), ContainsSubstring("loss       %"));
 }
 
-/// How many operators of this name a stage has.
+/// Returns how many operators of this name a stage has.
 std::ptrdiff_t count(const Program& program, std::size_t stage, std::string_view name) {
   return std::ranges::count(
       program.compiled().partition.stages[stage].chunks.front().nodes, name, &Node::name);
@@ -312,7 +313,7 @@ TEST_CASE("what nobody reads stays beside what it reads", "[compiler][partition]
   const auto x = torch::randn({4, 8});
   const auto loss = [](torch::Tensor output, torch::Tensor y) {
     const auto target = y.clone();
-    target.slice(1, 0, 2).zero_();  // read through `target` alone
+    target.slice(1, 0, 2).zero_();  // read only through `target`
     (void)target.sum();
     return (output - target).square().mean();
   };

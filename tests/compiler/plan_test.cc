@@ -1,4 +1,4 @@
-/// Lowering: counts, printed form, and the rules a plan must keep.
+/// Tests lowering: counts, the printed form, and the rules that a plan must keep.
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -51,7 +51,7 @@ std::size_t count(const Plan& plan, Op op) {
   return n;
 }
 
-/// A plan of two replicas of two stages on two ranks.
+/// Returns a plan of two replicas of two stages on two ranks.
 Plan chimera_plan() {
   return plan_of(chain_program(2, 4), chimera(2, 4));
 }
@@ -66,7 +66,7 @@ TEST_CASE("a two-stage plan has the transfers of Piper's node counts", "[compile
   CHECK(count(plan, Op::Run) == 8);
   CHECK(count(plan, Op::Send) == 4);  // 2 (S - 1) M
   CHECK(count(plan, Op::Recv) == 4 + plan.feeds.size());
-  CHECK(plan.feeds.size() == 4);  // an input and a label per microbatch
+  CHECK(plan.feeds.size() == 4);  // one input and one label per microbatch
   CHECK(count(plan, Op::Accumulate) == 4);
   CHECK(count(plan, Op::Vote) == 2);
   CHECK(count(plan, Op::Update) == 2);
@@ -190,7 +190,7 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
   early.ranks[0].instructions.front().waits.push_back(early.ranks[0].instructions.back().id);
   CHECK(mentions(verify(early), "P-6"));
 
-  Plan crossed = sound;  // each rank waits for what the other sends later
+  Plan crossed = sound;  // each rank waits for a value that the other sends later
   for (RankPlan& rank : crossed.ranks) {
     auto& order = rank.instructions;
     const auto is_peer_receive = [](const Instruction& i) {
@@ -209,7 +209,8 @@ const Schedule kShapes[] = {
     Schedule::parse("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n"),
 };
 
-/// Plans with transfers, hand-overs within a rank, halves of backwards, groups and replicas.
+/// Returns plans with transfers, hand-overs within a rank, halves of backwards, groups and
+/// replicas.
 std::vector<Plan> sound_plans() {
   std::vector<Plan> plans;
   for (const Schedule& schedule : kShapes) {
@@ -307,7 +308,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
   CHECK(verify(plan).empty());
   CHECK(plan.surplus_count() == 2);
   CHECK(count(plan, Op::Run) == 8);         // the tasks of the schedule
-  CHECK(count(plan, Op::Send) == 2);        // activations alone
+  CHECK(count(plan, Op::Send) == 2);        // only activations
   CHECK(count(plan, Op::Accumulate) == 2);  // of stage 1
   CHECK(count(plan, Op::Update) == 1);
   CHECK(count(plan, Op::Vote) == 2);
@@ -323,7 +324,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
                  ContainsSubstring("instructions (2 do nothing), driver"));
   CHECK(plan_of(program, two_by_two(), false).surplus_count() == 0);
 
-  Plan spoiled = plan;  // one that reads nothing and yet makes something
+  Plan spoiled = plan;  // an instruction reads nothing and yet writes
   for (Instruction& i : spoiled.ranks[0].instructions) {
     if (i.does_nothing()) {
       i.writes.push_back(
@@ -342,7 +343,7 @@ TEST_CASE("with two replicas every rank reduces its stages before it votes",
   CHECK(verify(plan).empty());
   REQUIRE(plan.replica_groups.size() == 2);
   CHECK((plan.replica_groups[0].ranks == std::vector<Rank>{Rank(0), Rank(1)}));
-  CHECK(plan.feeds.size() == 2 * 4);  // every microbatch's input and label goes to one replica
+  CHECK(plan.feeds.size() == 2 * 4);  // each microbatch's input and label go to one replica
   for (const RankPlan& rank : plan.ranks) {
     std::vector<Op> end;
     for (const Instruction& i : rank.instructions) {

@@ -1,4 +1,4 @@
-/// What a program owns, and what compile leaves alone.
+/// Tests what a program owns, and what compile leaves unchanged.
 #include "stagecraft/compiler/program.h"
 
 #include <torch/torch.h>
@@ -15,8 +15,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using testing::mean_square;
 
-/// Weights that are trained, frozen and tied; statistics; dropout; a constant that is registered
-/// nowhere.
+/// Has weights that are trained, frozen and tied; statistics; dropout; and a constant that is not
+/// registered.
 struct ProgramNet : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(4, 4))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(4))};
@@ -94,7 +94,7 @@ TEST_CASE("PR-1: the program has one copy of each parameter, trained where the m
   const auto x = batch();
   const Program program = compile_on(net, {x}, {x});
   const auto named = net.named_parameters();
-  CHECK(named.size() == 7);  // with both names of the tied one
+  CHECK(named.size() == 7);  // the tied one counts with both names
   CHECK(program.parameter_names().size() == 6);
   std::set<const void*> memory;
   for (const NamedTensor& p : program.compiled().graph.parameters) {
@@ -108,7 +108,7 @@ TEST_CASE("PR-1: the program has one copy of each parameter, trained where the m
   }
 }
 
-/// All that a caller could see of a module.
+/// Holds everything that a caller can see of a module.
 struct Snapshot {
   std::vector<torch::Tensor> tensors, gradients;
   std::vector<std::int64_t> versions;
@@ -203,7 +203,7 @@ TEST_CASE("PR-2: a program that was moved from is still one", "[compiler][progra
   Program program = compile_on(net, {x}, {x});
   const Program moved = std::move(program);
   CHECK(program.microbatches() ==
-        moved.microbatches());  // NOLINT(bugprone-use-after-move): what is tested
+        moved.microbatches());  // NOLINT(bugprone-use-after-move): this is what the test tests
   CHECK(program.shared() == moved.shared());
   CHECK_THROWS_WITH(Program(nullptr), ContainsSubstring("sc::compile"));
 }
@@ -231,7 +231,7 @@ TEST_CASE("a module with a parameter or buffer that no worker could compute with
                     ContainsSubstring("the buffer b is of layout Sparse"));
 }
 
-/// Two layers and a buffer, to be given memory in common.
+/// Has two layers and a buffer, which a test puts into common memory.
 struct Pair : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(4, 4))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(4, 4))};
@@ -279,7 +279,8 @@ TEST_CASE("views of one flat tensor that have no element in common are parameter
   CHECK(torch::equal(program.compiled().graph.parameters[2].tensor, flat.narrow(1, 4, 4).t()));
 }
 
-/// Three stages: one that does not train, one with paths of parameters, one with a marked region.
+/// Has three stages: one that does not train, one with paths of parameters, one with a marked
+/// region.
 struct Deep : torch::nn::Module {
   torch::nn::Linear frozen{register_module("frozen", torch::nn::Linear(4, 4))};
   torch::nn::Sequential layers{register_module(
@@ -339,8 +340,9 @@ TEST_CASE("what is recomputed is chosen by stage, region or path, and kept no mo
   CHECK(saved(stages, 1) < saved(plain, 1));
   CHECK(saved(stages, 1) >= 4 * 4 * 4);  // its input
   const Program path = compiled(Recompute::named({"layers.2", "middle"}));
-  CHECK(operators(path, 1) == operators(stages, 1));  // one lies in the other
-  // Of a linear layer alone nothing is made again that its input and weight would not be kept for.
+  CHECK(operators(path, 1) == operators(stages, 1));  // one lies inside the other
+  // Recomputing a linear layer alone saves nothing, because it would have to keep the layer's input
+  // and weight.
   const Program linear = compiled(Recompute::named({"layers.2", "layers.0"}));
   CHECK(operators(linear, 1).size() == 2);
   CHECK(linear.compiled().partition.stages[1].replayed_bytes() == 0);

@@ -1,4 +1,4 @@
-/// Which batches are taken, what their microbatches are, and programs for other shapes.
+/// Tests which batches are accepted, their microbatches, and programs for other shapes.
 #include "stagecraft/compiler/split_batch.h"
 
 #include <torch/torch.h>
@@ -140,7 +140,7 @@ TEST_CASE("PT-3: parts lie in memory as the rows of the batch do", "[compiler][b
 
 // ---- other shapes than the example's ------------------------------------------------------------
 
-/// Two layers, marked or not; few rows take one operator more.
+/// Has two layers, with or without markers; a batch of few rows takes one operator more.
 struct TwoLayers : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(4, 4))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(4, 4))};
@@ -218,7 +218,7 @@ TEST_CASE("rows that lie in memory in another order are captured once more", "[c
   CHECK(program.shapes() == 2);
   REQUIRE(parts.variants.size() == 4);
   const Variant& variant = *parts.variants[0];
-  CHECK(variant.random == 0);  // the sizes are those that it was compiled for
+  CHECK(variant.random == 0);  // the sizes are the compiled ones
   const StageInput& input = variant.stages[0].inputs[0];
   CHECK(variant.stages[0].at(input.value).order == MemoryOrder{1, 0});
   CHECK(parts.weights.empty());
@@ -233,7 +233,7 @@ TEST_CASE("what is captured for another shape is cut where the program was", "[c
   chain.marked = GENERATE(false, true);
   const Program program = two_layers(chain, 8, 2, chain.marked ? Cut() : Cut(At{"b"}));
   REQUIRE(program.stage_graph().size() == 2);
-  for (const int count : {12, 4}) {  // of 4 rows, microbatches take another row of operators
+  for (const int count : {12, 4}) {  // with 4 rows, microbatches take another sequence of operators
     CAPTURE(chain.marked, count);
     const Parts parts = parts_of(program, {rows(count)}, {rows(2 * count)});
     const Variant& variant = *parts.variants.at(0);

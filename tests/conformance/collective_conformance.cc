@@ -33,7 +33,7 @@ using Operation = std::unique_ptr<PendingResult> (Collective::*)(const Group&,
                                                                  at::Tensor);
 
 constexpr int kMostRanks = 4;
-constexpr std::int64_t kSize = 132;  // divides by 1, 2, 3 and 4, but not by the width of a vector
+constexpr std::int64_t kSize = 132;  // divisible by 1, 2, 3 and 4, but not by the width of a vector
 const Error kWhy(Errc::WorkerFailed, "a test ended the step");
 
 constexpr std::array<Operation, 4> kAll{&Collective::all_reduce,
@@ -63,7 +63,7 @@ std::vector<Order> all_orders(std::size_t ranks) {
   return orders;
 }
 
-/// Every member starts the operation, in the order given.
+/// Starts the operation on every member, in the order given.
 Pending start(const Members& members,
               Operation operation,
               const Tensors& contributions,
@@ -92,8 +92,8 @@ Tensors wait(const Pending& pending) {
   return results;
 }
 
-/// Values of many magnitudes, other ones for each rank: added in another order they give other
-/// bits.
+/// Returns values of many magnitudes, different for each rank: another order of addition gives
+/// other bits.
 at::Tensor uneven(std::size_t rank) {
   at::Tensor tensor = at::empty({kSize}, at::kFloat);
   float* const out = tensor.mutable_data_ptr<float>();
@@ -113,7 +113,7 @@ Tensors uneven_of(std::size_t ranks) {
   return contributions;
 }
 
-/// Added one by one in the order given.
+/// Adds the contributions one by one in the order given.
 at::Tensor serial_sum(const Tensors& contributions, const Order& order) {
   at::Tensor sum = contributions[order.front()].clone();
   float* const out = sum.mutable_data_ptr<float>();
@@ -135,7 +135,7 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && at::equal(a, b);
 }
 
-/// What the operation gives each rank, computed by one thread alone.
+/// Returns what the operation gives each rank, computed by one thread alone.
 at::Tensor expected(Operation operation, const Tensors& contributions, std::size_t rank) {
   const std::size_t ranks = contributions.size();
   const at::Tensor sum = serial_sum(contributions, all_orders(ranks).front());
@@ -351,8 +351,7 @@ void the_board_shows_the_missing(const MakeMembers& make) {
   CHECK(same(sum, expected(&Collective::all_reduce, uneven_of(3), 0)));
 }
 
-/// Ends an operation of two, in which rank 0 waits for rank 1, by `end`; returns the code it ends
-/// with.
+/// Uses `end` to end an operation of two in which rank 0 waits for rank 1; returns the error code.
 template <class End>
 std::optional<Errc> ended_by(const Members& members, const Sequence& which, End end) {
   std::optional<Errc> ended;

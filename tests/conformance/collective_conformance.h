@@ -1,5 +1,5 @@
-/// The contract of `futures/collective/collective.h` as a list of cases that every form of the
-/// collectives has to pass.
+/// Holds the contract of `futures/collective/collective.h` as a list of cases that every form of
+/// the collectives has to pass.
 ///
 /// A form's own test makes the members of a network and runs the list:
 ///
@@ -7,7 +7,7 @@
 ///       const CollectiveCase& contract = GENERATE(from_range(collective_cases()));
 ///       DYNAMIC_SECTION(contract.name) { contract.run(make_x_members); } }
 ///
-/// Most cases play all members on one thread: first everybody starts, then everybody waits (CL-4).
+/// Most cases play all members on one thread: first all start, then all wait (CL-4).
 #pragma once
 
 #include <functional>
@@ -21,14 +21,14 @@
 
 namespace stagecraft {
 
-/// One rank's side.
+/// Holds one rank's side.
 struct Member {
-  std::shared_ptr<Transport> transport;  ///< whose epoch, or close, ends the operations
-  std::shared_ptr<WaitBoard> board;      ///< on which the operations show whom they wait for
+  std::shared_ptr<Transport> transport;  ///< its epoch, or its close, ends the operations
+  std::shared_ptr<WaitBoard> board;      ///< on which the operations show the ranks they wait for
   std::shared_ptr<Collective> collective;
 };
 
-/// All ranks of one new network, which live as long as this does.
+/// Holds all ranks of one new network, which live as long as this does.
 using Members = std::vector<Member>;
 using MakeMembers = std::function<Members(int ranks)>;
 

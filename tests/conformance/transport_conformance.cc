@@ -33,7 +33,7 @@ bool arrives_whole(const at::Tensor& sent, const at::Tensor& arrived) {
          at::equal(arrived, sent);
 }
 
-/// The code of what led to a future's failure.
+/// Returns the code of the cause of a future's failure.
 std::optional<Errc> cause_of(const Future<at::Tensor>& future) {
   try {
     static_cast<void>(future.get());
@@ -301,7 +301,7 @@ void wrong_use(const MakeEndpoints& make) {
   CHECK(thrown_by([&] { end.send(Rank{1}, tag(1), at::Tensor()); }) == Errc::TransportRefused);
 }
 
-/// Every rank sends to every rank, itself included, from two threads; each thread has its own
+/// Sends from every rank to every rank, itself included, from two threads; each thread has its own
 /// edges.
 void many_threads(const MakeEndpoints& make) {
   constexpr int kRanks = 4;
@@ -338,8 +338,8 @@ void many_threads(const MakeEndpoints& make) {
   }
 }
 
-/// One thread sends, one receives, one aborts, again and again: each receive ends once, one way or
-/// the other.
+/// Sends, receives and aborts on one thread each, again and again: each receive ends exactly once,
+/// with a value or an error.
 void abort_while_busy(const MakeEndpoints& make) {
   constexpr int kEpochs = 40;
   constexpr int kPerEpoch = 20;
@@ -391,14 +391,14 @@ void close_while_busy(const MakeEndpoints& make) {
   }
 }
 
-/// Values that differ from byte to byte, and from those of another `first`.
+/// Returns values that differ from byte to byte, and from those of another `first`.
 at::Tensor bytes_from(std::int64_t count, std::int64_t first = 0) {
   const at::Tensor numbers =
       at::arange(first, first + (count + 7) / 8, at::kLong).mul(0x9E3779B97F4A7C1);
   return numbers.view(at::kByte).slice(0, 0, count);
 }
 
-/// Sends it, posted before or after, and sees it arrive.
+/// Sends the tensor, with its receive posted before or after, and checks that it arrives.
 bool passes(const Endpoints& net, const at::Tensor& sent, bool posted_first) {
   Future<at::Tensor> arrival;
   if (posted_first) {
@@ -492,7 +492,7 @@ void a_quarter_of_a_gibibyte(const MakeEndpoints& make) {
   CHECK(eventually([&] { return net.ranks[1]->bytes_waiting() == 0; }));
 }
 
-/// Tensors of all sizes under tags that take turns: each tag has its own order.
+/// Sends tensors of all sizes under tags that take turns: each tag keeps its own order.
 void interleaved_tags(const MakeEndpoints& make) {
   constexpr int kTags = 7;
   constexpr int kPerTag = 40;
@@ -556,7 +556,8 @@ void a_future_that_nobody_keeps(const MakeEndpoints& make) {
   CHECK(net.ranks[1]->bytes_waiting() == 0);
 }
 
-/// What is under way when an end closes, or an epoch ends, harms nobody else, and leaves nothing.
+/// Transfers under way when an end closes, or an epoch ends, harm no other transfer and leave
+/// nothing behind.
 void ended_half_way(const MakeEndpoints& make) {
   constexpr int kLarge = 4;
   const Endpoints net = make(3);
@@ -601,7 +602,8 @@ void a_receiver_that_does_not_read(const MakeEndpoints& make) {
   CHECK(right == kMany);
 }
 
-/// Either the tensor was all there before its sender ended, or nothing of it is ever seen.
+/// Checks that the whole tensor had left before its sender ended, or that no part of it is ever
+/// seen.
 void ends_half_way(const MakeEndpoints& make, std::int64_t after) {
   const Endpoints net = make(2);
   if (!net.replace) {
@@ -647,7 +649,8 @@ void a_receiver_that_ends_half_way(const MakeEndpoints& make) {
   CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(4))) == 8);
 }
 
-/// Several ranks send small and large tensors of an epoch until it ends, and go on in the next.
+/// Sends small and large tensors of an epoch from several ranks until it ends, and continues in the
+/// next.
 void epochs_end_under_load(const MakeEndpoints& make) {
   constexpr int kSenders = 3;
   constexpr int kEpochs = 12;
@@ -687,7 +690,7 @@ void epochs_end_under_load(const MakeEndpoints& make) {
       threads.emplace_back(listen, from);
       threads.emplace_back(talk, from);
     }
-    // An epoch ends when about half of it has been seen.
+    // The epoch ends when about half of its tensors have arrived.
     for (int epoch = 1; epoch < kEpochs; ++epoch) {
       CHECK(eventually([&] { return ended >= (epoch * kPerEpoch - kPerEpoch / 2) * kSenders; }));
       receiver.advance(PlanId{}, Epoch{epoch}, kClosed);

@@ -1,6 +1,5 @@
-/// Code of the user's own in a model, custom autograd functions and hooks on tensors: gradients are
-/// those of the module, for every cut and also where the backward is split, and every hook is
-/// called once.
+/// Tests user code in a model, custom autograd functions and hooks on tensors: gradients are those
+/// of the module for every cut, also with a split backward, and every hook is called once.
 #include <atomic>
 
 #include <torch/torch.h>
@@ -24,7 +23,7 @@ using torch::autograd::variable_list;
 constexpr int kAttachedMicrobatches = 4;
 constexpr int kAttachedRows = 8, kAttachedWidth = 6;
 
-/// Returns its input (or a view of it), turns the gradient round.
+/// Returns its input (or a view of it), and negates the gradient.
 template <bool kView>
 struct Reverse : torch::autograd::Function<Reverse<kView>> {
   static torch::Tensor forward(AutogradContext* ctx, torch::Tensor x, double by) {
@@ -36,8 +35,8 @@ struct Reverse : torch::autograd::Function<Reverse<kView>> {
   }
 };
 
-/// Saves an input, an intermediate and its own result; its backward is not the derivative, so that
-/// it must be called.
+/// Saves an input, an intermediate and its own result. Its backward is not the derivative, so
+/// skipping it would show.
 struct Gate : torch::autograd::Function<Gate> {
   static variable_list forward(AutogradContext* ctx,
                                torch::Tensor x,
@@ -69,7 +68,7 @@ struct Free : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) { return body(*this, x); }
 };
 
-/// Gradients of the module itself, averaged over the microbatches.
+/// Returns the gradients of the module itself, averaged over the microbatches.
 std::map<std::string, torch::Tensor> eager_gradients(Free& module,
                                                      const torch::Tensor& x,
                                                      const torch::Tensor& y) {
@@ -166,7 +165,7 @@ TEST_CASE("hooks on intermediate tensors change the gradient", "[executor][attac
       inner.register_hook([](torch::Tensor g) { return g * 2; });
       const auto crossing = m.b(inner) + inner;
       crossing.register_hook(
-          [](torch::Tensor g) { return g + 0.125; });  // sees the sum of what both stages send
+          [](torch::Tensor g) { return g + 0.125; });  // receives the sum of what both stages send
       crossing.register_hook([](torch::Tensor g) { return g * 0.5; });
       return crossing;
     });
@@ -239,7 +238,8 @@ TEST_CASE("a custom function's backward is called once per microbatch, also wher
       return {torch::matmul(g[0], saved[1].t()), torch::matmul(saved[0].t(), g[0])};
     }
   };
-  // Behind "front", so that the second stage owes a gradient and its backward has an input half.
+  // The stage comes after "front", so the second stage owes a gradient and its backward has an
+  // input half.
   const Free::Body body = [](Free& m, torch::Tensor x) {
     const auto h = stage("front", [&] { return m.a(x); });
     return stage("back", [&] { return m.c(Counted::apply(h, m.b->weight)); });

@@ -1,5 +1,5 @@
-/// The split backward gives the bits of the whole one, and lets go of what only the input half
-/// needed.
+/// Checks that the split backward gives the bits of the whole one, and releases the values that
+/// only the input half needed.
 #include "stagecraft/actors/executor/backward.h"
 
 #include <map>
@@ -80,7 +80,7 @@ TEST_CASE("what only the input half needed is freed by it", "[executor][backward
   Saved saved;
   saved.leaves = {x.detach().requires_grad_()};
   {
-    // sin keeps its input for the gradient that flows on to x, and for nothing else.
+    // sin keeps its input for the gradient that flows to x, and for nothing else.
     auto buffer = torch::from_blob(new float[64](), {8, 8}, [&](void* p) {
       kept_alive = false;
       delete[] static_cast<float*>(p);
@@ -106,7 +106,7 @@ TEST_CASE("an output nobody sends a gradient for contributes nothing", "[executo
   CHECK_FALSE(gradients.parameters[0].defined());
 }
 
-/// Counts how often the nodes of a graph are run, by name.
+/// Counts how often the nodes of a graph run, by name.
 class NodeCount {
  public:
   explicit NodeCount(const torch::Tensor& root) { visit(root.grad_fn()); }
@@ -167,11 +167,12 @@ TEST_CASE("what cannot compute half its gradients is run by both halves, with th
     check_equal(backward_input(split, {gradient}, edges), expected.inputs);
     CHECK(in_halves[node] == nodes);
     check_equal(backward_weight(split, edges), expected.parameters);
-    CHECK(in_halves[node] == 2 * nodes);  // all of its work each time
+    CHECK(in_halves[node] == 2 * nodes);  // all of its work, each time
   };
-  // One node for a layer and direction, which makes the gradients of input, state and weights.
+  // There is one node for a layer and direction, which makes the gradients of input, state and
+  // weights.
   check(lstm, 16, "MkldnnRnnLayerBackward0", 2 * kLayers);
-  // A GRU is made of ordinary operators, whose nodes have a mask.
+  // A GRU consists of ordinary operators, whose nodes have a mask.
   check(gru, 8, "MkldnnRnnLayerBackward0", 0);
 }
 

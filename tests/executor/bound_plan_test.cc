@@ -1,5 +1,5 @@
-/// Binding a rank's list: a list from anywhere is judged before it runs, and a step looks nothing
-/// up.
+/// Tests binding a rank's list: a list from any source is checked before it runs, and a step looks
+/// nothing up.
 #include "stagecraft/actors/executor/bound_plan.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ RankSetup setup_of(Rank rank) {
                     rank);
 }
 
-/// What an executor says of the setup.
+/// Returns the executor's refusal of the setup.
 std::string setup_refusal(RankSetup setup) {
   const InprocNetwork network(2);
   try {
@@ -100,7 +100,7 @@ TEST_CASE("gradients that others of the stage are accumulated before are not acc
       }
     }
   }
-  // Both are accumulated behind the last backward.
+  // Both are accumulated after the last backward.
   const auto vote = std::ranges::find(list, Op::Vote, &Instruction::op);
   std::stable_partition(list.begin(), vote, [](const Instruction& i) {
     return i.op == Op::Run || i.reads.empty() ||

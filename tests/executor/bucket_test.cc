@@ -1,5 +1,5 @@
-/// Buckets: the norm of a gradient, gradients that are taken as they come, and updates that average
-/// and clip while they read.
+/// Tests buckets: the norm of a gradient, gradients that are taken as they come, and updates that
+/// average and clip while they read.
 #include "stagecraft/actors/executor/bucket.h"
 
 #include <cmath>
@@ -41,7 +41,7 @@ TEST_CASE("a gradient's norm is that of double precision, whatever its size and 
     CAPTURE(type, size);
     const torch::Tensor sum = torch::randn({size}, torch::kDouble).to(type);
     const double exact = torch::linalg_vector_norm(sum.to(torch::kDouble)).item<double>() / 8.0;
-    // Each of `size` additions rounds by at most 2^-53 of the result; theirs do too.
+    // Each of `size` additions rounds by at most 2^-53 of the result, and so do LibTorch's.
     const double bound = static_cast<double>(2 * size + 8) * std::exp2(-53);
     CHECK(squared_norm_of_mean(sum, 8.0) == Catch::Approx(exact * exact).epsilon(bound).margin(0));
   }
@@ -90,7 +90,8 @@ TEST_CASE("a norm tells of any element that is not finite, and of squares beyond
 
 // ---- sums over microbatches ---------------------------------------------------------------------
 
-/// Two parameters that a backward reaches, one of them by two ways, and one that it does not.
+/// Has two parameters that a backward reaches, one of them in two ways, and one that it does not
+/// reach.
 struct TwoWays {
   Tensors leaves{torch::randn({5, 5}), torch::randn({5}), torch::randn({3})};
   Tensors sums;
@@ -124,7 +125,7 @@ TEST_CASE("GS-1: gradients that are taken as they come make the sums of those th
     batches.push_back(torch::randn({6, 5}));
   }
   const std::vector<double> weights{1.0, 0.3, 1.0, 2.5};
-  for (const std::size_t first : {0, 1}) {  // whose weight is 1, and whose is not
+  for (const std::size_t first : {0, 1}) {  // first the one with weight 1, then the other
     for (const bool taken : {false, true}) {
       sums.begin();
       for (std::size_t m = first; m < batches.size(); ++m) {
@@ -148,7 +149,7 @@ TEST_CASE("GS-1: gradients that are taken as they come make the sums of those th
     for (std::size_t i = 0; i < net.sums.size(); ++i) {
       CHECK(torch::equal(net.sums[i], together[i]));
     }
-    CHECK(torch::equal(net.sums[2], torch::zeros({3})));  // nothing reached it
+    CHECK(torch::equal(net.sums[2], torch::zeros({3})));  // no gradient reached it
     CHECK(net.sums[0].abs().max().item<double>() > 0.0);
   }
 }
@@ -196,7 +197,7 @@ TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves wha
   torch::manual_seed(6);
   const Tensors first{torch::randn({8, 6}), torch::randn({8})};
   const Tensors second{torch::randn({8, 6}), torch::randn({8})};
-  for (int step = 1; step <= 2; ++step) {  // what was before is forgotten
+  for (int step = 1; step <= 2; ++step) {  // earlier contents are dropped
     const torch::Tensor before = bucket.parameters()[0].detach().clone();
     bucket.begin_step();
     bucket.accumulate(first);

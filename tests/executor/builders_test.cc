@@ -1,5 +1,5 @@
-/// Every builder's schedule, run: the losses and weights of one process, and no more in flight than
-/// the schedule says.
+/// Runs every builder's schedule: the losses and weights equal those of one process, and no more
+/// microbatches are in flight than the schedule says.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
@@ -18,15 +18,15 @@ namespace {
 using testing::differing;
 using testing::Pipeline;
 
-constexpr int kBatchRows = 8;  // of the batch: one per microbatch at most
+constexpr int kBatchRows = 8;  // of the batch: at most one per microbatch
 
 struct Run {
   std::string builder;
   BuildRequest request;
 };
 
-/// Small sizes that every builder's constraints allow, with and without as many microbatches as it
-/// likes.
+/// Returns small sizes that every builder's constraints allow, with and without the preferred
+/// number of microbatches.
 std::vector<Run> runs_of(const BuilderInfo& builder) {
   std::vector<Run> runs;
   for (const int devices : {2, 4}) {
@@ -39,7 +39,7 @@ std::vector<Run> runs_of(const BuilderInfo& builder) {
         (void)build_schedule(builder.name, request);
         runs.push_back({std::string(builder.name), request});
       } catch (const Error& error) {
-        REQUIRE(error.code() == Errc::ScheduleParameter);  // a constraint, such as M >= 2P
+        REQUIRE(error.code() == Errc::ScheduleParameter);  // a constraint, for example M >= 2P
       }
     }
   }
@@ -63,7 +63,7 @@ Program chain_program(int stages, int microbatches, Batch& inputs, Batch& labels
   return program_of(testing::Chain(stages), microbatches, inputs, labels);
 }
 
-/// `graph`: the program's, laid out for the schedule's replicas.
+/// `graph`: the program's graph, laid out for the schedule's replicas.
 void check_weights(const Schedule& schedule,
                    const StageGraph& graph,
                    const std::map<std::string, torch::Tensor>& found,
@@ -78,7 +78,8 @@ void check_weights(const Schedule& schedule,
   }
 }
 
-/// How many tensors of state there are once more, on whichever rank; all with the same bits.
+/// Returns the number of further copies of state tensors on all ranks; all copies have the same
+/// bits.
 int count_copies(Pipeline& pipeline) {
   std::map<std::string, torch::Tensor> first;
   int copies = 0;
@@ -155,8 +156,8 @@ Program mixed_program(std::vector<Kind> kinds, int microbatches, Batch& inputs, 
 struct Mixture {
   const char* name;
   Kind kind;
-  int (*first)(int stages);  ///< which stages are of this kind: from here
-  int (*end)(int stages);    ///< to here
+  int (*first)(int stages);  ///< the first stage of this kind
+  int (*end)(int stages);    ///< the end of these stages
 };
 
 const Mixture kMixtures[] = {
@@ -218,12 +219,12 @@ TEST_CASE(
 TEST_CASE("surplus tasks of a schedule of one's own may stand anywhere behind their forward",
           "[executor][surplus]") {
   const char* text = GENERATE(
-      // Stage 0 has no backward, stage 1 needs no gradient for its inputs: 1I does nothing, 1W does
-      // all.
+      // Stage 0 has no backward, and stage 1 needs no gradient for its inputs: 1I does nothing, 1W
+      // does all.
       "0F0 0B0 0F1 0I1 0W1 .   .   .   .\n"
       ".   1F0 1I0 1F1 1I1 .   .   1W0 1W1\n"
       ".   .   2F0 .   2F1 2B0 2B1 .   .\n",
-      // The same in groups, and a whole backward.
+      // Does the same in groups, and with a whole backward.
       "@form list\n"
       "0F0 0F1|0B0 0B1\n"
       "1F0 1I0|1F1 1B1 1W0\n"
@@ -257,7 +258,8 @@ TEST_CASE("of an overlap group the task whose tensors are here goes first",
           "[executor][builders]") {
   Batch inputs, labels;
   const Program program = chain_program(2, 2, inputs, labels);
-  // Rank 1 cannot run 1F1 before rank 0 has sent it, and rank 0 holds it back until 1B0 has run.
+  // Rank 1 cannot run 1F1 before rank 0 has sent its input, and rank 0 holds that back until 1B0
+  // has run.
   const Schedule schedule = Schedule::parse("@form list\n0F0 0F1 0B0 0B1\n1F0 1F1|1B0 1B1\n");
   Promise<bool> backward_ran;
   const Future<bool> seen = backward_ran.future();
@@ -338,8 +340,8 @@ TEST_CASE("every builder's schedule trains stages that share parameters as one p
   }
 }
 
-/// Three copies of a pipeline of two stages.
-const char* const kThreeRows =  // a copy of one stage with a copy of the other on every row
+/// These schedules have three copies of a pipeline of two stages.
+const char* const kThreeRows =  // every row has a copy of one stage and a copy of the other
     "@form list\n"
     "@edges 0-1,2-3,4-5\n"
     "@replicas 3=1,2=0,4=2,5=3\n"
@@ -379,7 +381,8 @@ TEST_CASE("three copies of a pipeline train as one process does, up to the order
 TEST_CASE("stages that share parameters train wherever they are, each copy with the same bits",
           "[executor][builders][ties]") {
   const char* text = GENERATE(
-      // All on one rank: nothing is sent. The last before the first. Three copies of both.
+      // The first runs all on one rank and sends nothing. The second has the last stage before the
+      // first. The third has three copies of both.
       "@form list\n0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n",
       "@form list\n1F0 1B0 1F1 1B1\n0F0 0F1 0B0 0B1\n",
       "@form list\n@edges 0-1,2-3,4-5\n@replicas 0=3,3=4,1=2,2=5\n"

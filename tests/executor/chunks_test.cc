@@ -1,5 +1,5 @@
-/// Stages of several chunks: autograd ends at their borders, some are recomputed, and training has
-/// the bits of one process that does neither.
+/// Tests stages of several chunks: autograd ends at their borders, some are recomputed, and
+/// training has the bits of one process that does neither.
 #include "stagecraft/compiler/chunks.h"
 
 #include <ATen/autocast_mode.h>
@@ -24,8 +24,8 @@ using testing::Pipeline;
 
 constexpr int kMicrobatches = 4;
 
-/// What crosses between its operators is read by several of them, by both stages, and so is a
-/// parameter; running statistics are written in between.
+/// Several operators in both stages read the values that cross, and a parameter; running statistics
+/// are written in between.
 struct Tangled : torch::nn::Module {
   torch::Tensor w, v;
   torch::nn::BatchNorm1d norm{nullptr};
@@ -37,7 +37,7 @@ struct Tangled : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) {
     const auto made = stage("front", [&] {
       const auto h = torch::tanh(torch::matmul(x, w));
-      const auto g = h * h + torch::bernoulli(h * h) * h;  // as much at random
+      const auto g = h * h + torch::bernoulli(h * h) * h;  // uses random numbers as well
       return torch::matmul(norm(g), w.t()) + torch::relu(h) * g;
     });
     return stage("back", [&] {
@@ -63,7 +63,8 @@ Batch batch(int seed) {
   return {torch::randn({12, 6})};
 }
 
-/// The program with every stage cut before each `every`-th operator, every other chunk recomputed.
+/// Returns the program with every stage cut before each `every`-th operator, every other chunk
+/// recomputed.
 Program cut(const Program& program, std::size_t every, bool recompute = false) {
   auto compiled = std::make_shared<CompiledProgram>(program.compiled());
   for (StageProgram& stage : compiled->partition.stages) {
@@ -102,9 +103,9 @@ TEST_CASE("CB-1: a pipeline of chunks has the bits of one process without", "[ex
   }
 }
 
-/// Regions of all kinds: one writes its input in place, which others read behind it and before; one
-/// has buffers and random numbers, a part without gradients and one in another precision; one lies
-/// inside of another. Values have three uses and more, in and out of them.
+/// Has regions of all kinds: one writes its input in place, which others read before and after it;
+/// one has buffers and random numbers, a part without gradients and a part in another precision;
+/// one lies inside another. Values have three uses and more, inside and outside of them.
 struct Regions : torch::nn::Module {
   torch::nn::Linear first{register_module("first", torch::nn::Linear(6, 6))};
   torch::nn::Linear second{register_module("second", torch::nn::Linear(6, 6))};
@@ -117,7 +118,7 @@ struct Regions : torch::nn::Module {
     const auto before = torch::sigmoid(t);
     t.relu_();
     ticks.add_(1);
-    const auto counted = t * torch::sin(ticks);  // another number in every microbatch
+    const auto counted = t * torch::sin(ticks);  // differs in every microbatch
     torch::Tensor mask;
     {
       const torch::NoGradGuard none;
@@ -277,7 +278,7 @@ TEST_CASE("borders that a stage cannot have are refused by name", "[executor][ch
   CHECK_THAT(refusal(only, {4}),
              ContainsSubstring("aten::mul_.Scalar writes %") &&
                  ContainsSubstring("another chunk of stage \"only\""));
-  CHECK(refusal(only, {5}) == "none");  // behind the write and all readers
+  CHECK(refusal(only, {5}) == "none");  // after the write and all readers
 }
 
 }  // namespace

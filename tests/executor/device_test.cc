@@ -1,4 +1,4 @@
-/// The device a rank computes on, and the times that its events give.
+/// Tests the device a rank computes on, and the times of its events.
 #include "stagecraft/actors/executor/device.h"
 
 #include "stagecraft/actors/executor/step_times.h"
@@ -8,8 +8,8 @@
 namespace stagecraft {
 namespace {
 
-/// A device that does later what it is given: its time passes apart from the host's, and is known
-/// when it has been waited for.
+/// Is a device that works later than the host: its time passes apart from the host's, and is known
+/// after a wait for it.
 class LateDevice final : public Device {
  public:
   void use(Stream) override {}

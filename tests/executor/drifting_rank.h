@@ -1,9 +1,9 @@
-/// DriftingRank: runs one rank's list of a plan as a device with real streams might: every stream
-/// on a thread of its own, as far ahead of the others as the plan's waits allow, in random order.
+/// DriftingRank runs one rank's list of a plan as a device with real streams might: every stream on
+/// a thread of its own, as far ahead of the others as the plan's waits allow, in random order.
 ///
-/// It shares with the executor what a task computes, and nothing of the order in which things
-/// happen. A slot that is read before it is full, filled before it is empty or emptied while it is
-/// read is an error at once; whatever else a missing wait lets happen shows in the bits.
+/// It shares with the executor the computation of a task, but no order of events. Reading a slot
+/// before it is full, filling it before it is empty, or emptying it while it is read is an error at
+/// once; other effects of a missing wait show in the bits.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class DriftingRank {
   DriftingRank(const DriftingRank&) = delete;
   DriftingRank& operator=(const DriftingRank&) = delete;
 
-  /// Runs one step; throws what went wrong on any stream.
+  /// Runs one step; throws the error of any stream.
   void run(const StepOrder& order) {
     order_ = order;
     commit_.begin_step(order, {.epoch = order.epoch, .submission = order.submission});
@@ -96,9 +96,9 @@ class DriftingRank {
   }
 
   [[nodiscard]] const std::vector<StageRuntime>& stages() const { return stages_; }
-  /// By microbatch; empty where other ranks compute the loss.
+  /// Returns losses by microbatch; empty if other ranks compute the loss.
   [[nodiscard]] const std::map<Microbatch, double>& losses() const { return losses_; }
-  /// How often an instruction was issued before one that stands before it in the list.
+  /// Returns how often an instruction was issued before one that stands before it in the list.
   [[nodiscard]] int overtakings() const { return overtakings_; }
 
  private:
@@ -127,7 +127,7 @@ class DriftingRank {
     change_.notify_all();
   }
 
-  /// Waits while `ready` is false; when all streams wait, those that merely lag go on.
+  /// Waits while `ready` is false. When all streams wait, those that merely lag continue.
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, Ready&& ready) {
     ++waiting_;
@@ -179,8 +179,8 @@ class DriftingRank {
     change_.notify_all();
   }
 
-  /// Which of a stream's instructions may be next: the first, or of an overlap group the first of
-  /// each task; with everything done that it waits for.
+  /// Returns which of a stream's instructions may run next: the first, or in an overlap group the
+  /// first of each task, if everything that it waits for is done.
   [[nodiscard]] std::vector<std::size_t> enabled_of(const std::vector<std::size_t>& left) const {
     std::vector<std::size_t> enabled;
     std::vector<Task> seen;
@@ -210,7 +210,7 @@ class DriftingRank {
     return waits_done && (!received_[position].valid() || received_[position].ready());
   }
 
-  /// From its making to its end slots are read without the lock.
+  /// Marks slots that are read without the lock, from its making to its end.
   class Reading {
    public:
     Reading(DriftingRank& rank, std::unique_lock<std::mutex>& lock, std::vector<SlotId> slots)
@@ -250,7 +250,7 @@ class DriftingRank {
     return *found;
   }
 
-  /// With the lock, but for what computes or waits for other ranks.
+  /// Runs with the lock, except while it computes or waits for other ranks.
   void execute(std::size_t position, std::unique_lock<std::mutex>& lock) {
     const BoundInstruction& bound = bound_.list[position];
     switch (bound.instruction->op) {
@@ -262,7 +262,7 @@ class DriftingRank {
       case Op::Send: {
         const at::Tensor tensor = get<at::Tensor>(bound.slot);
         const Reading reading(*this, lock, {bound.slot});
-        // Unlocked: a peer's stream may be woken, and asks for its own lock.
+        // Runs unlocked: a peer's stream may wake and take its own lock.
         transport_->send(bound.instruction->peer, tag_of(position), tensor);
         break;
       }
@@ -291,7 +291,7 @@ class DriftingRank {
       case Op::Collective:
       case Op::Vote:
       case Op::Update:
-        ++waiting_;  // for other ranks, which may wait for what lags here
+        ++waiting_;  // it waits for other ranks, which may wait for a lagging stream here
         change_.notify_all();
         {
           const Reading nothing(*this, lock, {});
@@ -375,7 +375,7 @@ class DriftingRank {
   std::mt19937 random_;
   std::vector<bool> done_;  // by position
   std::vector<Content> slots_;
-  std::vector<int> readers_;                  // by slot: who reads it outside of the lock
+  std::vector<int> readers_;                  // by slot: streams that read outside the lock
   std::vector<Future<at::Tensor>> received_;  // by position
   std::map<Microbatch, double> losses_;
   std::int64_t completed_ = 0;

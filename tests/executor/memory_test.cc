@@ -1,4 +1,5 @@
-/// What a rank really has allocated between its tasks, counted by LibTorch's allocator.
+/// Tests the memory that a rank really has allocated between its tasks, counted by LibTorch's
+/// allocator.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -18,10 +19,10 @@ namespace {
 
 constexpr std::int64_t kMemoryRows = 64;
 constexpr std::int64_t kMemoryWidth = 256;
-constexpr std::int64_t kActivation = kMemoryRows * kMemoryWidth * 4;  // bytes of one
+constexpr std::int64_t kActivation = kMemoryRows * kMemoryWidth * 4;  // bytes of one activation
 constexpr int kGelus = 10;
 
-/// Counts what its thread allocates and frees.
+/// Counts the bytes that its thread allocates and frees.
 struct Meter : c10::MemoryReportingInfoBase {
   std::int64_t live = 0;
   std::int64_t peak = 0;
@@ -32,7 +33,8 @@ struct Meter : c10::MemoryReportingInfoBase {
   [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
 };
 
-/// The second stage keeps the input of every gelu, which only the gradient of its own input needs.
+/// Has a second stage that keeps the input of every gelu, which only the gradient of its own input
+/// needs.
 struct Gelus : torch::nn::Module {
   torch::nn::Linear first{register_module("first", torch::nn::Linear(kMemoryWidth, kMemoryWidth))};
   torch::nn::Linear second{
@@ -63,7 +65,7 @@ TEST_CASE("what only the input half of a backward needed is freed before the wei
   std::shared_ptr<Meter> meter;
   testing::PipelineOptions options;
   options.faults[Rank(1)] = [&](const Instruction& i) {
-    if (!meter) {  // the rank's own thread, at its first instruction
+    if (!meter) {  // on the rank's own thread, at its first instruction
       meter = std::make_shared<Meter>();
       c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, meter);
     }
@@ -81,18 +83,18 @@ TEST_CASE("what only the input half of a backward needed is freed before the wei
   const std::int64_t kept_for_weights =
       live_before[CellKind::BackwardWeight] - live_before[CellKind::Forward];
   CHECK(kept_by_forward >= kGelus * kActivation);
-  // The gradient at the linear layer's output, and the one sent on, which the other rank may still
-  // hold.
+  // The rest is the gradient at the linear layer's output, and the one sent on, which the other
+  // rank may still hold.
   CHECK(kept_for_weights <= 3 * kActivation);
 }
 
-/// What the second stage of Gelus takes, in activations.
+/// Holds what the second stage of Gelus takes, in activations.
 struct Taken {
   double kept = 0;     ///< by the forwards of all microbatches
   double between = 0;  ///< by the first, from its input half to its weight half
-  double peak = 0;     ///< above what was there before
-  double counted = 0;  ///< the peak as the rank's slots have it
-  double planned = 0;  ///< as the plan has it
+  double peak = 0;     ///< above the use before
+  double counted = 0;  ///< the peak counted by the rank's slots
+  double planned = 0;  ///< the peak in the plan
 };
 
 Taken taken_by(const Recompute& recompute, const std::string& list) {
@@ -146,11 +148,11 @@ TEST_CASE("a stage that is recomputed keeps its inputs, and one replay at a time
   const Taken plain = taken_by(Recompute::nothing(), whole);
   const Taken recomputed = taken_by(Recompute::stages(), whole);
   CHECK(plain.kept >= 4 * kGelus);
-  CHECK(recomputed.kept < 1);  // the inputs are the other rank's
+  CHECK(recomputed.kept < 1);  // the other rank holds the inputs
   CHECK(plain.peak >= 4 * kGelus);
   CHECK(recomputed.peak >= kGelus);
   CHECK(recomputed.peak <= 2 * kGelus);  // gradients too
-  // Both count inputs too, and the plan what a forward needs besides.
+  // Both counts include inputs, and the plan adds the other needs of a forward.
   CHECK(plain.counted >= 4 * kGelus);
   CHECK(recomputed.counted <= 2.5 * kGelus);
   CHECK(plain.planned >= plain.counted);
@@ -161,9 +163,9 @@ TEST_CASE("a stage that is recomputed keeps its inputs, and one replay at a time
       "0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n1F0 1F1 1F2 1F3 1I0 1I1 1I2 1I3 1W0 1W1 1W2 1W3\n";
   const Taken halves = taken_by(Recompute::stages(), split);
   CHECK(halves.kept < 1);
-  CHECK(halves.between <= 4 * 3);  // replays, less what only their input halves needed
+  CHECK(halves.between <= 4 * 3);  // replays, minus what only their input halves needed
   CHECK(halves.peak <= 4 * 3 + 1.5 * kGelus);
-  CHECK(halves.counted >= 4 * kGelus);  // it is told nothing of what an input half frees
+  CHECK(halves.counted >= 4 * kGelus);  // the count does not see what an input half frees
   CHECK(halves.planned >= halves.counted);
 }
 

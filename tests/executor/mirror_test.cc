@@ -1,5 +1,5 @@
-/// What a rank keeps of committed states: which copies, in every order of events, and what a rank
-/// that was lost gets back.
+/// Tests the copies of committed states that a rank keeps, in every order of events, and the state
+/// that a lost rank gets back.
 #include "stagecraft/actors/executor/mirror.h"
 
 #include <algorithm>
@@ -31,9 +31,9 @@ at::Tensor copy_of(int rank, std::int64_t updates) {
   return at::full({1}, 10 * updates + rank, at::kLong);
 }
 
-/// Three ranks which train and mirror: every event that changes something is a move of its own.
-/// A rank that dies stands still from then on, and what is on its way to or from it stays there: so
-/// all that the others can come to see is a state that is reached here, looked at without it.
+/// Models three ranks that train and mirror. Every event that changes something is a separate move.
+/// A rank that dies stops, and messages on their way to or from it stay there. So the states that
+/// the others can see after a death are those reached here, viewed without the dead rank.
 struct Model {
   enum class Phase : std::uint8_t { Computing, Voted, Decided };
   struct InFlight {
@@ -46,13 +46,13 @@ struct Model {
     std::int64_t updates = 0;
     MirrorKeeper keeper;
     Submission round{0};           ///< the one begun last
-    std::vector<InFlight> coming;  ///< from the rank before
+    std::vector<InFlight> coming;  ///< from the previous rank
     std::array<std::int64_t, kAttempts> ballots{-2, -2, -2, -2};
   };
   std::array<RankModel, kRanks> ranks;
   bool hasty = false;  ///< breaks the protocol: a round settles without a vote
 
-  /// All have the first copies; training begins.
+  /// Starts with the first copies on all ranks; training begins.
   explicit Model(bool h) : hasty(h) {
     for (int r = 0; r < kRanks; ++r) {
       begin(r, Submission(0));
@@ -86,7 +86,7 @@ struct Model {
     return lowest == -2 ? std::nullopt : std::optional(lowest);
   }
 
-  /// All that can happen next.
+  /// Returns all possible next states.
   [[nodiscard]] std::vector<Model> successors() const {
     std::vector<Model> all;
     bool undecided = true;
@@ -164,7 +164,7 @@ struct Model {
       for (const InFlight& f : rank.coming) {
         add(f.round.value);
       }
-      for (int b = oldest; b < kAttempts; ++b) {  // nobody looks at earlier ones any more
+      for (int b = oldest; b < kAttempts; ++b) {  // no rank looks at earlier ones any more
         add(rank.ballots[static_cast<std::size_t>(b)]);
       }
       text += '|';
@@ -181,8 +181,8 @@ struct Model {
   }
 };
 
-/// Empty, or what is wrong: the victim is lost, replaced, everybody goes back one after the other,
-/// and the same rank may be lost again at any time.
+/// Returns the fault, or an empty text: the victim is lost and replaced, all ranks go back one
+/// after the other, and the same rank may be lost again at any time.
 std::string fault_after_loss_of(int victim, Model model) {
   const auto v = static_cast<std::size_t>(victim);
   model.ranks[v].keeper = {};
@@ -207,7 +207,7 @@ std::string fault_after_loss_of(int victim, Model model) {
       rank.keeper.restart(point.updates);
       rank.updates = point.updates;
       rank.coming.clear();
-      if (r != victim) {  // which is lost again before it has begun anew
+      if (r != victim) {  // it is lost again before it has begun anew
         rank.keeper.begin(Submission(kAttempts + 1), point.updates, copy_of(r, point.updates));
       }
       if (choose().updates != point.updates) {
@@ -220,7 +220,7 @@ std::string fault_after_loss_of(int victim, Model model) {
   return "";
 }
 
-/// What is wrong anywhere, and how many states there are.
+/// Returns the first fault found, and the number of states.
 std::pair<std::string, std::size_t> explore(bool hasty) {
   std::vector<Model> todo{Model(hasty)};
   std::set<std::string> seen{todo.back().key()};
@@ -311,7 +311,7 @@ std::vector<NamedTensor> one_number(double value) {
   return {{"weight:w", at::full({1000}, value)}};
 }
 
-/// Two ranks that mirror each other; rank 0's sends may be held back.
+/// Holds two ranks that mirror each other; rank 0's sends may be held back.
 struct MirrorPair {
   InprocNetwork network{2};
   std::shared_ptr<FaultyTransport> ends[2] = {
@@ -324,7 +324,7 @@ struct MirrorPair {
     return {.rank = Rank(rank), .plan_id = PlanId(9), .ranks = {Rank(0), Rank(1)}};
   }
 
-  /// A whole step.
+  /// Runs a whole step.
   void step(std::int64_t updates) {
     const Submission oldest = std::min(mirrors[0].newest_kept(), mirrors[1].newest_kept());
     for (Mirror& mirror : mirrors) {
@@ -376,7 +376,7 @@ TEST_CASE("slow copies hold nobody up: the recovery point stays behind, and catc
   for (std::int64_t updates = 2; updates < 7; ++updates) {
     pair.step(updates);
     CHECK(pair.recovery_without(0) == 1);
-    CHECK(pair.ends[0]->sends_held() == 1);  // keeps MI-2: no further round meanwhile
+    CHECK(pair.ends[0]->sends_held() == 1);  // keeps MI-2: no further round starts meanwhile
   }
   pair.ends[0]->release_sends();
   CHECK(pair.recovery_without(0) == 2);
@@ -406,7 +406,7 @@ TEST_CASE("copies of before another state was taken are dropped, also those on t
   pair.step(1);
   pair.ends[0]->hold_sends();
   pair.step(2);
-  for (const auto& end : pair.ends) {  // the abort of a step ends no copy
+  for (const auto& end : pair.ends) {  // the abort of a step does not end a copy
     end->advance(PlanId(9), Epoch(5), Error(Errc::WorkerAborted, "a step failed"));
   }
   pair.restart(50, false);
@@ -427,7 +427,7 @@ TEST_CASE("one rank alone has no neighbour to keep its copies", "[executor][mirr
 
 // ---- a whole pipeline ---------------------------------------------------------------------------
 
-/// The same weights every time, some in several stages.
+/// Returns the same weights every time, some of them in several stages.
 Program four_stages() {
   torch::manual_seed(1);
   testing::TiedChain module(4);
@@ -438,7 +438,7 @@ Program four_stages() {
                   .microbatches = 4});
 }
 
-/// Four stages on four ranks; rank `victim` throws when it comes to `op` in the fourth step.
+/// Trains four stages on four ranks; rank `victim` throws at `op` in the fourth step.
 struct Training {
   std::vector<at::Tensor> batches;
   std::optional<testing::Pipeline> pipeline;
@@ -484,7 +484,7 @@ TEST_CASE("a rank lost in the middle of a step gets its state back, and training
       }
       broken.pipeline->replace(victim);
       CHECK(broken.pipeline->recover() == next);
-      // The one that was lost again, and its keeper next: copies were made anew.
+      // Loses the same rank again, and then its keeper: copies were made anew.
       broken.pipeline->replace(victim);
       CHECK(broken.pipeline->recover() == next);
       broken.pipeline->replace(Rank((victim.value + 1) % 4));

@@ -1,4 +1,5 @@
-/// Optimizers against LibTorch's own classes, the registry, parameter groups and learning rates.
+/// Compares optimizers with LibTorch's own classes, and tests the registry, parameter groups and
+/// learning rates.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +18,7 @@ namespace {
 using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 
-/// Parameters "w0", "w1", ... that look like these, with their rules.
+/// Returns parameters "w0", "w1", ... like these, with their rules.
 std::vector<OptimizedParameter> parameters_like(const std::vector<torch::Tensor>& source,
                                                 const Optimizer& optimizer,
                                                 const std::vector<ParameterGroup>& groups = {}) {
@@ -37,7 +38,7 @@ std::vector<OptimizedParameter> parameters_like(const std::vector<torch::Tensor>
   return result;
 }
 
-/// One of ours, and LibTorch's class with the same settings.
+/// Holds one of our optimizers, and LibTorch's class with the same settings.
 struct Pair {
   std::string name;
   Optimizer ours;
@@ -46,7 +47,7 @@ struct Pair {
       theirs;
 };
 
-/// `options` without rate and decay: each parameter is a group with those of its rule.
+/// `options` lack rate and decay: each parameter is a group with those of its rule.
 template <class Class, class Options>
 Pair pair(const std::string& name, const Optimizer& ours, const Options& options) {
   return {name,
@@ -103,7 +104,7 @@ const std::vector<ParameterGroup> kGroups{
 TEST_CASE("each optimizer follows LibTorch's class, by groups and at changing rates",
           "[executor][optimizer]") {
   const auto dtype = GENERATE(torch::kFloat, torch::kDouble);
-  // Of batches together, and what clipping makes of their mean.
+  // `weight` is that of several batches together; `clip` is the factor that clips their mean.
   const auto [weight, clip] =
       GENERATE(std::pair(1.0, 1.0), std::pair(3.0, 1.0), std::pair(8.0, 0.37));
   for (const Pair& p : pairs()) {
@@ -126,7 +127,7 @@ TEST_CASE("each optimizer follows LibTorch's class, by groups and at changing ra
       theirs->step();
       apply(p.ours, rate, step, ours, weight / clip);
     }
-    // OR-1, where the gradients have the same bits.
+    // OR-1 holds if the gradients have the same bits.
     const bool exact = std::holds_alternative<RMSprop>(p.ours) && clip == 1.0;
     const double tolerance = exact ? 0.0 : dtype == torch::kFloat ? 3e-6 : 1e-13;
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -190,7 +191,7 @@ TEST_CASE("OR-1: neither company nor place changes a bit of an update", "[execut
       for (OptimizedParameter& one : apart) {
         std::vector<OptimizedParameter> alone{one};
         for (torch::Tensor* t : {&alone[0].parameter, &alone[0].gradient}) {
-          // Three elements into another buffer.
+          // Moves three elements into another buffer.
           *t = torch::cat({torch::zeros({3}, t->dtype()), t->flatten()}).narrow(0, 3, t->numel());
         }
         for (torch::Tensor& s : alone[0].state) {
@@ -207,7 +208,7 @@ TEST_CASE("OR-1: neither company nor place changes a bit of an update", "[execut
   }
 }
 
-/// In half types squares may vanish, and what is divided by them is no number.
+/// In half types squares may become zero, and dividing by them gives NaN.
 bool same(const torch::Tensor& a, const torch::Tensor& b) {
   return ((a == b) | (a.isnan() & b.isnan())).all().item<bool>();
 }
@@ -230,7 +231,7 @@ TEST_CASE("OR-2: an update divides gradients as a pass of its own would, for eve
     for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf}) {
       const bool half = c10::isReducedFloatingType(type);
       if (half && std::holds_alternative<Sgd>(optimizer)) {
-        continue;  // LibTorch's kernel reads the momentum of these as if it were in float
+        continue;  // LibTorch's kernel reads their momentum as if it were float
       }
       weights.push_back(torch::randn({7, 10'001}).to(type));
       weights.push_back(torch::randn({67}).to(type));
@@ -257,8 +258,8 @@ TEST_CASE("OR-2: an update divides gradients as a pass of its own would, for eve
 
 TEST_CASE("averaging and clipping at once is as near to the exact gradient as one after the other",
           "[executor][optimizer]") {
-  // Float rounds the divisor and the quotient, by 2^-24 of each: at most 2^-23 together. Averaging
-  // by a weight that is no power of two, and then clipping, rounds three times.
+  // Float rounds the divisor and the quotient by 2^-24 each, together at most 2^-23. Averaging by a
+  // weight that is no power of two, and then clipping, rounds three times.
   torch::manual_seed(4);
   const torch::Tensor sum = torch::randn({10'001});
   for (const double weight : {1.0, 3.0, 8.0, 11.5}) {
@@ -431,7 +432,7 @@ TEST_CASE("a pattern stands for a whole name", "[executor][groups]") {
   CHECK_FALSE(matches("", "a"));
   CHECK_FALSE(matches("a", ""));
   const std::string many(1000, 'a');
-  std::string stars;  // no more work than the product of the lengths
+  std::string stars;  // the work is at most the product of the lengths
   for (int i = 0; i < 300; ++i) {
     stars += "*a";
   }
@@ -455,7 +456,7 @@ TEST_CASE("the first group that matches has a parameter, and decay is for whom i
   CHECK(rule("layer.weight", 2, DecayOn::Matrices).weight_decay == 0.1);
   CHECK(rule("embed.weight", 2).frozen);
   CHECK_FALSE(rule("head.weight", 2).frozen);
-  // Rates follow that of the step; the optimizer's own is met to the bit.
+  // Rates follow the step's rate; the optimizer's own rate is reached to the bit.
   CHECK(rate_of(rule("head.bias", 1), 0.5, 0.5) == 0.25);
   CHECK(rate_of(rule("head.bias", 1), 0.125, 0.5) == 0.0625);
   CHECK(rate_of(rule("head.weight", 2), 0.125, 0.5) == 1.25);

@@ -1,6 +1,6 @@
-/// Halves of a backward on every operator of LibTorch whose backward is told by a mask what to
-/// compute: kernels exist that end the process on a mask they cannot take, so each operator is
-/// tried in a process of its own.
+/// Tests halves of a backward on every LibTorch operator whose backward takes a mask that says what
+/// to compute. Some kernels end the process on a mask that they do not support, so each operator
+/// runs in a process of its own.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -25,7 +25,7 @@ namespace {
 
 using Tensors = std::vector<torch::Tensor>;
 
-/// What a tensor that an operator reads hangs on.
+/// Says which inputs a tensor depends on that an operator reads.
 enum class HangsOn { Nothing, Input, Parameter, Both };
 constexpr std::array kAll{HangsOn::Nothing, HangsOn::Input, HangsOn::Parameter, HangsOn::Both};
 
@@ -38,7 +38,7 @@ struct Masked {
   std::string backward;  ///< as the dispatcher calls it
   Tensors arguments;     ///< the first in the memory format to try
   std::function<torch::Tensor(const Tensors&)> forward;
-  /// LibTorch itself cannot differentiate it where the first argument needs no gradient.
+  /// LibTorch itself cannot differentiate it if the first argument needs no gradient.
   bool first_needs_gradient = false;
 };
 
@@ -77,7 +77,7 @@ Masked sampling(bool channels_last, std::int64_t mode) {
 
 using MakeMasked = std::function<Masked(bool channels_last)>;
 
-/// Where a kernel is chosen by sizes or by an argument, once for each.
+/// If a kernel is chosen by sizes or by an argument, the operator appears once for each choice.
 const std::map<std::string, MakeMasked>& operators() {
   const auto images = [](bool channels_last) {
     const torch::Tensor x = torch::randn({4, kChannels, 6, 6});
@@ -154,7 +154,7 @@ const std::map<std::string, MakeMasked>& operators() {
   return all;
 }
 
-/// The names of operators that ran on this thread, while it lives.
+/// Collects the names of operators that run on this thread while it lives.
 class RanOperators {
  public:
   RanOperators() {
@@ -179,7 +179,7 @@ class RanOperators {
   at::CallbackHandle handle_ = 0;
 };
 
-/// A run of the forward, with what each argument hangs on.
+/// Holds a run of the forward, with the dependence of each argument.
 struct MaskedRun {
   Saved saved;
   Tensors parameters;
@@ -231,7 +231,7 @@ void check_halves(const Masked& masked, const std::vector<HangsOn>& of) {
   }
 }
 
-/// With its arguments hanging on whatever they may.
+/// Checks it with every dependence that its arguments may have.
 void check_operator(const Masked& masked) {
   const RanOperators ran;
   std::size_t cases = 1;
@@ -254,7 +254,7 @@ void check_operator(const Masked& masked) {
       continue;
     }
     std::cout << "arguments that hang on " << told
-              << std::endl;  // the last is the one that ended it
+              << std::endl;  // the last name is the operator that ended it
     CAPTURE(told);
     check_halves(masked, of);
   }
@@ -292,7 +292,8 @@ bool has_mask(const c10::FunctionSchema& schema) {
 TEST_CASE("every operator with a mask that computes on the processor is tried in halves",
           "[executor][backward]") {
   std::set<std::string> known{
-      // Of second derivatives; made of others, and in no graph; two that are for devices of others.
+      // One belongs to second derivatives; one consists of others and is in no graph; two are for
+      // other devices.
       "aten::_convolution_double_backward",
       "aten::_batch_norm_impl_index_backward",
       "aten::convolution_backward_overrideable",

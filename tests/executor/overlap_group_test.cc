@@ -15,7 +15,7 @@ Instruction of(CellKind kind, int stage, int microbatch, Op op, int overlap = 0)
   return instruction;
 }
 
-/// The order in which the group's tasks run when those that `late` names have not arrived.
+/// Returns the order in which the group's tasks run if those in `late` have not arrived.
 std::string order(const std::vector<Instruction>& list, const std::string& late) {
   OverlapGroup group(list, 0);
   std::string text;

@@ -1,5 +1,5 @@
-/// A pipeline without actors: each rank's executor on a thread of its own, the driver's part done
-/// by the test.
+/// Runs a pipeline without actors: each rank's executor on a thread of its own; the test does the
+/// driver's part.
 #pragma once
 
 #include <map>
@@ -33,11 +33,11 @@ struct PipelineOptions {
   bool record_timeline = false;
   bool mirror = false;
   PlanId plan_id;
-  std::shared_ptr<InprocNetwork> network;  ///< one of its own when it is given none
+  std::shared_ptr<InprocNetwork> network;  ///< its own if none is given
 };
 
-/// What a rank in another process would have: the setup as it comes back from the wire, where it
-/// can travel.
+/// Returns what a rank in another process would have: the setup as read from the wire, if it can
+/// travel.
 inline RankSetup received(RankSetup setup) {
   const auto stays = [](const StageProgram& stage) { return !wire::obstacles(stage).empty(); };
   if (std::ranges::any_of(setup.stages, stays)) {
@@ -53,7 +53,7 @@ inline RankSetup received(RankSetup setup) {
   return got;
 }
 
-/// The program's own forwards, as an evaluation.
+/// Is the variant of the program's own forwards, run as an evaluation.
 inline constexpr std::int32_t kForwardsOnly = 1;
 
 inline RankVariant forwards_only(const Program& program,
@@ -93,7 +93,7 @@ class Pipeline {
     });
   }
 
-  /// As if the rank's worker had died: another is there, without weights.
+  /// Acts as if the rank's worker had died: a new one is there, without weights.
   void replace(Rank rank) {
     on_all([&](std::size_t r) {
       if (Rank(r) == rank) {
@@ -102,7 +102,7 @@ class Pipeline {
     });
   }
 
-  /// Goes back to the newest state of which all have copies; returns how many updates it has.
+  /// Goes back to the newest state of which all have copies; returns its number of updates.
   std::int64_t recover() {
     std::vector<MirrorStock> stocks;
     for (const auto& executor : executors_) {
@@ -209,7 +209,7 @@ class Pipeline {
     for (std::size_t r = 0; r < executors_.size(); ++r) {
       threads.emplace_back([&body, r] {
         set_own_thread_count(
-            1);  // as the thread that made the executor: bits are equal at equal counts
+            1);  // as the thread that made the executor: equal thread counts give equal bits
         body(r);
       });
     }
@@ -255,7 +255,7 @@ class Pipeline {
   std::int64_t committed_ = 0, submitted_ = 0;
 };
 
-/// Names of state tensors whose bits differ.
+/// Returns the names of state tensors whose bits differ.
 inline std::vector<std::string> differing(const std::map<std::string, torch::Tensor>& a,
                                           const std::vector<StateTensor>& b) {
   std::vector<std::string> names;

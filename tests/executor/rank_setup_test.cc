@@ -1,4 +1,4 @@
-/// What a rank is given is data: every field is listed, and none leads out of it.
+/// Checks that a rank is given only data: every field is listed, and no field leads out of it.
 #include "stagecraft/actors/executor/rank_setup.h"
 
 #include <set>
@@ -37,8 +37,8 @@ constexpr bool is_container_of_data<std::map<K, T>> = is_data<K>() && is_data<T>
 template <class... T>
 constexpr bool is_container_of_data<std::variant<T...>> = (is_data<T>() && ...);
 
-/// Numbers, text, tensors (constants), literals of operators, and lists of fields of these. What is
-/// of one process (RU-1) is let pass by its type.
+/// Accepts numbers, text, tensors (constants), literals of operators, and lists of fields of these.
+/// Accepts fields of one process (RU-1) by their type.
 template <class T>
 consteval bool is_data() {
   if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || is_id<T> ||
@@ -58,9 +58,9 @@ consteval bool is_data() {
   }
 }
 
-// ---- no field is forgotten ----------------------------------------------------------------------
+// ---- every field is listed ----------------------------------------------------------------------
 
-/// Fields that are not listed: they exist in one process alone.
+/// Counts fields that are not listed, because they exist in one process alone.
 template <class T>
 constexpr std::size_t kUnlisted = 0;
 template <>
@@ -70,8 +70,8 @@ constexpr std::size_t kUnlisted<LearningRate> = 1;  // LR-1: of_step
 template <>
 constexpr std::size_t kUnlisted<CustomOptimizer> = 1;  // OZ-1: update
 
-/// Takes a record apart into `Count` fields, which compiles for just as many as it has: whoever
-/// adds one learns here that `visit_fields` does not list it. Returns where each is.
+/// Takes a record apart into `Count` fields, which compiles only for the right number. A new field
+/// fails to compile here until `visit_fields` lists it. Returns the place of each field.
 template <std::size_t Count, class T>
 std::vector<const void*> places_of(T& r) {
   const auto places = [](const auto&... field) {
@@ -132,7 +132,8 @@ void check_lists(std::type_identity<std::map<K, T>>);
 template <class... T>
 void check_lists(std::type_identity<std::variant<T...>>);
 
-/// Whether the record and all that it holds list their fields, each once and in their order.
+/// Returns whether the record and all that it holds list their fields, each once and in their
+/// order.
 template <class T>
 void check_lists(std::type_identity<T>) {
   if constexpr (requires(T & t) { visit_fields(t, [](auto&...) {}); }) {
@@ -171,7 +172,7 @@ TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operat
   STATIC_CHECK_FALSE(is_data<const Plan*>());
 }
 
-/// The setups of all ranks.
+/// Returns the setups of all ranks.
 std::vector<RankSetup> setups_of(const Program& given, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
   const Program program = replicate(given, layout);

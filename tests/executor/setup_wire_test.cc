@@ -1,5 +1,5 @@
-/// What a rank is told survives the wire: every form of program that the tests have comes back as
-/// the same bytes and computes the same bits, and bytes that say anything else are refused.
+/// Checks that a rank's setup survives the wire: every form of program in the tests comes back as
+/// the same bytes and computes the same bits, and other bytes are refused.
 #include "stagecraft/actors/executor/setup_wire.h"
 
 #include <bit>
@@ -56,7 +56,7 @@ Trained trained(Module&& module, Batch inputs, Batch labels, Loss loss = mean_sq
           labels};
 }
 
-/// Any function as a module, with the parts that it uses.
+/// Makes any function a module, with the parts that it uses.
 struct Whole : torch::nn::Module {
   std::function<torch::Tensor(torch::Tensor)> body;
   torch::Tensor forward(torch::Tensor x) { return body(x); }
@@ -134,8 +134,8 @@ Trained several() {
   return around(part, [part](torch::Tensor x) mutable { return part->forward(x); });
 }
 
-/// Lists of tensors, absent ones among them, complex numbers, text, autocast, random numbers,
-/// indices and writes in place.
+/// Uses lists of tensors with absent ones, complex numbers, text, autocast, random numbers, indices
+/// and writes in place.
 Trained everything() {
   torch::nn::Linear part(8, 8);
   return around(part, [part](torch::Tensor x) mutable {
@@ -222,7 +222,7 @@ std::vector<RankSetup> sent_setups_of(const Program& given, const Schedule& sche
   return setups;
 }
 
-/// One stage of few operators.
+/// Returns one stage of few operators.
 RankSetup small_setup() {
   torch::manual_seed(3);
   testing::Chain module(1, 2);
@@ -231,7 +231,7 @@ RankSetup small_setup() {
   return sent_setups_of(t.program, gpipe(1, kSentMicrobatches)).front();
 }
 
-/// Of the microbatches of a batch of `rows`, for a setup of sent_setups_of().
+/// Returns the variant for microbatches of a batch of `rows`, for a setup of sent_setups_of().
 RankVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
   const auto part = [&](const Batch& batch) {
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
@@ -316,7 +316,7 @@ TEST_CASE("SW-1: every program comes back as the same bytes, and trains with the
     }
   }
   const Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
-  Pipeline pipeline(t.program, schedule, {.optimizer = optimizer});  // its setups were decoded
+  Pipeline pipeline(t.program, schedule, {.optimizer = optimizer});  // it uses the decoded setups
   Reference reference(t.program, optimizer, {.seed = 5});
   for (int step = 0; step < 2; ++step) {
     const auto outcome = pipeline.step(t.inputs, t.labels);
@@ -336,7 +336,7 @@ TEST_CASE("SW-1: every program comes back as the same bytes, and trains with the
 
 // ---- leaves -------------------------------------------------------------------------------------
 
-/// The setup with other constants, which its stage gets the facts of.
+/// Returns the setup with other constants; its stage gets their facts.
 RankSetup with_constants(std::vector<torch::Tensor> constants) {
   RankSetup setup = small_setup();
   StageProgram& stage = setup.stages.front();
@@ -397,7 +397,7 @@ TEST_CASE("WT-1: constants keep strides, gaps, shared elements and what they pro
   }
 }
 
-/// The setup with a node more in its stage: an operator on literals.
+/// Returns the setup with one more node in its stage: an operator on literals.
 RankSetup with_node(Node node) {
   RankSetup setup = small_setup();
   setup.stages.front().chunks.front().nodes.push_back(std::move(node));
@@ -484,7 +484,7 @@ TEST_CASE("SW-3: what exists in one process alone is refused by name, all of it"
   CHECK_THAT(message, ContainsSubstring("before_instruction"));
   CHECK_THAT(message, ContainsSubstring("the optimizer \"lion\" is a callable of this process"));
   CHECK_THAT(message, ContainsSubstring("as threads"));
-  setups[1].optimizer = CustomOptimizer{};  // as one would come out of forged bytes
+  setups[1].optimizer = CustomOptimizer{};  // forged bytes could give this
   REQUIRE(verify(setups[1]).size() == 1);
   CHECK_THAT(verify(setups[1]).front(), ContainsSubstring("update is empty"));
   CHECK(wire::travel_size(setups[1].stages[0]).program > 0);
@@ -537,7 +537,7 @@ TEST_CASE("WR-1, WR-2: bytes that claim what they have not are refused before me
   CHECK_THAT(fault_in(head + "\x92\xdd\xff\xff\xff\xff"), ContainsSubstring("claim 4294967297"));
   CHECK_THAT(fault_in(head + "\x92\xdf\xff\xff\xff\xff"), ContainsSubstring("claim 8589934592"));
   CHECK_THAT(fault_in(head + "\x92\xdb\xff\xff\xff\xff"), ContainsSubstring("end within a value"));
-  std::string each;  // every list is as long as what is left
+  std::string each;  // every list claims the length of the rest
   for (int i = 0; i < 30; ++i) {
     each += std::string("\xdd\0\0\0\x40", 5);
   }
@@ -770,7 +770,7 @@ TEST_CASE("a list that makes another number of tensors than it was captured with
 
 // ---- the corpus of the fuzz target --------------------------------------------------------------
 
-/// With STAGECRAFT_UPDATE_GOLDEN set in the environment the files are written instead.
+/// If STAGECRAFT_UPDATE_GOLDEN is set in the environment, the test writes the files instead.
 TEST_CASE("the corpus of the fuzz target holds a setup of this version", "[executor][wire]") {
   const std::string folder = "fuzz/corpus/setup/";
   if (std::getenv("STAGECRAFT_UPDATE_GOLDEN") != nullptr) {

@@ -1,5 +1,6 @@
-/// Stages that take microbatches of different sizes, run: the bits of one process that computes
-/// every stage on the same microbatches, and within rounding those of one size for all.
+/// Runs stages that take microbatches of different sizes: they give the bits of one process that
+/// computes every stage on the same microbatches, and within rounding the results of one size for
+/// all.
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
@@ -31,7 +32,7 @@ struct Compiled {
   Program program;
 };
 
-/// A shared module lives on with the program, which captures it for each size.
+/// Keeps a shared module alive with the program, which captures it for each size.
 template <class Module>
 Compiled compiled(const std::shared_ptr<Module>& module,
                   std::vector<std::int64_t> widths = {8},
@@ -65,7 +66,7 @@ void require_no_errors(const Pipeline::Outcome& outcome) {
   }
 }
 
-/// Two steps of the schedule, against one process on the same sizes and on one size.
+/// Compares two steps of the schedule with one process on the same sizes and on one size.
 void check_run(const Compiled& of, const Schedule& schedule, bool all_alike = true) {
   const StageGraph graph = schedule.stage_graph();
   check(of.program, schedule).or_throw();
@@ -115,7 +116,7 @@ TEST_CASE("two stages of different sizes train as one process does", "[executor]
   check_sizes(chain, {1, 2});
   check_sizes(chain, {2, 1});
   check_sizes(chain, {1, 12});
-  check_sizes(chain, {2, 3});  // neither divides the other
+  check_sizes(chain, {2, 3});  // neither size divides the other
   check_sizes(chain, {2, 2});
 }
 
@@ -166,7 +167,7 @@ TEST_CASE("a plan regroups what crosses between sizes, and what the driver sends
       }
     }
   }
-  CHECK(joints == std::vector{24, 12});  // above all of one part: activations out, gradients in
+  CHECK(joints == std::vector{24, 12});  // mostly of one part: activations out, gradients in
   CHECK(cuts == std::vector{0, 12});     // gradients out
   const auto regroup = std::ranges::find(plan.ranks[1].instructions, Op::Regroup, &Instruction::op);
   CHECK_THAT(to_string(*regroup), ContainsSubstring("regroup 1F0 rows 0-1/1,0-1/1 reads"));
@@ -175,7 +176,7 @@ TEST_CASE("a plan regroups what crosses between sizes, and what the driver sends
   CHECK_THAT(verify(plan).front(), ContainsSubstring("P-9"));
 }
 
-/// Draws random numbers, and keeps statistics of what it has seen.
+/// Draws random numbers, and keeps statistics of its inputs.
 struct Moody : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   torch::nn::BatchNorm1d norm{nullptr};
@@ -227,7 +228,7 @@ TEST_CASE("stages of different sizes are recomputed with the bits of those that 
   }
 }
 
-/// A value for the whole batch beside those of its rows.
+/// Has a value for the whole batch beside those of its rows.
 struct Shifted : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   Shifted() {
@@ -256,7 +257,7 @@ TEST_CASE("an input that every microbatch gets whole is whole for larger ones",
   check_sizes(shifted, {3, 2});
 }
 
-/// What crosses has no row per sample.
+/// Passes on values that have no row per sample.
 struct Pooled : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   Pooled() {

@@ -1,5 +1,5 @@
-/// A trainer with a schedule whose stages take microbatches of different sizes, on models as they
-/// are trained, and what it refuses.
+/// Tests a trainer with a schedule whose stages take microbatches of different sizes, on real
+/// models, and its refusals.
 #include <torch/torch.h>
 
 #include "stagecraft/actors/executor/reference.h"
@@ -44,7 +44,7 @@ Model llama() {
           labels};
 }
 
-/// Its loss compares all samples of a microbatch with each other.
+/// Has a loss that compares all samples of a microbatch with each other.
 Model clip() {
   torch::manual_seed(52);
   const Batch inputs{torch::randn({kTrainerMicrobatches * kTrainerRows, 3, 8, 8}),
@@ -86,7 +86,7 @@ void check_weights(Trainer& trainer, const Reference& reference, double toleranc
   }
 }
 
-/// Two updates, the second of two batches.
+/// Makes two updates, the second of two batches.
 void check_training(const Model& model,
                     const std::vector<int>& sizes,
                     bool loss_is_a_mean,

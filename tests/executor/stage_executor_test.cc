@@ -1,5 +1,5 @@
-/// Ranks on plain threads against one process: the same bits for any cut and order, and nothing
-/// changed by a failure.
+/// Compares ranks on plain threads with one process: the same bits for any cut and order, and a
+/// failure changes nothing.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
@@ -121,7 +121,7 @@ TEST_CASE("a value that three stages read trains bit-equal", "[executor][fidelit
       const auto p =
           stage("b", [&] { return torch::sigmoid(b(h)) + h.transpose(0, 1).matmul(h).sum(); });
       const auto q = stage("c", [&] { return torch::tanh(c(h)) * p + h; });
-      return stage("d", [&] { return d(h) + p + q; });  // h, once more
+      return stage("d", [&] { return d(h) + p + q; });  // reads h once more
     }
   } module;
   torch::manual_seed(4);
@@ -177,7 +177,7 @@ TEST_CASE("the reference gives the loss and gradients of the module run eagerly"
   CHECK((differing(eager, reference.gradients()) == std::vector<std::string>{}));
 }
 
-/// Two stages of a convolution, a group norm and a gate.
+/// Has two stages of a convolution, a group norm and a gate.
 struct ImageNet : torch::nn::Module {
   torch::nn::Conv2d first{
       register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1)))};
@@ -197,7 +197,7 @@ TEST_CASE("a channels-last batch trains with the bits of a plain loop, by split 
   constexpr int kImages = 8;
   torch::manual_seed(12);
   ImageNet module;
-  const bool as_example = GENERATE(true, false);  // or it is captured once more
+  const bool as_example = GENERATE(true, false);  // otherwise it is captured once more
   const torch::Tensor image = torch::randn({kImages, 3, 8, 8});
   const torch::Tensor batch = image.contiguous(torch::MemoryFormat::ChannelsLast);
   const torch::Tensor label = torch::randn({kImages, 8});
@@ -306,7 +306,7 @@ TEST_CASE("two plans on one network run at once, and the failure of one is nothi
   CHECK_FALSE(other.errors[0].has_value());
   CHECK_FALSE(other.errors[1].has_value());
 
-  // In turns, with equal submissions and edges.
+  // The runs alternate, with equal submissions and edges.
   Reference reference(c.program, failing.optimizer, {.seed = 5});
   (void)reference.step(c.inputs[0], c.labels[0]);
   CHECK((second.step(c.inputs[1], c.labels[1]).losses ==

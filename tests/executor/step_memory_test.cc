@@ -1,4 +1,4 @@
-/// The seam between LibTorch and a rank's pool.
+/// Tests the seam between LibTorch and a rank's pool.
 #include "stagecraft/actors/executor/step_memory.h"
 
 #include <functional>
@@ -25,7 +25,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// What an embedding program may have set: counts, and refuses while it is told to.
+/// Acts as an allocator that an embedding program has set: counts, and refuses while told to.
 struct TheirAllocator final : c10::Allocator {
   c10::Allocator* before = c10::GetCPUAllocator();
   int allocations = 0;
@@ -42,7 +42,7 @@ struct TheirAllocator final : c10::Allocator {
   }
 };
 
-/// Theirs is there before the first rank of the test, and until its end.
+/// Sets that allocator before the first rank of the test, and keeps it until the test ends.
 struct Embedding {
   TheirAllocator* theirs = new TheirAllocator;  // storages name it as long as they live
   Embedding() { c10::SetCPUAllocator(theirs); }
@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK_FALSE(is_pooled(elsewhere));
   before = theirs;
   CHECK_FALSE(is_pooled(bytes_of(1000)));
-  inside.resize_({5000});  // by the allocator of its storage
+  inside.resize_({5000});  // uses the allocator of its storage
   CHECK_FALSE(is_pooled(inside));
   CHECK(theirs == before + 2);
   CHECK(inside[999].item<int>() == 3);
@@ -187,12 +187,12 @@ TEST_CASE("a rank that meets its limit says what it holds, also inside autograd"
   }
   CHECK_THAT(refused([] {
                const at::Tensor x = at::ones({}).requires_grad_();
-               const at::Tensor y = at::exp(x.expand({kMiB}));  // 4 MiB, and as much backwards
+               const at::Tensor y = at::exp(x.expand({kMiB}));  // 4 MiB, and again in the backward
                y.sum().backward();
              }),
              ContainsSubstring("memory_limit is 8388608"));
   CHECK(memory.use().live == 0);
-  CHECK(memory.use().cached == 0);  // a step that fails leaves nothing behind
+  CHECK(memory.use().cached == 0);  // a failed step leaves nothing behind
   const StepMemory::Scope step(memory);
   CHECK(is_pooled(bytes_of(7 * kMiB)));
 }
@@ -232,7 +232,7 @@ Small small_case() {
       labels};
 }
 
-/// All stages on one rank, so that no other thread frees what is its own.
+/// Puts all stages on one rank, so that no other thread frees its memory.
 const char* const kOneRank =
     "@form list\n0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1 0F2 1F2 0F3 1F3 1B2 0B2 1B3 0B3\n";
 

@@ -1,4 +1,4 @@
-/// Plans whose streams drift apart: what streams and waits order is all the order that a step
+/// Tests plans whose streams drift apart: the order given by streams and waits is all that a step
 /// needs.
 #include <torch/torch.h>
 
@@ -20,7 +20,7 @@ using testing::Pipeline;
 
 const Optimizer kOptimizer = Sgd{.lr = 0.1, .momentum = 0.9};
 
-/// The ranks of a plan, drifting, and what their training comes to.
+/// Runs the ranks of a plan, drifting, and gives the result of their training.
 class Drifting {
  public:
   Drifting(const Program& program, const Schedule& schedule, unsigned seed)
@@ -115,8 +115,8 @@ class Drifting {
   std::vector<std::unique_ptr<DriftingRank>> ranks_;
 };
 
-/// Two steps in order and drifting apart, which have the same bits. Returns how often instructions
-/// overtook others.
+/// Compares two steps in order with two steps that drift apart; they have the same bits. Returns
+/// how often instructions overtook others.
 int check_drifting(const Schedule& schedule, int microbatches) {
   torch::manual_seed(3);
   testing::Chain module(Layout::of(schedule).model_stages());
@@ -158,7 +158,7 @@ TEST_CASE("P-2: however far the streams of a plan drift apart, the bits are thos
       try {
         schedule = build_schedule(builder.name, request);
       } catch (const Error& error) {
-        REQUIRE(error.code() == Errc::ScheduleParameter);  // a constraint, such as M >= 2P
+        REQUIRE(error.code() == Errc::ScheduleParameter);  // a constraint, for example M >= 2P
         continue;
       }
       INFO(builder.name << ", " << request.devices << " devices");

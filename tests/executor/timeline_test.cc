@@ -1,4 +1,4 @@
-/// What a recorded step says: every instruction once, in an order that the data could have taken.
+/// Tests the record of a step: every instruction once, in an order that the data allows.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
@@ -123,14 +123,14 @@ TEST_CASE("a receive that completes late does not touch the next step", "[execut
   recorder.begin_step();
   Promise<at::Tensor> late;
   recorder.expect(0, late.future());
-  recorder.begin_step();  // the step before was given up
+  recorder.begin_step();  // the step before was abandoned
   Promise<at::Tensor> promise;
   recorder.expect(0, promise.future());
   late.set_value(torch::ones({1}));
   const Device::Event now = device->record(Stream::Receive);
   recorder.record(0, now, now, 4, 0, 0);
   const std::vector<InstructionTime> times = recorder.take();
-  CHECK(times[0].arrived == times[0].end);  // not noted yet: the end of the receive stands for it
+  CHECK(times[0].arrived == times[0].end);  // not noted yet: the end of the receive replaces it
 }
 
 }  // namespace

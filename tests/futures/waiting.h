@@ -1,4 +1,4 @@
-/// What the tests of values that come later share: patience, and tensors that can be told apart.
+/// Holds what tests of futures share: patience, and tensors that can be told apart.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@
 
 namespace stagecraft {
 
-/// Ends a test that would hang otherwise; no test that passes comes near it.
+/// Ends a test that would otherwise hang; no passing test comes near this deadline.
 inline Deadline patience() {
   return std::chrono::steady_clock::now() + std::chrono::seconds(60);
 }
 
-/// A deadline that is over: for asking without waiting.
+/// Returns a deadline that is over: for asking without waiting.
 inline Deadline already_over() {
   return std::chrono::steady_clock::now() - std::chrono::seconds(1);
 }
@@ -31,7 +31,7 @@ inline std::int64_t number_in(const at::Tensor& tensor) {
   return *tensor.const_data_ptr<std::int64_t>();
 }
 
-/// The number that arrives; nothing when none does in time. Rethrows the future's error.
+/// Returns the number that arrives; nothing if none arrives in time. Rethrows the future's error.
 inline std::optional<std::int64_t> number_from(const Future<at::Tensor>& future) {
   if (!future.wait_until(patience())) {
     return std::nullopt;
@@ -39,7 +39,7 @@ inline std::optional<std::int64_t> number_from(const Future<at::Tensor>& future)
   return number_in(future.get());
 }
 
-/// The code a future fails with; nothing when it has a value or never completes.
+/// Returns the code a future fails with; nothing if it has a value or never completes.
 template <class T>
 std::optional<Errc> failure_of(const Future<T>& future) {
   if (!future.wait_until(patience())) {
@@ -53,7 +53,7 @@ std::optional<Errc> failure_of(const Future<T>& future) {
   }
 }
 
-/// The code of the Error that `work` throws; nothing when it throws none.
+/// Returns the code of the Error that `work` throws; nothing if it throws none.
 template <class Work>
 std::optional<Errc> thrown_by(Work&& work) {
   try {
@@ -64,7 +64,7 @@ std::optional<Errc> thrown_by(Work&& work) {
   }
 }
 
-/// True as soon as `condition` is; false when it is not within a test's patience.
+/// Returns true as soon as `condition` is; false if it is not within a test's patience.
 template <class Condition>
 bool eventually(Condition&& condition) {
   const Deadline deadline = patience();

@@ -1,5 +1,5 @@
-/// Names and addresses of hosts: several interfaces, IPv6, names that mean different things on
-/// different hosts. What is bound where is what was asked for, and is told.
+/// Tests names and addresses of hosts: several interfaces, IPv6, names with different meanings on
+/// different hosts. Each process binds the address that was asked for, and reports it.
 #include <unistd.h>
 
 #include <csignal>
@@ -25,7 +25,7 @@ std::string file_of(const TestHosts& hosts, const std::string& lines) {
   return path;
 }
 
-/// Addresses at which processes of a host listen, but for those of its sshd.
+/// Returns the addresses at which processes of a host listen, except those of its sshd.
 std::set<std::string> bound(const TestHosts& hosts, int host) {
   std::istringstream lines(run_command(hosts.on(host, {"ss", "-Htln"})).out);
   std::set<std::string> all;
@@ -39,7 +39,7 @@ std::set<std::string> bound(const TestHosts& hosts, int host) {
   return all;
 }
 
-/// Of the hosts from the first on, with `words` behind the name of each.
+/// Returns a file of the hosts from the first on, with `words` after the name of each.
 std::string file_of(const TestHosts& hosts, const std::function<std::string(int)>& words) {
   std::string lines;
   for (int host = 1; host < hosts.size(); ++host) {
@@ -48,7 +48,7 @@ std::string file_of(const TestHosts& hosts, const std::function<std::string(int)
   return file_of(hosts, lines);
 }
 
-/// Hosts with a second network, 10.78.0.0, on eth1.
+/// Makes hosts with a second network, 10.78.0.0, on eth1.
 struct TwoNetworks {
   explicit TwoNetworks(int count) : hosts(count) {
     for (int host = 0; host < count; ++host) {
@@ -128,7 +128,7 @@ TEST_CASE("an interface or address that a host does not have is refused with tho
 TEST_CASE("a driver whose own name means loopback is reached by the other hosts", "[hosts]") {
   skip_without_hosts();
   const TestHosts hosts(2);
-  // As Debian's installer writes it.
+  // Debian's installer writes it like this.
   hosts.set_names(0, "127.0.0.1 localhost\n127.0.1.1 host-0\n10.77.0.2 host-1\n");
   const CommandResult run =
       run_command(launch_words(hosts, file_of(hosts, "host-0\nhost-1\n"), kFewSteps));
@@ -145,7 +145,7 @@ TEST_CASE("a driver's name may mean another address of it on every host", "[host
   const TwoNetworks networks(3);
   const TestHosts& hosts = networks.hosts;
   const Joining joining(hosts);
-  // The first one that it means on host-1 is the network on which the driver does not listen.
+  // The first address of the name on host-1 is in the network on which the driver does not listen.
   hosts.set_names(1, "10.78.0.1 driver\n10.77.0.1 driver\n");
   hosts.set_names(2, "10.77.0.1 driver\n");
   RunningCommand driver(
@@ -210,7 +210,7 @@ TEST_CASE("workers join an address of IPv6 by hand", "[hosts][ipv6]") {
   hosts.change_to_ipv6();
   const Joining joining(hosts);
   RunningCommand first(joining.worker(1, "[fd77::1]"));
-  // Of the interface's two addresses, the one that leads to other networks.
+  // Of the interface's two addresses, the driver takes the one that leads to other networks.
   RunningCommand driver(
       joining.driver(join({STAGECRAFT_COMMAND}, kFewSteps), {"STAGECRAFT_INTERFACE=eth0"}));
   RunningCommand second(joining.worker(2, "[fd77::1]", {"--bind", "FD77:0::3"}));

@@ -1,10 +1,10 @@
-/// A program of a user's own for hosts of a test: it trains until a worker is lost, has others take
-/// the places of the lost, goes on, and compares with a run that nothing happened to.
+/// Acts as a user's program on hosts of a test: it trains until a worker is lost, has new workers
+/// take the places of the lost ones, continues, and compares the result with an undisturbed run.
 ///
 ///   cluster_driver RANKS load FILE | recover
 ///
-/// It says on standard output, a line each: "training" once steps run; "failed: ..." with the
-/// step's error; "not replaced: ..." when nobody came, as it tries again; where each rank is then;
+/// Prints on standard output, a line each: "training" once steps run; "failed: ..." with the step's
+/// error; "not replaced: ..." when no worker came, as it tries again; then the place of each rank;
 /// at last "equal" or "different", bit by bit. The environment says where its ranks are.
 #include <algorithm>
 #include <iostream>
@@ -18,9 +18,9 @@
 namespace stagecraft::tests {
 namespace {
 
-/// Updates before anything may happen, of which a checkpoint is kept, and after it was mended.
+/// Counts updates before any fault may happen, which a checkpoint keeps, and after the repair.
 constexpr int kBefore = 2, kAfter = 3;
-/// To replace one rank: a way that is down refuses at once or after some seconds.
+/// Limits attempts to replace one rank: a link that is down refuses at once or after some seconds.
 constexpr int kAttempts = 50;
 
 void say(const std::string& line) {
@@ -31,7 +31,7 @@ StepResult next_step(Trainer& trainer) {
   return step_of(trainer, trainer.steps()).get();
 }
 
-/// What a step failed with.
+/// Returns the error of the step that failed.
 std::string train_until_lost(Trainer& trainer) {
   try {
     while (true) {

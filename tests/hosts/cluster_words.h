@@ -1,4 +1,5 @@
-/// Words that start programs of a cluster on hosts of a test: by `stagecraft launch`, or by hand.
+/// Makes words that start programs of a cluster on hosts of a test: by `stagecraft launch`, or by
+/// hand.
 #pragma once
 
 #include <string>
@@ -12,21 +13,22 @@ using Words = std::vector<std::string>;
 
 [[nodiscard]] Words join(Words first, const Words& then);
 
-/// Launches a program on the first host; `file` is one of hosts, `options` those of launch.
+/// Launches a program on the first host; `file` is a file of hosts, `options` are those of launch.
 [[nodiscard]] Words launch_words(const TestHosts& hosts,
                                  const std::string& file,
                                  const Words& program,
                                  const Words& options = {});
 
-/// A cluster of two ranks whose workers come by themselves to port 7077 of the first host.
+/// Describes a cluster of two ranks whose workers come by themselves to port 7077 of the first
+/// host.
 class Joining {
  public:
   /// Makes credentials for all hosts. Errors: std::runtime_error.
   explicit Joining(const TestHosts& hosts);
 
-  /// A program on the first host as the driver, with more variables ("NAME=VALUE").
+  /// Starts a program on the first host as the driver, with more variables ("NAME=VALUE").
   [[nodiscard]] Words driver(const Words& program, const Words& variables) const;
-  /// A worker on one of the others that joins `address`, with more options.
+  /// Starts a worker on another host that joins `address`, with more options.
   [[nodiscard]] Words worker(int host, const std::string& address, const Words& options = {}) const;
 
  private:

@@ -1,4 +1,4 @@
-/// `stagecraft doctor --hosts` on hosts of their own: what is between them is found and named.
+/// Tests `stagecraft doctor --hosts` on hosts of the test: it finds and names faults between them.
 #include <csignal>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ void skip_without_hosts() {
   }
 }
 
-/// On the first host, of all others.
+/// Runs on the first host and checks all others.
 CommandResult doctor(const TestHosts& hosts) {
   return run_command(
       hosts.on(0, {STAGECRAFT_COMMAND, "doctor", "--hosts", hosts.file(1), "--ssh", hosts.ssh()}));
@@ -88,7 +88,7 @@ TEST_CASE("a host whose sshd does not answer is a finding", "[hosts][doctor][fau
   skip_without_hosts();
   const TestHosts hosts(3);
   for (const int process : hosts.processes(2, "sshd")) {
-    kill(process, SIGSTOP);  // it takes connections and says nothing
+    kill(process, SIGSTOP);  // it accepts connections and never answers
   }
   const CommandResult run = doctor(hosts);
   INFO(run.out << run.err);

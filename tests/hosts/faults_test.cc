@@ -1,5 +1,5 @@
-/// What fails between hosts: each fault is told with rank, host, cause and who waits for whom, and
-/// training goes on with the bits of a run that nothing happened to.
+/// Tests faults between hosts: each is reported with rank, host, cause and the waits between ranks,
+/// and training continues with the bits of an undisturbed run.
 #include <unistd.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 constexpr milliseconds kHeartbeat = 400ms, kSilence = 2s;
-/// For what is promised within silence + 1 s, on a machine that does other things too.
+/// Bounds events promised within silence + 1 s, on a machine that does other work too.
 constexpr milliseconds kLimit = 30s;
 constexpr std::uint16_t kPort = 7077;
 constexpr int kStranger = 3;  // the host that has no worker
@@ -41,7 +41,7 @@ TestHosts make_hosts() {
   return TestHosts(4);
 }
 
-/// Two ranks on host-1 and host-2, and this test on host-0 to drive them.
+/// Runs two ranks on host-1 and host-2, driven by this test on host-0.
 struct Run {
   TestHosts hosts = make_hosts();
   std::string credentials = hosts.folder() + "/cluster";
@@ -88,14 +88,15 @@ struct LaunchedRun : Run {
     CHECK(failure->error.code() == Errc::WorkerLost);
     return failure->error;
   }
-  /// Each rank is replaced and training goes on where it was saved; nobody else is left behind.
+  /// Replaces each rank, and training continues from the saved state; no other worker is left
+  /// behind.
   void go_on(const std::vector<Rank>& lost) {
     hosts.heal();
     training.mend(lost, /*recover=*/false);
     CHECK(has_rest(1) == 0);
     CHECK(has_rest(2) == 0);
   }
-  /// Processes of workers beside the one that is in place and its shell, if they stay.
+  /// Returns the worker processes that stay beside the current one and its shell.
   [[nodiscard]] std::size_t has_rest(int host) const {
     const auto deadline = std::chrono::steady_clock::now() + kLimit;
     std::size_t found = 0;
@@ -104,7 +105,7 @@ struct LaunchedRun : Run {
     } while (found > 2 && std::chrono::steady_clock::now() < deadline);
     return found - 2;
   }
-  /// Of driver and workers, where they are reached.
+  /// Returns the addresses at which driver and workers are reached.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint16_t>> ports() const {
     std::vector<std::pair<std::string, std::uint16_t>> all;
     const std::map<int, pid_t> processes{{0, getpid()}, {1, process(0)}, {2, process(1)}};
@@ -116,7 +117,7 @@ struct LaunchedRun : Run {
     REQUIRE(all.size() >= 4);
     return all;
   }
-  /// While something is done to it, nothing fails and nothing is computed otherwise.
+  /// While the attack runs, nothing fails and the results do not change.
   template <class Attack>
   void check_unharmed(Attack attack) {
     for (int i = 0; i < 3; ++i) {
@@ -129,7 +130,8 @@ struct LaunchedRun : Run {
   }
 };
 
-/// Who is lost, where and why, and who waits for whom, or that nobody does yet.
+/// Checks that the error names the lost rank, its place and cause, and the waits between ranks, or
+/// that no rank waits yet.
 void check_tells(const Error& error,
                  const std::string& rank,
                  const std::string& host,

@@ -1,4 +1,5 @@
-/// The example for Kubernetes does what docs/kubernetes.md says, as far as that goes without one.
+/// Checks that the example for Kubernetes does what docs/kubernetes.md says, as far as a test
+/// without Kubernetes can.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -12,12 +13,12 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// What the example trains with, and for how long it trains where a test ends it.
+/// Replaces the example's training by one long enough for a test to end it.
 const std::pair<std::string, std::string> kForLong{"--steps 20 --verify", "--steps 100000 --json"};
 
 using Started = std::vector<std::unique_ptr<RunningCommand>>;
 
-/// All pods of a run that is under way.
+/// Starts all pods of a run.
 Started start_all(const Pods& pods) {
   pods.publish_names();
   Started all;
@@ -41,7 +42,7 @@ TEST_CASE("the Job of the examples trains in pods with the bits of one process",
   for (int index = 1; index < pods.size(); ++index) {
     workers.push_back(pods.start(index));
   }
-  // A pod's name comes with its address, which may be after all the others.
+  // A pod's name gets its address, perhaps after all the others.
   for (const auto& worker : workers) {
     REQUIRE(worker->wait_for_error("driver is waited for"));
   }
@@ -53,7 +54,7 @@ TEST_CASE("the Job of the examples trains in pods with the bits of one process",
   for (const auto& worker : workers) {
     const CommandResult end = worker->wait();
     INFO(end.err);
-    CHECK(end.exit_code == 0);  // else the Job would not be complete
+    CHECK(end.exit_code == 0);  // otherwise the Job would not be complete
   }
 }
 
@@ -84,7 +85,7 @@ TEST_CASE("a pod that is killed is named before the Job fails", "[hosts][pods][f
   const Started all = start_all(pods);
   all.back()->send_signal(SIGKILL);
   const int killed = all.back()->wait().exit_code;
-  CHECK_FALSE(pods.fails_job(killed));  // the driver has the word
+  CHECK_FALSE(pods.fails_job(killed));  // the driver's exit decides
   const CommandResult driver = all.front()->wait();
   INFO(driver.err);
   CHECK(driver.exit_code == 1);

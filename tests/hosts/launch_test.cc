@@ -1,4 +1,5 @@
-/// Workers on hosts of their own: started by ssh, ended with their driver, named when they fail.
+/// Tests workers on separate hosts: ssh starts them, they end with their driver, and a failed one
+/// is named.
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -13,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr const char* kWorker = "worker";
 
-/// The words that train on the first host with workers on the others.
+/// Returns words that train on the first host with workers on the others.
 std::vector<std::string> command_launch_words(const TestHosts& hosts,
                                               const std::string& file,
                                               const std::vector<std::string>& more) {

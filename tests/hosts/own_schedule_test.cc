@@ -1,5 +1,5 @@
-/// A schedule array of a user's own on two hosts, as a file and in C++: the first example of
-/// docs/cluster.md, whose text is what is tested here.
+/// Tests a user's own schedule array on two hosts, as a file and in C++: the first example of
+/// docs/cluster.md, whose text this test runs.
 #include <regex>
 
 #include "stagecraft/tests/hosts/cluster_words.h"
@@ -12,7 +12,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr const char* kProgram = STAGECRAFT_TWO_HOSTS;
 
-/// The first block of the page that begins so, without its fences.
+/// Returns the first block of the page that begins with this text, without its fences.
 std::string block(const std::string& begin) {
   const std::string page = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/cluster.md");
   const std::size_t at = page.find(begin);

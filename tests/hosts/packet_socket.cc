@@ -56,7 +56,7 @@ void PacketSocket::send(std::span<const char> frame) const {
 }
 
 std::string PacketSocket::interface() const {
-  ifreq asked{};  // of the socket: this thread may be elsewhere by now
+  ifreq asked{};  // the socket's: this thread may be elsewhere by now
   asked.ifr_ifindex = last_;
   return ioctl(socket_, SIOCGIFNAME, &asked) == 0 ? asked.ifr_name : "";
 }

@@ -1,7 +1,7 @@
-/// PacketSocket: the frames of an interface as they come, and frames sent as they are.
+/// PacketSocket receives the frames of an interface unchanged, and sends frames unchanged.
 ///
-/// Stays where the thread was that made it (TestHosts::at_bridge). Thread: one receives, any
-/// may send.
+/// It stays in the namespace of the thread that made it (TestHosts::at_bridge). Thread: one
+/// receives, any may send.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@ namespace stagecraft::tests {
 
 class PacketSocket {
  public:
-  /// Of all interfaces that are there where none is named. Throws std::runtime_error.
+  /// Reads from all existing interfaces if none is named. Throws std::runtime_error.
   explicit PacketSocket(const std::string& interface = "");
   ~PacketSocket();
   PacketSocket(const PacketSocket&) = delete;
   PacketSocket& operator=(const PacketSocket&) = delete;
 
-  /// The next frame that came in from outside, behind the kernel's note on what is left to do for
-  /// it (kNote bytes): it may be longer than any wire takes. Empty: none has come for a moment.
+  /// Returns the next frame that came in from outside, after the kernel's note on the work left for
+  /// it (kNote bytes). The frame may be longer than a wire allows. Returns an empty span if none
+  /// has come for a moment.
   [[nodiscard]] std::span<char> receive();
-  /// Such a frame with its note. Dropped where there is no room, as on a wire.
+  /// Sends a frame with its note. Drops it if there is no room, as a wire does.
   void send(std::span<const char> frame) const;
-  /// Whence the last frame came.
+  /// Returns the interface of the last frame.
   [[nodiscard]] std::string interface() const;
 
-  /// A virtio_net_hdr; the kernel's header of it is no C++.
+  /// Equals the size of a virtio_net_hdr, whose kernel header is not valid C++.
   static constexpr std::size_t kNote = 10;
 
  private:

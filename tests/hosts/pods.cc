@@ -19,10 +19,10 @@ using nlohmann::json;
 
 constexpr const char* kManifests = STAGECRAFT_SOURCE_DIR "/examples/kubernetes/";
 constexpr const char* kYq = "/usr/bin/yq";
-constexpr int kGroupReads = 0440;  // what fsGroup adds to the mode of a mounted file
+constexpr int kGroupReads = 0440;  // fsGroup adds this to the mode of a mounted file
 
-/// Makes this host a pod, then runs what is behind "--" as the pod's user. The one privilege that
-/// is left is to read: LibTorch may lie where only root of this machine may look.
+/// Makes this host a pod, then runs the words after "--" as the pod's user. The user keeps one
+/// privilege, reading, because LibTorch may lie where only this machine's root may look.
 constexpr const char* kPod = R"sh(
 set -e
 hostname "$POD_NAME"
@@ -92,8 +92,8 @@ std::string Pods::mount_point() const {
   return container_.at("volumeMounts").at(0).at("mountPath").get<std::string>();
 }
 
-/// As `kubectl create secret --from-file` keeps the members' files, and as the kubelet mounts them:
-/// whole folders behind a link, of root's, and of the pod's group (fsGroup).
+/// Keeps the members' files as `kubectl create secret --from-file` does, and mounts them as the
+/// kubelet does: whole folders behind a link, owned by root and by the pod's group (fsGroup).
 void Pods::make_secrets() const {
   const std::string cluster = hosts_.folder() + "/cluster", all = hosts_.folder() + "/secrets";
   const json& projected = pod_.at("volumes").at(0).at("projected");

@@ -1,10 +1,9 @@
-/// Pods: the Job of examples/kubernetes run as its pods would be, each on a host of the test's own:
-/// the manifest's very command with its environment, under its host name, its user and group,
-/// without privileges, on a root file system that cannot be written to, with the credentials where
-/// and as the kubelet mounts them. No Kubernetes takes part: who starts a pod again, and when, is
-/// not shown here.
+/// Pods runs the Job of examples/kubernetes as its pods would run, each on a host of the test. It
+/// uses the manifest's command and environment under the pod's host name, user and group, without
+/// privileges, on a read-only root file system, with the credentials where and as the kubelet
+/// mounts them. Kubernetes takes no part, so this does not show restarts of a pod.
 ///
-/// The name service knows nobody until publish_names(). Thread: the test's own.
+/// The name service knows no pod until publish_names(). Thread: the test's own.
 #pragma once
 
 #include <memory>
@@ -21,24 +20,24 @@ namespace stagecraft::tests {
 
 class Pods {
  public:
-  /// Why there can be none here; nothing: there can.
+  /// Returns why this machine can have none; nothing if it can.
   [[nodiscard]] static std::optional<std::string> obstacle();
 
-  /// As many hosts as the Job has pods. `command`: the stagecraft to run, by its path.
-  /// Throws std::runtime_error for what the system refuses or the manifests do not have.
+  /// Makes as many hosts as the Job has pods. `command`: the path of the stagecraft to run. Throws
+  /// std::runtime_error if the system refuses or the manifests lack something.
   explicit Pods(const std::string& command);
 
   [[nodiscard]] int size() const { return hosts_.size(); }
-  /// What the service says of every pod that has an address, which is of all.
+  /// Publishes what the service says of every pod with an address; all pods have one.
   void publish_names() const;
-  /// Starts a pod. `text` of its command is replaced where it is not empty, so that the run takes
-  /// longer, say.
+  /// Starts a pod. Replaces `text` of its command unless it is empty, for example to make the run
+  /// longer.
   [[nodiscard]] std::unique_ptr<RunningCommand> start(
       int index, const std::pair<std::string, std::string>& replaced = {}) const;
 
-  /// Whether the manifest asks for what a pod gets here: no root, no privilege, no writing.
+  /// Returns whether the manifest asks for what a pod gets here: no root, no privilege, no writing.
   [[nodiscard]] bool is_confined() const;
-  /// Whether a container that ends so fails the Job at once.
+  /// Returns whether a container with this exit code fails the Job at once.
   [[nodiscard]] bool fails_job(int exit_code) const;
 
  private:
@@ -49,7 +48,7 @@ class Pods {
 
   const nlohmann::json job_, service_;
   const nlohmann::json& pod_;        ///< of the Job's template
-  const nlohmann::json& container_;  ///< the only one
+  const nlohmann::json& container_;  ///< the only container
   const std::string command_;
   const TestHosts hosts_;
 };

@@ -12,7 +12,7 @@
 namespace stagecraft::tests {
 namespace {
 
-constexpr std::size_t kMostKept = 1U << 13U;  // of a connection, bytes
+constexpr std::size_t kMostKept = 1U << 13U;  // bytes of a connection
 constexpr std::uint16_t kSsh = 22;
 
 }  // namespace
@@ -30,7 +30,7 @@ Recording::~Recording() {
 void Recording::listen() {
   while (!over_) {
     const auto frame = socket_->receive();
-    // The bridge is seen too, with the same frames once more.
+    // The bridge shows the same frames once more.
     if (frame.size() > PacketSocket::kNote && socket_->interface().starts_with("port")) {
       take(reinterpret_cast<const unsigned char*>(frame.data()) + PacketSocket::kNote,
            frame.size() - PacketSocket::kNote);

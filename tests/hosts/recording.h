@@ -1,8 +1,7 @@
-/// Recording: what the hosts have said to each other's ports, to be said once more by somebody
-/// else.
+/// Recording keeps what hosts have said to each other's ports, so that an outsider can repeat it.
 ///
-/// Of each connection that began while the object lives: the first bytes of whoever opened it, as
-/// far as none was missed. Connections to sshd are none of ours.
+/// For each connection that began while the object lives, it keeps the first bytes of the side that
+/// opened it, up to the first missed frame. It ignores connections to sshd.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@
 namespace stagecraft::tests {
 
 struct Said {
-  std::string address;  ///< to whom
+  std::string address;  ///< the receiver
   std::uint16_t port = 0;
   std::string bytes;
 };
@@ -34,7 +33,7 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  /// So far, without those who said nothing.
+  /// Returns the bytes recorded so far, without connections that said nothing.
   [[nodiscard]] std::vector<Said> said() const;
 
  private:
@@ -48,7 +47,7 @@ class Recording {
   void take(const unsigned char* frame, std::size_t size);
 
   std::unique_ptr<PacketSocket> socket_;
-  mutable std::mutex mutex_;  ///< guards kept_, which is read while it grows
+  mutable std::mutex mutex_;  ///< guards kept_, which grows while it is read
   std::map<Connection, Kept> kept_;
   std::atomic<bool> over_{false};
   std::thread listener_;

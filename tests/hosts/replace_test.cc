@@ -1,6 +1,6 @@
-/// Workers that take the place of lost ones in a running driver: over ssh where the lost one was,
-/// and by hand from another host. Each run is compared, bit by bit, with one that nothing happened
-/// to, by the driver itself (cluster_driver.cc).
+/// Tests workers that take the place of lost ones in a running driver: over ssh on the lost one's
+/// host, and by hand on another host. The driver itself compares each run, bit by bit, with an
+/// undisturbed one (cluster_driver.cc).
 #include <csignal>
 
 #include "stagecraft/tests/hosts/cluster_words.h"
@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 constexpr const char* kWorker = "--join";
 constexpr std::chrono::seconds kLongWait{60};
 
-/// How the driver goes on once others stand in the places of the lost.
+/// Returns words of a driver that continues once new workers stand in the places of the lost ones.
 Words driver_words(const TestHosts& hosts, int ranks, const std::string& way) {
   Words words{STAGECRAFT_CLUSTER_DRIVER, std::to_string(ranks), way};
   if (way == "load") {
@@ -23,7 +23,7 @@ Words driver_words(const TestHosts& hosts, int ranks, const std::string& way) {
   return words;
 }
 
-/// The worker processes themselves, not the ssh and shells in front of them.
+/// Kills the worker processes themselves, not the ssh and shells in front of them.
 void kill_workers(const TestHosts& hosts, int host) {
   int killed = 0;
   for (const int process : hosts.processes(host, kWorker)) {
@@ -76,7 +76,7 @@ TEST_CASE("a host that was out of reach has its ranks again once it is back", "[
   CHECK_THAT(end.out,
              ContainsSubstring("on host-2 is out of reach") && ContainsSubstring("rank 2") &&
                  ContainsSubstring("ssh could not connect to host-2"));
-  wait_until_gone(hosts, 2);  // those of before too
+  wait_until_gone(hosts, 2);  // the earlier ones too
 }
 
 TEST_CASE("a worker that joins by hand from another host takes the place of one that was killed",
@@ -116,7 +116,7 @@ TEST_CASE("a worker that was early takes the place of one whose link went down",
   const CommandResult end = check_end(driver, "rank 1: incarnation 1 on host-3\n");
   CHECK_THAT(end.out, ContainsSubstring("on host-2 is out of reach"));
   hosts.set_link(2, true);
-  CHECK(second.wait().exit_code == 0);  // it ends by itself, alone as it was
+  CHECK(second.wait().exit_code == 0);  // it ends by itself, cut off as it was
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-/// skip_without_hosts: what a test begins with that needs TestHosts. Included last, as catch.h is.
+/// skip_without_hosts: call it first in a test that needs TestHosts. Include this header last, as
+/// catch.h.
 #pragma once
 
 #include "stagecraft/tests/hosts/test_hosts.h"

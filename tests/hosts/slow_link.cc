@@ -48,12 +48,12 @@ SlowLink::~SlowLink() {
 
 void SlowLink::relay(PacketSocket& from, const PacketSocket& to) const {
   using Clock = std::chrono::steady_clock;
-  auto free = Clock::now();  // when the wire has taken what was sent
+  auto free = Clock::now();  // when the wire has taken all sent frames
   while (true) {
     const auto frame = from.receive();
     const auto last = last_.load();
     if ((frame.empty() && last != Clock::time_point::max()) || Clock::now() >= last) {
-      return;  // what was on its way has got there, unless it never ends
+      return;  // all frames under way have arrived, unless the link never ends
     }
     if (frame.empty()) {
       continue;

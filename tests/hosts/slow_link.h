@@ -1,9 +1,10 @@
-/// SlowLink: a relay in the way between a host and the others, which takes no more than so many
-/// bytes a second each way; the kernel's own `tc netem` is not in every kernel.
+/// SlowLink is a relay between a host and the others that passes at most so many bytes a second
+/// each way. Not every kernel has its own `tc netem`.
 ///
 ///   host --- port --- relay --- slow ~~~ fast --- bridge
 ///
-/// What finds the relay's queue full is dropped, as at a router. For as long as the object lives.
+/// Frames that find the relay's queue full are dropped, as at a router. The relay works for as long
+/// as the object lives.
 #pragma once
 
 #include <atomic>
@@ -31,13 +32,13 @@ class SlowLink {
   const int host_;
   const double bytes_per_second_;
   std::unique_ptr<PacketSocket> of_host_, of_rest_;
-  /// Nothing is relayed from then on; known when the link is to end.
+  /// Nothing is relayed from this time on; set when the link is to end.
   std::atomic<std::chrono::steady_clock::time_point> last_{
       std::chrono::steady_clock::time_point::max()};
   std::thread there_, back_;
 };
 
-/// A hundredth of a link of a gigabit a second.
+/// Is a hundredth of a link of a gigabit a second.
 inline constexpr double kSlowBytesPerSecond = 1.25e6;
 
 }  // namespace stagecraft::tests

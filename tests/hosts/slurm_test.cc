@@ -1,5 +1,5 @@
-/// Steps of a real Slurm: their processes find each other, train the bits of one process, and end
-/// together; what fails is named.
+/// Tests steps of a real Slurm: their processes find each other, train the bits of one process, and
+/// end together; errors name the failed process.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -30,18 +30,18 @@ Words operator+(Words words, const Words& more) {
   return words;
 }
 
-/// A step that trains, with options of srun and of train.
+/// Returns a step that trains, with options of srun and of train.
 Words step(const Words& srun, const Words& train) {
   return Words{"srun"} + srun + Words{STAGECRAFT_COMMAND, "launch", "--", "train"} + train;
 }
 
-/// With `stagecraft` in PATH, as after an installation.
+/// Puts `stagecraft` into PATH, as after an installation.
 Words installed(const Words& words) {
   const std::string bin = fs::path(STAGECRAFT_COMMAND).parent_path().string();
   return Words{"env", "PATH=" + bin + ":/usr/bin:/bin:/usr/sbin:/sbin"} + words;
 }
 
-/// Processes of steps that are still there when `limit` has passed, on any node.
+/// Returns how many processes of steps are still there after `limit`, on any node.
 std::size_t left_processes(const TestSlurm& slurm, std::chrono::seconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   std::size_t left = 0;
@@ -54,7 +54,7 @@ std::size_t left_processes(const TestSlurm& slurm, std::chrono::seconds limit) {
   return left;
 }
 
-/// Folders in which processes of steps meet, or met.
+/// Returns how many folders exist in which processes of steps meet or have met.
 std::size_t meeting_places(const TestSlurm& slurm) {
   std::size_t count = 0;
   for (const auto& entry : fs::directory_iterator(slurm.folder())) {
@@ -64,7 +64,7 @@ std::size_t meeting_places(const TestSlurm& slurm) {
   return count;
 }
 
-/// Whether it has come true before the usual limit of a command.
+/// Returns whether the condition becomes true before the usual limit of a command.
 template <class Condition>
 bool comes(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
@@ -76,7 +76,7 @@ bool comes(const Condition& condition) {
   return true;
 }
 
-/// What scontrol says of the first job.
+/// Returns scontrol's text about the first job.
 std::string first_job(const TestSlurm& slurm) {
   return slurm.run({"scontrol", "show", "job", "1"}).out;
 }
@@ -86,19 +86,20 @@ bool has_ended(const std::string& job) {
          job.find("JobState=FAILED") != std::string::npos;
 }
 
-/// Of its processes, as the job file names it; empty: there is none yet.
+/// Returns the output of the job's processes, from the file that the job file names; empty if there
+/// is none yet.
 std::string output_of(const TestSlurm& slurm) {
   const std::string file = slurm.folder() + "/stagecraft-1.out";
   return fs::exists(file) ? read_text_file(file) : "";
 }
 
-/// The one process of the step's program, the driver; 0: there is none.
+/// Returns the one process of the step's program, the driver; 0 if there is none.
 int driver_of(const TestSlurm& slurm) {
   const std::vector<int> found = slurm.processes(0, std::string("stagecraft\0train", 16));
   return found.size() == 1 ? found.front() : 0;
 }
 
-/// Nothing of any step is left: no process on any node, and no folder.
+/// Checks that no step has left a process on any node, or a folder.
 void check_nothing_left(const TestSlurm& slurm) {
   CHECK(left_processes(slurm, kCommandLimit) == 0);
   CHECK(meeting_places(slurm) == 0);
@@ -166,7 +167,7 @@ TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts
   REQUIRE(comes(has_checkpoint));
   CHECK_THAT(output_of(slurm), ContainsSubstring("starts from nothing"));
   REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
-  // Slurm lets it wait for two minutes, in which all nodes hear of its end.
+  // Slurm lets it wait for two minutes, in which all nodes learn of its end.
   REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
   const std::string before = output_of(slurm);
   REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now"}).exit_code == 0);
@@ -246,7 +247,7 @@ TEST_CASE("a process of a step that is killed is named with its node", "[hosts][
   const CommandResult end = run.wait();
   INFO(end.err);
   CHECK(end.exit_code != 0);
-  const std::size_t told = end.err.find("stagecraft: step");  // the log before it is the library's
+  const std::size_t told = end.err.find("stagecraft: step");  // the library logs before it
   REQUIRE(told != std::string::npos);
   CHECK_THAT(end.err.substr(told),
              ContainsSubstring("rank 2") && ContainsSubstring("on host-2") &&

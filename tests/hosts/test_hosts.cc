@@ -62,7 +62,7 @@ std::optional<std::string> TestHosts::obstacle() {
 
 TestHosts::TestHosts(int count)
     : count_(count), prefix_("sc" + std::to_string(getpid() % 100000) + "-") {
-  mkdir("/run/sshd", 0755);  // where it is not yet, sshd asks for it
+  mkdir("/run/sshd", 0755);  // sshd needs this folder
   for (const char* key : {"host_key", "user_key"}) {
     require({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder_.path() + "/" + key});
   }
@@ -78,13 +78,13 @@ TestHosts::~TestHosts() {
   for (int host = 0; host < count_; ++host) {
     end_processes(host);
     static_cast<void>(run({"ip", "netns", "delete", space(host)}));
-    std::error_code ignored;  // most have none
+    std::error_code ignored;  // most hosts have none
     std::filesystem::remove_all(names_folder(host), ignored);
   }
   static_cast<void>(run({"ip", "netns", "delete", prefix_ + "bridge"}));
 }
 
-/// All but this one, which may be on a host too.
+/// Ends all processes except this one, which may be on a host too.
 void TestHosts::end_processes(int host) const {
   for (const int process : processes(host, "")) {
     if (process != getpid()) {
@@ -131,7 +131,7 @@ void TestHosts::make_host(int host) const {
 }
 
 void TestHosts::start_sshd(int host, const std::string& address) const {
-  // Hosts compute as this process does, which tests compare them with.
+  // Hosts compute as this process does, because tests compare them with it.
   std::string processor;
   for (const std::string& variable : processor_of_this_process().variables) {
     processor += " " + variable;
@@ -141,9 +141,9 @@ void TestHosts::start_sshd(int host, const std::string& address) const {
                     "ListenAddress " + address + "\nHostKey " + folder_.path() +
                         "/host_key\nAuthorizedKeysFile " + folder_.path() +
                         "/user_key.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
-                        "PidFile none\nMaxStartups 10:100:10\n"  // as usual, and without chance
+                        "PidFile none\nMaxStartups 10:100:10\n"  // no random refusals
                         // A shell that sshd starts would run the user's own start-up files, which
-                        // may wait for locks of shells that tests have killed.
+                        // may wait for locks that killed shells of tests have left.
                         "SetEnv HOME=" +
                         folder_.path() + processor + "\n");
   require(named_on(host, {kSshd, "-f", config}));
@@ -186,7 +186,7 @@ std::vector<int> TestHosts::processes(int host, const std::string& text) const {
   std::istringstream ids(run({"ip", "netns", "pids", space(host)}).out);
   std::vector<int> found;
   for (int id = 0; ids >> id;) {
-    std::ostringstream line;  // stays empty where the process has just gone
+    std::ostringstream line;  // stays empty if the process has just ended
     line << std::ifstream("/proc/" + std::to_string(id) + "/cmdline").rdbuf();
     if (text.empty() || line.str().find(text) != std::string::npos) {
       found.push_back(id);
@@ -218,7 +218,7 @@ void TestHosts::heal() const {
   }
 }
 
-/// The system brings a link up, and asks for neighbours again, some time after it is told to.
+/// The system brings a link up, and asks for neighbors again, some time after the command.
 void TestHosts::wait_for_way(int from, int to) const {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   const std::vector<std::string> knock =
@@ -235,7 +235,7 @@ void TestHosts::wait_for_way(int from, int to) const {
 }
 
 void TestHosts::lose(int host) const {
-  set_link(host, false);  // first: nothing that ends has a last word
+  set_link(host, false);  // first, so that ending processes cannot send a last message
   end_processes(host);
 }
 
@@ -267,7 +267,7 @@ void TestHosts::add_interface(int host,
   require({"ip", "-n", space(host), "link", "set", interface, "up"});
 }
 
-/// Where `ip netns exec` looks for files that stand for those of /etc.
+/// `ip netns exec` looks here for files that replace those of /etc.
 std::string TestHosts::names_folder(int host) const {
   return "/etc/netns/" + space(host);
 }
@@ -285,7 +285,7 @@ void TestHosts::change_to_ipv6() const {
       return words;
     };
     require(with({"-4", "address", "flush", "dev", "eth0"}));
-    // No waiting for whether another host has the address.
+    // Skips the wait for whether another host has the address.
     require(with({"address", "add", address6(host) + "/64", "dev", "eth0", "nodad"}));
     start_sshd(host, address6(host));
   }

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::chrono::seconds kStartLimit{90};
 
-/// All that a program starts, however it detaches itself, ends when this does.
+/// Ends every process that a program starts, however it detaches itself, with the program.
 const std::vector<std::string> kAlone{
     "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"};
 
-/// Which has a name and knows those of the others.
+/// Gives the host a name and lets it know the names of the others.
 constexpr const char* kBeHost =
     "hostname \"$1\" && mount --bind \"$2\" /etc/hosts && shift 2 && exec \"$@\"";
 
@@ -77,7 +77,7 @@ TestSlurm::TestSlurm(int nodes) : nodes_(nodes), hosts_(nodes) {
         "munged",
         {"munged",
          "--foreground",
-         "--force",  // it does not like a socket that others cannot reach
+         "--force",  // it refuses a socket that others cannot reach
          "--key-file=" + file("munge.key"),
          "--socket=" + file("munge.socket"),
          "--pid-file=" + file("munged.pid"),
@@ -94,7 +94,7 @@ void TestSlurm::write_files() const {
   namespace fs = std::filesystem;
   fs::permissions(state_.write("munge.key", key()), fs::perms::owner_read);
   state_.write("slurm.conf", configuration(state_.path(), nodes_));
-  // Namespaces do not see the groups of this machine, by which slurmd would choose.
+  // Namespaces do not see the groups of this machine, which slurmd would otherwise use to choose.
   state_.write("cgroup.conf", "CgroupPlugin=cgroup/v1\n");
   fs::create_directory(file("state"));
   std::string names = "127.0.0.1 localhost\n";
@@ -105,7 +105,7 @@ void TestSlurm::write_files() const {
   state_.write("hosts", names);
 }
 
-/// unshare gets the signal when the test has ended: each of those before it becomes the next.
+/// unshare gets the signal when the test has ended: each process before it becomes the next.
 std::vector<std::string> TestSlurm::at(int host, const std::vector<std::string>& words) const {
   std::vector<std::string> here = kAlone;
   here.insert(here.end(), {"sh", "-c", kBeHost, "sh", TestHosts::name(host), file("hosts")});

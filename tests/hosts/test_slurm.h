@@ -1,13 +1,14 @@
-/// TestSlurm: a Slurm of a test's own on hosts of its own (test_hosts.h): munged and slurmctld on
-/// the first, slurmd on all, with keys, ports, files and logs in a private folder.
+/// TestSlurm runs a Slurm of the test on its own hosts (test_hosts.h): munged and slurmctld on the
+/// first, slurmd on all, with keys, ports, files and logs in a private folder.
 ///
 ///     host-0  munged slurmctld slurmd   here srun, sbatch and others are called
 ///     host-1  slurmd                    nodes are called as hosts are
 ///     host-2  slurmd
 ///
-/// Each daemon and each call has a process namespace of its own, so that whatever it starts, also
-/// what detaches itself, ends with the object and with the test, however that ends. Made by root
-/// alone, of Debian's munge, slurmctld, slurmd and slurm-client. Thread: the test's own.
+/// Each daemon and each call has its own process namespace, so that everything it starts, including
+/// processes that detach themselves, ends with the object and with the test, however the test ends.
+/// Only root can make it, with Debian's munge, slurmctld, slurmd and slurm-client. Thread: the
+/// test's own.
 #pragma once
 
 #include <memory>
@@ -21,23 +22,24 @@ namespace stagecraft::tests {
 
 class TestSlurm {
  public:
-  /// Why there can be none here; nothing: there can.
+  /// Returns why this machine can have none; nothing if it can.
   [[nodiscard]] static std::optional<std::string> obstacle();
 
-  /// Returns when all nodes are ready for jobs. Throws std::runtime_error, with what the daemons
-  /// said.
+  /// Returns when all nodes are ready for jobs. Throws std::runtime_error with the daemons'
+  /// messages.
   explicit TestSlurm(int nodes);
 
   [[nodiscard]] const TestHosts& hosts() const { return hosts_; }
-  /// Where jobs are submitted; all nodes see it.
+  /// Returns the folder where jobs are submitted; all nodes see it.
   [[nodiscard]] const std::string& folder() const { return work_.path(); }
 
-  /// Words that call a program of Slurm, as somebody logged in on the first host would.
+  /// Returns words that call a program of Slurm, as a user on the first host would.
   [[nodiscard]] std::vector<std::string> call(const std::vector<std::string>& words) const;
   /// Runs them in folder().
   [[nodiscard]] CommandResult run(const std::vector<std::string>& words) const;
 
-  /// Ids, on this machine, of all processes of jobs on a node whose command line holds `text`.
+  /// Returns ids, on this machine, of all processes of jobs on a node whose command line holds
+  /// `text`.
   [[nodiscard]] std::vector<int> processes(int node, const std::string& text) const {
     return hosts_.processes(node, text);
   }
@@ -56,7 +58,7 @@ class TestSlurm {
   TemporaryFolder state_;  ///< of the daemons
   TemporaryFolder work_;
   TestHosts hosts_;
-  std::vector<std::unique_ptr<RunningCommand>> daemons_;  ///< first to go
+  std::vector<std::unique_ptr<RunningCommand>> daemons_;  ///< destroyed first
 };
 
 }  // namespace stagecraft::tests

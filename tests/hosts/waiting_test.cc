@@ -1,5 +1,5 @@
-/// Waiting for each other: drivers for workers and workers for drivers, with a deadline, and what
-/// people are told meanwhile; what workers write is told and kept by rank.
+/// Tests drivers that wait for workers and workers that wait for drivers, with a deadline, and the
+/// messages meanwhile; workers' output is passed on and kept by rank.
 #include <filesystem>
 #include <regex>
 
@@ -98,7 +98,7 @@ TEST_CASE("while workers come one by one, each line says who is still missing", 
       std::regex("train: rank 1: process [0-9]+ on host-2, tensors arrive at tcp://10.77.0.3:")));
 }
 
-/// `launch` of two workers, of which the second host's is this script; so is what it gives.
+/// Runs `launch` of two workers; this script is the second host's worker, and supplies its output.
 struct Scripted {
   explicit Scripted(const std::string& script)
       : program(folder.write("script", "#!/bin/sh\n" + script)) {

@@ -1,4 +1,4 @@
-/// Buffers of any type in a model that is trained, saved and loaded.
+/// Tests buffers of any type in a model that is trained, saved and loaded.
 
 #include <cstring>
 #include <filesystem>
@@ -51,7 +51,8 @@ bool same_tensor_bits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-/// LibTorch has types of which it can only hold tensors (UInt1, Float4_e2m1fn_x2).
+/// Returns whether tensors of the type can be copied. LibTorch can only hold tensors of some types
+/// (UInt1, Float4_e2m1fn_x2).
 bool can_be_copied(at::ScalarType type) {
   try {
     (void)at::empty({1}, at::TensorOptions(type)).clone();

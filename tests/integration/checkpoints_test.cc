@@ -1,4 +1,4 @@
-/// Seeds, and folders of checkpoints.
+/// Tests seeds, and folders of checkpoints.
 
 #include "stagecraft/actors/checkpoints.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// A trainer of a model that drops out.
+/// Holds a trainer of a model with dropout.
 struct Dropping {
   explicit Dropping(std::optional<std::uint64_t> seed,
                     Program made = make_program({.dropout = 0.2}))
@@ -61,14 +61,14 @@ TEST_CASE("without a seed torch::manual_seed decides what is dropped", "[integra
   torch::manual_seed(7);
   Dropping first(std::nullopt, program);
   const at::Tensor drawn = torch::rand({1000});
-  Dropping second(std::nullopt, program);  // whatever was drawn in between
+  Dropping second(std::nullopt, program);  // regardless of the draws in between
   CHECK(first.losses(2) == seven);
   CHECK(second.losses(2) == seven);
   Reference reference(first.program, AdamW{.lr = 1e-2}, {});
   const Data batch = data(0);
   CHECK(reference.step(batch.inputs, batch.labels).mean_loss == seven[0]);
   torch::manual_seed(7);
-  CHECK(torch::equal(torch::rand({1000}), drawn));  // a trainer has drawn nothing
+  CHECK(torch::equal(torch::rand({1000}), drawn));  // the trainer has drawn nothing
 }
 
 TEST_CASE("a checkpoint of another seed goes on with the seed that is asked for",
@@ -115,7 +115,7 @@ Checkpoint checkpoint_of(std::int64_t step, std::int64_t numbers = 4) {
           .tensors = {{"weight:a", torch::full({numbers}, static_cast<double>(step))}}};
 }
 
-/// Requires that what is being written is over, and has gone well.
+/// Requires that the current write is over, and has gone well.
 void expect_saved(const std::optional<SavedCheckpoint>& saved, std::int64_t step) {
   REQUIRE(saved);
   CHECK(saved->step == step);
@@ -229,7 +229,7 @@ TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written 
     CHECK_THAT(refusal([&] { const Checkpoints second(folder.path()); }, Errc::UsageFile),
                ContainsSubstring("another run"));
     (void)first.save(checkpoint_of(4));
-  }  // waits for what is being written
+  }  // waits for the current write
   const Checkpoints second(folder.path());
   CHECK(find_checkpoint(folder.path()).newest->step == 4);
 }

@@ -1,5 +1,5 @@
-/// Programs as their authors write them: what fits is trained, what is used wrongly says so in a
-/// sentence.
+/// Tests programs as their authors write them: correct programs train, and wrong use gets an error
+/// of one sentence.
 #include <torch/torch.h>
 
 #include "stagecraft/tests/futures/waiting.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Two stages without a class of their own.
+/// Returns two stages without a class of their own.
 torch::nn::Sequential chain() {
   struct MarkedImpl : torch::nn::Module {
     std::string name;
@@ -93,7 +93,7 @@ TEST_CASE("a cluster that was moved from is still one", "[integration][embedding
   Cluster cluster = Cluster::local(2);
   const Cluster moved = std::move(cluster);
   CHECK(moved.ranks() == 2);
-  CHECK(cluster.ranks() == 2);  // NOLINT(bugprone-use-after-move): what is tested
+  CHECK(cluster.ranks() == 2);  // NOLINT(bugprone-use-after-move): this is what the test tests
   Trainer trainer(cluster, program, make_schedule("gpipe", program), AdamW{});
   const Data batch = data(0);
   CHECK(trainer.step(batch.inputs, batch.labels).get().step == 1);

@@ -1,5 +1,5 @@
-/// Programs that end while something of Stagecraft's still runs: ends SCENARIO. Each must end with
-/// the status that its main() gave, after its own exit handlers, whatever the ranks are doing.
+/// Holds programs that end while a part of Stagecraft still runs: ends SCENARIO. Each must end with
+/// the status that its main() returned, after its own exit handlers, at any state of the ranks.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +25,9 @@ Trainer make_trainer(Cluster& cluster, const TrainerOptions& options = {}) {
   return {cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, options};
 }
 
-Cluster static_cluster = Cluster::local(2);  // NOLINT: what the scenario is about
+Cluster static_cluster = Cluster::local(2);  // NOLINT: the scenario is about it
 
-/// A stage whose forward and backward take long, as one instruction of thousands of operators.
+/// Is a stage whose forward and backward take long: one instruction of thousands of operators.
 struct Long : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(64, 64))};
   torch::Tensor forward(torch::Tensor x) {
@@ -55,7 +55,7 @@ int leaked_busy() {
   std::exit(kStatus);
 }
 
-/// The rank that was left behind wakes when main() has returned.
+/// The rank that was left behind wakes after main() has returned.
 int left_behind() {
   const auto failing = std::make_shared<FailingRank>();
   {
@@ -122,8 +122,8 @@ int exit_on_a_rank() {
   return 1;  // never reached: the process ends above
 }
 
-/// Another thread ends the process while this one asks a static trainer for one thing after the
-/// other, and waits for it.
+/// Another thread ends the process while this one calls a static trainer again and again, and waits
+/// for the results.
 int exit_elsewhere(void (*ask)(Trainer&)) {
   static Trainer trainer = make_trainer(static_cluster, {.outstanding = 2});
   std::atomic<int> asked = 0;
@@ -156,7 +156,7 @@ int exit_elsewhere_in_reads() {
   return exit_elsewhere([](Trainer& trainer) { (void)trainer.state_dict(); });
 }
 
-/// Children of a process that compiled have trainers of their own, and end them as they like.
+/// Children of a process that compiled have their own trainers, and end them as they like.
 int trained_in_children(bool parent_trains) {
   const Program program = make_program({.stages = 4});
   const auto new_trainer = [&] {
@@ -172,7 +172,7 @@ int trained_in_children(bool parent_trains) {
     if (child == 0) {
       Trainer* const trainer = new_trainer();
       const bool good = trains(*trainer);
-      (void)step_of(*trainer, 1);  // its ranks are at work when the child ends
+      (void)step_of(*trainer, 1);  // its ranks are working when the child ends
       std::exit(good ? kStatus : 1);
     }
     int status = 0;

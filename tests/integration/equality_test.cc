@@ -1,4 +1,4 @@
-/// The ground truth: a pipelined run equals one process, bit for bit.
+/// Tests the ground truth: a pipelined run equals one process, bit for bit.
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -83,7 +83,7 @@ TEST_CASE("clipping by the whole model's norm gives the same bits for every cut"
         cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, {.clip = 0.1});
     for (int i = 0; i < kSteps; ++i) {
       const StepResult result = trainer.step(data(i).inputs, data(i).labels).get();
-      CHECK(result.gradient_norm > 0.1);  // so that clipping has something to do
+      CHECK(result.gradient_norm > 0.1);  // so that clipping has an effect
     }
     weights.push_back(trainer.state_dict());
   }

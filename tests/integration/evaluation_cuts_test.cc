@@ -1,4 +1,5 @@
-/// What is evaluated does not hang on where the model was cut, nor on the dimension of its rows.
+/// Checks that an evaluation depends neither on the cut of the model nor on the dimension of its
+/// rows.
 #include <random>
 
 #include <torch/torch.h>
@@ -16,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr std::int64_t kKnownWords = 11, kLength = 5, kDim = 8;
 
-/// A small language model: positions are added in place behind dropout, the mask in place to the
+/// Is a small language model: positions are added in place after dropout, the mask in place to the
 /// scores, and the head is the embedding.
 struct TiedImpl : torch::nn::Module {
   torch::nn::Embedding e{register_module("e", torch::nn::Embedding(kKnownWords, kDim))};
@@ -125,7 +126,8 @@ TEST_CASE(
   }
 }
 
-/// Time first, as recurrent layers are by default, with the last state of each layer beside it.
+/// Has time as its first dimension, as recurrent layers do by default, and also returns the last
+/// state of each layer.
 struct Recurrent : torch::nn::Module {
   torch::nn::GRU rows{
       register_module("rows", torch::nn::GRU(torch::nn::GRUOptions(3, 4).num_layers(2)))};

@@ -1,4 +1,4 @@
-/// Outputs and metrics of a model in evaluation mode, through the pipeline.
+/// Tests outputs and metrics of a model in evaluation mode, through the pipeline.
 #include <torch/torch.h>
 
 #include "stagecraft/scheduler/builders/dualpipe.h"
@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr std::int64_t kWide = 6, kClasses = 3;
 
-/// What evaluation mode changes: dropout, running statistics, and what the user's code does by it.
+/// Has what evaluation mode changes: dropout, running statistics, and user code that depends on it.
 struct PixelClassifierImpl : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(kWide, 12))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(12))};
@@ -55,7 +55,7 @@ Program compiled(const PixelClassifier& model, int microbatches = 4, Cut cut = {
                   .cut = std::move(cut)});
 }
 
-/// A module with what was trained.
+/// Returns a module with the trained state.
 PixelClassifier with_state(Trainer& trainer) {
   PixelClassifier copy = classifier();
   const torch::NoGradGuard no_grad;
@@ -153,7 +153,7 @@ TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every bat
     body();
     return model->calls - before;
   };
-  model->norm->eval();  // modes of parts come back one by one
+  model->norm->eval();  // modes of parts are restored one by one
   const auto evaluate = [&](Trainer& which) {
     (void)which.evaluate({{batch.inputs, batch.labels}}, {{"accuracy", accuracy}});
   };
@@ -169,7 +169,8 @@ TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every bat
   const std::vector<Metric> kept{{"scaled", scaled}};
   CHECK(calls([&] { (void)trainer.evaluate({{batch.inputs, batch.labels}}, kept); }) > 0);
   CHECK(calls([&] { (void)trainer.evaluate({{batch.inputs, batch.labels}}, kept); }) == 0);
-  // More than are kept: the oldest are forgotten, and asked for again are captured again.
+  // There are more metrics than are kept: the oldest are dropped, and captured again when used
+  // again.
   for (int i = 0; i < 12; ++i) {
     const Evaluation found = trainer.evaluate(
         {{batch.inputs, batch.labels}}, {{"made", [i](torch::Tensor output, torch::Tensor) {
@@ -181,7 +182,7 @@ TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every bat
         other.evaluate({{batch.inputs, batch.labels}}, kept)["scaled"]);
 }
 
-/// Returns what is no tensor of the batch's rows, and what it was given.
+/// Returns tensors that lack the batch's rows, and tensors that it was given.
 struct ManyImpl : torch::nn::Module {
   torch::nn::Linear body{register_module("body", torch::nn::Linear(kWide, 4))};
   torch::Tensor scale{register_parameter("scale", torch::full({}, 2.0))};

@@ -1,4 +1,4 @@
-/// FailingRank: makes one rank of a trainer throw, or stop, at one of its instructions.
+/// FailingRank makes one rank of a trainer throw, or stop, at one of its instructions.
 #pragma once
 
 #include <future>
@@ -19,13 +19,13 @@ class FailingRank {
     InstructionId instruction;
   };
 
-  /// The next time `point` is reached, and only then, its rank throws.
+  /// Makes the rank throw the next time it reaches `point`, and only then.
   void fail_at(Point point) { set(point, false); }
-  /// ... its rank stands still until let_go().
+  /// Makes it stop there until let_go().
   void stop_at(Point point) { set(point, true); }
   void let_go() { go_.set_value(); }
 
-  /// For TrainerOptions::before_instruction.
+  /// Serves as TrainerOptions::before_instruction.
   void operator()(Rank rank, const Instruction& instruction) {
     bool stop = false;
     {
@@ -43,7 +43,7 @@ class FailingRank {
     gone_.wait();
   }
 
-  /// Waits until a rank stands still.
+  /// Waits until a rank has stopped.
   void wait_until_stopped() { stopped_.get_future().wait(); }
 
  private:
@@ -60,12 +60,12 @@ class FailingRank {
   const std::shared_future<void> gone_ = go_.get_future().share();
 };
 
-/// The hook of a trainer; `failing` outlives the worker threads by being shared.
+/// Returns the hook of a trainer. It shares `failing`, which thereby outlives the worker threads.
 inline std::function<void(Rank, const Instruction&)> hook_of(std::shared_ptr<FailingRank> failing) {
   return [failing = std::move(failing)](Rank rank, const Instruction& i) { (*failing)(rank, i); };
 }
 
-/// The rank's first instruction of this kind.
+/// Returns the rank's first instruction of this kind.
 inline FailingRank::Point first(const Plan& plan, Rank rank, Op op) {
   for (const Instruction& i : plan.ranks[rank.index()].instructions) {
     if (i.op == op) {

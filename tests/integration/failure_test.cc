@@ -15,7 +15,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// A trainer of two stages one of which can be made to fail.
+/// Holds a trainer of two stages, one of which can be made to fail.
 struct FailingRun {
   explicit FailingRun(int stages = 2, TrainerOptions options = {})
       : program(make_program({.stages = stages})),
@@ -282,7 +282,7 @@ TEST_CASE("shutting down cancels the steps under way", "[integration][failure]")
     steps.push_back(step_of(f.trainer, 0));
     steps.push_back(step_of(f.trainer, 1));
     f.failing->wait_until_stopped();
-    // Cancelled is the first thing they become: only then may the rank go on and end.
+    // The steps become Cancelled first; only then may the rank continue and end.
     std::thread([step = steps[1], failing = f.failing] {
       (void)step.wait_until(patience());
       failing->let_go();

@@ -1,5 +1,5 @@
-/// fit(): loaders of LibTorch and others, what is told of them, and what goes wrong in them; and
-/// updates of several batches, by fit and by hand.
+/// Tests fit(): loaders of LibTorch and others, their description, and their errors; and updates of
+/// several batches, by fit and by hand.
 #include <list>
 #include <map>
 #include <sstream>
@@ -14,7 +14,7 @@
 #include "stagecraft/tests/support/modules.h"
 
 namespace stagecraft::tests {
-/// A batch type of a user's.
+/// Is a user's own batch type.
 struct Drawn {
   torch::Tensor points, values;
 };
@@ -33,7 +33,7 @@ namespace torch_data = torch::data;
 
 constexpr double kRate = 1e-2;
 
-/// Two stages; draws and counts, so that what is run twice or in another order shows.
+/// Has two stages; draws and counts, so that running it twice or in another order shows.
 struct Net : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(3, 8))};
   torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 1))};
@@ -48,7 +48,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-/// Microbatches of four rows; shared, so that other shapes can be captured.
+/// Takes microbatches of four rows. The module is shared, so that other shapes can be captured.
 Program net_program(int microbatches) {
   torch::manual_seed(3);
   const auto net = std::make_shared<Net>();
@@ -59,14 +59,14 @@ Program net_program(int microbatches) {
                   .microbatches = microbatches});
 }
 
-/// `rows` points whose values follow from them.
+/// Returns `rows` points whose values follow from them.
 LabeledBatch points(std::int64_t rows, double from = 0.0) {
   const torch::Tensor x =
       torch::arange(static_cast<double>(rows * 3)).view({rows, 3}).mul(0.01).add(from).sin();
   return {{x}, {x.sum(1, true)}};
 }
 
-/// 20 of them, one by one.
+/// Holds 20 points, one by one.
 struct Points : torch_data::datasets::Dataset<Points> {
   std::size_t throws_at = 1000;
 
@@ -86,7 +86,7 @@ auto points_loader(std::size_t batch_size) {
       Points().map(torch_data::transforms::Stack<>()), batch_size);
 }
 
-/// The same as a stream, whose batches nobody stacks.
+/// Gives the same as a stream, whose batches are not stacked.
 struct Stream : torch_data::datasets::StatefulDataset<Stream> {
   std::size_t next = 0;
 
@@ -123,7 +123,7 @@ Trainer net_trainer(TrainerOptions options = {}) {
   return {net_program(2), "1f1b", AdamW{.lr = kRate}, std::move(options)};
 }
 
-/// What fit is to do, by hand: two epochs of 8, 8 and 4 points.
+/// Does by hand what fit does: two epochs of 8, 8 and 4 points.
 StateDict trained_by_hand() {
   Trainer trainer = net_trainer();
   const auto [x, y] = points(20);
@@ -136,7 +136,7 @@ StateDict trained_by_hand() {
   return trainer.state_dict();
 }
 
-/// Two stages with a norm over the rows of a microbatch, which needs two of them.
+/// Has two stages with a norm over the rows of a microbatch, which needs at least two rows.
 struct NormedNet : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(3, 8))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(8))};
@@ -269,12 +269,12 @@ TEST_CASE("on_step ends fit by false, or by what it throws", "[integration][fit]
       trainer.fit(points_loader(4),
                   quiet({.epochs = 9, .on_step = [](const StepResult& s) { return s.step < 3; }}));
   CHECK(result.stopped);
-  CHECK(result.steps == 3);  // one at a time is under way
+  CHECK(result.steps == 3);  // one step at a time is under way
   CHECK(trainer.steps() == 3);
   const auto throws = [](const FitStep& /*step*/) { throw std::domain_error("mine"); };
   CHECK_THROWS_AS(trainer.fit(points_loader(4), quiet({.on_step = throws})), std::domain_error);
   const std::int64_t steps = trainer.steps();
-  CHECK(trainer.fit(points_loader(4), quiet({})).steps == 5);  // it is as good as before
+  CHECK(trainer.fit(points_loader(4), quiet({})).steps == 5);  // it works as before
   CHECK(trainer.steps() == steps + 5);
 }
 
@@ -355,7 +355,7 @@ TEST_CASE("an update of several batches has the bits of one process", "[integrat
       parts.push_back(trainer.accumulate(batch.inputs, batch.labels));
       CHECK(reference.accumulate(batch.inputs, batch.labels).losses == parts.back().get().losses);
     }
-    // In between the state is the last update's, and evaluations disturb nothing.
+    // Between updates the state is the last update's, and evaluations disturb nothing.
     CHECK(parts.back().get().step == update);
     const Data batch = tests::data(3 * update + 2);
     (void)trainer.evaluate(batch.inputs, batch.labels);
@@ -383,7 +383,7 @@ TEST_CASE("an update of two batches is that of one of all their microbatches",
     twice.accumulate(half(x, 0), half(y, 0));
     const StepResult two = twice.step(half(x, 1), half(y, 1)).get();
     const StepResult one = once.step(x, y).get();
-    CHECK(two.losses == one.losses);  // AC-2: dropout too
+    CHECK(two.losses == one.losses);  // AC-2: also with dropout
     CHECK(two.mean_loss == one.mean_loss);
     CHECK(two.gradient_norm == one.gradient_norm);
   }
@@ -409,7 +409,7 @@ TEST_CASE("PT-2: batches of an update weigh by their samples", "[integration][ac
       sum += rows * result.mean_loss;
       continue;
     }
-    // parts of 2 and 1, 4 and 4, 3 and 2
+    // The parts have 2 and 1, 4 and 4, 3 and 2 rows.
     const double of_last = (3 * result.losses[4] + 2 * result.losses[5]) / 5;
     CHECK(result.mean_loss == Catch::Approx((sum + rows * of_last) / 16));
     CHECK(result.gradient_norm == expected.gradient_norm);

@@ -1,5 +1,5 @@
-/// Outsiders at the open ports of a run, and processes of another build: who is not let in changes
-/// nothing for who is.
+/// Tests outsiders at the open ports of a run, and processes of another build: a refused peer
+/// changes nothing for admitted ones.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatience = 60s;
 
-/// A connection to a port of this host.
+/// Holds a connection to a port of this host.
 class Connection {
  public:
   Connection() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -77,7 +77,7 @@ class Connection {
   int socket_;
 };
 
-/// A client of TLS; without credentials it has nothing to show.
+/// Is a client of TLS; without credentials it has none to show.
 class TlsClient {
  public:
   explicit TlsClient(const std::optional<Credentials>& shown, int newest = TLS1_3_VERSION)
@@ -92,7 +92,7 @@ class TlsClient {
   TlsClient(const TlsClient&) = delete;
   TlsClient& operator=(const TlsClient&) = delete;
 
-  /// Whether the other end, which speaks first, says anything behind the handshake.
+  /// Returns whether the other end, which speaks first, sends anything after the handshake.
   [[nodiscard]] bool is_let_in(const Connection& connection) const {
     SSL* const session = SSL_new(context_);
     SSL_set_fd(session, connection.socket_number());
@@ -127,7 +127,7 @@ std::uint16_t port_of(const std::string& address) {
   return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
 }
 
-/// The ports at which this process listens.
+/// Returns the ports at which this process listens.
 std::vector<std::uint16_t> own_ports() {
   std::vector<std::uint16_t> ports;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -145,7 +145,7 @@ std::vector<std::uint16_t> own_ports() {
   return ports;
 }
 
-/// Training on two processes that something is done to.
+/// Trains on two processes under attack.
 struct Run {
   TemporaryFolder folder;
   Program program = make_program({.stages = 2});
@@ -172,7 +172,7 @@ struct Run {
   [[nodiscard]] bool lets_members_in() const {
     return TlsClient(member).is_let_in(Connection(control));
   }
-  /// A worker can still join and be reached, and nothing that was computed has changed.
+  /// Checks that a worker can still join and be reached, and that no result has changed.
   void check_unharmed() {
     CHECK(lets_members_in());
     const std::string file = folder.path() + "/weights.ckpt";
@@ -197,7 +197,7 @@ std::string random_bytes(std::size_t size) {
   return bytes;
 }
 
-/// Ends a plaintext port of CAF 0.17: a handshake of no payload.
+/// Ends a plaintext port of CAF 0.17: a handshake without payload.
 std::string bare_header(char operation) {
   std::string header(32, '\0');
   header[0] = operation;
@@ -221,7 +221,7 @@ TEST_CASE("bytes of strangers end their own connections only",
                                    hello + random_bytes(1000)}) {
     run.during_a_step([&] {
       for (const std::uint16_t port : run.ports()) {
-        Connection(port).say(bytes);  // and away
+        Connection(port).say(bytes);  // and closes
         half.emplace_back(port).say(bytes);
       }
     });
@@ -260,7 +260,7 @@ TEST_CASE("nobody comes in without a certificate of the cluster",
   run.check_unharmed();
 }
 
-/// Another process's idle connections, for as long as it lives.
+/// Holds another process's idle connections, for as long as it lives.
 class Crowd {
  public:
   Crowd(std::uint16_t port, int size)
@@ -278,7 +278,7 @@ class Crowd {
   RunningCommand shell_;
 };
 
-/// Leaves a process so many more files than it has open.
+/// Lets a process open only this many more files.
 class FileLimit {
  public:
   FileLimit(pid_t process, rlim_t more) : process_(process) {
@@ -324,7 +324,7 @@ bool comes_true(Condition condition) {
   return true;
 }
 
-/// Connections that this process took at one of its ports.
+/// Returns the connections that this process accepted at one of its ports.
 std::size_t taken_at(std::uint16_t port) {
   std::size_t taken = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -347,7 +347,7 @@ TEST_CASE("mute connections are bounded, and cost nothing while they wait (TD-3,
   Run run;
   run.during_a_step([] {});
   const Crowd crowd(run.control, static_cast<int>(kMostWaiting) + 100);
-  CHECK(run.lets_members_in());  // the last to come, when all others were taken
+  CHECK(run.lets_members_in());  // the last to come, after all others were accepted
   CHECK(comes_true([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
   const std::clock_t begin = std::clock();
   for (int i = 0; i < 20; ++i) {
@@ -395,8 +395,8 @@ TEST_CASE(
 
 // ---- another build ------------------------------------------------------------------------------
 
-/// A worker program that says what it was told, waits, and ends with exit status 3: the worker that
-/// joins is the test.
+/// Replaces the worker program: says what it was told, waits, and ends with exit status 3. The test
+/// itself joins as the worker.
 class Stand {
  public:
   Stand() { std::filesystem::permissions(script_, std::filesystem::perms::owner_all); }
@@ -404,7 +404,7 @@ class Stand {
   [[nodiscard]] const std::string& program() const { return script_; }
   void end() const { (void)folder_.write("go", ""); }
 
-  /// Requires: it is being started by a cluster of this process.
+  /// Requires: a cluster of this process is starting it.
   [[nodiscard]] AdmissionActor find_driver(ActorHost*& host) const {
     REQUIRE(comes_true([&] { return std::filesystem::exists(folder_.path() + "/told"); }));
     std::istringstream told(read_text_file(folder_.path() + "/told"));
@@ -457,7 +457,7 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
   CHECK(welcome.refusal == "it speaks another protocol");
   CHECK(welcome.protocol == kProtocol);
   CHECK(welcome.fingerprint == build_fingerprint());
-  CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));  // still not
+  CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));  // still refused
   stand.end();
   CHECK_THAT(
       driver.get(),

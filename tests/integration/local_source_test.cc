@@ -1,5 +1,5 @@
-/// Batches that ranks read where they run: the same bits as those that the driver sends, of which
-/// nothing leaves from there; and what a source does wrong.
+/// Tests batches that ranks read where they run: they give the same bits as batches that the driver
+/// sends, and none of them leaves that place; tests errors of a source.
 #include "stagecraft/actors/local_source.h"
 
 #include <string>
@@ -94,7 +94,7 @@ TEST_CASE("a rank that needs nothing of a batch makes no source", "[integration]
   const int before = NumberedSource::made;
   (void)trainer.step(local(0)).get();
   (void)trainer.step(local(1)).get();
-  CHECK(NumberedSource::made == before + 2);  // the first has inputs, the last labels
+  CHECK(NumberedSource::made == before + 2);  // the first stage has inputs, the last labels
 }
 
 std::int64_t sent_by_driver(const Cluster& cluster) {
@@ -118,7 +118,7 @@ TEST_CASE("what ranks read does not leave from the driver",
   CHECK(sent_by_driver(cluster) == before + 2 * 12 * 8);  // tokens and classes, int64
 }
 
-/// A step that fails, and changes nothing; the next works.
+/// Makes a step fail, which changes nothing; the next step works.
 Error failure_between_steps(const Cluster& cluster, const LocalBatch& batch) {
   const Program program = make_program(kFourStages);
   Trainer trainer = trainer_on(cluster, program, make_schedule("1f1b", program));

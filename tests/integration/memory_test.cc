@@ -1,4 +1,4 @@
-/// The memory of ranks as a program meets it: counted and learned.
+/// Tests the memory of ranks as a program sees it: counted and learned.
 #include <torch/torch.h>
 
 #include "stagecraft/stagecraft.h"
@@ -10,11 +10,11 @@ namespace {
 constexpr std::int64_t kWidth = 128, kRows = 512;
 constexpr int kParts = 4;
 
-/// One rank, so that nobody else's pace says when its memory is freed.
+/// Uses one rank, so that the pace of other ranks does not decide when its memory is freed.
 const char* const kOneRank =
     "@form list\n0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1 0F2 1F2 0F3 1F3 1B2 0B2 1B3 0B3\n";
 
-/// Activations of 256 KiB each, 64 pages.
+/// Has activations of 256 KiB each, 64 pages.
 struct TwoStagesImpl : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(kWidth, kWidth))};
@@ -50,7 +50,7 @@ struct Setting {
 
 TEST_CASE("behind its second step a rank asks the system for no tensor's memory",
           "[integration][memory]") {
-  // Those that remain are of small objects, which malloc has, and of code that was paged out.
+  // The remaining faults are of small objects, which malloc holds, and of code that was paged out.
   constexpr std::int64_t kFewFaults = 64;
   Setting s;
   std::int64_t held = 0;

@@ -56,7 +56,7 @@ struct Classifier : torch::nn::Module {
     x = run_layers(x, stage * each, (stage + 1) * each);
     if (stage + 1 == options.stages) {
       if (options.steep) {
-        x = x + torch::sqrt(torch::abs(x - x));  // the slope at 0 is infinite, times 0
+        x = x + torch::sqrt(torch::abs(x - x));  // an infinite slope at 0, times 0
       }
       x = options.statistics ? norm->forward(x) : x;
       x = options.tied ? torch::matmul(x, embed->weight.t()) : head->forward(x);
@@ -179,7 +179,7 @@ StateDict sorted_once(const std::vector<NamedTensor>& named) {
   StateDict all;
   for (const auto& [name, tensor] : named) {
     const auto same = [&](const auto& one) { return one.second.is_same(tensor); };
-    if (std::ranges::none_of(all, same)) {  // a tie comes under its other names as well
+    if (std::ranges::none_of(all, same)) {  // a tie has its other names as well
       all.emplace_back(name, tensor);
     }
   }

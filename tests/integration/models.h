@@ -1,5 +1,5 @@
-/// The small model of the integration tests, its data and its schedules; LibTorch's module headers
-/// stay in models.cc.
+/// Holds the small model of the integration tests, its data and its schedules; LibTorch's module
+/// headers stay in models.cc.
 #pragma once
 
 #include <string>
@@ -20,42 +20,43 @@ struct ModelOptions {
   double dropout = 0.0;
   bool statistics = true;    ///< batch normalization, which writes its running statistics
   bool steep = false;        ///< a finite loss whose gradient is not a number
-  std::int64_t classes = 5;  ///< another number is another model
+  std::int64_t classes = 5;  ///< another number makes another model
   std::int64_t width = 8;
   bool frozen = false;  ///< the embedding and the first half of the layers do not train
   bool tied = false;    ///< the head is the embedding; three of the layers share a block
 };
 
 /// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The
-/// same weights for every number of stages. One parameter, "spare", is used by no stage.
+/// weights are the same for every number of stages. No stage uses the parameter "spare".
 [[nodiscard]] Program make_program(const ModelOptions& options = {});
 
 struct Data {
   Batch inputs, labels;
 };
 
-/// The batch of a step: the same on every call.
+/// Returns the batch of a step: the same on every call.
 [[nodiscard]] Data data(std::int64_t step);
 
 /// Enters that step. Errors: as Trainer::step.
 [[nodiscard]] StepFuture step_of(Trainer& trainer, std::int64_t step);
 
-/// Tokens of which the last, in the last microbatch, has no embedding: the first stage's operator
-/// throws.
+/// Returns tokens of which the last, in the last microbatch, has no embedding: the first stage's
+/// operator throws.
 [[nodiscard]] Data data_with_bad_token();
 
-/// "gpipe", "1f1b", or "own": two stages to a row where there are several, all forwards, then all
-/// backwards.
+/// `name` is "gpipe", "1f1b", or "own": two stages to a row if there are several, all forwards,
+/// then all backwards.
 [[nodiscard]] Schedule make_schedule(const std::string& name, const Program& program);
 
-/// True when both have the same names and the same bits.
+/// Returns true if both have the same names and the same bits.
 [[nodiscard]] bool same_bits(const StateDict& a, const StateDict& b);
 
-/// A reference's weights as Trainer::state_dict gives them, "spare" left out.
+/// Returns a reference's weights as Trainer::state_dict gives them, without "spare".
 [[nodiscard]] StateDict weights_of(const Reference& reference);
 [[nodiscard]] StateDict without_spare(StateDict weights);
 
-/// A trainer's parameters alone, each once, sorted by name, "spare" left out; its buffers likewise.
+/// Returns a trainer's parameters alone, each once, sorted by name, without "spare"; its buffers
+/// likewise.
 [[nodiscard]] StateDict weights_of(Trainer& trainer);
 [[nodiscard]] StateDict buffers_of(Trainer& trainer);
 

@@ -1,5 +1,5 @@
-/// A source of batches for local_source_test.cc, and for the workers that it starts: data() without
-/// a model.
+/// Holds a source of batches for local_source_test.cc and the workers that it starts. It does the
+/// work of data() without a model.
 #pragma once
 
 #include <atomic>
@@ -18,14 +18,14 @@ namespace stagecraft::tests {
 
 inline constexpr const char* kNumbered = "numbered";
 
-/// Batch `number`, twelve tokens and their classes.
+/// Returns batch `number`, twelve tokens and their classes.
 inline LabeledBatch numbered_batch(std::int64_t number) {
   const at::Tensor tokens = (at::arange(12) * 7 + number * 5 + 3).remainder(16);
   return {{tokens}, {tokens.remainder(3)}};
 }
 
-/// `how`: "whole" batches, in "parts" that have nothing more than is asked for, a source that
-/// "breaks" at its second batch, or one whose batches are too "short" or of "floats".
+/// `how`: "whole" batches; in "parts" that contain only what is asked for; a source that "breaks"
+/// at its second batch; or one whose batches are too "short" or of "floats".
 class NumberedSource final : public StepSource {
  public:
   explicit NumberedSource(std::string how) : how_(std::move(how)) {

@@ -1,4 +1,4 @@
-/// A worker program with a source of its own.
+/// Is a worker program with its own source.
 #include "stagecraft/actors/worker_main.h"
 #include "stagecraft/tests/integration/numbered_source.h"
 

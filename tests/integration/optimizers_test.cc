@@ -1,5 +1,5 @@
-/// Optimizers, parameter groups, learning rates and gradients of a trainer: as in one process, bit
-/// by bit, and refused where they make no sense.
+/// Tests optimizers, parameter groups, learning rates and gradients of a trainer: as in one
+/// process, bit by bit, and refused if they make no sense.
 #include <algorithm>
 
 #include "stagecraft/actors/executor/optimizer_registry.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Steps into the direction of a running mean of signs.
+/// Steps in the direction of a running mean of signs.
 CustomOptimizer signs() {
   return {.lr = 1e-2,
           .weight_decay = 0.1,
@@ -57,7 +57,7 @@ const ReferenceOptions kReferenceOptions{.learning_rate = kOptions.learning_rate
                                          .keep_gradients = true,
                                          .seed = 5};
 
-/// Of each parameter once, as the trainer gives them.
+/// Returns the gradient of each parameter once, as the trainer gives them.
 StateDict gradients_of(const Reference& reference, const Program& program) {
   StateDict result;
   for (const std::string& name : program.parameter_names()) {
@@ -263,7 +263,7 @@ TEST_CASE("gradients are those of the last step, and asked for in vain before it
   CHECK_THROWS(trainer.step(wrong.inputs, wrong.labels).get());
   const Data batch = data(1);
   (void)trainer.evaluate(batch.inputs, batch.labels);
-  CHECK(same_bits(trainer.gradients(), gradients));  // of the last step that was made
+  CHECK(same_bits(trainer.gradients(), gradients));  // of the last step that updated
 
   const TemporaryFolder folder;
   trainer.save(folder.path() + "/a.ckpt");

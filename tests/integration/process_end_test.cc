@@ -1,4 +1,4 @@
-/// Whatever runs when a program ends, the program ends as it wanted to.
+/// Checks that a program ends as it intended, regardless of what runs when it ends.
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 

@@ -1,4 +1,4 @@
-/// Ranks that are processes: the same bits, and what happens when one of them dies.
+/// Tests ranks that are processes: the same bits, and the effects of losing one of them.
 #include <csignal>
 
 #include "stagecraft/tests/integration/models.h"
@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr int kSteps = 3;
 
-/// Trains on `cluster` and beside it in one process, and compares all that comes of it.
+/// Trains on `cluster` and beside it in one process, and compares all results.
 void check_processes_equal_to_one(const Cluster& cluster,
                                   const ModelOptions& model,
                                   const std::string& schedule) {
@@ -49,7 +49,7 @@ TEST_CASE("so do several ranks in a process, and threads beside processes",
   check_processes_equal_to_one(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
 }
 
-/// Weights after `steps` steps of a run that nothing happens to.
+/// Returns the weights after `steps` steps of an undisturbed run.
 StateDict unbroken(const Program& program, const Schedule& schedule, int steps) {
   Trainer trainer(Cluster::local(4), program, schedule, AdamW{.lr = 1e-2}, {.seed = 5});
   for (int i = 0; i < steps; ++i) {
@@ -58,7 +58,7 @@ StateDict unbroken(const Program& program, const Schedule& schedule, int steps) 
   return trainer.state_dict();
 }
 
-/// A trainer on four processes, one of which something happens to.
+/// Holds a trainer on four processes, one of which a test disturbs.
 struct Fixture {
   TemporaryFolder folder;
   Program program = make_program({.stages = 4, .tied = true});
@@ -113,7 +113,7 @@ TEST_CASE("several worker processes that are killed at once are replaced one by 
   CHECK_THROWS_WITH(
       f.trainer.load(f.file),
       ContainsSubstring("Cluster::replace") && ContainsSubstring("was killed by signal 9"));
-  CHECK(error_of(step_of(f.trainer, 1)).code() == Errc::WorkerLost);  // still
+  CHECK(error_of(step_of(f.trainer, 1)).code() == Errc::WorkerLost);  // still lost
   f.cluster.replace(Rank(3));
   f.trainer.load(f.file);
   CHECK(step_of(f.trainer, 1).get().step == 2);
@@ -161,7 +161,7 @@ TEST_CASE("a worker that is lost while its state is saved fails the save by name
   f.trainer.save(f.file);
   const std::string first = std::to_string(f.cluster.workers()[1].process);
   const auto save_error = [&] {
-    for (;;) {  // until one fails, which the loss ends
+    for (;;) {  // until a step fails, which the loss causes
       try {
         f.trainer.save(f.folder.path() + "/broken.ckpt");
       } catch (const Error& error) {

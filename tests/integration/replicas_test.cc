@@ -1,4 +1,4 @@
-/// Two replicas of a pipeline, as a whole: what they compute, refuse and survive.
+/// Tests two replicas of a pipeline: their results, refusals, and survival of faults.
 #include <torch/torch.h>
 
 #include "stagecraft/scheduler/builders/chimera.h"
@@ -24,7 +24,7 @@ TEST_CASE("each replica draws the random numbers of its own microbatches",
   const Data batch = data(0);
   const StepResult result = trainer.step(batch.inputs, batch.labels).get();
   const ReferenceStep expected = reference.step(batch.inputs, batch.labels);
-  CHECK(result.losses == expected.losses);  // before any sum of gradients: the same bits
+  CHECK(result.losses == expected.losses);  // before any sum of gradients, the bits are the same
   CHECK(result.gradient_norm == Catch::Approx(expected.gradient_norm).epsilon(1e-6));
   CHECK(trainer.evaluate(batch.inputs, batch.labels) < 10.0);
 }
@@ -49,7 +49,7 @@ TEST_CASE("a rank that fails before its reduction changes no weight, and the nex
   CHECK_FALSE(same_bits(trainer.state_dict(), before));
 }
 
-/// Counts and adds up what it sees, in a stage that trains and in one that does not.
+/// Counts and adds up its inputs, in a stage that trains and in one that does not.
 struct Seeing : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(4, 4))};
   torch::Tensor count{register_buffer("count", torch::zeros({}, torch::kLong))};

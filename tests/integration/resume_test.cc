@@ -19,7 +19,7 @@ struct RunOptions {
   bool mirror = false;
 };
 
-/// A trainer of that many stages with whatever else it needs, whose ranks can be made to fail.
+/// Holds a trainer of this many stages with all that it needs; its ranks can be made to fail.
 struct ResumableRun {
   explicit ResumableRun(int stages, RunOptions options = {})
       : program(make_program([&] {
@@ -64,12 +64,12 @@ TEST_CASE("a resumed run equals the unbroken one bit by bit, also with another c
   unbroken.train(5);
 
   ResumableRun resumed(after, {.schedule = "gpipe"});
-  resumed.train(1);  // something to be replaced
+  resumed.train(1);  // some state to be replaced
   resumed.trainer.load(path);
   CHECK(resumed.trainer.steps() == 2);
   resumed.train(5);
   CHECK(same_bits(resumed.trainer.state_dict(), unbroken.trainer.state_dict()));
-  // Buffers too: both write the same checkpoint but for the order of its entries.
+  // Buffers are equal too: both write the same checkpoint except for the order of its entries.
   const Data batch = data(0);
   CHECK(resumed.trainer.evaluate(batch.inputs, batch.labels) ==
         unbroken.trainer.evaluate(batch.inputs, batch.labels));
@@ -99,7 +99,7 @@ TEST_CASE("a parameter of several stages is saved once, and any cut takes it up"
     const StateDict expected = four.trainer.state_dict();
     CHECK((stages != 4 || same_bits(found, expected)));
     REQUIRE(found.size() == expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i) {  // other sums of parts: not the same bits
+    for (std::size_t i = 0; i < found.size(); ++i) {  // sums of other parts: the bits differ
       CAPTURE(found[i].first);
       CHECK(found[i].first == expected[i].first);
       CHECK(largest(found[i].second - expected[i].second) <= 1e-5 * largest(expected[i].second));
@@ -163,7 +163,7 @@ TEST_CASE("a parameter no stage uses is kept, saved and loaded", "[integration][
   ResumableRun run(2);
   const StateDict weights = run.trainer.state_dict();
   const std::vector<std::string> names = run.program.parameter_names();
-  REQUIRE(weights.size() > names.size());  // buffers come behind
+  REQUIRE(weights.size() > names.size());  // buffers come after the parameters
   bool spare = false;
   for (std::size_t i = 0; i < names.size(); ++i) {
     CHECK(weights[i].first == names[i]);
@@ -185,7 +185,7 @@ TEST_CASE("what state_dict returns is a copy", "[integration][checkpoint]") {
   CHECK(same_bits(run.trainer.state_dict(), before));
 }
 
-// ---- without a file: every rank's state is kept by a neighbour ----------------------------------
+// ---- without a file: a neighbor keeps every rank's state ----------------------------------------
 
 TEST_CASE("recover() brings back the last committed state, and the step is run again bit-equal",
           "[integration][mirror]") {

@@ -1,4 +1,4 @@
-/// Steps of other shapes than the one compiled for: a last, smaller batch, and other lengths.
+/// Tests steps of other shapes than the compiled one: a last, smaller batch, and other lengths.
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,7 +18,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr std::int64_t kWords = 16, kWide = 8, kClasses = 3;
 
-/// Reads rows of tokens, of any length: in two stages, with dropout and a statistic that it keeps.
+/// Reads rows of tokens of any length, in two stages, with dropout and its own statistic.
 struct Reader : torch::nn::Module {
   torch::nn::Embedding embed{register_module("embed", torch::nn::Embedding(kWords, kWide))};
   torch::nn::Linear hidden{register_module("hidden", torch::nn::Linear(kWide, kWide))};
@@ -28,7 +28,7 @@ struct Reader : torch::nn::Module {
   torch::nn::Linear other{register_module("other", torch::nn::Linear(kWide, kWide))};
   torch::Tensor seen{register_buffer("seen", torch::zeros({kWide}))};
   double dropout = 0.0;
-  std::int64_t other_below = 0;  ///< rows: fewer take another way
+  std::int64_t other_below = 0;  ///< batches of fewer rows take another path
   std::int64_t throws_at = 0;    ///< rows
 
   torch::Tensor forward(const torch::Tensor& tokens) {

@@ -1,4 +1,4 @@
-/// What a trainer has, in a module, and in files that LibTorch and PyTorch share with it.
+/// Tests a trainer's state in a module, and in files that LibTorch and PyTorch share with it.
 
 #include <filesystem>
 #include <map>
@@ -16,8 +16,8 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// All that a file has to carry: a tie, a submodule without tensors, a module that lacks one.
-/// The names are those of tests/data/modules/make_module.py.
+/// Has all that a file must carry: a tie, a submodule without tensors, a module that lacks one. The
+/// names are those of tests/data/modules/make_module.py.
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(std::int64_t width = 4)
       : embed(register_module("embed", torch::nn::Embedding(6, width))),
@@ -48,7 +48,7 @@ torch::Tensor tokens() {
   return torch::arange(8).remainder(6);
 }
 
-/// A trainer of a Net, which has made some steps.
+/// Holds a trainer of a Net after some steps.
 struct Trained {
   explicit Trained(int steps = 2) {
     for (int i = 0; i < steps; ++i) {

@@ -1,4 +1,4 @@
-/// Running statistics: what a stage's forwards write depends on their order, and on nothing else.
+/// Tests running statistics: the values that a stage's forwards write depend on their order alone.
 #include <algorithm>
 #include <map>
 
@@ -15,7 +15,7 @@ using Names = std::vector<std::string>;
 
 constexpr int kStatisticsSteps = 2;
 
-/// The buffers of a pipelined run that do not have the bits of one process.
+/// Returns the buffers of a pipelined run whose bits differ from those of one process.
 Names differing_buffers(const Program& program, const Schedule& schedule) {
   Cluster cluster = Cluster::local(Layout::of(schedule).ranks());
   const Optimizer optimizer = AdamW{.lr = 1e-2};
@@ -74,7 +74,7 @@ TEST_CASE("forwards out of order leave others, and whoever checks is told",
   CHECK_THAT(checked.notes[0],
              ContainsSubstring("stage 1 (\"part1\")") && ContainsSubstring("norm.running_mean") &&
                  ContainsSubstring("runs microbatch 1 after microbatch 2"));
-  // How many batches there were is the same in any order; losses and weights are too.
+  // The number of batches is the same in any order, and so are losses and weights.
   CHECK(differing_buffers(program, schedule) == Names{"norm.running_mean", "norm.running_var"});
 }
 

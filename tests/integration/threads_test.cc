@@ -1,4 +1,4 @@
-/// Pools of threads: none is left on the program's own threads, and nobody's count is changed.
+/// Tests pools of threads: none stays on the program's own threads, and no thread count is changed.
 #include <filesystem>
 #include <thread>
 
@@ -12,7 +12,7 @@ namespace stagecraft::tests {
 namespace {
 
 constexpr std::int64_t kWidth =
-    512;  // its matrices are large enough for LibTorch to share them out
+    512;  // its matrices are large enough for LibTorch to split them in parts
 
 struct WideLinear : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};
@@ -27,7 +27,7 @@ std::ptrdiff_t threads_of_this_process() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-/// A thread that was joined may be listed for a moment longer.
+/// A joined thread may be listed for a moment longer.
 bool runs_so_many_threads(std::ptrdiff_t count) {
   return eventually([&] { return threads_of_this_process() == count; });
 }

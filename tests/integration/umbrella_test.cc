@@ -1,5 +1,5 @@
-/// One include is enough: this program includes stagecraft.h and nothing else of the runtime's, and
-/// uses what README.md, docs/embedding.md and the examples name.
+/// Checks that one include is enough: this program includes only stagecraft.h of the runtime, and
+/// uses the names in README.md, docs/embedding.md and the examples.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -24,7 +24,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-/// `cut`: instead of the markers.
+/// `cut` replaces the markers.
 sc::Program compile_net(const sc::Cut& cut = sc::AtMarkers{}) {
   torch::manual_seed(3);
   Net net;
@@ -86,7 +86,7 @@ TEST_CASE("what is planned from a profile trains with the bits of the uncut mode
   const sc::Profile found = sc::profile(whole, inputs, labels, {.repeats = 1, .cache = ""});
   const sc::Cluster cluster = sc::Cluster::local(2);
   const std::vector<sc::PlanProposal> plans =
-      sc::plan(whole, found.costs, cluster, {.processors = 2});  // of the program's batch
+      sc::plan(whole, found.costs, cluster, {.processors = 2});  // from the program's batch
   REQUIRE_FALSE(plans.empty());
   // A plan of two copies adds up shares of gradients, which changes bits.
   const auto whole_one = std::ranges::find_if(
@@ -129,7 +129,7 @@ TEST_CASE("a plan over several sizes trains in the microbatches that it chose",
   sc::Costs costs =
       sc::profile(whole, inputs, labels, {.microbatch_sizes = {2, 1}, .repeats = 1, .cache = ""})
           .costs;
-  for (sc::OperatorCost& of_one : costs.operators_at.at(1)) {  // as if these took next to nothing
+  for (sc::OperatorCost& of_one : costs.operators_at.at(1)) {  // as if these took almost no time
     of_one.forward = of_one.backward_input = of_one.backward_weight = 1e-9;
   }
   for (sc::OperatorCost& of_two : costs.operators) {

@@ -1,5 +1,5 @@
-/// What a rank's place changes: what may run there, and what goes through the driver. The bits are
-/// compared for every builder by tests/tools/every_schedule_test.cc.
+/// Tests what a rank's place changes: the work that may run there, and the tensors that go through
+/// the driver. tests/tools/every_schedule_test.cc compares the bits for every builder.
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +32,7 @@ struct Doubled : torch::autograd::Function<Doubled> {
   static variable_list backward(AutogradContext*, variable_list g) { return {g[0] * 2}; }
 };
 
-/// Two stages, both with code of their own that no other process has.
+/// Has two stages, both with user code that no other process has.
 struct Attached : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(1, 8))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(8, 1))};
@@ -48,7 +48,7 @@ struct Attached : torch::nn::Module {
   }
 };
 
-/// One column in and out; `width` columns from stage to stage.
+/// Has one column in and out, and `width` columns from stage to stage.
 struct Wide : torch::nn::Module {
   torch::nn::Linear a, b, c;
   explicit Wide(std::int64_t width)
@@ -127,7 +127,7 @@ TEST_CASE("a function that ranks are to call is refused where they are processes
              ContainsSubstring("rank 2: the options have before_instruction"));
 }
 
-/// Bytes of tensors between the driver and all others, both ways.
+/// Returns the bytes of tensors between the driver and all others, in both directions.
 std::int64_t driver_bytes(const Cluster& cluster) {
   std::int64_t bytes = 0;
   for (const auto& [peer, link] : cluster.launcher()->traffic().links) {
@@ -136,7 +136,7 @@ std::int64_t driver_bytes(const Cluster& cluster) {
   return bytes;
 }
 
-/// Ports of TCP at the other ends of a process's connections.
+/// Returns the TCP ports at the other ends of a process's connections.
 std::set<int> remote_ports(std::int64_t process) {
   namespace fs = std::filesystem;
   const fs::path here = "/proc/" + std::to_string(process);
@@ -162,7 +162,7 @@ std::set<int> remote_ports(std::int64_t process) {
   return ports;
 }
 
-/// By rank, the workers to whose data ports its worker has connected.
+/// Returns, by rank, the workers to whose data ports its worker has connected.
 std::map<int, std::set<int>> data_links(const Cluster& cluster) {
   std::map<int, int> rank_of;  // by port
   for (const WorkerPlace& worker : cluster.workers()) {
@@ -206,7 +206,7 @@ TEST_CASE("tensors between two workers do not go through the driver", "[integrat
   }
   const std::int64_t batch = 2 * kRows * 4;  // inputs and labels, of four bytes each
   CHECK(bytes_per_step[1] == batch);
-  // Between ranks: two edges, there and back, 512 columns; that is 256 KiB.
+  // Between ranks, two edges carry 512 columns each way, which are 256 KiB.
   CHECK(bytes_per_step[512] == bytes_per_step[1]);
 }
 

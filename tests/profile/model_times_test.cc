@@ -20,7 +20,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr int kWidth = 128;
 
-/// A value that two operators read, and small operators.
+/// Has a value that two operators read, and small operators.
 struct Net : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   Net() {
@@ -68,13 +68,13 @@ TEST_CASE("the backward of an operator is that of the nodes it made", "[profile]
   REQUIRE(times.operators.size() == nodes.size());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     CAPTURE(operator_name(nodes[n]));
-    CHECK(times.operators[n].backward > 0);  // all of this model flow back
+    CHECK(times.operators[n].backward > 0);  // gradients flow back through all of this model
   }
   double sums = 0;
   for (const OperatorTimes& one : times.operators) {
     sums += one.sums;
   }
-  CHECK(sums > 0);  // h is read twice, and parameters have sums
+  CHECK(sums > 0);  // h is read twice, and gradients of parameters are added up
 }
 
 TEST_CASE("bytes that operators keep add up to those of the model (OC-2)", "[profile][executor]") {
@@ -98,7 +98,8 @@ TEST_CASE("what operators hold at most is what is kept by then, and gradients be
   for (const OperatorTimes& one : times.operators) {
     most = std::max(most, one.peak);
   }
-  // All that is kept, and the gradient of the loss at least; no more than three of them at a time.
+  // The most is at least all that is kept and the gradient of the loss, and no more than three of
+  // them at a time.
   CHECK(most >= times.saved_bytes + kActivation);
   CHECK(most <= times.saved_bytes + 3 * kActivation + 2 * kWidth * kWidth * sizeof(float));
   // The first layer begins its backward when only h is kept, and holds h's gradient.

@@ -23,7 +23,7 @@ TEST_CASE("a backward in a step is divided by what values and parameters take al
   CHECK(costs[0].backward_input == 1);
   CHECK(costs[0].backward_weight == 5);  // with the sums of its parameters' gradients
   CHECK(costs[0].sums == 2);
-  CHECK(costs[1].backward_input == 4);  // with those of the values'
+  CHECK(costs[1].backward_input == 4);  // with the sums of its values' gradients
   CHECK(costs[1].backward_weight == 0);
   CHECK(costs[2].backward_input == 0.25);
   double all = 0;

@@ -1,4 +1,4 @@
-/// What is predicted of ranks' memory, held against what LibTorch's allocator counted there.
+/// Compares the predicted memory of ranks with the memory that LibTorch's allocator counted there.
 #include <string>
 #include <vector>
 
@@ -35,7 +35,7 @@ TEST_CASE("ranks hold what is predicted, and no more than the margin beyond", "[
     const PlanProposal judged = bench::judged(request, cut, schedule);
     std::vector<double> predicted = judged.bytes;
     for (std::size_t r = 0; r < predicted.size(); ++r) {
-      predicted[r] -= judged.early[r];  // what waits hangs on who is faster, and is counted apart
+      predicted[r] -= judged.early[r];  // waiting values depend on the pace of ranks
     }
     const std::vector<bench::RankBytes> counted =
         bench::count_bytes(cut, schedule, AdamW{}, model.inputs, model.labels);

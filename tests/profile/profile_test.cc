@@ -1,4 +1,4 @@
-/// A profile as planners get it, and what is measured a second time: nothing.
+/// Tests a profile as planners get it, and that a second measurement measures nothing.
 #include "stagecraft/actors/profile/profile.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST_CASE("a profile has all that planners read, on every size", "[profile]") {
   REQUIRE(tanh != costs.operators.end());
   const OperatorCost& of_one = costs.operators_at.at(1)[static_cast<std::size_t>(tanh->id)];
   CHECK(of_one.output * 4 == tanh->output);
-  CHECK(of_one.reads.empty());  // said once
+  CHECK(of_one.reads.empty());  // listed once
   CHECK(tanh->reads.size() == 1);
   REQUIRE(costs.parameters.size() == 4);
   CHECK(costs.parameters[0].name == "layer0.weight");
@@ -83,7 +83,7 @@ TEST_CASE("a profile has all that planners read, on every size", "[profile]") {
 TEST_CASE("what is known is not measured again (PRF-1)", "[profile]") {
   const Profiled profiled;
   const Profile first = profiled.measured(profiled.options());
-  CHECK(first.measured == 3);  // the model, the link, and what is beside operators
+  CHECK(first.measured == 3);  // the model, the link, and the time outside of operators
   const Profile second = profiled.measured(profiled.options());
   CHECK(second.measured == 0);
   CHECK(second.costs == first.costs);
@@ -112,7 +112,7 @@ TEST_CASE("what is too noisy is measured again, told and not kept (PRF-4)", "[pr
   const Profiled profiled;
   ProfileOptions options = profiled.options();
   options.repeats = 5;
-  options.most_noise = -1;  // below that of any measurement
+  options.most_noise = -1;  // below the noise of any measurement
   std::vector<std::string> told;
   options.progress = [&](std::string_view what, int, int) { told.emplace_back(what); };
   const Profile first = profiled.measured(options);
@@ -123,7 +123,7 @@ TEST_CASE("what is too noisy is measured again, told and not kept (PRF-4)", "[pr
   CHECK(std::ranges::count_if(told, [](const std::string& what) {
           return what.find("again, as the noise was") != std::string::npos;
         }) == kMostTries - 1);
-  CHECK(profiled.files().size() == 2);  // the link, and what is beside operators
+  CHECK(profiled.files().size() == 2);  // the link, and the time outside of operators
   CHECK(profiled.measured(options).measured == 1);
   options.most_noise = std::numeric_limits<double>::infinity();
   CHECK(profiled.measured(options).notes.empty());
@@ -181,7 +181,7 @@ TEST_CASE("sizes that do not work are refused with what would do", "[profile][ba
   CHECK_THAT(profiled.refused(none, Errc::UsageArgument), ContainsSubstring("a repeat"));
 }
 
-/// Computes something else where there are more rows.
+/// Computes something else with more rows.
 struct ByRows : torch::nn::Module {
   torch::nn::Linear a{nullptr};
   ByRows() { a = register_module("a", torch::nn::Linear(kProfiledWidth, kProfiledWidth)); }

@@ -51,7 +51,7 @@ TEST_CASE("what does nothing adds nothing", "[scheduler][accumulation][surplus]"
 
 TEST_CASE("forwards out of order are told, the first of each stage", "[scheduler][accumulation]") {
   CHECK(late_forwards(zb_v(4, 8)).empty());
-  CHECK(late_forwards(chimera(4, 8)).empty());  // each replica counts its own
+  CHECK(late_forwards(chimera(4, 8)).empty());  // each replica counts separately
   const Schedule schedule = Schedule::parse(
       "@form list\n"
       "0F0 0F1 0F3 0F2 0B0 0B1 0B2 0B3\n"

@@ -24,10 +24,10 @@ std::vector<CutItem> of_times(const std::vector<double>& times) {
   return items;
 }
 
-/// What BC-1 compares, in its order; nothing for a cut beyond the cap.
+/// Holds what BC-1 compares, in its order; nothing for a cut beyond the cap.
 using Worth = std::vector<double>;
 std::optional<Worth> worth_of(const std::vector<CutItem>& items, const Ranges& cut, double cap) {
-  Worth largest_from;  // by stage: the largest of it and all behind it
+  Worth largest_from;  // by stage: the largest of this stage and all after it
   double crossing = 0;
   double largest = 0;
   for (auto range = cut.rbegin(); range != cut.rend(); ++range) {
@@ -52,7 +52,7 @@ std::optional<Worth> worth_of(const std::vector<CutItem>& items, const Ranges& c
   return worth;
 }
 
-/// The best of all cuts, found by trying each; nothing where none is within the cap.
+/// Returns the best of all cuts, found by trying each; nothing if none is within the cap.
 std::optional<Ranges> best_by_trying(const std::vector<CutItem>& items, int stages, double cap) {
   std::optional<Ranges> best;
   std::optional<Worth> worth;
@@ -87,7 +87,7 @@ TEST_CASE("the largest stage is as small as it can be", "[scheduler][cut]") {
 
 TEST_CASE("equal items are split as evenly as they can be, the first stages take what is left over",
           "[scheduler][cut]") {
-  // 0.1 and 1/3 do not add up exactly: equal sums must be equal wherever they stand.
+  // 0.1 and 1/3 do not add up exactly: equal sums must be equal at every position.
   for (const double time : {1.0, 0.1, 1.0 / 3, 1e-300, 1e300}) {
     CAPTURE(time);
     for (std::size_t count = 1; count <= 24; ++count) {
@@ -109,7 +109,7 @@ TEST_CASE("of equally good cuts the one that hands over fewer bytes is taken", "
   CHECK(balanced_cut(items, 2) == Ranges{{0, 3}, {3, 5}});
   items[2].crossing = 1;
   CHECK(balanced_cut(items, 2) == Ranges{{0, 2}, {2, 5}});
-  // Bytes come behind time: 4 and 4 is the only cut whose largest stage takes 4.
+  // Bytes count after time: 4 and 4 is the only cut whose largest stage takes 4.
   items = of_times({2, 1, 1, 2, 2});
   items[2].crossing = 100;
   CHECK(balanced_cut(items, 2) == Ranges{{0, 3}, {3, 5}});

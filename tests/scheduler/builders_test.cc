@@ -1,5 +1,5 @@
-/// The figures every builder must reproduce: width, makespan, idle, peak and hash, from the event
-/// simulation of the published schedules with F = I = W = 1 and B = 2.
+/// Checks the figures that every builder must reproduce: width, makespan, idle, peak and hash, from
+/// the event simulation of the published schedules with F = I = W = 1 and B = 2.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ struct Oracle {
   Schedule schedule;
   std::size_t columns;
   double makespan;
-  double idle;  ///< of the row that idles most
+  double idle;  ///< of the row that is idle longest
   std::vector<int> peaks;
   std::uint64_t hash;
 };
@@ -43,7 +43,7 @@ std::vector<int> each(int rows, int peak) {
   return std::vector<int>(static_cast<std::size_t>(rows), peak);
 }
 
-/// from, from + by, ... for `rows` rows
+/// Returns from, from + by, ... for `rows` rows.
 std::vector<int> ramp(int rows, int from, int by) {
   std::vector<int> list;
   for (int r = 0; r < rows; ++r) {

@@ -21,7 +21,7 @@ using Rules = std::vector<std::string>;
 
 std::vector<Violation> check(const PytorchSchedule& read, const StageGraph& graph) {
   const int microbatches =
-      read.schedule.microbatches() * graph.replicas();  // the file has no word for replicas
+      read.schedule.microbatches() * graph.replicas();  // the file cannot express replicas
   return validate(
       read.schedule, graph, {.microbatches = microbatches, .communication = read.communication});
 }
@@ -42,7 +42,7 @@ Rules codes(const std::vector<Violation>& found) {
   return rules;
 }
 
-/// The file with `from` replaced by `to`, which must be there once.
+/// Returns the file with `from`, which must occur once, replaced by `to`.
 std::string with(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
@@ -107,7 +107,7 @@ TEST_CASE("V31: receives in another order than the sends cross", "[scheduler][co
 
 TEST_CASE("V35: an order that one stream per row cannot serve is a circle of transfers",
           "[scheduler][communication]") {
-  // Each row first waits for what the other sends only later.
+  // Each row first waits for a value that the other row sends only later.
   const std::string blocked =
       "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n";
@@ -126,7 +126,7 @@ TEST_CASE("V35: an order that one stream per row cannot serve is a circle of tra
 }
 
 TEST_CASE("V35: a circle of transfers is told by its turns", "[scheduler][communication]") {
-  // In both queues the transfers of microbatches 1 and 2 follow each other: one turn each.
+  // In both queues the transfers of microbatches 1 and 2 are adjacent: they take one turn each.
   const auto found = check(
       "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0F2,0SEND_F2,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
       "1RECV_F0,1F0,1RECV_F1,1RECV_F2,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1F2,1B2,1SEND_B2\n");
@@ -157,9 +157,9 @@ TEST_CASE("parameters are there while a stage works and its gradients reduced at
   CHECK(codes(check(with(kPair, "1REDUCE_GRAD", "1REDUCE_GRAD,1REDUCE_GRAD"))) == Rules{"V26"});
   CHECK(codes(check(with(kPair, "1RESHARD", "1RESHARD,1RESHARD"))) == Rules{"V08"});
   CHECK(codes(check(with(kPair, "1UNSHARD", "1UNSHARD,1UNSHARD"))) == Rules{"V08"});
-  // Parameters may be given back and gathered again in between.
+  // Parameters may be released and gathered again in between.
   CHECK(codes(check(with(kPair, "0F1,0SEND_F1", "0F1,0RESHARD,0SEND_F1,0UNSHARD"))).empty());
-  // A file that shards nothing says nothing about it.
+  // A file that shards nothing does not mention sharding.
   CHECK(codes(check(with(with(kPair, "0UNSHARD,", ""), ",0RESHARD", ""))).empty());
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("what the writer lays out for any builder runs on one stream per row",
       const PytorchSchedule read = parse_pytorch_csv(to_pytorch_comms_csv(*schedule, graph));
       REQUIRE((read.schedule == schedule->to_list()));
       REQUIRE(codes(check(read, graph)).empty());
-      // Any transfer left out is missed.
+      // The check finds each transfer that is left out.
       for (std::size_t i = 0; i < read.communication.size(); i += 7) {
         PytorchSchedule less = read;
         if (is_transfer(less.communication[i].kind)) {

@@ -135,7 +135,7 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.usual.forward = 0.1;
   costs.stages.each = {costs.stages.usual,
                        {.forward = 1e-7, .backward = 1.0 / 3},
-                       costs.stages.usual};  // says nothing new, and is there all the same
+                       costs.stages.usual};  // adds nothing new, and is kept all the same
   costs.stages.group = 2.5;
   costs.stages.groups[{1, 0}] = 2;
   costs.stages.memory.fixed = {1, 2};
@@ -144,7 +144,7 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.memory.replayed = {0, 7};
   costs.stages.memory.input_release = 0.5;
   costs.links.usual = {.latency = 1e-5, .bandwidth = 1e10};
-  costs.links.each[{0, 1}] = {.latency = 3};  // without end, though the usual has one
+  costs.links.each[{0, 1}] = {.latency = 3};  // unlimited, though the usual link has a limit
   costs.links.each[{1, 0}] = {.latency = 3, .bandwidth = 5};
   costs.links.bytes = 1e6;
   costs.links.edge_bytes[{0, 1}] = 12345678;
@@ -181,7 +181,7 @@ TEST_CASE("of a backward and its halves those that are absent are made from thos
   CHECK_THAT(note_of_usual(R"("B": 8, "I": 5)"), ContainsSubstring("not say W"));
   CHECK(usual_of(R"("B": 8, "W": 2)").backward_input == 6);
   CHECK_THAT(note_of_usual(R"("B": 8, "W": 2)"), ContainsSubstring("not say I"));
-  // Who states all may have halves that take longer together.
+  // A file that states all three may have halves that take longer together.
   CHECK(usual_of(R"("B": 8, "I": 5, "W": 5)").backward == 8);
   CHECK(notes_of(R"("stages": {"usual": {"B": 8, "I": 5, "W": 5}})").empty());
   CHECK(notes_of(R"("stages": {"usual": {"F": 8, "U": 5}})").empty());
@@ -248,7 +248,8 @@ TEST_CASE("a version that is missing or not ours is refused with what to do",
   CHECK_THAT(failure_of("{\n \"durations\": {\"F\": 1}}"),
              ContainsSubstring("line 1, column 1") && ContainsSubstring("wants its version") &&
                  ContainsSubstring(R"(write {"version": 1, "stages": {}, "links": {}})"));
-  // Before any other complaint: what a later version means by its fields is not known.
+  // The version is checked before anything else: the fields of a later version may have another
+  // meaning.
   CHECK_THAT(failure_of("{\"stages\": 3, \"version\": 2}"),
              ContainsSubstring("line 1, column 26") && ContainsSubstring("version 2") &&
                  ContainsSubstring("reads up to 1"));

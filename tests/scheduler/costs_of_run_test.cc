@@ -1,5 +1,5 @@
-/// What a run measured becomes costs of other schedules, whichever halves of backwards it ran; and
-/// costs that cannot predict a schedule are told.
+/// Tests that measurements of a run become costs of other schedules, whichever halves of backwards
+/// it ran, and that costs that cannot predict a schedule are reported.
 
 #include "stagecraft/scheduler/costs_of_run.h"
 
@@ -16,7 +16,8 @@ namespace {
 using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 
-/// A step in which each row ran one task of each of these kinds and lengths, a row per stage.
+/// Returns a step in which each row ran one task of each of these kinds and lengths, with one row
+/// per stage.
 Measurements measured(const std::vector<std::pair<CellKind, double>>& tasks) {
   MeasuredStep step;
   double end = 0;
@@ -61,7 +62,7 @@ TEST_CASE("a backward that ran whole is divided as its operators are", "[schedul
   CHECK(costs.stages.each[0].backward == Approx(2));
   CHECK(costs.stages.each[0].backward_input == Approx(0.5));
   CHECK(costs.stages.each[0].backward_weight == Approx(1.5));
-  // Here halves are known to take longer than the whole.
+  // These halves are known to take longer than the whole.
   CHECK(costs.stages.each[1].backward_input == Approx(1));
   CHECK(costs.stages.each[1].backward_weight == Approx(1.5));
   CHECK(costs.stages.memory.fixed == std::vector<double>{7, 8});

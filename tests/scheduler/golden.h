@@ -1,4 +1,4 @@
-/// Golden texts: what a drawing looked like when somebody last looked at it.
+/// Compares drawings with golden texts, which a person has looked at.
 #pragma once
 
 #include <cstdlib>
@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-/// Checks `text` against tests/golden/scheduler/`name`. With STAGECRAFT_UPDATE_GOLDEN set in the
-/// environment the file is written instead; look at the difference before committing it.
+/// Checks `text` against tests/golden/scheduler/`name`. If STAGECRAFT_UPDATE_GOLDEN is set in the
+/// environment, writes the file instead; look at the difference before committing it.
 inline void check_golden(const std::string& name, const std::string& text) {
   const std::string path = "tests/golden/scheduler/" + name;
   if (std::getenv("STAGECRAFT_UPDATE_GOLDEN") != nullptr) {

@@ -1,4 +1,4 @@
-/// What a page of render_html() embeds, for tests.
+/// Reads the data that a page of render_html() embeds, for tests.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// The JSON between the page's data element's tags, as a browser would find it.
+/// Returns the JSON between the tags of the page's data element, as a browser would find it.
 inline nlohmann::json data_of(const std::string& page) {
   constexpr std::string_view kOpen = "<script type=\"application/json\" id=\"data\">";
   const std::size_t begin = page.find(kOpen) + kOpen.size();

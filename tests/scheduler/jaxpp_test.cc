@@ -25,7 +25,7 @@ std::string not_written_for_jaxpp(const Schedule& schedule) {
                  Errc::ScheduleParameter);
 }
 
-// What JaxPP 0.9.2 prints of Std1F1B(2).tasks(2).
+// JaxPP 0.9.2 prints this for Std1F1B(2).tasks(2).
 constexpr const char* kStd1f1b =
     "[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD, latency=1), "
     "Task(stage_id=0, mubatch_idx=1, fwd_or_bwd=TaskType.FWD, latency=1), None, "
@@ -65,11 +65,11 @@ TEST_CASE("fused tasks are a whole backward, an overlap group, or their tasks in
   CHECK(cells("(" + halves + ")") == "@form list\n2B1\n");
   CHECK(cells("FusedTask((" + task(1, 3, "FWD") + ", " + halves + "))") == "@form list\n1F3|2B1\n");
   CHECK(cells("FusedTask([" + task(1, 3, "FWD") + ", " + halves + "])") == "@form list\n1F3|2B1\n");
-  // The last stage's forward and backward, fused: one needs the other.
+  // Fuses the last stage's forward and backward, of which one needs the other.
   const Schedule unfolded =
       parse_jaxpp("[[None, (" + task(0, 0, "FWD") + ", " + task(0, 0, "BWD") + ",)]]");
   CHECK(unfolded == Schedule::parse("@form list\n0F0 0B0"));
-  // Weight halves of another microbatch stay what they are.
+  // Weight halves of another microbatch stay unchanged.
   CHECK(cells("(" + task(2, 1, "BWD_I") + ", " + task(2, 0, "BWD_W") + ")") ==
         "@form list\n2I1|2W0\n");
 }
@@ -87,7 +87,7 @@ TEST_CASE("JaxPP's arrays go both ways", "[scheduler][jaxpp]") {
 }
 
 TEST_CASE("a schedule with halves has no whole backward in JaxPP's array", "[scheduler][jaxpp]") {
-  const Schedule schedule = dualpipev(2, 4);  // has both
+  const Schedule schedule = dualpipev(2, 4);  // it has both
   CHECK_THAT(to_string(schedule), ContainsSubstring("B") && ContainsSubstring("W"));
   CHECK(to_jaxpp(schedule, schedule.stage_graph()).find("TaskType.BWD,") == std::string::npos);
 }

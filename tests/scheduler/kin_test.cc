@@ -1,4 +1,5 @@
-/// One line per fault: what one mistake breaks in many cells is one violation, which has them all.
+/// Checks that each fault gets one line: one mistake that breaks many cells is one violation with
+/// all of them.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -34,7 +35,7 @@ std::vector<Violation> check(const Schedule& schedule, const ValidateOptions& op
   return validate(schedule, schedule.stage_graph(), options);
 }
 
-/// The schedule with one row changed.
+/// Returns the schedule with one row changed.
 template <class Change>
 Schedule with_row(const Schedule& schedule, std::size_t row, Change&& change) {
   auto rows = schedule.rows();
@@ -62,7 +63,7 @@ TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validat
   CHECK(v.more.size() == 31);
   CHECK(std::set<std::pair<int, int>>(v.cells.begin(), v.cells.end()).size() == 32);
 
-  // All of them are marked in every drawing.
+  // Every drawing marks all of them.
   CHECK(count(render(schedule, found, {.width = 1000}), "[") == 32);
   CHECK(count(render_svg(schedule, schedule.stage_graph(), nullptr, found), "class=\"bad\"") == 32);
   const auto data = data_of(render_html(schedule, schedule.stage_graph(), nullptr, found));
@@ -148,7 +149,7 @@ TEST_CASE("a stage without its row is told once per rule and stage that waits fo
                  EndsWith("likewise 7 more, of stage 3 and microbatches 1 to 7"));
   CHECK(found[2].more[6].missing == "2F7");
   CHECK(found[2].cells.size() == 8);
-  CHECK_FALSE(found[2].repair.has_value());  // nothing to exchange with
+  CHECK_FALSE(found[2].repair.has_value());  // there is nothing to exchange with
 }
 
 TEST_CASE("one missing task is one line for each rule it breaks", "[scheduler][validate][kin]") {

@@ -74,7 +74,7 @@ TEST_CASE("a model's graph is laid out once per replica", "[scheduler][layout]")
   CHECK(validate(schedule, Layout::of(schedule).expand(StageGraph::chain(4))).empty());
 }
 
-// Three copies of a pipeline of two stages, the first of them the last numbered.
+// Three copies of a pipeline of two stages. The first copy has the last numbers.
 constexpr const char* kThree =
     "@form list\n"
     "@microbatches 6\n"
@@ -131,7 +131,7 @@ TEST_CASE("what a model's stages train is the same of all their copies",
     return !layout.expand(model).is_surplus(
         {CellKind::BackwardInput, StageId(stage), Microbatch(0)});
   };
-  CHECK(is_work(0));  // nobody has said what the model's inputs need
+  CHECK(is_work(0));  // the needs of the model's inputs are unknown
   model.set_needs_input_grad(StageId(0), false);
   for (const int stage : {0, 2, 4}) {
     CHECK_FALSE(is_work(stage));

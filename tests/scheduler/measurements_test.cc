@@ -1,5 +1,5 @@
-/// Means over measured steps, and the bill of each row: it adds up, and each wait is told by its
-/// cause.
+/// Tests means over measured steps, and the bill of each row: the bill adds up, and names the cause
+/// of each wait.
 
 #include "stagecraft/scheduler/measurements.h"
 
@@ -20,7 +20,8 @@ constexpr Task task(CellKind kind, int stage, int microbatch) {
   return {kind, StageId(stage), Microbatch(microbatch)};
 }
 
-/// Two rows: row 0 makes something by 2, it comes to row 1 at 5, which starts at 6.
+/// Returns a step of two rows: row 0 makes a value by 2, which arrives at row 1 at 5; row 1 starts
+/// at 6.
 MeasuredStep two_rows() {
   MeasuredStep step;
   step.time = {-1, 14};
@@ -39,7 +40,7 @@ MeasuredStep two_rows() {
   return step;
 }
 
-/// What the simulator makes of a schedule, as if it had been measured, `delay` later.
+/// Returns the simulator's timeline of a schedule as if it had been measured, `delay` later.
 MeasuredStep simulated_step(const Schedule& schedule,
                             const StageGraph& graph,
                             const Costs& costs,
@@ -59,7 +60,7 @@ MeasuredStep simulated_step(const Schedule& schedule,
     MeasuredRow& out = step.rows.emplace_back();
     for (const EntryTime& entry : timeline.rows[row].entries) {
       MeasuredTask ran{entry.cell->tasks().front(), {entry.start + delay, entry.end + delay}, {}};
-      if (entry.waited_for) {  // and the link is told by these alone
+      if (entry.waited_for) {  // these entries alone give the link's times
         const auto [from, made] = ends.at(*entry.waited_for);
         ran.inputs.push_back({.from_row = from, .made = made, .arrived = entry.start + delay});
       }
@@ -100,7 +101,7 @@ TEST_CASE("what surrounds the tasks is told apart and adds up to the step",
   CHECK(first.update == 1.5);
   CHECK(first.other == 0);
   const Surroundings second = measured.surroundings(1);
-  CHECK(second.vote == 0.5);  // before 12 it waited for the tasks of row 0, which is drain
+  CHECK(second.vote == 0.5);  // before 12 it waited for the tasks of row 0, which counts as drain
   CHECK(second.update == 0.5);
   CHECK(second.other == 1);
   for (std::size_t row = 0; row < 2; ++row) {
@@ -134,7 +135,7 @@ TEST_CASE("of two inputs the last to come decides", "[scheduler][measurements]")
        {{.from_row = 1, .made = 5, .arrived = 6}, {.from_row = 2, .made = 2, .arrived = 8}}}};
   Measurements measured;
   measured.add(step);
-  CHECK(measured.bill(0).bubbles.dependency == 1);  // until the late one was made
+  CHECK(measured.bill(0).bubbles.dependency == 1);  // until the late value was made
   CHECK(measured.bill(0).bubbles.transfer == 6);
   CHECK(measured.bill(0).overhead == 1);
 }
@@ -167,7 +168,7 @@ TEST_CASE("measured costs are the mean durations of each stage's tasks",
   CHECK(costs.stages.each[1].forward == 1);
   CHECK(costs.links.each.size() == 2);
   CHECK(costs.links.each.at({0, 1}).time_of(1e9) ==
-        3);  // made at 2, there at 5, whatever its bytes
+        3);  // made at 2, arrived at 5, whatever its bytes
   CHECK(costs.links.each.at({1, 0}).latency == 2);
 }
 
@@ -235,7 +236,7 @@ TEST_CASE("a task that does nothing is planned for no time, however long it took
       CHECK(cell.measured.length() == 0.25);
     }
     if (to_string(cell.cell) == "0W0") {
-      CHECK(cell.planned.length() == 2.25);  // it does the work of both
+      CHECK(cell.planned.length() == 2.25);  // it does the work of both halves
     }
   }
   CHECK(comparison.cells.size() == 6);

@@ -1,5 +1,5 @@
-/// Stages that take several of the step's microbatches as one (SG-4): the schedule's forms, what
-/// waits for what, the rules, the simulator and the builder.
+/// Tests stages that take several of the step's microbatches as one (SG-4): the forms of the
+/// schedule, dependencies, rules, simulator and builder.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -111,7 +111,7 @@ TEST_CASE("every task of a stage's own microbatches is asked for, and none beyon
 }
 
 TEST_CASE("a forward waits for all that its samples come from", "[scheduler][sizes]") {
-  // One column earlier, 1F0 meets 0F1 of its own column.
+  // One column earlier, 1F0 is in the same column as 0F1.
   const Schedule early = changed(kOneTwo, ".   .   1F0 .  ", ".   1F0 .   .  ");
   const auto found = validate(early, early.stage_graph());
   REQUIRE(found.size() == 1);
@@ -182,7 +182,7 @@ TEST_CASE("PyTorch's CSV has no word for sizes", "[scheduler][sizes]") {
              ContainsSubstring("text or JSON"));
 }
 
-/// A random DAG with sizes that divide the microbatches.
+/// Makes a random DAG with sizes that divide the microbatches.
 struct RandomGraph {
   explicit RandomGraph(unsigned seed) : random(seed) {}
 
@@ -206,7 +206,8 @@ struct RandomGraph {
   std::mt19937 random;
 };
 
-/// What a task needs, sample by sample: its stage's sample is that of the stages it reads.
+/// Returns what a task needs, found sample by sample: a sample of its stage needs the same sample
+/// of the stages it reads.
 std::set<Task> needs_by_samples(const Task& task, const StageGraph& graph) {
   std::set<Task> needs;
   const int size = graph.microbatch_size(task.stage);

@@ -1,4 +1,4 @@
-/// Steps that keep further orders, as simulate() has them.
+/// Tests how simulate() runs steps that keep further orders.
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Forward 15 and 10, backward 30 and 20.
+/// Returns costs of forwards of 15 and 10, and backwards of 30 and 20.
 Costs two_stages(double link) {
   Costs costs;
   costs.stages.each = {{.forward = 15, .backward = 30}, {.forward = 10, .backward = 20}};
@@ -69,7 +69,7 @@ TEST_CASE("orders are kept on shared processors too", "[scheduler][simulate]") {
   Costs costs = two_stages(20);
   costs.device.processors = 1;
   const Timeline timeline = run(gpipe(2, 2), costs, "0F0>1 < 0F1\n1F0 < 0F1>1");
-  // 0F1 and 1F0 begin at 35 and share the processor: 10 of both take 20, then 5 are left.
+  // 0F1 and 1F0 begin at 35 and share the processor: 10 of both take 20, and 5 are left.
   CHECK(timeline.rows[1].entries[0].end == 55);
   CHECK(timeline.rows[0].entries[1].end == 60);
   CHECK(timeline.rows[1].entries[1].start == 80);

@@ -65,7 +65,7 @@ TEST_CASE("hues begin again where nobody says how many stages there are", "[sche
   CHECK(colour(CellKind::Forward, -1) == colour(CellKind::Forward, 0));
 }
 
-/// How far two colours are apart, in parts of 255: the largest difference of a channel.
+/// Returns the distance of two colors in parts of 255: the largest difference of a channel.
 int distance(const std::string& a, const std::string& b) {
   int most = 0;
   for (const std::size_t at : {1, 3, 5}) {
@@ -95,7 +95,7 @@ TEST_CASE("stages beyond the easy hues share a ramp, and none repeats", "[schedu
         if (stage + 1 < stages) {
           CHECK(distance(forwards[at], forwards[at + 1]) >= 5);
         }
-        if (stage + stages / 2 < stages) {  // the other chunk of its device
+        if (stage + stages / 2 < stages) {  // the device has another chunk
           CHECK(distance(forwards[at], forwards[at + static_cast<std::size_t>(stages / 2)]) >= 40);
         }
       }

@@ -52,7 +52,7 @@ TEST_CASE("the order directives of Piper are the rows, BW the weight half", "[sc
       [{"PP": 1, "MB": 1, "PASS": "F"}, {"PP": 1, "MB": 0, "PASS": "B"}],
       [{"PP": 1, "MB": 1, "PASS": "B"}]]}
   ])");
-  // Piper counts its ranks by their devices.
+  // Piper numbers its ranks by their devices.
   CHECK(read.schedule == Schedule::parse("@form list\n1F0 1F1|1B0 1B1\n0F0 0F1 0I0 0W0 0B1"));
   CHECK(read.schedule.microbatches() == 2);
   CHECK(read.says_more);  // the stream

@@ -1,4 +1,5 @@
-/// Every builder's schedules can be looked at in all three ways, and each shows every task.
+/// Checks that every builder's schedules can be drawn in all three ways, and that each drawing
+/// shows every task.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace stagecraft {
 namespace {
 
-/// Legal schedules of one builder, of several sizes.
+/// Returns valid schedules of one builder, of several sizes.
 std::vector<Schedule> schedules_of(const BuilderInfo& builder) {
   std::vector<Schedule> schedules;
   for (const auto& [devices, microbatches] : {std::pair{1, 1}, {2, 4}, {4, 8}, {8, 16}, {3, 5}}) {
@@ -26,14 +27,14 @@ std::vector<Schedule> schedules_of(const BuilderInfo& builder) {
     try {
       schedules.push_back(builder.build(request));
     } catch (const Error& error) {
-      REQUIRE(error.code() == Errc::ScheduleParameter);  // not every builder takes every size
+      REQUIRE(error.code() == Errc::ScheduleParameter);  // some builders refuse some sizes
     }
   }
   return schedules;
 }
 
-/// The first fault of `text` as XML, as far as drawings use it: elements nest, attributes are
-/// quoted, text holds no bare '<' or '&'.
+/// Returns the first fault of `text` as XML, for the part of XML that drawings use: elements nest,
+/// attributes are quoted, text holds no bare '<' or '&'.
 std::optional<std::string> xml_fault(const std::string& text) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < text.size(); ++at) {

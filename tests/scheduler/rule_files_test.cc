@@ -23,7 +23,8 @@ int number_at(const std::string& name, std::size_t at) {
   return std::stoi(name.substr(at, 2));
 }
 
-/// The sources of rules/ named for a rule ("v30_memory.cc") or a range ("v20_v23_columns.cc").
+/// Returns the sources of rules/ named for a rule ("v30_memory.cc") or a range
+/// ("v20_v23_columns.cc").
 std::map<std::string, RuleFile> rule_files() {
   std::map<std::string, RuleFile> files;
   for (const fs::directory_entry& file : fs::directory_iterator("scheduler/rules")) {

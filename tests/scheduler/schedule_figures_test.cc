@@ -27,7 +27,7 @@ TEST_CASE("figures of 1F1B are those of the textbook", "[scheduler][figures]") {
 TEST_CASE("more stages per device do the same work in the same units", "[scheduler][figures]") {
   const ScheduleFigures f = figures_of(interleaved(4, 8, 2));
   CHECK(f.stages == 8);
-  // Narayanan et al. 2021: the bubble of 1F1B, (P - 1) x (F + B), over the chunks.
+  // Narayanan et al. 2021 give the bubble of 1F1B, (P - 1) x (F + B), divided by the chunks.
   CHECK(f.makespan == 3 * 8 + 3 * 3 / 2.0);
   CHECK(f.peak_microbatches == f.peak_in_flight / 2.0);
   CHECK(f.messages == 2 * 7 * 8);

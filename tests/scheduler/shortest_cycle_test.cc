@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kExact = std::numeric_limits<std::size_t>::max();
 
-/// Length of the shortest cycle by powers of reachability; 0 when there is none.
+/// Returns the length of the shortest cycle by powers of reachability; 0 if there is none.
 std::size_t brute_force(int size, const std::vector<Edge>& edges) {
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::vector<std::size_t>> far(n, std::vector<std::size_t>(n, kExact / 4));
@@ -68,7 +68,8 @@ TEST_CASE("the shortest cycle is exact on random graphs", "[scheduler][deadlock]
 }
 
 TEST_CASE("the shortest cycle is exact among many long ones", "[scheduler][deadlock]") {
-  // Rows of a schedule: chains, edges between them, and edges back over some distance.
+  // Draws edges like those of a schedule's rows: chains, edges between them, and edges back over
+  // some distance.
   std::mt19937 random(11);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 120; ++round) {
@@ -100,11 +101,11 @@ TEST_CASE("the shortest cycle is exact among many long ones", "[scheduler][deadl
 }
 
 TEST_CASE("edges of no length cost nothing", "[scheduler][deadlock]") {
-  // Along a row for nothing beside a shorter way that counts each step.
+  // A way along a row costs nothing; a shorter way counts each step.
   const std::vector<Edge> edges{{0, 1, 0}, {1, 2, 0}, {2, 3, 0}, {3, 0, 1}, {0, 4, 1}, {4, 0, 1}};
   CHECK(shortest_cycle(digraph(5, edges), {}, kExact).size() == 4);
 
-  // Rows as chains of no length, with edges that count between them.
+  // Rows are chains of length zero, and the edges between them count.
   std::mt19937 random(5);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 200; ++round) {
@@ -139,7 +140,7 @@ TEST_CASE("edges of no length cost nothing", "[scheduler][deadlock]") {
 }
 
 TEST_CASE("many overlapping long cycles take few searches", "[scheduler][deadlock]") {
-  // A line there and an edge back from each vertex half a line later: every cycle has the same
+  // A line forward and an edge back from each vertex half a line later: every cycle has the same
   // length.
   constexpr int kHalf = 50'000;
   std::vector<Edge> edges;

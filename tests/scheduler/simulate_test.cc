@@ -25,7 +25,8 @@ std::string path_text(const Timeline& timeline) {
 TEST_CASE("tasks start when their row is free and their data is there", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   const Timeline timeline = simulate(schedule, schedule.stage_graph());
-  // F 0-1 1-2, then B0 waits for stage 1, which runs F0 1-2, B0 2-4, F1 4-5, B1 5-7.
+  // Row 0 runs F0 0-1, F1 1-2, then B0 waits for stage 1, which runs F0 1-2, B0 2-4, F1 4-5, B1
+  // 5-7.
   CHECK(timeline.rows[0].entries[2].start == 4);
   CHECK(timeline.rows[1].entries[3].end == 7);
   CHECK(timeline.makespan == 9);
@@ -40,7 +41,7 @@ TEST_CASE("a transfer delays the other row, not its own", "[scheduler][simulate]
   Costs costs;
   costs.links.usual.latency = 0.5;
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 7);
-  costs.links.each[{0, 1}] = {.latency = 2};  // the other direction stays
+  costs.links.each[{0, 1}] = {.latency = 2};  // the other direction is unchanged
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 8.5);
   const Schedule one_row = Schedule::parse("0F0 1F0 1B0 0B0");
   CHECK(simulate(one_row, one_row.stage_graph(), costs).makespan == 6);
@@ -104,7 +105,7 @@ TEST_CASE("what does nothing takes no time, waits for no other row and keeps not
   graph.freeze({0});
   const Schedule schedule = one_f_one_b(2, 2);
   const Timeline timeline = simulate(schedule, graph);
-  // Row 0 has done all at 2; row 1 runs F0 1-2, B0 2-4, F1 4-5, B1 5-7.
+  // Row 0 has finished at 2; row 1 runs F0 1-2, B0 2-4, F1 4-5, B1 5-7.
   CHECK(timeline.rows[0].entries[2].end == 2);
   CHECK(timeline.rows[0].entries[3].end == 2);
   CHECK(timeline.rows[0].busy == 2);
@@ -348,13 +349,13 @@ TEST_CASE("rows that share processors take as long as there is work for these",
           "[scheduler][simulate]") {
   const Schedule schedule = gpipe(4, 8);
   Costs costs;
-  costs.device = {.threads = 2, .processors = 4};  // for two rows at a time
+  costs.device = {.threads = 2, .processors = 4};  // enough for two rows at a time
   const Timeline shared = simulate(schedule, schedule.stage_graph(), costs);
   const double work = 4 * 8 * 3;
   CHECK(shared.makespan >= work / 2);
   costs.device.processors = 8;
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 33);
-  // By hand: F0 alone, then two at half speed each.
+  // Computed by hand: F0 alone, then two at half speed each.
   costs.device = {.threads = 1, .processors = 1};
   const Timeline two = simulate(gpipe(2, 2), StageGraph::chain(2), costs);
   CHECK(two.rows[0].entries[1].end == 3);

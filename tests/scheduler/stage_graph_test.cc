@@ -97,7 +97,7 @@ TEST_CASE("SG-3: copies are numbered along their chain, in whatever order pairs 
   }
   CHECK(graph.replica_pairs() == Pairs{{4, 2}, {2, 0}, {5, 3}, {3, 1}});
   CHECK(graph.microbatches_per_replica(6) == 2);
-  graph.set_replica_pairs({{0, 2}, {4, 0}});  // another declaration takes the place of the first
+  graph.set_replica_pairs({{0, 2}, {4, 0}});  // a second declaration replaces the first
   CHECK(graph.replica_of(StageId(2)) == 2);
   CHECK(graph.replica_of(StageId(5)) == 0);
 }
@@ -138,7 +138,7 @@ TEST_CASE("what does nothing follows from the gradients that stages need",
     return letters;
   };
   StageGraph graph = StageGraph::chain(4);
-  CHECK(surplus(graph, 0) == "-----");  // nobody said what the model's inputs need
+  CHECK(surplus(graph, 0) == "-----");  // the needs of the model's inputs are unknown
   graph.freeze({0, 2});
   CHECK(graph.frozen() == std::vector<int>{0, 2});
   CHECK(surplus(graph, 0) == "-BIW-");
@@ -146,7 +146,7 @@ TEST_CASE("what does nothing follows from the gradients that stages need",
   CHECK(surplus(graph, 2) == "---W-");  // stage 1 does
   CHECK(surplus(graph, 3) == "-----");
   CHECK(surplus(graph, 9) == "-----");
-  graph.set_needs_input_grad(StageId(2), false);  // nothing comes back through stage 2
+  graph.set_needs_input_grad(StageId(2), false);  // no gradient comes back through stage 2
   CHECK(surplus(graph, 2) == "-BIW-");
   const auto ends = [&](CellKind kind, int stage) {
     return graph.ends_backward({kind, StageId(stage), Microbatch(0)});

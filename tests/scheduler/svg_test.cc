@@ -167,7 +167,7 @@ TEST_CASE("a legend has exactly the colours that are drawn", "[scheduler][render
       for (std::size_t i = 0; i + 1 < swatches.size(); ++i) {
         CHECK(boxes.contains(swatches[i]));
       }
-      // Of kinds there are so few that each is explained.
+      // There are so few kinds that each is explained.
       if (by == ColourBy::Kind) {
         CHECK(std::set(swatches.begin(), swatches.end() - 1) == boxes);
       }
@@ -195,7 +195,7 @@ TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[sc
       std::size_t named = 0;
       for (std::sregex_iterator at(svg.begin(), svg.end(), named_box), end; at != end; ++at) {
         const std::smatch& m = *at;
-        // DejaVu Sans, the widest in use: digits 0.636 em, F 0.575, B 0.686.
+        // DejaVu Sans is the widest font in use: digits 0.636 em, F 0.575, B 0.686.
         CHECK(0.65 * std::stod(m[3]) * static_cast<double>(m[4].length()) <= std::stod(m[2]));
         CHECK(std::stod(m[3]) >= 6);
         ++named;

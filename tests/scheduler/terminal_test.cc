@@ -41,7 +41,7 @@ TEST_CASE("what does nothing stands in parentheses and is explained below",
       "frozen.txt",
       drawn_on_terminal(
           "@form list\n@frozen 0\n0F0 0F1|0B0 0B1\n1F0 1I0|1F1 1I1 1W0 1W1\n2F0 2B0 2F1 2B1"));
-  // Marked and in parentheses, in colour too.
+  // Faults are marked and in parentheses in color too.
   check_golden("frozen_wrong_colour.txt",
                drawn_on_terminal("@frozen 0\n0B0 0F0 .\n. 1F0 1B0", {.colour = true}));
   StageGraph graph = StageGraph::chain(2);

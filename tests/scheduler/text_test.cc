@@ -11,7 +11,7 @@ namespace {
 using namespace cells;
 using Catch::Matchers::ContainsSubstring;
 
-/// The message of the Error that parsing `text` throws.
+/// Returns the message of the Error that parsing `text` throws.
 std::string text_complaint(const std::string& text) {
   return refusal([&] { (void)Schedule::parse(text); }, Errc::ScheduleParse);
 }

@@ -23,7 +23,7 @@ std::string timed_tikz(const Schedule& schedule, const PictureOptions& options =
   return render_tikz(schedule, graph, &timeline, {}, options);
 }
 
-/// What the expression's group matches, each once, as SVG writes colours.
+/// Returns the matches of the expression's group, each once, as SVG writes colors.
 std::set<std::string> colours_in(const std::string& text, const std::string& pattern) {
   std::set<std::string> found;
   const std::regex wanted(pattern);
@@ -52,7 +52,7 @@ TEST_CASE("TikZ has the colours of the SVG", "[scheduler][render]") {
                                     R"re(\\definecolor\{[a-z0-9]*\}\{HTML\}\{([0-9A-F]*)\})re");
     for (const std::string& colour : colours_in(render_svg(schedule, graph, &timeline, {}, options),
                                                 R"re(fill="#([0-9a-f]{6})")re")) {
-      if (colour != "#d3122a") {  // the heads of arrows, of which there are none
+      if (colour != "#d3122a") {  // the arrowheads, which this drawing lacks
         CHECK(defined.contains(colour));
       }
     }
@@ -104,7 +104,7 @@ TEST_CASE("TikZ draws a cycle's arrows and a timeline's grid as the SVG does",
   CHECK(count(tikz, ".. controls (") == 4);
   CHECK(count(tikz, "-stealth] (") ==
         count(render_svg(dead, graph, nullptr, found), "marker-end=\"url(#head)\""));
-  CHECK(tikz.find("{D5DAE1}") == std::string::npos);  // positions are no times
+  CHECK(tikz.find("{D5DAE1}") == std::string::npos);  // positions are not times
   const std::string grid = timed_tikz(one_f_one_b(2, 2));
   CHECK(count(grid, "-stealth") == 0);
   CHECK(grid.find("{D5DAE1}") != std::string::npos);

@@ -1,5 +1,4 @@
-/// validate() against what the rules mean, written down a second time and slowly, on random
-/// schedules.
+/// Compares validate() on random schedules with a second, slow implementation of the rules.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,8 +21,8 @@ class RandomSchedule {
  public:
   explicit RandomSchedule(unsigned seed) : random_(seed) {}
 
-  /// Every task of a random graph once, on its stage's row, in random order with a few bubbles;
-  /// some cells joined.
+  /// Makes every task of a random graph once, on its stage's row, in random order with a few
+  /// bubbles, and joins some cells.
   Schedule make() {
     const int stages = 1 + below(4);
     std::vector<StageGraph::Edge> edges;
@@ -65,7 +64,7 @@ class RandomSchedule {
  private:
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
-  /// Nearly in an order that could work, so that some schedules are valid.
+  /// Mixes the row only slightly, so that some schedules are valid.
   void mix(Schedule::Row& row) {
     std::ranges::stable_sort(row, {}, [](const Cell& cell) {
       const Task& task = cell.tasks().front();
@@ -87,7 +86,7 @@ class RandomSchedule {
   std::mt19937 random_;
 };
 
-/// What each task needs, from the words of the rules.
+/// Returns what each task needs, from the text of the rules.
 std::vector<Task> needs(const Schedule& schedule,
                         const std::map<Task, Place>& places,
                         const Task& task) {
@@ -124,7 +123,7 @@ std::map<Task, Place> places_of(const Schedule& schedule) {
   return places;
 }
 
-/// The tasks that come too late for another, with the rule that says so.
+/// Returns the tasks that are too late for another, each with its rule.
 std::set<std::tuple<std::string, Task>> late_tasks(const Schedule& schedule) {
   const auto places = places_of(schedule);
   std::set<std::tuple<std::string, Task>> late;

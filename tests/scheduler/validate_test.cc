@@ -37,7 +37,7 @@ Rules codes(const char* text, const ValidateOptions& options = {}) {
   return codes(check(text, options));
 }
 
-/// The violation of `rule`, which there must be.
+/// Returns the violation of `rule`, which must exist.
 Violation only(const std::vector<Violation>& violations, const std::string& rule) {
   const auto found = std::ranges::find(violations, rule, &Violation::rule);
   REQUIRE(found != violations.end());
@@ -63,7 +63,7 @@ TEST_CASE("builders make valid schedules", "[scheduler][validate]") {
   }
 }
 
-// One fault each in the smallest pipeline, and exactly the rules that it breaks.
+// Each case has one fault in the smallest pipeline, and lists exactly the rules that it breaks.
 
 TEST_CASE("a forward before its producer breaks V20", "[scheduler][validate]") {
   const auto found = check("0F0 0F1 . 0B0 . 0B1\n1F0 . 1B0 1F1 1B1 .", kTwo);
@@ -247,18 +247,18 @@ TEST_CASE("an exchange in an array is proposed for each of its rules",
 
 TEST_CASE("an exchange is proposed only where it repairs everything about order",
           "[scheduler][validate][repair]") {
-  // Two faults apart: neither exchange mends both.
+  // The two faults are apart, so neither exchange repairs both.
   const auto two = check("0F0 0F1 0B0 . . 0B1\n1F0 . 1B0 1F1 1B1 .", kTwo);
   CHECK(codes(two) == Rules{"V20", "V22"});
   CHECK(std::ranges::none_of(two, [](const Violation& v) { return v.repair.has_value(); }));
-  // What is missing stays missing, the order is repaired all the same.
+  // The missing task stays missing, and the order is repaired all the same.
   const char* missing = "0F0 0F1 0B0 . . .\n. 1F0 1B0 1F1 1B1 .";
   const auto found = check(missing, kTwo);
   CHECK(codes(found) == Rules{"V10", "V22"});
   const auto repair = only(found, "V22").repair;
   REQUIRE(repair.has_value());
   CHECK(codes(check(apply(Schedule::parse(missing), *repair), kTwo)) == Rules{"V10"});
-  // Nothing to exchange with when all that is late is missing.
+  // There is nothing to exchange with if all late tasks are missing.
   CHECK_FALSE(only(check(". 0F1 . . . 0B1\n1F0 . 1B0 1F1 1B1 .", kTwo), "V20").repair.has_value());
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("an exchange that would break the budget is not proposed",
   const auto free = only(check(text), "V21").repair;
   REQUIRE(free.has_value());
   CHECK(codes(check(apply(Schedule::parse(text), *free))).empty());
-  // In turn, F0 B0 F1 B1 holds one activation only.
+  // One after the other, F0 B0 F1 B1 holds only one activation.
   const auto tight = only(check(text, {.memory = memory}), "V21").repair;
   if (tight) {
     CHECK(codes(check(apply(Schedule::parse(text), *tight), {.memory = memory})).empty());
@@ -363,7 +363,7 @@ TEST_CASE("V27 is asked for, not assumed", "[scheduler][validate]") {
   const auto found = check(text, {.microbatch_order = true});
   CHECK(codes(found) == Rules{"V27"});
   CHECK(codes("0F0 0F1 0B1 0B0", {.microbatch_order = true}) == Rules{"V27"});
-  // One split, one whole: the input half is what others wait for; the weight half has no order.
+  // One backward is split, one whole: others wait for the input half; the weight half has no order.
   CHECK(codes("0F0 0F1 0I1 0B0 0W1", {.microbatch_order = true}) == Rules{"V27"});
   CHECK(codes("0F0 0F1 0I0 0I1 0W1 0W0", {.microbatch_order = true}).empty());
   const auto list = check("@form list\n0F1 0F0 0B1 0B0", {.microbatch_order = true});
@@ -440,7 +440,7 @@ TEST_CASE("a backward of a stage that has none waits for its own forward alone",
                          {.ordered_transfers = TransferStreams::OnePerRank}))
               .empty());
   }
-  // It is a cell of its row like any other: behind its forward, once, both halves or none.
+  // It is a cell of its row like any other: after its forward, once, with both halves or none.
   CHECK(codes(validate(Schedule::parse("0B0 0F0 .\n. 1F0 1B0"), graph)).front() == "V20");
   CHECK(codes(validate(Schedule::parse("0F0 0B0 0B0\n. 1F0 1B0"), graph)) == Rules{"V08"});
   CHECK(codes(validate(Schedule::parse("0F0 0I0 .\n. 1F0 1B0"), graph)) == Rules{"V12"});
@@ -630,7 +630,7 @@ TEST_CASE("updates cost what they wait for, not what a microbatch is numbered",
 }
 
 TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validate][deadlock]") {
-  // All backwards before all forwards.
+  // All backwards come before all forwards.
   constexpr int kMany = 20'000;
   Schedule::Row row;
   for (int m = 0; m < kMany; ++m) {

@@ -25,7 +25,7 @@ std::string not_written(const Schedule& schedule) {
                  Errc::ScheduleParameter);
 }
 
-/// A node as the scheduler prints it.
+/// Returns a node as the scheduler prints it.
 std::string node(const std::string& type, int stage, int chunk, int group) {
   return "ScheduledNode(type=" + type + ", stage=" + std::to_string(stage) +
          ", microbatch=0, chunk=" + std::to_string(chunk) +

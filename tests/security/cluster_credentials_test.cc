@@ -1,5 +1,5 @@
-/// Making and renewing: what is in the certificates, the modes of files under any umask, and that
-/// whatever goes wrong leaves nothing behind (CC-1, CC-2, NF-1, NF-2, NF-3).
+/// Tests making and renewing: the contents of certificates, the modes of files under any umask, and
+/// that a failure leaves nothing behind (CC-1, CC-2, NF-1, NF-2, NF-3).
 
 #include "stagecraft/actors/security/cluster_credentials.h"
 
@@ -52,7 +52,7 @@ CredentialsRequest quick(int members) {
   return {.members = members, .durable = false};
 }
 
-/// What `openssl x509` says of a file: another reader than the one that is tested.
+/// Returns the text of `openssl x509` for a file, from a reader other than the tested one.
 std::string openssl_text(const std::string& path) {
   const CommandResult result = run_command({"openssl", "x509", "-in", path, "-noout", "-text"});
   REQUIRE(result.exit_code == 0);
@@ -79,7 +79,7 @@ struct Umask {
   mode_t old;
 };
 
-/// Files of this process can have no more than this many bytes: the disk is full, more or less.
+/// Limits files of this process to this many bytes, like a full disk.
 struct FileLimit {
   explicit FileLimit(rlim_t bytes) {
     handler = signal(SIGXFSZ, SIG_IGN);
@@ -193,7 +193,7 @@ TEST_CASE("a failure leaves nothing half-made (NF-2)", "[security]") {
              ContainsSubstring("the folder that it is to be in is not there"));
   CHECK_THAT(make_refusal(folder.write("file", "x") + "/cluster", quick(1)),
              ContainsSubstring("cannot be written: Not a directory"));
-  // In the first file, in one of the last, and after all were written.
+  // The limit is reached in the first file, in one of the last, and after all were written.
   for (const rlim_t bytes : {0, 100, 260}) {
     CAPTURE(bytes);
     std::string message;
@@ -316,7 +316,7 @@ TEST_CASE("temporary credentials go with their object, and not with its copy in 
     CHECK(report.members.at(0).certificate->valid_until - std::chrono::system_clock::now() <= 24h);
     CHECK(report.authority->valid_until - std::chrono::system_clock::now() <= 30 * 24h);
     CHECK(report.authority->valid_until - std::chrono::system_clock::now() > 29 * 24h);
-    issue_member(dir, "worker-1", 24h);  // a run of days goes on
+    issue_member(dir, "worker-1", 24h);  // a run of several days continues
   }
   CHECK_FALSE(fs::exists(dir));
 
@@ -340,7 +340,7 @@ TEST_CASE("when temporary credentials were removed, by whichever thread, nothing
     const auto remove = [&](bool& is_left) {
       both.arrive_and_wait();
       credentials.remove();
-      is_left = fs::exists(credentials.dir());  // what a process leaves that ends here
+      is_left = fs::exists(credentials.dir());  // left over if the process ended here
     };
     std::thread other([&] { remove(left[0]); });
     remove(left[1]);

@@ -1,5 +1,5 @@
-/// load_credentials (CE-1): everything that can be wrong with a member's folder has a message of
-/// its own, which names the file and what to do.
+/// Tests load_credentials (CE-1): every possible fault in a member's folder has its own message,
+/// which names the file and what to do.
 
 #include "stagecraft/actors/security/credentials.h"
 
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kDay = 24h;
 
-/// A cluster with one worker, and the folder that a case spoils.
+/// Makes a cluster with one worker, and the folder that a case spoils.
 struct Place {
   TemporaryFolder folder;
   std::string cluster = folder.path() + "/cluster", worker = cluster + "/worker-0";
@@ -39,7 +39,7 @@ struct Place {
     request.durable = false;
     make_credentials(dir, request);
   }
-  /// Of another cluster of the same name.
+  /// Returns the worker's folder of another cluster of the same name.
   [[nodiscard]] std::string foreign() const {
     make(folder.path() + "/foreign", {.cluster = "alike"});
     return folder.path() + "/foreign/worker-0";
@@ -227,8 +227,8 @@ std::string load_refusal(const std::string& dir) {
   return refusal([&] { (void)load_credentials(dir); }, Errc::UsageFile);
 }
 
-/// Acts as another user while it lives, where this one may: root reads everything. The tree is that
-/// user's, but for a file that stays root's.
+/// Acts as another user while it lives, if this process may: root reads everything. The tree
+/// belongs to that user, except for a file that stays root's.
 class AnotherUser {
  public:
   explicit AnotherUser(const std::string& tree, const std::string& of_root = "") {
@@ -264,7 +264,7 @@ TEST_CASE("credentials as they were made are taken", "[security]") {
   CHECK(found.authority == place.worker + "/ca.pem");
   CHECK_NOTHROW(load_credentials(place.cluster + "/driver"));
 
-  // Elsewhere, tighter, and behind a link they are the same.
+  // Files in another place, with tighter modes, or behind a link are the same.
   const std::string copy = place.folder.path() + "/copy";
   fs::copy(place.worker, copy);
   chmod((copy + "/key.pem").c_str(), 0400);
@@ -283,8 +283,8 @@ TEST_CASE("each fault of a member's folder has a message of its own (CE-1)", "[s
     for (const std::string& part : fault.message) {
       CHECK_THAT(message, ContainsSubstring(part));
     }
-    CHECK_THAT(message, ContainsSubstring("; "));        // what to do
-    CHECK_THAT(message, !ContainsSubstring("hunter2"));  // nothing of a key
+    CHECK_THAT(message, ContainsSubstring("; "));        // says what to do
+    CHECK_THAT(message, !ContainsSubstring("hunter2"));  // shows nothing of a key
     CHECK_THAT(load_refusal(place.worker + "/"), ContainsSubstring(fault.message.back()));
   }
 }
@@ -328,7 +328,7 @@ TEST_CASE("what has expired, or is not valid yet, is refused with its dates and 
     CHECK_THAT(load_refusal(place.worker), ContainsSubstring("certificate.pem' is not valid yet"));
   }
   {
-    // Clocks of hosts disagree by minutes.
+    // Clocks of hosts differ by minutes.
     const Place place({.starts = now + 4min});
     CHECK_NOTHROW(load_credentials(place.worker));
   }
@@ -373,7 +373,7 @@ TEST_CASE("a key of root's may be lent by its group, to read alone", "[security]
     }
   }
   chmod(place.file("key.pem").c_str(), 0440);
-  CHECK_THAT(load_refusal(place.worker),  // root has nobody to be lent it by
+  CHECK_THAT(load_refusal(place.worker),  // no other user can lend it to root
              ContainsSubstring("key.pem' is open to others than its owner (mode 0440)"));
 }
 

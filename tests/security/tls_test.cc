@@ -1,5 +1,5 @@
-/// CAF 0.17 over mutual TLS with the files that are made here: members of one cluster meet, anybody
-/// else is refused while the port goes on serving, and a renewed certificate counts without a
+/// Tests CAF 0.17 over mutual TLS with the files that are made here: members of one cluster meet,
+/// others are refused while the port keeps serving, and a renewed certificate counts without a
 /// restart.
 
 #include <chrono>
@@ -47,7 +47,7 @@ class Process {
     return *port;
   }
 
-  /// Whether the server at `port` lets this process in and answers it.
+  /// Returns whether the server at `port` lets this process in and answers it.
   bool is_let_in(std::uint16_t port) {
     const auto server = caf::openssl::remote_actor(system_, "127.0.0.1", port);
     if (!server) {
@@ -90,17 +90,17 @@ TEST_CASE("members of one cluster meet over mutual TLS, those of another are ref
   CHECK(Process(load_credentials(ours + "/worker-0")).is_let_in(port));
   CHECK_FALSE(Process(load_credentials(theirs + "/worker-0")).is_let_in(port));
 
-  // Shows what we would believe, and believes us, but has no key for it.
+  // It shows a certificate that the server trusts, and trusts the server's, but has no key for it.
   Credentials mixed = load_credentials(theirs + "/worker-0");
   mixed.authority = ours + "/ca.pem";
   CHECK_FALSE(Process(mixed).is_let_in(port));
 
-  // Trusts another authority than the server shows.
+  // It trusts another authority than the server shows.
   mixed = load_credentials(ours + "/worker-1");
   mixed.authority = theirs + "/ca.pem";
   CHECK_FALSE(Process(mixed).is_let_in(port));
 
-  CHECK(Process(load_credentials(ours + "/worker-1")).is_let_in(port));  // the port stays up
+  CHECK(Process(load_credentials(ours + "/worker-1")).is_let_in(port));  // the port still serves
 }
 
 TEST_CASE(
@@ -123,7 +123,7 @@ TEST_CASE(
   issue_member(dir, "driver", 1h);
   CHECK(worker.is_let_in(port));
 
-  // A connection that stands is not asked again.
+  // An open connection is not checked again.
   issue_member(dir, "worker-0", 1h, yesterday);
   CHECK(worker.is_let_in(port));
 }

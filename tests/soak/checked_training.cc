@@ -137,8 +137,8 @@ double CheckedTraining::mend(const std::vector<Rank>& lost, bool recover) {
   }
   if (recover) {
     const std::int64_t back = trainer_.recover();
-    // One more than the driver knows of, where all ranks had changed their weights and the word of
-    // it was lost on its way.
+    // The state may be one update ahead of the driver's count: all ranks had changed their weights,
+    // and the report of it was lost.
     require(back + 1 >= committed && back <= committed + 1,
             fmt::format("recover() went to {} after {} steps", back, committed));
   } else {

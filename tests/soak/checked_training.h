@@ -1,7 +1,7 @@
-/// CheckedTraining: a training run that faults may happen to; every step that succeeds, and the
-/// state after every fault, is compared with a run that nothing happened to.
+/// CheckedTraining is a training run that faults may hit. It compares every step that succeeds, and
+/// the state after every fault, with an undisturbed run.
 ///
-/// A broken promise is thrown as a Violation. Thread: the one that made it.
+/// It throws a Violation for a broken promise. Thread: the one that made it.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@
 
 namespace stagecraft::tests {
 
-/// A promise is measured and printed; a machine that is busy with other things may take so many
-/// times as long before it counts as broken.
+/// A promise is measured and printed. On a busy machine it may take this many times as long before
+/// it counts as broken.
 inline constexpr int kPatience = 10;
 /// From the end of a connection to the failure of a step.
 inline constexpr std::chrono::milliseconds kClosedPromise{2000};
-/// From the end of a driver to that of its workers.
+/// From the end of a driver to the end of its workers.
 inline constexpr std::chrono::milliseconds kOrphanPromise{10'000};
 
 struct Violation : std::runtime_error {
@@ -31,22 +31,22 @@ struct Violation : std::runtime_error {
 
 /// Throws a Violation unless the promise was kept.
 void require(bool kept, const std::string& promise);
-/// ... unless the error is of this code and blames this rank.
+/// Throws a Violation unless the error has this code and blames this rank.
 void require_blamed(const Error& error, Errc code, Rank rank);
 
 [[nodiscard]] double seconds_since(std::chrono::steady_clock::time_point begin);
 
-/// Rows wide enough for weights and gradients to be memory of their own to the allocator.
+/// Its rows are so wide that the allocator gives weights and gradients memory of their own.
 [[nodiscard]] Program make_wide_program(int stages);
 
 struct Failure {
   Error error;
-  double seconds = 0.0;  ///< from the strike on
+  double seconds = 0.0;  ///< since the strike
 };
 
 class CheckedTraining {
  public:
-  /// By "1f1b", a stage for each rank. Errors: as Trainer.
+  /// Uses "1f1b" with one stage per rank. Errors: as Trainer.
   CheckedTraining(const Cluster& cluster, int stages);
 
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
@@ -57,29 +57,29 @@ class CheckedTraining {
   [[nodiscard]] StepFuture begin_step();
   void check(const StepResult& result);
   void train_step() { check(begin_step().get()); }
-  /// Of all ranks, as they are now.
+  /// Compares the current state of all ranks.
   void check_state(const std::string& when);
   void save();
 
-  /// Strikes, so long after a step began (nothing: between two), and trains on until one fails,
-  /// `steps` of them at most. Violation when one takes longer than `limit`.
+  /// Strikes this long after a step began (nothing: between two steps), and trains until a step
+  /// fails, for at most `steps`. Throws a Violation if a step takes longer than `limit`.
   [[nodiscard]] std::optional<Failure> strike_and_train(
       std::optional<std::chrono::microseconds> delay,
       const std::function<void()>& strike,
       std::chrono::milliseconds limit,
       int steps);
 
-  /// Saves one file after the other until one fails, and strikes meanwhile, so long after the first
-  /// began. Violation when none has failed within `limit`.
+  /// Saves one file after the other until a save fails, and strikes this long after the first
+  /// began. Throws a Violation if none has failed within `limit`.
   [[nodiscard]] Failure strike_and_save(std::chrono::microseconds delay,
                                         const std::function<void()>& strike,
                                         std::chrono::milliseconds limit);
 
-  /// New workers, the last state that is kept (in neighbours' memory, or the file), and a step.
-  /// Returns the seconds until it was done.
+  /// Starts new workers, restores the last state that was kept (in neighbors' memory, or the file),
+  /// and makes a step. Returns the seconds until it was done.
   double mend(const std::vector<Rank>& lost, bool recover);
-  /// Nobody was lost: all ranks have the weights from after `steps` of them, and train on. Returns
-  /// the seconds until a step was done.
+  /// Continues after a fault that lost no worker: all ranks have the weights from after `steps`
+  /// steps. Returns the seconds until a step was done.
   double go_on(std::int64_t steps);
 
  private:

@@ -1,6 +1,6 @@
-/// Course: the run that nothing happens to, step by step, as one process computes it.
+/// Course is the undisturbed run, step by step, as one process computes it.
 ///
-/// What a training run that faults happen to is compared with.
+/// A training run under faults is compared with it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stagecraft::tests {
 
-/// What a step was to give, and what is there after it.
+/// Holds the expected result of a step, and the state after it.
 struct Expected {
   ReferenceStep result;
   StateDict weights, buffers;
@@ -21,7 +21,7 @@ class Course {
  public:
   explicit Course(const Program& program);
 
-  /// After so many updates.
+  /// Returns the state after this many updates.
   const Expected& after(std::int64_t updates);
 
  private:
@@ -32,7 +32,7 @@ class Course {
   std::vector<Expected> course_;
 };
 
-/// What the run itself trains with.
+/// Returns the optimizer that the run itself uses.
 [[nodiscard]] AdamW course_optimizer();
 inline constexpr std::uint64_t kCourseSeed = 5;
 

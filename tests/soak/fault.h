@@ -1,8 +1,7 @@
-/// Fault and Soak: one thing of many that happens to a training run at random, and who has it
-/// happen.
+/// Fault and Soak: one of many random faults of a training run, and the object that causes it.
 ///
-/// Everything about a fault is drawn from the seed and its number, but when it meets which
-/// instruction is up to the machine.
+/// The seed and the fault's number determine everything about a fault, except which instruction it
+/// meets, which depends on the machine.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +20,8 @@ struct SoakOptions {
   std::uint64_t seed = 1;
   std::chrono::milliseconds silence{1000};
   std::string only;
-  bool hosts = false;   ///< workers on hosts of their own
-  bool driver = false;  ///< this is the driver that is to be killed
+  bool hosts = false;   ///< workers on separate hosts
+  bool driver = false;  ///< this is the driver to be killed
 };
 
 struct Fault {
@@ -30,13 +29,13 @@ struct Fault {
   std::string kind;
   std::mt19937_64 random;
   Rank rank{0};
-  bool recover = false;                            ///< from mirrors, else from the file
-  std::optional<std::chrono::microseconds> delay;  ///< into a step; nothing: between two
+  bool recover = false;                            ///< from mirrors, otherwise from the file
+  std::optional<std::chrono::microseconds> delay;  ///< into a step; nothing: between two steps
 };
 
-/// What came of it.
+/// Holds the result of a fault.
 struct Outcome {
-  bool unfelt = false;                      ///< no step failed, as for garbage none may
+  bool unfelt = false;                      ///< no step failed; for garbage none may
   bool survived = false;                    ///< a step failed, and no worker had to be replaced
   bool late = false;                        ///< failed later than promised, on this machine
   std::optional<double> to_fail, to_go_on;  ///< s
@@ -62,10 +61,10 @@ class Soak {
   virtual ~Soak() = default;
 
   [[nodiscard]] virtual CheckedTraining& training() = 0;
-  /// Has the fault happen, at a step or after some. Throws a Violation for a broken promise.
+  /// Causes the fault, at a step or after some. Throws a Violation for a broken promise.
   [[nodiscard]] virtual Outcome suffer(Fault& fault) = 0;
 
-  /// An instant of a step, or a little behind it.
+  /// Returns an instant within a step, or a little after it.
   [[nodiscard]] std::chrono::microseconds instant(std::mt19937_64& random) {
     std::uniform_real_distribution<double> part(0.0, 1.2);
     return std::chrono::microseconds(

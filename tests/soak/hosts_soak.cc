@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 constexpr int kDriverHost = 0, kOutsider = kSoakRanks + 1;
 constexpr milliseconds kSlowLimit{120'000};
 constexpr std::size_t kMostReplayed = 40;
-/// Of each worker: the shell that sshd starts, and its child.
+/// Each worker has two: the shell that sshd starts, and its child.
 constexpr std::size_t kProcessesOfWorker = 2;
 constexpr const char* kWorkerWords = "--join";
 
@@ -37,7 +37,7 @@ int host_of(Rank rank) {
   return rank.value + 1;
 }
 
-/// Of this program, for programs to which /proc/self/exe is another.
+/// Returns this program's path, for programs that see another one at /proc/self/exe.
 std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
@@ -96,7 +96,7 @@ class HostsSoak final : public Soak {
     return made;
   }
 
-  /// The hosts' file, without the outsider.
+  /// Returns the hosts' file, without the outsider.
   [[nodiscard]] std::string worker_hosts() const {
     std::string text = read_text_file(hosts_.file(1));
     return folder_.write("hosts", text.substr(0, text.find(TestHosts::name(kOutsider))));
@@ -106,9 +106,9 @@ class HostsSoak final : public Soak {
     return static_cast<pid_t>(training_->cluster().workers()[rank.index()].process);
   }
 
-  // ---- what may happen ------------------------------------------------------------------------
+  // ---- faults ---------------------------------------------------------------------------------
 
-  /// The rank's worker is lost by what `strike` does, and is named with its host and the cause.
+  /// Loses the rank's worker by `strike`; the error must name the worker, its host and the cause.
   void lose(const Fault& fault,
             Outcome& outcome,
             milliseconds promise,
@@ -139,7 +139,7 @@ class HostsSoak final : public Soak {
     }
   }
 
-  /// All ways are open again before anybody is replaced.
+  /// Opens all links again before any worker is replaced.
   void mend(const Fault& fault, Outcome& outcome, const std::vector<Rank>& lost) {
     hosts_.heal();
     if (fault.kind == "gone") {
@@ -149,7 +149,7 @@ class HostsSoak final : public Soak {
     require_no_rest();
   }
 
-  /// One that is stopped ends when it goes on: no signal reaches it from the driver.
+  /// A stopped worker ends when it continues: no signal from the driver reaches it.
   void stop(const Fault& fault, Outcome& outcome, milliseconds promise) {
     const pid_t victim = process(fault.rank);
     const Failure failure =
@@ -173,7 +173,7 @@ class HostsSoak final : public Soak {
     mend(fault, outcome, all);
   }
 
-  /// From a rank to the one that takes its activations, or its gradients: the driver hears both.
+  /// Cuts a rank from the rank that takes its activations or its gradients; the driver hears both.
   void cut_between(const Fault& fault, Outcome& outcome, milliseconds promise) {
     const int step = fault.recover ? 1 : -1;
     const Rank to(
@@ -194,7 +194,7 @@ class HostsSoak final : public Soak {
     mend(fault, outcome, {named});
   }
 
-  /// Nothing fails, however long it takes.
+  /// No step fails, however long it takes.
   void slow_down(const Fault& fault, Outcome& outcome) {
     const SlowLink slow(hosts_, host_of(fault.rank), kSlowBytesPerSecond);
     for (int i = 0; i < 2; ++i) {
@@ -208,7 +208,7 @@ class HostsSoak final : public Soak {
 
   // ---- strangers ------------------------------------------------------------------------------
 
-  /// Of the driver and the workers, by address.
+  /// Returns the addresses of the driver's and the workers' ports.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint16_t>> ports() const {
     std::vector<std::pair<std::string, std::uint16_t>> all;
     const auto add = [&all](int host, pid_t process) {
@@ -229,7 +229,7 @@ class HostsSoak final : public Soak {
     const auto all = ports();
     std::vector<Said> said = recording_->said();
     require(said.size() >= 2, "nothing was recorded");
-    // As all of it stays open, a long soak would take the driver's own descriptors.
+    // All connections stay open, so a long soak would use up the driver's own descriptors.
     std::ranges::shuffle(said, fault.random);
     said.resize(std::min(said.size(), kMostReplayed));
     Noise noise;
@@ -255,9 +255,9 @@ class HostsSoak final : public Soak {
     training_->check_state("under noise");
   }
 
-  // ---- what stays behind ----------------------------------------------------------------------
+  // ---- leftovers ------------------------------------------------------------------------------
 
-  /// Of another cluster on the same hosts.
+  /// Kills the driver of another cluster on the same hosts.
   void kill_driver(Fault& fault, Outcome& outcome) {
     RunningCommand driver({"env",
                            "STAGECRAFT_HOSTS=" + worker_hosts(),
@@ -280,7 +280,7 @@ class HostsSoak final : public Soak {
     outcome.failed(seconds_since(begun), kOrphanPromise);
   }
 
-  /// On no host is a worker but the one that is there now.
+  /// Checks that no host has a worker other than the current one.
   void require_no_rest() const {
     const auto deadline = Clock::now() + kPatience * kOrphanPromise;
     for (int rank = 0; rank < kSoakRanks; ++rank) {

@@ -1,9 +1,9 @@
-/// HostsSoak: faults between hosts: links that are down, drop or are slow, hosts that are gone, and
-/// strangers' bytes; beside what happens to processes there.
+/// HostsSoak causes faults between hosts: links that are down, drop or are slow, hosts that are
+/// lost, and strangers' bytes; and faults of the processes there.
 ///
 ///   host-0 driver    host-1 to host-4 a worker each    host-5 somebody else
 ///
-/// On network namespaces of this machine (TestHosts). The thread that makes it is on host-0 from
+/// Uses network namespaces of this machine (TestHosts). The thread that makes it is on host-0 from
 /// then on.
 #pragma once
 
@@ -27,7 +27,7 @@ inline constexpr std::array<const char*, 12> kHostFaults{"kill",
                                                          "replay",
                                                          "driver"};
 
-/// Throws std::runtime_error where this machine has no hosts of a test's own, and says why.
+/// Throws std::runtime_error with the reason if this machine can have no hosts for tests.
 [[nodiscard]] std::unique_ptr<Soak> make_hosts_soak(const SoakOptions& options);
 
 }  // namespace stagecraft::tests

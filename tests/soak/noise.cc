@@ -19,12 +19,12 @@ std::string random_bytes(std::mt19937_64& random) {
   return bytes;
 }
 
-/// A record that announces 512 bytes of a ClientHello and has nine of them.
+/// Returns a record that announces 512 bytes of a ClientHello and has nine of them.
 std::string half_tls_hello() {
   return {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x2a\x2a\x2a", 14};
 }
 
-/// The greeting of ZMTP 3.0 with the mechanism NULL, and a frame that announces 2^62 bytes.
+/// Returns the greeting of ZMTP 3.0 with the mechanism NULL, and a frame that announces 2^62 bytes.
 std::string zeromq_greeting() {
   std::string greeting("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
   greeting.resize(64);
@@ -57,7 +57,7 @@ Noise::~Noise() {
 void Noise::make(std::uint16_t port, std::mt19937_64& random, const std::string& address) {
   say(something_to_say(random), port, address);
   if (!open_.empty() && random() % 4 == 0) {
-    close(open_.back());  // at once, whatever was said
+    close(open_.back());  // at once, without reading an answer
     open_.pop_back();
   }
 }

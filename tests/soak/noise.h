@@ -1,7 +1,7 @@
-/// Noise: connections of somebody who has no business with a cluster.
+/// Noise opens connections of an outsider to a cluster.
 ///
-/// Each says one thing, garbage, HTTP, half a TLS or ZeroMQ greeting, or nothing at all, and stays
-/// open for as long as the object lives.
+/// Each connection sends garbage, HTTP, half a TLS or ZeroMQ greeting, or nothing, and stays open
+/// for as long as the object lives.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Noise {
   Noise(const Noise&) = delete;
   Noise& operator=(const Noise&) = delete;
 
-  /// Opens one more connection to a port, of this host unless an address is named. What cannot be
-  /// opened or said is let be: being refused is the right answer.
+  /// Opens one more connection to a port, of this host unless an address is named. Ignores
+  /// connections that fail: a refusal is the right answer.
   void make(std::uint16_t port, std::mt19937_64& random, const std::string& address = "127.0.0.1");
-  /// ... and says these bytes.
+  /// Opens one and sends these bytes.
   void say(const std::string& bytes, std::uint16_t port, const std::string& address);
 
  private:

@@ -36,7 +36,7 @@ class ProcessSoak final : public Soak {
     } else if (fault.kind == "save") {
       lose_while_saving(fault, outcome);
     } else if (fault.kind == "several") {
-      // A mirror is in the next rank's memory: who is to recover may not lose both.
+      // The next rank's memory holds a mirror: a rank that is to recover must not lose both.
       const Rank other((fault.rank.value + (fault.recover ? 2 : 1)) % kSoakRanks);
       lose_workers(
           fault, {fault.rank, other}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
@@ -60,9 +60,9 @@ class ProcessSoak final : public Soak {
     return static_cast<pid_t>(training_.cluster().workers()[rank.index()].process);
   }
 
-  // ---- what may happen ------------------------------------------------------------------------
+  // ---- faults ---------------------------------------------------------------------------------
 
-  /// One of those that are struck is named; the others are found when they are replaced.
+  /// The error names one of the struck workers; the others are found when they are replaced.
   void lose_workers(const Fault& fault,
                     const std::vector<Rank>& victims,
                     int signal,
@@ -91,7 +91,7 @@ class ProcessSoak final : public Soak {
     outcome.went_on(training_.mend(victims, fault.recover));
   }
 
-  /// Killed while its state is read, or between two files: the save that fails says so.
+  /// Kills the worker while its state is read, or between two files: the failed save reports it.
   void lose_while_saving(const Fault& fault, Outcome& outcome) {
     const pid_t victim = process(fault.rank);
     const Failure failure = training_.strike_and_save(
@@ -108,7 +108,7 @@ class ProcessSoak final : public Soak {
     outcome.went_on(training_.mend({fault.rank}, fault.recover));
   }
 
-  /// The first stage finds no embedding, or the last no class: no rank is any the worse for it.
+  /// Makes the first stage find no embedding, or the last no class; no rank is damaged.
   void throw_in_stage(const Fault& fault, Outcome& outcome) {
     const bool first = fault.recover;
     Data batch = data_with_bad_token();
@@ -133,10 +133,10 @@ class ProcessSoak final : public Soak {
     outcome.went_on(training_.go_on(before));
   }
 
-  /// Its worker says so and stays, or ends; or it gets by with what it has.
+  /// The worker reports it and stays, or ends, or manages with the memory it has.
   void run_out_of_memory(Fault& fault, Outcome& outcome) {
     const pid_t victim = process(fault.rank);
-    // Around what it has: mapped memory may be freed and be asked for anew within a step.
+    // The limit leaves a little room: mapped memory may be freed and requested again within a step.
     constexpr std::uint64_t kAround = 1U << 20U;
     const std::uint64_t spare = fault.random() % (2 * kAround);
     const milliseconds promise = options_.silence + milliseconds(1000);
@@ -170,8 +170,9 @@ class ProcessSoak final : public Soak {
     }
   }
 
-  /// Behind its last step, and before the limit was lifted, another of its threads had no memory:
-  /// what is being thrown is nothing else. Called in a handler.
+  /// Handles a worker that ended because another of its threads had no memory, after its last step
+  /// and before the limit was lifted. Rethrows the exception if the worker still runs. Called in a
+  /// handler.
   void mend_ended(pid_t victim, const Fault& fault, Outcome& outcome) {
     if (is_running(victim)) {
       throw;
@@ -202,7 +203,8 @@ class ProcessSoak final : public Soak {
     training_.check_state("under noise");
   }
 
-  /// Of another cluster, which is a program of its own: this one, started as a driver.
+  /// Kills the driver of another cluster, which is a separate program: this one, started as a
+  /// driver.
   void kill_driver(Fault& fault, Outcome& outcome) {
     RunningCommand driver({"/proc/self/exe", "--driver"});
     if (fault.recover) {  // while it starts
@@ -213,7 +215,7 @@ class ProcessSoak final : public Soak {
     }
     const auto begun = Clock::now();
     driver.send_signal(SIGKILL);
-    // Its workers have its standard output: the end of that is theirs.
+    // Its workers share its standard output, so the end of the output is their end.
     const CommandResult result =
         driver.wait(std::chrono::duration_cast<std::chrono::seconds>(kPatience * kOrphanPromise));
     outcome.failed(seconds_since(begun), kOrphanPromise);

@@ -1,4 +1,5 @@
-/// ProcessSoak: faults of worker processes of this host: killed, stopped, starved, spoken to.
+/// ProcessSoak causes faults of worker processes of this host: they are killed, stopped, starved,
+/// or get garbage.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "socket:[4711]", of every socket that it has.
+/// Returns "socket:[4711]" for every socket of the process.
 std::set<std::string> sockets_of(pid_t process) {
   std::set<std::string> sockets;
   std::error_code gone;
@@ -43,7 +43,7 @@ bool is_running(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string line;
   std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');  // the name may have any character
+  const std::size_t name_end = line.rfind(')');  // the name may contain any character
   return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] != 'Z' &&
          line[name_end + 2] != 'X';
 }

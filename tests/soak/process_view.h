@@ -1,6 +1,6 @@
-/// What the system knows of a process of this host, and what may be done to it from outside.
+/// Shows the system's view of a process of this host, and acts on it from outside.
 ///
-/// Used by the soak program, which knows its workers by their process ids alone.
+/// Used by the soak program, which knows only its workers' process ids.
 #pragma once
 
 #include <sys/types.h>
@@ -10,16 +10,16 @@
 
 namespace stagecraft::tests {
 
-/// False too for one that has ended and that nobody has asked for its status yet.
+/// Returns false also for a process that has ended and whose status was not collected yet.
 [[nodiscard]] bool is_running(pid_t process);
 
-/// TCP ports of this host at which it listens, ascending.
+/// Returns the TCP ports of this host at which it listens, ascending.
 [[nodiscard]] std::vector<std::uint16_t> listening_ports(pid_t process);
 
-/// Bytes of addresses that it has; 0 for a process that is gone.
+/// Returns the size of its address space in bytes; 0 if the process is gone.
 [[nodiscard]] std::uint64_t address_space(pid_t process);
 
-/// From now on it gets no addresses beyond so many bytes. Nothing happens to one that is gone.
+/// Limits its address space to this many bytes from now on. Does nothing if the process is gone.
 void limit_address_space(pid_t process, std::uint64_t bytes);
 void lift_address_limit(pid_t process);
 

@@ -1,12 +1,11 @@
-/// Trains on worker processes and has happen to them, at random instants, what happens to
-/// processes, or with --hosts between hosts; every step that succeeds is compared with a run that
-/// nothing happened to.
+/// Trains on worker processes and causes faults at random instants: of processes, or with --hosts
+/// between hosts. Compares every step that succeeds with an undisturbed run.
 ///
 ///   stagecraft_soak [--hosts] [--faults N] [--seed S] [--silence MS] [--only KIND]
 ///
-/// Prints what was measured and exits with 0; with 1, seed and number of the fault at the first
-/// broken promise. Everything is drawn from seed and number, but when a strike meets which
-/// instruction is up to the machine.
+/// Prints the measurements and exits with 0; at the first broken promise prints seed and number of
+/// the fault and exits with 1. Seed and number determine everything, except which instruction a
+/// strike meets, which depends on the machine.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,14 +35,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kGoOnLimit = 60.0;     // s
-constexpr unsigned kHangSeconds = 180;  // of one fault, all told
+constexpr unsigned kHangSeconds = 180;  // of one fault in total
 
 std::span<const char* const> kinds_of(const SoakOptions& options) {
   return options.hosts ? std::span<const char* const>(kHostFaults)
                        : std::span<const char* const>(kProcessFaults);
 }
 
-/// Every kind as often, in an order that the seed says.
+/// Uses every kind equally often, in an order that the seed determines.
 std::string kind_of(const SoakOptions& options, int number) {
   if (!options.only.empty()) {
     return options.only;
@@ -79,12 +78,12 @@ std::string text_of(const Fault& fault) {
       fault.recover ? "recover" : "load");
 }
 
-// ---- what is measured ---------------------------------------------------------------------------
+// ---- measurements -------------------------------------------------------------------------------
 
 struct Figures {
   int count = 0, unfelt = 0, survived = 0, late = 0;
   std::vector<double> to_fail;
-  double to_go_on = 0.0;  ///< s, the longest
+  double to_go_on = 0.0;  ///< s, the longest time
 
   void add(const Outcome& outcome) {
     ++count;
@@ -153,7 +152,7 @@ void watch(const SoakOptions& options, const Fault& fault) {
   alarm(kHangSeconds);
 }
 
-/// Some quiet steps, now and then a file, and the fault.
+/// Makes some quiet steps, now and then saves a file, and causes the fault.
 Outcome suffer(Soak& soak, Fault& fault) {
   for (std::uint64_t quiet = fault.random() % 3; quiet > 0; --quiet) {
     soak.training().train_step();
@@ -169,8 +168,8 @@ Outcome suffer(Soak& soak, Fault& fault) {
 
 int run(const SoakOptions& options) {
   const auto begun = Clock::now();
-  // Of the workers: whatever is larger is had from the system each time, and no thread has memory
-  // in reserve, so that its lack is felt.
+  // Applies to workers: each larger block is requested from the system, and no thread has memory in
+  // reserve, so that a lack of memory takes effect.
   setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
   setenv("MALLOC_ARENA_MAX", "1", 1);
   const std::unique_ptr<Soak> soak =
@@ -198,8 +197,7 @@ int run(const SoakOptions& options) {
   return 0;
 }
 
-/// Trains until it is killed, or for as long as nobody does; on hosts where the environment names
-/// some.
+/// Trains until it is killed, or forever; on hosts if the environment names some.
 [[noreturn]] void run_driver(const SoakOptions& options) {
   alarm(kHangSeconds);
   const Program program = make_wide_program(kSoakRanks);

@@ -1,4 +1,4 @@
-/// Catch2 as the tests use it, under one name that hides its version.
+/// Includes Catch2 as the tests use it, under one name that hides its version.
 #pragma once
 
 #include <catch2/catch_approx.hpp>

@@ -38,7 +38,7 @@ void close_end(int& fd) {
   }
 }
 
-/// Appends what is there; closes the end when nothing more will come.
+/// Appends the available output; closes the end when no more will come.
 void drain(int& fd, std::string& text) {
   std::array<char, 65536> buffer{};
   const ssize_t size = read(fd, buffer.data(), buffer.size());
@@ -49,8 +49,8 @@ void drain(int& fd, std::string& text) {
   }
 }
 
-/// What the program inherits of this one's signals: nothing. A job in the background has SIGINT
-/// ignored, one under nohup SIGHUP.
+/// Gives the program default signals instead of this process's. A background job ignores SIGINT, a
+/// job under nohup SIGHUP.
 class DefaultSignals {
  public:
   DefaultSignals() {
@@ -163,7 +163,7 @@ CommandResult RunningCommand::wait(std::chrono::seconds limit) {
   return result_;
 }
 
-/// False when both ends are closed or the deadline has passed.
+/// Returns false if both ends are closed or the deadline has passed.
 bool RunningCommand::read_some(Clock::time_point deadline) {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();

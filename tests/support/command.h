@@ -1,8 +1,7 @@
-/// Runs a program as its user would, and says what it printed and how it ended.
+/// Runs a program as its user would, and returns its output and its end.
 ///
-/// TP-1: no program outlives its test: one that takes longer than its limit is killed, and so is
-/// one whose
-///      RunningCommand is destroyed.
+/// TP-1: no program outlives its test: a program that takes longer than its limit is killed, and so
+/// is one whose RunningCommand is destroyed.
 #pragma once
 
 #include <sys/types.h>
@@ -22,20 +21,20 @@ struct CommandResult {
 
 inline constexpr std::chrono::seconds kCommandLimit{120};
 
-/// A started program. Thread: the test's own.
+/// Holds a started program. Thread: the test's own.
 class RunningCommand {
  public:
   /// Starts `words` (the program first, found by PATH unless it has a slash) in `directory` ("" is
-  /// this one). Throws std::runtime_error when it cannot be started.
+  /// this one). Throws std::runtime_error if it cannot be started.
   explicit RunningCommand(const std::vector<std::string>& words, const std::string& directory = "");
   ~RunningCommand();
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  /// Reads until standard output holds `text`; false when the program ended or the limit passed
-  /// before that.
+  /// Reads until standard output holds `text`; returns false if the program ended or the limit
+  /// passed before that.
   bool wait_for_output(const std::string& text, std::chrono::seconds limit = kCommandLimit);
-  /// The same of standard error.
+  /// Does the same for standard error.
   bool wait_for_error(const std::string& text, std::chrono::seconds limit = kCommandLimit);
   void send_signal(int signal) const;
   /// Reads until the program ends.
@@ -54,7 +53,7 @@ class RunningCommand {
 [[nodiscard]] CommandResult run_command(const std::vector<std::string>& words,
                                         const std::string& directory = "");
 
-/// A fresh folder that is removed with everything in it.
+/// Holds a fresh folder that is removed with everything in it.
 class TemporaryFolder {
  public:
   TemporaryFolder();

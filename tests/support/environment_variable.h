@@ -1,4 +1,4 @@
-/// An environment variable that is as it was before when this ends.
+/// EnvironmentVariable sets a variable while it lives, and restores its former value at its end.
 #pragma once
 
 #include <cstdlib>

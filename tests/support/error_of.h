@@ -1,4 +1,4 @@
-/// What a step fails with, for tests that look at more of it than its code.
+/// Returns the error of a failed step, for tests that check more of it than its code.
 #pragma once
 
 #include "stagecraft/base/error.h"
@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-/// Returns the Error of `step`, a StepFuture or a Future; fails the test when it succeeds, or is
-/// not over in time.
+/// Returns the Error of `step`, a StepFuture or a Future; fails the test if it succeeds, or is not
+/// over in time.
 template <class Step>
 Error error_of(const Step& step) {
   REQUIRE(step.wait_until(patience()));

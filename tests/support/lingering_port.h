@@ -1,5 +1,5 @@
-/// A port of this host at which a connection has just ended, as a server leaves it that closes
-/// first: for a minute the system keeps it from whoever does not ask for it all the same.
+/// Makes a port of this host at which a connection has just ended, as a server leaves it that
+/// closes first. For a minute the system refuses the port to sockets that do not ask for reuse.
 #pragma once
 
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ namespace stagecraft::tests {
   require(connect(client, as_any(address), size) == 0);
   const int taken = accept(listening, nullptr, nullptr);
   require(taken >= 0);
-  close(taken);  // first, so that this end lingers
+  close(taken);  // closed first, so that this end lingers
   char nothing = 0;
   require(read(client, &nothing, 1) == 0);
   close(client);

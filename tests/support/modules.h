@@ -1,4 +1,4 @@
-/// Small modules for tests: one per shape of stage graph a compiler must cut.
+/// Holds small modules for tests: one per shape of stage graph that a compiler must cut.
 #pragma once
 
 #include <torch/torch.h>
@@ -7,7 +7,7 @@
 
 namespace stagecraft::testing {
 
-/// A perceptron with a skip connection: first -> middle -> last, and first -> last.
+/// Is a perceptron with a skip connection: first -> middle -> last, and first -> last.
 struct SkipNet : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
   SkipNet() {
@@ -22,7 +22,7 @@ struct SkipNet : torch::nn::Module {
   }
 };
 
-/// Two encoders that know nothing of each other, and a head.
+/// Has two independent encoders and a head.
 struct TwoTowers : torch::nn::Module {
   torch::nn::Linear image{nullptr}, text{nullptr}, head{nullptr};
   TwoTowers() {
@@ -37,7 +37,7 @@ struct TwoTowers : torch::nn::Module {
   }
 };
 
-/// A chain of `stages` linear layers of equal width.
+/// Is a chain of `stages` linear layers of equal width.
 struct Chain : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
   explicit Chain(int stages, int width = 8) {
@@ -54,12 +54,12 @@ struct Chain : torch::nn::Module {
   }
 };
 
-/// A chain whose stages are not all alike: some have nothing to train, or pass no gradient on.
+/// Is a chain of different stages: some have nothing to train, or pass no gradient on.
 struct MixedChain : torch::nn::Module {
   enum class Kind {
     Trained,
     Frozen,   ///< its weights do not train, gradients pass
-    Unused,   ///< nobody reads what it makes
+    Unused,   ///< no stage reads its result
     Indices,  ///< makes integers
     Mask,     ///< makes booleans
     NoGrad,   ///< runs without gradients
@@ -75,7 +75,7 @@ struct MixedChain : torch::nn::Module {
       }
     }
   }
-  /// Whatever the stage before has made.
+  /// Takes the result of the stage before, of any kind.
   torch::Tensor layer(std::size_t s, const torch::Tensor& x) {
     if (x.scalar_type() == torch::kLong) {
       return torch::tanh(torch::embedding(layers[s]->weight, x) + layers[s]->bias);
@@ -104,14 +104,14 @@ struct MixedChain : torch::nn::Module {
   }
 };
 
-/// A chain whose stages share: a matrix is that of the first and the last, a layer that of these
-/// and the one in the middle, one parameter trains in the last and is read without a gradient in
-/// the first, and everybody reads a parameter that does not train, and a buffer.
+/// Is a chain whose stages share tensors. The first and the last share a matrix; these and the
+/// middle stage share a layer; one parameter trains in the last and is read without a gradient in
+/// the first; every stage reads a parameter that does not train, and a buffer.
 struct TiedChain : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
   torch::nn::Linear block{nullptr};
   torch::Tensor matrix, seen, frozen, scale;
-  bool bare;  ///< the first stage does nothing but read
+  bool bare;  ///< the first stage only reads
   explicit TiedChain(int stages, bool bare_first = false, int width = 8) : bare(bare_first) {
     for (int s = 0; s < stages; ++s) {
       layers.push_back(

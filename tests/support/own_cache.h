@@ -1,5 +1,5 @@
-/// A folder of its own for what profiles keep, for as long as a test runs; programs that it starts
-/// use it too.
+/// Gives profiles a folder of their own for as long as a test runs; programs that it starts use it
+/// too.
 #pragma once
 
 #include "stagecraft/tests/support/command.h"

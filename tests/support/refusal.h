@@ -1,4 +1,4 @@
-/// What somebody reads whose wrong use is refused.
+/// Returns the message that a user reads whose wrong use is refused.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// Returns the message of the Error that `work` throws, whose code must be `expected`; fails the
-/// test when it throws none.
+/// test if it throws none.
 template <class Work>
 std::string refusal(Work&& work, Errc expected = Errc::UsageArgument) {
   try {

@@ -1,5 +1,6 @@
-/// What bad input gets: one message that says what was expected, what was found and what to do, and
-/// an exit status: 2 for wrong usage and unreadable files, 1 for a broken rule and a failed run.
+/// Tests the response to bad input: one message that says what was expected, what was found and
+/// what to do, and an exit status: 2 for wrong usage and unreadable files, 1 for a broken rule and
+/// a failed run.
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
@@ -18,7 +19,7 @@ void check_refused(const CommandResult& result,
   CHECK_FALSE(result.timed_out);
   CHECK(result.exit_code == exit_code);
   CHECK(result.err.starts_with("stagecraft: "));
-  // One message, once.
+  // The message appears once.
   CHECK(result.err.find("stagecraft: ", 1) == std::string::npos);
   for (const std::string& part : parts) {
     CHECK_THAT(result.err, ContainsSubstring(part));

@@ -1,5 +1,5 @@
-/// Runs a command inside the test: the same function as the program's, on streams of the test's
-/// own, with main's way of ending in an error.
+/// Runs a command inside the test: the same function as the program's, on streams of the test, with
+/// main's handling of errors.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace stagecraft::tests {
 
-/// What the command finds at the other end of its output.
+/// Describes the other end of the command's output.
 struct Screen {
   bool terminal = false;
   bool colour = false;
@@ -20,7 +20,7 @@ struct Screen {
 
 using Command = tools::ExitCode (*)(const std::vector<std::string>& words, tools::Console& console);
 
-/// `words`: what follows the command's name. `input`: standard input.
+/// `words`: the words after the command's name. `input`: standard input.
 [[nodiscard]] CommandResult run_in_test(Command command,
                                         const std::vector<std::string>& words,
                                         const std::string& input = "",

@@ -1,5 +1,5 @@
-/// The cost graphs of examples/costs: the sizes that the paper states, the files that write_costs
-/// makes of them, and what `stagecraft plan` reads in these.
+/// Tests the cost graphs of examples/costs: the sizes that the paper states, the files that
+/// write_costs makes of them, and how `stagecraft plan` reads these.
 #include "stagecraft/examples/costs/cost_models.h"
 
 #include <algorithm>
@@ -28,21 +28,22 @@ using Catch::Matchers::WithinRel;
 
 constexpr double kNumber = 4;  // bytes
 
-// Of a transformer layer of width 1024: attention with four projections, 4096 and back.
+// Counts the parameters of a transformer layer of width 1024: attention with four projections, 4096
+// and back.
 constexpr double kAttention = 4.0 * 1024 * 1024;
 constexpr double kUp = 1024.0 * 4096 + 4096;
 constexpr double kDown = 4096.0 * 1024 + 1024;
 constexpr double kLayer = kAttention + kUp + kDown;
 
-// Of a feed-forward layer of width 4096, and of an embedding of 100,000 rows of 64.
+// Counts those of a feed-forward layer of width 4096, and of an embedding of 100,000 rows of 64.
 constexpr double kDense = 4096.0 * 4096 + 4096;
 constexpr double kTable = 100'000.0 * 64;
 
-/// What is known of a model, by its paper.
+/// Holds the figures that the paper gives for a model.
 struct Expected {
   const char* name;
-  std::vector<int> branches;  ///< operators of each, until they meet
-  int behind;                 ///< operators where they have met
+  std::vector<int> branches;  ///< operators of each, until they join
+  int behind;                 ///< operators after they join
   int trained;                ///< operators with parameters
   double parameters;          ///< numbers
 };
@@ -60,7 +61,7 @@ std::vector<Expected> expected_models() {
       {"transformer", {97}, 0, 97, 32 * kLayer + 1024.0 * 1024 + 1024}};
 }
 
-/// Operators from each source on, up to one that reads several, or to the end.
+/// Returns the number of operators from each source up to one that reads several, or to the end.
 std::vector<int> branches_of(const WorkGraph& graph) {
   std::vector<int> lengths;
   for (int source = 0; source < graph.size(); ++source) {
@@ -104,7 +105,7 @@ TEST_CASE("cost graphs have the branches and parameters of their papers", "[tool
   CHECK(branches_of(graph) == expected.branches);
   CHECK(graph.size() ==
         std::accumulate(expected.branches.begin(), expected.branches.end(), expected.behind));
-  for (int op = 0; op + 1 < graph.size(); ++op) {  // one end, and no result is read twice
+  for (int op = 0; op + 1 < graph.size(); ++op) {  // there is one end, and no result is read twice
     CHECK(graph.succs(op).size() == 1);
   }
   CHECK(graph.succs(graph.size() - 1).empty());
@@ -116,7 +117,7 @@ TEST_CASE("cost graphs have the branches and parameters of their papers", "[tool
     held += parameter.held;
   }
   CHECK(bytes == expected.parameters * kNumber);
-  CHECK(held == 4 * bytes);  // with a gradient and two moments
+  CHECK(held == 4 * bytes);  // with one gradient and two moments
 }
 
 TEST_CASE("there are cost graphs for all that are expected, and for no others", "[tools][costs]") {
@@ -147,7 +148,7 @@ TEST_CASE("an operator takes what its shape and the device's rates make", "[tool
   CHECK(up.output == 10 * 32 * kNumber);
   const OperatorCost& attention = operator_called(costs, "branch1.0.attention");
   CHECK_THAT(attention.forward, WithinRel(110 * (8.0 * 8 * 8 + 4.0 * 10 * 8) / 1e12 + 1e-5, 1e-12));
-  CHECK(attention.backward_input == 0);  // nobody waits for the gradient of the batch
+  CHECK(attention.backward_input == 0);  // no operator needs the gradient of the batch
   const OperatorCost& concat = operator_called(costs, "concat");
   CHECK_THAT(concat.forward, WithinRel(2.0 * 10 * 16 * kNumber / 1e11 + 1e-5, 1e-12));
   CHECK(concat.backward_weight == 0);
@@ -175,7 +176,7 @@ TEST_CASE("write_costs prints the cost graph that a program gets, and a planner 
   struct Question {
     const char* model;
     const char* devices;
-    const char* batch;  ///< as the paper has it for so many devices
+    const char* batch;  ///< from the paper, for this number of devices
     const char* size;
     bool branches;
   };

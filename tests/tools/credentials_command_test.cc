@@ -1,4 +1,4 @@
-/// `stagecraft credentials`: make, renew and show, as people and programs read them.
+/// Tests `stagecraft credentials`: make, renew and show, for people and for programs.
 
 #include <sys/stat.h>
 
@@ -42,7 +42,7 @@ struct Cluster {
   Cluster() { make_credentials(dir, {.members = 2, .cluster = "north", .durable = false}); }
 };
 
-/// What differs from run to run, by a letter for each of its characters.
+/// Replaces each character that differs from run to run by a letter.
 std::string without_chance(const std::string& text) {
   std::string plain =
       std::regex_replace(text, std::regex("([0-9A-F]{2}:){31}[0-9A-F]{2}"), "PRINT");
@@ -141,7 +141,7 @@ TEST_CASE("show ends with 1 and lists everything that is wrong", "[tools][creden
   }
   CHECK(names == "driver guest worker-0 worker-1 worker-10 ");
 
-  // The authority's key may be elsewhere.
+  // The authority's key may be in another place.
   fs::remove(dir + "/ca-key.pem");
   CHECK(Json::parse(run_credentials({"show", dir, "--json"}).out).at("problems").empty());
   fs::remove(dir + "/ca.pem");

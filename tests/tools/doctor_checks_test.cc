@@ -1,4 +1,4 @@
-/// What the doctor makes of facts: each thing that can be wrong, and how it says to mend it.
+/// Tests the doctor's findings from facts: each possible fault, and the repair that it names.
 
 #include <algorithm>
 #include <chrono>
@@ -46,7 +46,7 @@ HostExam well(const std::string& name) {
   return exam;
 }
 
-/// This machine and these hosts, every way open.
+/// Returns this machine and these hosts, with every way open.
 std::vector<HostExam> cluster(const std::vector<std::string>& hosts) {
   std::vector<HostExam> exams{well(kHere)};
   for (const std::string& host : hosts) {
@@ -62,7 +62,7 @@ std::vector<HostExam> cluster(const std::vector<std::string>& hosts) {
   return exams;
 }
 
-/// The gravest of a check.
+/// Returns the gravest finding of a check.
 Finding found(const std::vector<Finding>& findings, const std::string& check) {
   Finding gravest{.host = "nobody", .check = check, .level = Level::Ok, .what = "", .mend = ""};
   bool any = false;
@@ -291,7 +291,7 @@ TEST_CASE("what hosts say to each other is read as it was written", "[tools][doc
   CHECK(read.facts.build == exam.facts->build);
   CHECK(read.facts.memory.at(0).bytes == exam.facts->memory.at(0).bytes);
   CHECK(read.door.port == exam.door.port);
-  // Another build may say less, and a shell anything.
+  // Another build may send less, and a shell may send anything.
   CHECK(content_of(R"({"doctor":"facts"})", "doctor").get<FactsAnswer>().facts.protocol == 0);
   CHECK(content_of("Last login: today", "doctor").is_null());
   CHECK(content_of(R"({"ask":"time"})", "doctor").is_null());

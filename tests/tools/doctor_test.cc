@@ -1,5 +1,5 @@
-/// `stagecraft doctor` on this machine, and on hosts that a script takes for ssh: it runs here what
-/// ssh would run there.
+/// Tests `stagecraft doctor` on this machine, and on hosts behind a script that replaces ssh: it
+/// runs here what ssh would run there.
 
 #include <sys/stat.h>
 
@@ -29,7 +29,7 @@ CommandResult doctor(const std::vector<std::string>& words) {
   return run_command(all);
 }
 
-/// A program of a shell's.
+/// Writes a program that a shell runs.
 std::string script(const TemporaryFolder& folder,
                    const std::string& name,
                    const std::string& text) {
@@ -38,7 +38,7 @@ std::string script(const TemporaryFolder& folder,
   return path;
 }
 
-/// Hosts by such an ssh; one whose name begins with "gone" is refused as ssh does it.
+/// Makes hosts behind this ssh; it refuses a host whose name begins with "gone" as ssh does.
 struct FakeHosts {
   TemporaryFolder folder;
   std::string ssh = script(folder,
@@ -55,7 +55,7 @@ struct FakeHosts {
   }
 };
 
-/// What was found of a check, of one host or of any, one after the other.
+/// Returns the findings of a check, of one host or of any, one after the other.
 std::string told(const Json& report, const std::string& check, const std::string& host = "") {
   std::string text;
   for (const Json& one : report["findings"]) {

@@ -1,5 +1,5 @@
-/// `stagecraft train --schedule NAME --verify` for every builder there is, wherever its ranks are,
-/// and what is wrong usage of it.
+/// Tests `stagecraft train --schedule NAME --verify` for every builder, in every place of its
+/// ranks, and its wrong usage.
 #include <map>
 #include <set>
 #include <sstream>
@@ -15,7 +15,7 @@
 #include "stagecraft/tools/train/run.h"
 #include "stagecraft/tools/train/verify.h"
 
-// Last: LibTorch has a CHECK of its own.
+// This include comes last: LibTorch has a CHECK of its own.
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {
@@ -24,7 +24,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
-/// The Llama of the other tests, with as many layers as the schedule has stages.
+/// Trains the Llama of the other tests, with as many layers as the schedule has stages.
 nlohmann::json verify(Words words) {
   words.emplace_back("--verify");
   if (std::find(words.begin(), words.end(), "--layers") == words.end()) {
@@ -33,7 +33,7 @@ nlohmann::json verify(Words words) {
   return train_json(words).verify;
 }
 
-/// What a run said at its end.
+/// Holds what a run printed at its end.
 struct Ending {
   nlohmann::json verified;
   std::string sha256;  ///< of the weights
@@ -53,8 +53,8 @@ Ending ending_of(const std::string& output) {
   return ending;
 }
 
-/// Makes the same run once on each of the clusters, in this process: they serve all builders, as to
-/// start workers takes longer than to train.
+/// Makes the same run once on each of the clusters, in this process. The clusters serve all
+/// builders, because starting workers takes longer than training.
 std::vector<Ending> endings_on(const std::vector<Cluster>& clusters, const Words& words) {
   const SingleThreaded alone;
   std::istringstream in;
@@ -74,7 +74,7 @@ std::vector<Ending> endings_on(const std::vector<Cluster>& clusters, const Words
   return endings;
 }
 
-/// As little as every builder's constraints allow on four ranks.
+/// Returns the smallest sizes that every builder's constraints allow on four ranks.
 Words tiny_verify(std::string_view builder) {
   return {"--schedule",
           std::string(builder),
@@ -108,7 +108,7 @@ TEST_CASE(
   const std::vector<Cluster> clusters{
       Cluster::local(4),
       Cluster::spawn(4),
-      Cluster::spawn(4, {.ranks_per_process = 2, .local_ranks = 1}),  // one, two and one together
+      Cluster::spawn(4, {.ranks_per_process = 2, .local_ranks = 1}),  // 1, 2 and 1 ranks together
   };
   for (const BuilderInfo& builder : builders()) {
     CAPTURE(builder.name);
@@ -125,7 +125,7 @@ TEST_CASE(
 
 namespace {
 
-/// The columns of the page's table by builder, without lines about parameters.
+/// Returns the columns of the page's table by builder, without lines about parameters.
 std::map<std::string, std::vector<std::string>> promises() {
   const std::string text = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/builders.md");
   const std::size_t begin = text.find("\n## What trains bit-equal\n");

@@ -1,4 +1,4 @@
-/// The small programs do what they show: they end well and what they train gets better.
+/// Checks that the small programs do what they show: they end well and their training improves.
 
 #include <csignal>
 #include <regex>
@@ -29,7 +29,7 @@ TEST_CASE("a small program ends well and its loss falls", "[tools][examples]") {
   const CommandResult result = run_command({STAGECRAFT_BUILD_DIR "/bin/examples/" + program});
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
-  const std::vector<double> losses = losses_of(result.out + result.err);  // progress, or its own
+  const std::vector<double> losses = losses_of(result.out + result.err);  // as progress, or its own
   REQUIRE(losses.size() >= 4);
   CHECK(losses.back() < 0.8 * losses.front());
 }

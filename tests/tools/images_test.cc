@@ -1,4 +1,4 @@
-/// Images from anybody's folders: what is good arrives as it is, what is not is refused by name.
+/// Tests images from users' folders: good ones arrive unchanged, others are refused by name.
 
 #include <cstring>
 #include <filesystem>
@@ -34,7 +34,7 @@ std::string decoding_failure(const std::string& content) {
   return message;
 }
 
-/// Of every pixel, which are all alike.
+/// Returns the color of every pixel, which must be equal.
 std::vector<int> colour_of(const at::Tensor& image) {
   std::vector<int> colour;
   for (std::int64_t c = 0; c < 3; ++c) {
@@ -75,7 +75,7 @@ void write_classes(const std::string& folder) {
 TEST_CASE("PNG and JPEG arrive as RGB, whatever they were", "[tools][images]") {
   CHECK(decoded(made_png(9, 5, kRed)) == std::vector{250, 10, 20});
   CHECK(decoded(made_png(5, 9, {77, 0, 0, 255}, /*is_grey=*/true)) == std::vector{77, 77, 77});
-  // Nothing is there to be seen: white.
+  // A transparent image is read as white.
   CHECK(decoded(made_png(5, 5, {9, 9, 9, 0})) == std::vector{255, 255, 255});
   CHECK(decoded(made_png(5, 5, {9, 9, 9, 0}, /*is_grey=*/true)) == std::vector{255, 255, 255});
   CHECK(decoded(made_jpeg(16, 8, {128, 128, 128, 0})) == std::vector{128, 128, 128});
@@ -114,7 +114,7 @@ TEST_CASE("an image that is broken, hostile or none is refused by its name", "[t
              ContainsSubstring("900000 x 900000 pixels (at most 67108864 in all)"));
   CHECK_THAT(decoding_failure(tests::huge_png(0, 5)), ContainsSubstring("a damaged PNG"));
   std::string tall = jpeg;
-  // Behind FF C0: length, bits, height, width. 65500 x 65500 is what libjpeg takes at most.
+  // FF C0 is followed by length, bits, height, width. libjpeg accepts at most 65500 x 65500.
   const std::size_t frame = tall.find("\xFF\xC0");
   REQUIRE(frame != std::string::npos);
   tall.replace(frame + 5, 4, "\xFF\xDC\xFF\xDC");
@@ -197,8 +197,8 @@ TEST_CASE("captions are rows of tokens, cut or filled to their length", "[tools]
 
 TEST_CASE("what a step trains on follows from seed and step, and none is evaluated (ED-1, ED-2)",
           "[tools][images]") {
-  std::vector<std::int64_t> classes(25, 0);     // two of them held out
-  classes.insert(classes.end(), {1, 1, 1, 2});  // one, and none
+  std::vector<std::int64_t> classes(25, 0);     // two of them are held out
+  classes.insert(classes.end(), {1, 1, 1, 2});  // one of class 1, none of class 2
   const ExampleDraw draw(classes);
   const auto numbers = [](const at::Tensor& index) {
     const auto* first = index.const_data_ptr<std::int64_t>();

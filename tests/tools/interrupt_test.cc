@@ -24,7 +24,7 @@ Handler handler_of(int signal) {
   return action.sa_handler;
 }
 
-/// What `work` writes to the standard error of this process: little enough for a pipe.
+/// Returns what `work` writes to the standard error of this process, which must fit into a pipe.
 std::string said_by(const std::function<void()>& work) {
   std::array<int, 2> ends{};
   REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
@@ -40,7 +40,7 @@ std::string said_by(const std::function<void()>& work) {
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-/// Whoever runs the tests may have ignored some of them: nohup, a job in the background.
+/// The parent of the tests may ignore some signals: nohup, a job in the background.
 class Defaults {
  public:
   Defaults() {
@@ -70,7 +70,8 @@ std::chrono::nanoseconds test_clock() {
   return time_now;
 }
 
-/// How a process ends that gets `second` so long after `first`: 0, or the signal that ended it.
+/// Returns how a process ends that gets `second` this long after `first`: 0, or the signal that
+/// ended it.
 int end_after(int first, std::chrono::nanoseconds later, int second) {
   const pid_t child = fork();
   if (child == 0) {
@@ -110,7 +111,7 @@ TEST_CASE("a signal that comes twice is one, until its interval is over (I-3)",
   CHECK(end_after(first, std::chrono::nanoseconds(0), second) == 0);
   CHECK(end_after(first, Interrupt::kRepeats, second) == 0);
   CHECK(end_after(first, kOver, second) == second);
-  // A hang-up never counts as the second.
+  // A hang-up never counts as the second signal.
   CHECK(end_after(first, kOver, SIGHUP) == 0);
   CHECK(end_after(SIGHUP, kOver, SIGHUP) == 0);
 }

@@ -1,4 +1,4 @@
-/// What `stagecraft train` keeps of a run, and how it goes on from there.
+/// Tests the files that `stagecraft train` keeps of a run, and continuing from them.
 
 #include <csignal>
 #include <filesystem>
@@ -82,7 +82,7 @@ TEST_CASE("a run that is killed goes on from its folder as if it had never stopp
   CHECK(resumed.others.front().at("step") == newest);
   CHECK(resumed.others.front().at("file") == search.newest->path);
 
-  // The newest is broken: the one before it is taken, and that is told.
+  // The newest checkpoint is broken: the run takes the one before it, and says so.
   const std::string last = find_checkpoint(place).newest->path;
   fs::resize_file(last, fs::file_size(last) - 1);
   const CommandResult again =
@@ -106,11 +106,11 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
   CHECK(again.out == "nothing left to do: " + place + "/step-000000002.ckpt is at step 2 of 2\n");
   CHECK_THAT(until("2", {"--json"}).out, ContainsSubstring("{\"event\":\"complete\",\"step\":2,"));
 
-  // It goes on from where it says, for more steps.
+  // The run continues from where it says, for more steps.
   CHECK_THAT(until("3").out,
              ContainsSubstring("goes on from step-000000002.ckpt, after step 2 of 3\n"));
 
-  // What it was to write and has not is no good end.
+  // A run that has not written a promised file has not ended well.
   const CommandResult lacks = until("3", {"--save", folder.path() + "/end.ckpt"});
   CHECK(lacks.exit_code == 2);
   CHECK_THAT(lacks.err, ContainsSubstring("the run is complete") && ContainsSubstring("--save '"));
@@ -195,7 +195,7 @@ TEST_CASE("train --metrics writes a row a step, and goes on where a run goes on"
     CHECK(std::stod(table[row][7]) > 0.0);
   }
   CHECK(std::stod(table[4][1]) == resumed.steps.at(0).at("loss").get<double>());
-  CHECK(names_in(metrics).size() == 3);  // the table, and a file of events for each run
+  CHECK(names_in(metrics).size() == 3);  // the table, and one file of events per run
 }
 
 TEST_CASE("train --save-module writes all tensors by the model's names", "[tools][keeping]") {

@@ -1,4 +1,4 @@
-/// The model of the main job, run as it is and through a compiled program.
+/// Tests the model of the main job, run directly and through a compiled program.
 
 #include "stagecraft/examples/models/llama.h"
 

@@ -1,4 +1,4 @@
-/// `train --read-on-workers`: what ranks read themselves is what the driver would have sent.
+/// Tests `train --read-on-workers`: ranks read the same values that the driver would have sent.
 #include "stagecraft/tools/train/local_work.h"
 
 #include <nlohmann/json.hpp>

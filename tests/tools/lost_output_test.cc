@@ -1,5 +1,5 @@
-/// Output that does not arrive: a full disk, a closed stream, a reader that has ended. Whatever the
-/// command, it says so and ends with 2; and a run does not lose what it was to keep.
+/// Tests output that does not arrive: a full disk, a closed stream, a reader that has ended. Every
+/// command says so and ends with 2, and a run does not lose the files it was to keep.
 
 #include <filesystem>
 
@@ -11,10 +11,10 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Where standard output leads to, as bash says it; `words` are the command's.
+/// Returns a line of bash that sends standard output to `output`; `words` are the command's.
 std::string line_of(const std::string& output) {
   if (output == "nobody") {
-    // A pipe whose only reader is gone before the command begins.
+    // The pipe's only reader ends before the command begins.
     return "mkfifo pipe; exec 3<>pipe; exec 4>pipe; exec 3<&-; \"$@\" >&4";
   }
   return "\"$@\" " + output;
@@ -107,10 +107,10 @@ TEST_CASE("a run that keeps something goes on when nobody reads any more, and lo
                folder.path());
   check_told(result, output.why);
   CHECK_THAT(result.err, ContainsSubstring("the run goes on for '" + save + "'"));
-  // The checkpoint is that of the run whose output arrived.
+  // The checkpoint equals that of a run whose output arrived.
   const std::string whole = train_json({"--stages", "2", "--steps", "4"}).sha256();
   CHECK(train_json({"--stages", "2", "--steps", "4", "--load", save}).sha256() == whole);
-  // Nothing that was to be printed got into a file that took the closed stream's number.
+  // No printed text got into a file that took the closed stream's number.
   CHECK(nlohmann::json::parse(read_text_file(trace)).at("traceEvents").size() > 3);
 }
 

@@ -87,7 +87,7 @@ std::string huge_png(std::uint32_t width, std::uint32_t height) {
     }
   }
   append_big_endian(bytes, ~crc);
-  append_big_endian(bytes, 0);  // an empty IDAT, as far as it goes
+  append_big_endian(bytes, 0);  // an empty IDAT, cut short
   return bytes + "IDAT";
 }
 

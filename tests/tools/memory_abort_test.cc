@@ -1,4 +1,4 @@
-/// Each case is a child of its own: what aborts is the child.
+/// Runs each case in a child process, because the case aborts it.
 #include "stagecraft/tools/memory_abort.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct End {
   std::string err;
 };
 
-/// How a process ends that does this.
+/// Returns how a process ends that does this.
 template <class Work>
 End end_of(Work&& work) {
   const TemporaryFolder folder;
@@ -44,9 +44,9 @@ End end_of(Work&& work) {
   return end;
 }
 
-/// Nobody can take what it throws.
+/// No caller can catch what it throws.
 void need(std::size_t bytes) noexcept {
-  static void* volatile kept = nullptr;  // so that the compiler leaves the call where it is
+  static void* volatile kept = nullptr;  // keeps the compiler from removing the call
   kept = ::operator new(bytes);
   ::operator delete(kept);
 }
@@ -63,7 +63,7 @@ TEST_CASE("so is that of a library at the limit of the address space", "[tools][
   SKIP("the address sanitizer takes terabytes of address space");
 #endif
   const End end = end_of([] {
-    const rlimit one{.rlim_cur = 1, .rlim_max = 1};  // less than there is
+    const rlimit one{.rlim_cur = 1, .rlim_max = 1};  // less than is in use
     setrlimit(RLIMIT_AS, &one);
     std::abort();
   });

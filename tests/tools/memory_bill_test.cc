@@ -1,4 +1,4 @@
-/// The bill of a run: what is known before the model is built holds against the model.
+/// Tests the bill of a run: the figures known before the model is built must match the model.
 
 #include "stagecraft/tools/train/memory_bill.h"
 
@@ -87,10 +87,10 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   const MemoryBill plain = job_of({"--ranks", "2"}).memory;
   const double weights = plain.lines().front().bytes;
   CHECK(bytes_at(plain, Time::Always) > weights);
-  // AdamW keeps two numbers beside every weight and its gradient, plain SGD none.
+  // AdamW keeps two numbers for every weight beside its gradient, plain SGD none.
   const MemoryBill sgd = job_of({"--ranks", "2", "--optimizer", "sgd"}).memory;
   CHECK(plain.to_run() - sgd.to_run() >= 2 * weights);
-  // Of what is frozen there is no state, whatever the optimizer.
+  // Frozen parameters have no state with any optimizer.
   const MemoryBill frozen = job_of({"--ranks", "2", "--freeze", "*"}).memory;
   CHECK(frozen.to_run() == sgd.to_run());
   const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
@@ -104,11 +104,11 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   CHECK(job_of({"--ranks", "2", "--workers", "processes", "--mirror"}).memory.to_run() -
             apart.to_run() ==
         12 * weights);
-  // Two replicas of every stage.
+  // Every stage has two replicas.
   const MemoryBill twice =
       job_of({"--schedule", "dualpipe", "--ranks", "2", "--microbatches", "4"}).memory;
   CHECK(bytes_at(twice, Time::Run) - bytes_at(plain, Time::Run) > 3 * weights);
-  // More microbatches in flight, more activations; the weights stay.
+  // More microbatches in flight keep more activations; the weights are the same.
   const MemoryBill gpipe =
       job_of({"--ranks", "2", "--schedule", "gpipe", "--microbatches", "16"}).memory;
   CHECK(bytes_at(gpipe, Time::Step) > bytes_at(plain, Time::Step));

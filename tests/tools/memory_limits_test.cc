@@ -10,7 +10,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// The files of a kernel that says what a test has it say.
+/// Holds the files of a kernel whose values a test sets.
 class Kernel {
  public:
   void say(const std::string& file, const std::string& text) const {
@@ -19,7 +19,8 @@ class Kernel {
     std::ofstream(path) << text;
   }
 
-  /// By who sets them. An address space limited for this test itself is none of the kernel's files.
+  /// Returns the limits by their origin, without the address space limit of this test's process,
+  /// which is not in the kernel's files.
   [[nodiscard]] std::map<std::string, double> limits() const {
     std::map<std::string, double> found;
     double least = 0.0;
@@ -59,7 +60,7 @@ TEST_CASE("control groups of version 2 limit on every level", "[tools][memory]")
   kernel.say("/sys/fs/cgroup/batch/job/memory.current", "1000\n");
   kernel.say("/sys/fs/cgroup/memory.max", "max\n");
   kernel.say("/sys/fs/cgroup/memory.current", "9000\n");
-  // Files in the cache are given back when asked for.
+  // The kernel frees files in the cache when asked.
   CHECK(kernel.limits() == Limits{{"the control group /batch/job", 3000.0}});
   kernel.say("/sys/fs/cgroup/batch/memory.max", "4900\n");
   CHECK(kernel.limits() == Limits{{"the control group /batch", 2900.0}});
@@ -75,7 +76,7 @@ TEST_CASE("control groups of version 1 limit on every level", "[tools][memory]")
   kernel.say("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9000\n");
   kernel.say("/sys/fs/cgroup/memory/memory.usage_in_bytes", "8500\n");
   CHECK(kernel.limits() == Limits{{"the control group /", 500.0}});
-  kernel.say("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // none
+  kernel.say("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");  // no limit
   CHECK(kernel.limits() == Limits{{"the control group /job", 3000.0}});
 }
 
@@ -84,7 +85,7 @@ TEST_CASE("a container that knows its group by a name of outside finds its limit
   const Kernel kernel;
   kernel.say("/proc/self/cgroup", "0::/docker/0123456789abcdef\n");
   kernel.say("/sys/fs/cgroup/memory.max", "4000\n");
-  kernel.say("/sys/fs/cgroup/memory.current", "5000\n");  // above the limit: nothing is left
+  kernel.say("/sys/fs/cgroup/memory.current", "5000\n");  // above the limit: no memory is left
   CHECK(kernel.limits() == Limits{{"the control group /", 0.0}});
 }
 

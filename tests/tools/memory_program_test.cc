@@ -1,5 +1,5 @@
-/// Runs that no memory suffices for: refused with the bill before anything is built, or told as
-/// what they are when they fail all the same. Nothing here takes much memory.
+/// Tests runs that no memory suffices for: they are refused with the bill before anything is built,
+/// or report lack of memory if they fail later. No test here takes much memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// One more option in the place of a default.
+/// Replaces a default by one more option.
 CommandResult run_with(std::vector<std::string> more) {
   if (std::find(more.begin(), more.end(), "--heads") == more.end()) {
     more.insert(more.end(), {"--heads", "1"});
@@ -40,7 +40,7 @@ void check_refused(const CommandResult& result) {
   CHECK_THAT(result.err, !ContainsSubstring("bug"));
 }
 
-/// Skips where the address space is not the program's own to limit.
+/// Skips if the test may not limit the program's address space.
 CommandResult run_limited(std::int64_t kibibytes, const std::vector<std::string>& more) {
 #ifdef __SANITIZE_ADDRESS__
   SKIP("the address sanitizer takes terabytes of address space");
@@ -52,7 +52,7 @@ CommandResult run_limited(std::int64_t kibibytes, const std::vector<std::string>
   return run_command(words);
 }
 
-/// The bill of a dry run that ends well.
+/// Returns the bill of a dry run that ends well.
 nlohmann::json bill_within(std::int64_t kibibytes, const std::vector<std::string>& dry) {
   const CommandResult result = run_limited(kibibytes, dry);
   CAPTURE(result.out, result.err);
@@ -60,7 +60,7 @@ nlohmann::json bill_within(std::int64_t kibibytes, const std::vector<std::string
   return nlohmann::json::parse(result.out).at("memory");
 }
 
-/// What the bill's limit on the address space leaves. Units: bytes.
+/// Returns what the bill's limit on the address space leaves. Units: bytes.
 double left_by_limit(const nlohmann::json& bill) {
   for (const nlohmann::json& limit : bill.at("limits")) {
     if (limit.at("who").get<std::string>().starts_with("ulimit -v")) {
@@ -91,12 +91,12 @@ TEST_CASE(
     "a run that is too large for its address space is refused with the bill, where a dry run "
     "shows it",
     "[tools][memory][train]") {
-  // 170 MB of weights: enough for a dry run, and not for nine times as much beside the threads.
+  // 170 MB of weights fit into a dry run, but not nine times as much beside the threads.
   const std::vector<std::string> model{"--layers", "4", "--dim", "1024", "--ffn", "2048"};
   std::vector<std::string> dry = model;
   dry.insert(dry.end(), {"--dry-run", "--json"});
-  // How much the program and its libraries take differs: the limit is that and, of the model, half
-  // way between what compiling takes and what running takes.
+  // The program and its libraries take varying amounts. The limit is their amount plus, for the
+  // model, the middle between the needs of compiling and of running.
   constexpr std::int64_t kPlenty = 64'000'000;
   const nlohmann::json plenty = bill_within(kPlenty, dry);
   const double program = static_cast<double>(kPlenty) * 1024.0 - left_by_limit(plenty);

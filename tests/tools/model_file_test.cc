@@ -1,6 +1,5 @@
-/// Models from files at the command line: what `stagecraft import` says of them, and what
-/// `stagecraft train --model-file` makes of them, held against what PyTorch made
-/// (tests/data/models).
+/// Tests models from files at the command line: compares the output of `stagecraft import` and of
+/// `stagecraft train --model-file` with PyTorch's results (tests/data/models).
 
 #include "stagecraft/compiler/import/model_file.h"
 
@@ -49,7 +48,7 @@ json import_json(std::vector<std::string> words, int exit_code = 0) {
   return json::parse(result.out);
 }
 
-/// `stagecraft train` on an archive, with the learning rate that PyTorch had.
+/// Returns the words of `stagecraft train` on an archive, with PyTorch's learning rate.
 std::vector<std::string> training(const std::string& name,
                                   const std::string& file,
                                   const std::vector<std::string>& more) {
@@ -68,7 +67,7 @@ std::vector<std::string> training(const std::string& name,
   return words;
 }
 
-/// Holds every tensor that PyTorch ended with against what `train` saved.
+/// Compares every final tensor of PyTorch with those that `train` saved.
 void check_final_weights(const std::string& name,
                          const std::string& file,
                          const std::string& saved) {
@@ -87,7 +86,7 @@ void check_final_weights(const std::string& name,
   }
 }
 
-/// Steps `from` to the last of an archive's data, as a folder that begins at 0.
+/// Copies the steps from `from` to the last of an archive's data, into a folder that begins at 0.
 void copy_data(const std::string& name, int from, const std::string& to) {
   for (const auto& entry : std::filesystem::directory_iterator(archive(name))) {
     const std::string file = entry.path().filename().string();
@@ -121,7 +120,7 @@ TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
   CHECK(exported.at("event") == "import");
   CHECK(exported.at("kind") == "torch.export");
   CHECK(exported.at("mode") == "training");
-  CHECK(exported.at("parameters").size() == 28);  // ties once
+  CHECK(exported.at("parameters").size() == 28);  // a tie counts once
   CHECK(exported.at("parameter_bytes") == 4 * 2976);
   int ties = 0;
   for (const json& parameter : exported.at("parameters")) {
@@ -174,7 +173,7 @@ TEST_CASE("import proposes a cut, on zeros or on data, and writes it", "[tools][
   const json measured = json::parse(read_text_file(costs));
   CHECK(measured.at("operators").size() > 10);
   CHECK(measured.at("stages").at("each").size() == 2);
-  // The cut is read back: here and by a run.
+  // The cut is read back by this command and by a run.
   CHECK(import_json({archive("resnet", "model.pt2"), "--cut", "@" + cut})
             .at("cut")
             .at(1)
@@ -215,7 +214,7 @@ TEST_CASE("import tells everything that is not supported, and ends with 1", "[to
   for (const char* part : {"not supported, 2 things", "node nms", "node warp", "parameters"}) {
     CHECK_THAT(people.out, ContainsSubstring(part));
   }
-  // What a TorchScript file hides is seen when it runs.
+  // The content that a TorchScript file hides is seen when it runs.
   const json script =
       import_json({archive("data_sized", "model.pt"), "--inputs", archive("data_sized")}, 1);
   REQUIRE(script.at("unsupported").size() == 1);
@@ -246,7 +245,7 @@ TEST_CASE("a model from a file trains as in PyTorch, bit-equal to one process",
                Row{"unet", "model.pt2", "2"},
                Row{"gpt2", "model.pt2", "3"},
                Row{"gpt2", "model.pt", "2"},
-               Row{"t5", "model.pt", "3"},  // a parameter that nothing uses
+               Row{"t5", "model.pt", "3"},  // a parameter that no operator uses
                Row{"named", "model.pt", "1"});
   CAPTURE(name, file, stages);
   const TemporaryFolder folder;
@@ -298,7 +297,7 @@ TEST_CASE("the text's job takes and gives weights, too", "[tools][train][weights
   const std::string trained =
       train_json({"--stages", "2", "--save-weights", saved, "--steps", "2"}).sha256();
   CHECK(std::filesystem::exists(saved + "/head.weight.npy"));
-  // An update too small for any weight: what was loaded is what is there at the end.
+  // The updates are too small to change a weight, so the final weights are the loaded ones.
   const auto next = [&](const std::string& from) {
     return run_train({"--stages",
                       "1",

@@ -1,4 +1,4 @@
-/// The models of `stagecraft train`, as pipelines and as what their papers say.
+/// Tests the models of `stagecraft train`, as pipelines and against their papers.
 
 #include <functional>
 
@@ -102,7 +102,7 @@ at::Tensor some_tokens(std::int64_t sequence) {
   return at::randint(20, {kBatch, sequence}, generator(), at::kLong);
 }
 
-/// A model as it is compiled, and one batch of it.
+/// Holds a model as it is compiled, and one batch of it.
 struct Example {
   std::string name;
   std::function<Program(std::int64_t stages)> program;
@@ -208,7 +208,7 @@ void check_size(const Options& options, double expected) {
   CHECK(expected == bytes);
 }
 
-/// Weights of `options` in one stage and in `stages`, and of another seed.
+/// Compares the weights of `options` in one stage, in `stages`, and of another seed.
 template <class Holder, class Options>
 void check_weights(Options options, std::int64_t stages) {
   options.stages = 1;
@@ -344,21 +344,21 @@ TEST_CASE("options that fit no model are refused", "[tools][models]") {
 TEST_CASE("experts take what they have room for, first choices first", "[tools][models][moe]") {
   CHECK(expert_capacity(8, 4, 1.25) == 5);
   CHECK(expert_capacity(8, 3, 1.0) == 6);  // 16 / 3, rounded up
-  CHECK(expert_capacity(8, 2, 4.0) == 8);  // no more than tokens
-  // Three tokens whose first choice is expert 0, then one that chooses it second.
+  CHECK(expert_capacity(8, 2, 4.0) == 8);  // no more than there are tokens
+  // Expert 0 is the first choice of three tokens, then the second choice of one.
   const at::Tensor probabilities =
       at::tensor({0.6, 0.3, 0.1, 0.5, 0.1, 0.4, 0.7, 0.2, 0.1, 0.4, 0.6, 0.0}, at::kDouble)
           .view({4, 3});
   const Routing routing = route(probabilities, 2);
   at::Tensor combine = at::zeros({4, 3, 2}, at::kDouble);
   combine[0][0][0] = 0.6 / 0.9;
-  combine[0][1][1] = 0.3 / 0.9;  // behind token 3, whose first choice it is
+  combine[0][1][1] = 0.3 / 0.9;  // after token 3, whose first choice it is
   combine[1][0][1] = 0.5 / 0.9;
   combine[1][2][0] = 0.4 / 0.9;
-  combine[3][1][0] = 0.6 / 1.0;  // expert 0 is full; nor is there a place for token 2 at all
+  combine[3][1][0] = 0.6 / 1.0;  // expert 0 is full; token 2 has no place at all
   CHECK(at::allclose(routing.combine, combine));
   CHECK(at::allclose(route(probabilities, 4).combine.sum({1, 2}), at::ones({4}, at::kDouble)));
-  // 3 experts, of which 3/4, 1/4 and 0 are chosen first.
+  // Of 3 experts, 3/4, 1/4 and 0 of the tokens choose each first.
   const double mean[] = {2.2 / 4, 1.2 / 4};
   CHECK(routing.balance.item().toDouble() == Catch::Approx(3 * (0.75 * mean[0] + 0.25 * mean[1])));
 }
@@ -383,7 +383,7 @@ TEST_CASE("the loss of a mixture has the sum of its layers' load-balance losses"
   Moe model(small_moe());
   const auto [logits, balance] = model->forward(some_tokens(8));
   CHECK(logits.sizes() == at::IntArrayRef({kBatch, 8, 20}));
-  CHECK(balance.item().toDouble() > 2.5);  // about 1 each of 3 layers
+  CHECK(balance.item().toDouble() > 2.5);  // about 1 for each of 3 layers
   const at::Tensor targets = some_tokens(8);
   CHECK(at::allclose(moe_loss(0.5)(logits, balance, targets),
                      next_token_loss(logits, targets) + 0.5 * balance));
@@ -429,7 +429,7 @@ TEST_CASE("CLIP scales cosines, and reads a text to its end token alone", "[tool
   const at::Tensor logits = model->forward(some_images(), tokens);
   CHECK(logits.sizes() == at::IntArrayRef({kBatch, kBatch}));
   CHECK(logits.abs().max().item().toDouble() <= 1 / 0.07 + 1e-3);
-  tokens.select(1, 5).fill_(7);  // behind the end
+  tokens.select(1, 5).fill_(7);  // after the end
   CHECK(at::equal(logits, model->forward(some_images(), tokens)));
   tokens.select(1, 2).fill_(7);
   CHECK_FALSE(at::equal(logits, model->forward(some_images(), tokens)));

@@ -1,4 +1,5 @@
-/// The files that a run names: tried before it begins, and what stands there is not destroyed.
+/// Tests the files that a run names: they are tried before the run begins, and existing contents
+/// are not destroyed.
 
 #include "stagecraft/tools/train/places.h"
 
@@ -42,7 +43,7 @@ long entries(const std::string& folder) {
   return std::distance(fs::directory_iterator(folder), {});
 }
 
-/// A folder with one of each kind.
+/// Makes a folder with one file of each kind.
 struct Kinds {
   TemporaryFolder folder;
   std::string file = folder.write("file", "old"), pipe = at("pipe"), link = at("link"),
@@ -149,7 +150,7 @@ TEST_CASE("a device stays a device, and a run that would save to it does not beg
           "[tools][places][train]") {
   const TemporaryFolder folder;
   const std::string device = folder.path() + "/device";
-  // A node of our own, the same as /dev/full: never one that others use.
+  // Makes a node of its own, equal to /dev/full, so that the test uses no shared node.
   if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0) {
     SKIP("no device node can be made here: " << std::strerror(errno));
   }
@@ -159,7 +160,7 @@ TEST_CASE("a device stays a device, and a run that would save to it does not beg
   CHECK(result.out.empty());
   CHECK_THAT(result.err, ContainsSubstring("--save: '" + device + "' is a device"));
   CHECK(fs::is_character_file(device));
-  // A trace is written to it, and it is full.
+  // The trace goes to it, and it is full.
   const CommandResult traced = run_train({"--stages", "2", "--trace", device});
   CHECK(traced.exit_code == 2);
   CHECK_THAT(traced.out, ContainsSubstring("done: step 3"));
@@ -222,7 +223,7 @@ TEST_CASE("a checkpoint that cannot be saved at the end costs neither the tables
           "[tools][places][train]") {
   const TemporaryFolder folder;
   const std::string save = folder.write("a.ckpt", "old");
-  // The disk is full when the checkpoint comes: no file may have more than 1 KiB.
+  // Simulates a full disk when the checkpoint comes: no file may have more than 1 KiB.
   std::vector<std::string> words{"bash", "-c", "ulimit -f 1; \"$@\"", "bash"};
   const auto run = small_train({"--stages", "2", "--save", save});
   words.insert(words.end(), run.begin(), run.end());

@@ -1,4 +1,5 @@
-/// `stagecraft plan` as a user sees it: the plan, its files, what it says of others, wrong usage.
+/// Tests `stagecraft plan` as a user sees it: the plan, its files, its comparison with others,
+/// wrong usage.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +25,8 @@ using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 using Json = nlohmann::json;
 
-/// A chain of operators, one of them as long as four others, with 4 MiB of weights each.
+/// Returns costs of a chain of operators with 4 MiB of weights each, one of them as long as four
+/// others.
 std::string uneven_costs() {
   constexpr double kTimes[] = {1, 1, 4, 1, 1, 1, 1, 2};
   Costs costs;
@@ -127,7 +129,7 @@ TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]"
   REQUIRE(result.exit_code == 0);
   const Schedule read = Schedule::parse(text_of(schedule));
   CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
-  // 12 forwards in all; the best two parts of the row are 6 and 6.
+  // 12 forwards in all; the best cut of the row into two gives 6 and 6.
   CHECK(text_of(cut) == "@microbatch-size 2\n{0-2}\n{3-7}\n");
 }
 
@@ -141,7 +143,7 @@ TEST_CASE("a step has as many samples as that of the profiled data", "[tools][pl
   CHECK(answer.at("plans").at(0).at("microbatches") == 4);
 }
 
-/// Operators that take longer one after the other than side by side, however they are cut.
+/// Returns costs of operators that take longer one after the other than side by side, with any cut.
 std::string slow_links() {
   Costs costs = parse_costs(uneven_costs()).costs;
   costs.links.usual = {.latency = 1e-5, .bandwidth = 1e6};  // 0.26 s for every value
@@ -233,7 +235,7 @@ TEST_CASE("operators stay together, on a device, in as few stages as asked for",
     }
     return Json();
   };
-  // Free plans cut between operators 2 and 3.
+  // Plans without this option cut between operators 2 and 3.
   const Json together = plan_json({"--devices", "2", "--together", "1-4", "--top", "1000"});
   for (const Json& plan : together.at("plans")) {
     CHECK(stage_of(plan, 1) == stage_of(plan, 4));
@@ -308,7 +310,7 @@ TEST_CASE("a changed link or memory is planned for", "[tools][plan][json]") {
   CHECK(tight.at("plans").at(0).at("bytes").at(0) <= 30.0 * (1 << 20));
 }
 
-/// A file of orders, and a plan that keeps them.
+/// Runs the command with a file of orders, for a plan that keeps them.
 CommandResult run_with_orders(const std::string& orders, std::vector<std::string> words) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/orders.txt";
@@ -383,13 +385,13 @@ TEST_CASE("a schedule of two copies is cut once, and holds the weights twice",
     CHECK(plan.at("stages").at(0).at("devices") == Json{0, 1});
     CHECK(plan.at("stages").at(1).at("devices") == Json{1, 0});
     for (const double bytes : plan.at("bytes")) {
-      CHECK(bytes >= 8.0 * (4 << 20));  // of all operators, on each of both
+      CHECK(bytes >= 8.0 * (4 << 20));  // of all operators, on both devices
     }
     const Schedule read = Schedule::parse(text_of(schedule));
     CHECK(read.stage_graph().replicas() == 2);
     CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
     CHECK_THAT(text_of(cut), StartsWith("@microbatch-size 2\n{0") && EndsWith("7}\n"));
-    // The file that came out is as good as the name.
+    // The written file gives the same plan as the schedule's name.
     const Json again = plan_json({"--devices", "2", "--schedule", schedule}).at("plans").at(0);
     CHECK(again.at("step_seconds") == plan.at("step_seconds"));
   }

@@ -1,5 +1,5 @@
-/// `stagecraft train --plan`: of which microbatches a plan may choose, and runs that train in the
-/// ones that it chose.
+/// Tests `stagecraft train --plan`: the microbatches that a plan may choose from, and runs that
+/// train with its choice.
 #include <algorithm>
 
 #include "stagecraft/tests/support/catch.h"
@@ -36,7 +36,7 @@ json planned_of(const TrainOutput& output) {
 
 TEST_CASE("a plan chooses from half, as many and twice as many samples", "[tools][train][plan]") {
   CHECK(sizes_of({}) == std::vector{4, 2, 8});
-  CHECK(sizes_of({}, 1) == std::vector{4, 2});  // twice as many are more than the step has
+  CHECK(sizes_of({}, 1) == std::vector{4, 2});  // twice as many would exceed the step
   CHECK(sizes_of({}, 7) == std::vector{4, 2});
   CHECK(sizes_of({"--model", "vit"}) == std::vector{4, 2, 8});
   TrainOptions odd = options_of({});
@@ -95,7 +95,7 @@ TEST_CASE("a run trains in the microbatches that were planned, with the bits of 
   CHECK_THAT(first.out, ContainsSubstring("planned: 8 microbatches of 1, "));
   CHECK_THAT(first.err, !ContainsSubstring("measured before"));
 
-  // The second measures nothing, unless the machine was busy, and gives the same step the same
+  // The second run measures nothing unless the machine was busy, and gives the same step the same
   // samples.
   const bool busy = first.err.find("the machine is busy") != std::string::npos;
   CHECK((first.out.find("the profile had a noise of") != std::string::npos) == busy);
@@ -150,7 +150,7 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
   CHECK(output.verify.at("bit_equal") == true);
   CHECK(planned_of(output).at("microbatch_size") == 1);
 
-  const CommandResult large = run_train(from("8"));  // 10 MiB on the fullest worker, at the least
+  const CommandResult large = run_train(from("8"));  // at least 10 MiB on the fullest worker
   CAPTURE(large.out, large.err);
   CHECK(large.exit_code == 1);
   CHECK_THAT(large.err, ContainsSubstring("no plan of capslog fits the devices"));

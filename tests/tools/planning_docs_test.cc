@@ -1,5 +1,5 @@
-/// docs/planning.md tells the truth: the commands of "The whole way" run one behind the other, each
-/// on the files that those before it wrote, and what is planned is what trains.
+/// Tests docs/planning.md: the commands of "The whole way" run one after the other, each on the
+/// files that the earlier ones wrote, and the plan is what trains.
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -20,7 +20,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
 
-/// The lines of the page's sh blocks.
+/// Returns the lines of the page's sh blocks.
 std::vector<std::string> commands_of_page() {
   std::istringstream lines(read_text_file(STAGECRAFT_SOURCE_DIR "/docs/planning.md"));
   std::vector<std::string> commands;
@@ -84,7 +84,7 @@ TEST_CASE("a plan trains in the microbatches that it chose, with its two files a
     return 0;
   };
   CHECK(tokens("--schedule plan.txt --cut @plan.cut") == 12 * 8);
-  // Who says a size has it.
+  // A size that is given is used.
   CHECK(tokens("--schedule plan.txt --cut @plan.cut --microbatch-size 1") == 6 * 8);
 }
 

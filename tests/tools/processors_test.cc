@@ -1,5 +1,5 @@
-/// `stagecraft train` by workers that compute with different code: what it says, and that
-/// --processor common has them compute alike. A script that is taken for ssh runs both here.
+/// Tests `stagecraft train` with workers that compute with different code: its message, and that
+/// --processor common makes them compute alike. A script that replaces ssh runs both here.
 #include <sys/stat.h>
 
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
-/// Two hosts, of which the second knows less of what processors can do.
+/// Makes two hosts; the second has fewer processor features.
 struct MixedPair {
   TemporaryFolder folder;
   std::string ssh = folder.write("ssh",
@@ -36,7 +36,7 @@ struct MixedPair {
   }
 };
 
-/// The words of a run of this process alone, with this code of ATen's.
+/// Returns the words of a run in this process alone, with this code of ATen's.
 Words train_with(const std::string& capability, const Words& more) {
   Words words{"env", "ATEN_CPU_CAPABILITY=" + capability};
   const Words run = small_train(more);

@@ -1,4 +1,4 @@
-/// `stagecraft profile`: its table, its costs.json, and what it refuses.
+/// Tests `stagecraft profile`: its table, its costs.json, and its refusals.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +35,7 @@ std::vector<std::string> small_llama(std::vector<std::string> more) {
   return words;
 }
 
-/// However busy the machine is.
+/// Adds the option that accepts a busy machine.
 std::vector<std::string> kept(std::vector<std::string> words) {
   words.insert(words.end(), {"--most-noise", "1e9"});
   return words;

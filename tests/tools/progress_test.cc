@@ -21,7 +21,7 @@ const StepLine kStep{.step = 3,
                      .slowest = "stage 2",
                      .eta_seconds = 95};
 
-/// What a progress of that form says.
+/// Holds what a progress of that form prints.
 struct Said {
   explicit Said(ProgressForm form) : progress(make_progress(form, output)) {}
   [[nodiscard]] std::string text() const { return out.str(); }

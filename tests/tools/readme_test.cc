@@ -1,5 +1,5 @@
-/// The README's promises: its commands run, its program is one that is built, and the output it
-/// shows behind a command is what the command prints.
+/// Tests the README's promises: its commands run, its program is built, and a command prints the
+/// output that the README shows after it.
 
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ std::vector<Block> blocks_of(const std::string& markdown) {
   return blocks;
 }
 
-/// The lines of every ```sh block; "# exit 1" behind one says how it ends.
+/// Returns the lines of every ```sh block; "# exit 1" after one gives its exit status.
 std::vector<Command> commands_of(const std::vector<Block>& blocks) {
   std::vector<Command> commands;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -66,7 +66,7 @@ std::vector<Command> commands_of(const std::vector<Block>& blocks) {
   return commands;
 }
 
-/// A folder that looks like a checkout whose release build is this one.
+/// Makes a folder that looks like a checkout with this release build.
 void make_checkout(const std::string& folder) {
   namespace fs = std::filesystem;
   for (const char* name : {"examples", "tests", "tools"}) {
@@ -90,7 +90,7 @@ TEST_CASE("every command of the README runs", "[tools][readme]") {
   for (const Command& command : commands) {
     CAPTURE(command.line);
     if (command.line.starts_with("tools/")) {
-      // These build everything or run all tests, this one included.
+      // These commands build everything or run all tests, this one included.
       const std::string script = command.line.substr(0, command.line.find(' '));
       CHECK(access((STAGECRAFT_SOURCE_DIR "/" + script).c_str(), X_OK) == 0);
       continue;

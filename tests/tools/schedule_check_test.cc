@@ -1,5 +1,5 @@
-/// `stagecraft schedule check`, `show` and `fix`: what is wrong is told to people and programs, and
-/// repaired where one exchange does it; schedule_fix_test.cc has more than that.
+/// Tests `stagecraft schedule check`, `show` and `fix`: faults are reported to people and programs,
+/// and repaired if one exchange is enough; schedule_fix_test.cc has more on repairs.
 
 #include <algorithm>
 #include <filesystem>
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 constexpr const char* kValid =
     "0F0 0F1 .   0B0 .   0B1\n"
     ".   1F0 1B0 1F1 1B1 .\n";
-// 0B0 in the column of 1B0, which it needs.
+// 0B0 is in the column of 1B0, which it needs.
 constexpr const char* kLate =
     "0F0 0F1 0B0 .   .   0B1\n"
     ".   1F0 1B0 1F1 1B1 .\n";
@@ -52,7 +52,7 @@ TEST_CASE("a valid schedule is good, and says its size", "[tools][schedule]") {
 TEST_CASE("a CSV whose columns are no times is read as an order, which is noted",
           "[tools][schedule]") {
   const TemporaryFolder folder;
-  // Stage 1 beside stage 0; rows of different lengths.
+  // Stage 1 runs beside stage 0, and rows have different lengths.
   const std::string beside = folder.write("beside.csv", "0F0,0F1,,0B0,0B1\n1F0,1F1,1B0,1B1\n");
   const CommandResult lax = run_schedule({"check", beside});
   CHECK(lax.exit_code == 0);
@@ -66,14 +66,15 @@ TEST_CASE("a CSV whose columns are no times is read as an order, which is noted"
   CHECK(strict.exit_code == 1);
   CHECK(strict.err.empty());
   CHECK_THAT(strict.out, ContainsSubstring("V20"));
-  // JaxPP waits for data too.
+  // JaxPP's schedules wait for data too.
   const CommandResult jaxpp =
       run_schedule({"check", "-"},
                    "[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None],\n"
                    " [Task(stage_id=1, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None]]\n");
   CHECK_THAT(jaxpp.err, ContainsSubstring("columns show no times: a cell stands"));
 
-  // An order that cannot run has its cycle and repair, not one complaint for each column.
+  // An order that cannot run is reported with its cycle and repair, not with one complaint per
+  // column.
   const std::string stuck = folder.write("stuck.csv", "0F0,0B0,,0F1,0B1\n1F0,1F1,1B0,1B1\n");
   const CommandResult deadlock = run_schedule({"check", stuck, "--json"});
   CHECK(deadlock.exit_code == 1);
@@ -83,7 +84,7 @@ TEST_CASE("a CSV whose columns are no times is read as an order, which is noted"
   CHECK(violations[0].at("cycle") == Json({"0B0", "0F1", "1F1", "1B0"}));
   CHECK(violations[0].at("repair").size() == 2);
 
-  // Columns that are times stay an array, and text always is.
+  // Columns that are times stay an array, and text always stays one.
   const std::string timed = folder.write("timed.csv", "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n");
   CHECK(run_schedule({"check", timed}).err.empty());
   CHECK(run_schedule({"convert", timed, "--to", "pytorch"}).out ==
@@ -151,7 +152,7 @@ TEST_CASE("a deadlock is drawn, listed task by task, and repaired", "[tools][sch
 }
 
 TEST_CASE("of a long cycle both ends of each row's part are told", "[tools][schedule]") {
-  // Row 0 wants its first backward before its last forward, which row 1 runs first.
+  // Row 0 runs its first backward before its last forward, which row 1 runs first.
   std::string rows[] = {"0F0 0B0", "1F9"};
   for (int m = 1; m < 10; ++m) {
     rows[0] += " 0F" + std::to_string(m);
@@ -251,7 +252,7 @@ TEST_CASE("a terminal gets colours, and blocks as wide as it is", "[tools][sched
 }
 
 TEST_CASE("edges of an option replace the chain", "[tools][schedule]") {
-  // Two encoders that do not wait for each other: as a chain, 1F0 would come too early.
+  // Two encoders do not wait for each other: in a chain, 1F0 would be too early.
   const std::string text =
       "0F0 .   0B0\n"
       "1F0 .   1B0\n"
@@ -277,7 +278,7 @@ TEST_CASE("a CSV is a chain unless edges are given, and keeps its own placement"
   CHECK_THAT(no_chain[0].at("message").get<std::string>(),
              ContainsSubstring("stage 1 does not wait for 0") &&
                  ContainsSubstring("holds chains only") && ContainsSubstring("--graph 0-2,1-2"));
-  // Text can say its graph, so that it is a chain; and a fault in a chain stays what it is.
+  // Text can state that its graph is a chain, and a fault in a chain stays a fault.
   CHECK(check_json("0F0 . . 0B0\n1F0 . . 1B0\n. 2F0 2B0 .\n", 1).at("violations").size() > 1);
   CHECK(check_json("0F0,0F1,0B0,,,0B1\n,1F0,1B0,1F1,1B1,\n", 1, {"--strict"})
             .at("violations")[0]
@@ -286,7 +287,7 @@ TEST_CASE("a CSV is a chain unless edges are given, and keeps its own placement"
             .at("violations")[0]
             .at("rule") != "V32");
   CHECK(check_json(csv, 0, {"--strict", "--graph", "0-2,1-2"}).at("valid") == true);
-  // A V: stages 0 and 3 on the first rank.
+  // In a V, stages 0 and 3 are on the first rank.
   CHECK(check_json("0F0,,,3F0,3B0,,,0B0\n,1F0,2F0,,,2B0,1B0,\n", 0).at("valid") == true);
 }
 
@@ -298,7 +299,7 @@ TEST_CASE("the communication that a CSV lists is checked too", "[tools][schedule
   CAPTURE(result.err);
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.err, ContainsSubstring("8 actions of communication"));
-  // The second receive is gone: 1F1 computes with what never came.
+  // Without the second receive, 1F1 computes with a value that never came.
   const std::string without =
       "0F0,0SEND_F0,0F1,0RECV_B0,0SEND_F1,0B0,0RECV_B1,0B1\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n";
@@ -334,7 +335,7 @@ TEST_CASE("the reader finds the format, or is told", "[tools][schedule]") {
                    0)
             .at("valid") == true);
   const TemporaryFolder folder;
-  // One cell a row and no comma: only the name tells that "(0F0;..." is CSV.
+  // With one cell a row and no comma, only the name tells that "(0F0;..." is CSV.
   CHECK(run_schedule({"check", folder.write("x.csv", "0F0\n")}).exit_code == 1);
   CHECK(check_json("0F0\n1F0\n0B0\n", 2 - 1, {"--from", "pytorch"}).at("valid") == false);
   check_message(run_schedule({"check", "-", "--from", "json"}, kValid), 2, {"JSON"});

@@ -1,4 +1,4 @@
-/// `stagecraft schedule compare`: builders and files side by side, in the same units.
+/// Tests `stagecraft schedule compare`: builders and files side by side, in the same units.
 
 #include <sstream>
 
@@ -30,7 +30,7 @@ TEST_CASE("compare shows every builder, or why it has no figures", "[tools][sche
     CAPTURE(builders()[i].name);
     CHECK(list[i].at("schedule") == builders()[i].name);
     REQUIRE(list[i].contains("makespan"));
-    CHECK(list[i].at("makespan") >= 24);  // a device's own work
+    CHECK(list[i].at("makespan") >= 24);  // the work of one device
   }
   for (const Json& line : compared("all --devices 3 --microbatches 4")) {
     const bool odd = line.at("schedule") == "chimera";

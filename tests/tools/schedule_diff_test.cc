@@ -1,4 +1,4 @@
-/// `stagecraft schedule diff` between schedules that cut the model into different numbers of
+/// Tests `stagecraft schedule diff` between schedules that cut the model into different numbers of
 /// stages: the whole model is the same work on both sides.
 
 #include <nlohmann/json.hpp>
@@ -31,10 +31,10 @@ TEST_CASE("diff weighs stages where there are more of them", "[tools][schedule][
       result.out,
       ContainsSubstring("normalised to one model, of 4 stages in A and 8 in B:\na stage of B "
                         "takes 4/8 of the time"));
-  // Work is 24 on each device; the ramp is 9, and halved by two stages per device.
+  // Work is 24 on each device; the ramp is 9, and two stages per device halve it.
   CHECK_THAT(result.out, ContainsSubstring("makespan            33 -> 28.5 (-4.5)\n"));
   CHECK_THAT(result.out, ContainsSubstring("bubble              27.3% -> 15.8%\n"));
-  // 11 halves of what a device of 1F1B holds of one microbatch.
+  // It holds 11 halves of what a device of 1F1B holds of one microbatch.
   CHECK_THAT(result.out, ContainsSubstring("largest in flight   4 -> 5.5 (+1.5)\n"));
   const CommandResult turned = run_schedule({"diff", two, one, "--f", "2", "--b", "4"});
   CHECK_THAT(turned.out, ContainsSubstring("a stage of A takes 4/8"));
@@ -93,7 +93,7 @@ TEST_CASE("diff for programs has both sides' figures and the rows that differ",
   const Json half = Json::parse(run_schedule({"diff", one, broken, "--json"}).out);
   CHECK(half["b"]["violations"] == 1);
   CHECK(half["b"]["makespan"].is_null());
-  CHECK(half["a"]["makespan"] == 16.5);  // in stages of B, which are twice as large
+  CHECK(half["a"]["makespan"] == 16.5);  // in units of B's stages, which are twice as large
 }
 
 }  // namespace stagecraft::tests

@@ -1,5 +1,5 @@
-/// The pages about schedules are true: their commands print the output that the pages show, their
-/// C++ is compiled here, every rule has an example that breaks it, and every builder has its line.
+/// Tests the pages about schedules: their commands print the output that the pages show, their C++
+/// is compiled here, every rule has an example that breaks it, and every builder has its line.
 
 #include <algorithm>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 struct Block {
-  std::string heading;   ///< the last one before it
+  std::string heading;   ///< the last heading before it
   std::string language;  ///< "text", "console", "cpp" ...
   std::string name;      ///< of the file it shows, or empty
   std::string text;
@@ -68,7 +68,7 @@ std::string without_program(std::string line) {
   return line;
 }
 
-/// The "$ stagecraft schedule ..." lines of a block, each with what follows it.
+/// Returns the "$ stagecraft schedule ..." lines of a block, each with the text that follows it.
 std::vector<Example> examples_of(const std::string& text) {
   std::vector<Example> examples;
   std::istringstream lines(text);
@@ -157,7 +157,7 @@ std::string tell_v33() {
   return told(violations);
 }
 
-/// The line of the registry that the page shows.
+/// Returns a registry with the line that the page shows.
 std::vector<BuilderInfo> registry_with_serial() {
   using R = const BuildRequest&;
   return {

@@ -1,4 +1,5 @@
-/// `stagecraft schedule fix` where one exchange is not enough: several, wrong numbers, columns.
+/// Tests `stagecraft schedule fix` when one exchange is not enough: several exchanges, wrong
+/// numbers, columns.
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +12,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// What is good for check, after what was done.
+/// Returns the result of fix, whose schedule must pass `check`.
 CommandResult fixed(const std::string& text) {
   const CommandResult result = run_schedule({"fix", "-"}, text);
   CAPTURE(text, result.out, result.err);
@@ -27,7 +28,7 @@ std::size_t lines(const std::string& text) {
 }  // namespace
 
 TEST_CASE("fix exchanges cells until nothing waits for ever", "[tools][schedule][fix]") {
-  // Two pipelines in one file, each with a deadlock of its own.
+  // Two pipelines in one file each have their own deadlock.
   const CommandResult two = fixed(
       "@form list\n@edges 0-1,2-3\n"
       "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n"
@@ -61,10 +62,10 @@ TEST_CASE("one task twice and its neighbour missing is one wrong number",
   CHECK(second.err ==
         "wrote 1B1 for 1B0 (row 1, position 3), which is there twice while 1B1 is missing\n");
   CHECK_THAT(second.out, ContainsSubstring("1F0 1B0 1F1 1B1"));
-  // Only the first can be the wrong one: 0B0 needs 0F0.
+  // Only the first cell can be wrong: 0B0 needs 0F0.
   const CommandResult first = fixed("@form list\n0F1 0B0 0F1 0B1\n");
   CHECK_THAT(first.out, ContainsSubstring("0F0 0B0 0F1 0B1"));
-  // In a group, and of a half.
+  // The wrong number is in a group, and on a half of a backward.
   CHECK_THAT(fixed("@form list\n0F0 0F1|0I0 0W0 0I0 0W1\n").out,
              ContainsSubstring("0F1|0I0 0W0 0I1 0W1"));
 }

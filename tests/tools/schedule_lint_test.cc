@@ -1,4 +1,4 @@
-/// `stagecraft schedule lint` and `fmt`: what is odd, and what is only written oddly.
+/// Tests `stagecraft schedule lint` and `fmt`: odd schedules, and schedules with odd text only.
 
 #include <nlohmann/json.hpp>
 

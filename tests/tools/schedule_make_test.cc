@@ -1,5 +1,5 @@
-/// `stagecraft schedule list` and `make`: every builder can be found, made and passed on, and what
-/// it cannot make is refused with what it can.
+/// Tests `stagecraft schedule list` and `make`: every builder can be listed, made and piped on; a
+/// refusal names the possible sizes.
 
 #include <filesystem>
 #include <set>
@@ -16,7 +16,8 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Words that make each builder's schedule of four devices (three of a graph), eight microbatches.
+/// Returns words that make each builder's schedule of four devices (three of a graph) and eight
+/// microbatches.
 std::vector<std::string> make_words(const BuilderInfo& builder) {
   std::vector<std::string> words{"make", std::string(builder.name), "--microbatches", "8"};
   const std::vector<std::string> more = builder.takes_graph
@@ -67,7 +68,7 @@ TEST_CASE("what list says of bubbles is so", "[tools][schedule]") {
         "make " + std::string(builder.name) + " --devices 4 --microbatches 7 | simulate - --json");
     const auto figures = nlohmann::json::parse(result.out);
     CHECK(figures.at("span_idle") == nlohmann::json{0, 0, 0, 0});
-    CHECK(figures.at("idle") != nlohmann::json{0, 0, 0, 0});  // there are ramps
+    CHECK(figures.at("idle") != nlohmann::json{0, 0, 0, 0});  // the ramps are idle
   }
   CHECK(claims == 2);
 }
@@ -140,7 +141,7 @@ TEST_CASE("a file that is made appears whole, and a failure leaves the old one",
             .exit_code == 0);
   CHECK(Schedule::parse(read_text_file(file)).rows().size() == 3);
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
-  // Nothing else is left in the folder.
+  // No other file is left in the folder.
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 

@@ -1,5 +1,5 @@
-/// The table of docs/builders.md that compares builders with the optimum has the figures of
-/// `compare` and `search`, and the lengths of the builders' sources.
+/// Checks that the table of docs/builders.md that compares builders with the optimum has the
+/// figures of `compare` and `search`, and the lengths of the builders' sources.
 
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// How a builder is judged: the search that does the same, and the sources it is made of.
+/// Holds how a builder is judged: the search with the same freedom, and the sources of the builder.
 struct Judged {
   std::string search;  ///< further words
   std::vector<std::string> sources;
@@ -54,7 +54,7 @@ Json answered(const std::string& line) {
   return Json::parse(result.out);
 }
 
-/// What the search proves under a cap.
+/// Returns what the search proves under a cap.
 std::string optimum(const Judged& judged, int cap) {
   const Json answer = answered(fmt::format("search --cap {} {}", cap, judged.search));
   REQUIRE(answer.at("optimal") == true);
@@ -81,7 +81,7 @@ TEST_CASE("docs/builders.md compares every builder with the optimum that search 
   REQUIRE(table != std::string::npos);
   for (const BuilderInfo& builder : builders()) {
     if (builder.takes_graph) {
-      continue;  // of a chain they make what the others make
+      continue;  // on a chain they equal other builders
     }
     const std::string name(builder.name);
     CAPTURE(name);

@@ -1,4 +1,4 @@
-/// `stagecraft schedule` as a shell runs it: pipes, exit statuses, terminals and full disks.
+/// Tests `stagecraft schedule` as a shell runs it: pipes, exit statuses, terminals and full disks.
 
 #include <filesystem>
 
@@ -23,7 +23,7 @@ CommandResult run_shell(const std::string& line, const std::string& folder = "")
   return run_command({"bash", "-c", function + line}, folder);
 }
 
-/// The same on a terminal of that many columns.
+/// Does the same on a terminal with this many columns.
 CommandResult run_terminal(const std::string& words, int columns, const std::string& folder) {
   const std::string line =
       "stty cols " + std::to_string(columns) + "; '" + STAGECRAFT_COMMAND + "' schedule " + words;
@@ -154,7 +154,7 @@ TEST_CASE("a terminal gets colours and its own width, unless NO_COLOR is set",
   const CommandResult colourless =
       run_command({"script", "-qec", line, "/dev/null"}, folder.path());
   CHECK_THAT(colourless.out, !ContainsSubstring("\x1b["));
-  // 20 columns hold three cells, so the fourth begins a block of its own.
+  // 20 columns hold three cells, so the fourth begins a new block.
   CHECK_THAT(colourless.out, ContainsSubstring("\r\n     3   4   5\r\n"));
 }
 

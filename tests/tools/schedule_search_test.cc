@@ -1,4 +1,5 @@
-/// `stagecraft schedule search`: the best schedule within a cap, or the best found and the gap.
+/// Tests `stagecraft schedule search`: the best schedule within a cap, or the best found and the
+/// gap.
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,5 @@
-/// `stagecraft schedule show`: pictures for pages and papers, and the programs that convert them.
+/// Tests `stagecraft schedule show`: pictures for pages and papers, and the programs that convert
+/// them.
 
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +24,7 @@ bool has_program(const std::string& name) {
   return run_command({"sh", "-c", "command -v " + name}).exit_code == 0;
 }
 
-/// A folder that alone is on PATH, with at most one program in it.
+/// Makes a folder with at most one program, and makes it all of PATH.
 class OwnPath {
  public:
   OwnPath() : path_("PATH", folder_.path()) {}
@@ -90,7 +91,7 @@ TEST_CASE("show writes PDF and PNG of the size asked for", "[tools][schedule][sh
   const std::string picture = read_text_file(png);
   REQUIRE(picture.size() > 24);
   CHECK(picture.substr(0, 4) == "\x89PNG");
-  // Bytes 16 to 19 are the width: two pixels for one.
+  // Bytes 16 to 19 are the width, which has two pixels for one.
   CHECK(static_cast<unsigned char>(picture[18]) * 256 + static_cast<unsigned char>(picture[19]) ==
         1280);
 }

@@ -1,5 +1,5 @@
-/// `stagecraft schedule simulate`, `convert` and `diff`: the numbers programs rely on, formats both
-/// ways, and where two schedules part.
+/// Tests `stagecraft schedule simulate`, `convert` and `diff`: the numbers that programs rely on,
+/// formats both ways, and the place where two schedules part.
 
 #include <nlohmann/json.hpp>
 
@@ -43,7 +43,7 @@ std::string converted(const std::string& text, const std::string& format) {
 }  // namespace
 
 TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
-  // One of them is a number, but not what all rows idle.
+  // The idle time of one row is a finite number, but the sum over all rows is not.
   check_message(run_schedule({"simulate", "-", "--b", "8e307", "--i", "4e307", "--w", "4e307"},
                              "0F0 . . 0B0\n. 1F0 1B0 .\n"),
                 2,
@@ -101,7 +101,7 @@ TEST_CASE("simulate tells programs why who waits, and what decides the end",
   CHECK(waits);
   CHECK(found.at("critical_path").front() == "0F0");
   CHECK(found.at("critical_path").back() == "0B1");
-  // As many as people are shown, though this has more.
+  // The list is as long as the one for people, though this schedule has more.
   CHECK(simulate_json(make("1f1b --devices 8 --microbatches 8")).at("largest_bubbles").size() == 5);
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("tasks that do nothing are counted, and cost nothing", "[tools][schedu
   CHECK(found.at("surplus") == Json::parse(R"([{"stage": 0, "kind": "B", "tasks": 2}])"));
   CHECK(found.at("makespan") == 7);
   CHECK(found.at("peak_in_flight") == Json{0, 1});
-  CHECK(found.at("columns") == 5);  // 0B0 and 0B1 wait for nobody
+  CHECK(found.at("columns") == 5);  // 0B0 and 0B1 need no wait
   CHECK(found.at("hash") == simulate_json(kValid).at("hash"));
   CHECK_FALSE(simulate_json(kValid).contains("surplus"));
   const CommandResult people = run_schedule({"simulate", "-"}, text);
@@ -140,7 +140,7 @@ TEST_CASE("frozen stages go through the formats that can say so", "[tools][sched
     CHECK(refused.exit_code == 2);
     CHECK_THAT(refused.err, ContainsSubstring("0F0 (row 0, column 0): its stage 0 is frozen"));
   }
-  // Edges from the command line keep what the file says of its stages.
+  // Edges from the command line keep the stages that the file declares.
   CHECK_THAT(run_schedule({"convert", "-", "--to", "text", "--graph", "0-1"}, text).out,
              ContainsSubstring("@frozen 0\n"));
   const TemporaryFolder folder;
@@ -163,7 +163,7 @@ TEST_CASE("show marks what does nothing in all its drawings", "[tools][schedule]
 
 TEST_CASE("durations and latency decide the times, not the columns", "[tools][schedule]") {
   const std::string text = make("1f1b --devices 4 --microbatches 8");
-  // (M + P - 1) (F + B), and F + B more per transfer and stage on the way.
+  // It is (M + P - 1) (F + B), and F + B more per transfer and stage on the way.
   CHECK(simulate_json(text, {"--f", "2", "--b", "4"}).at("makespan") == 66);
   CHECK(simulate_json(text, {"--b", "1.5"}).at("makespan") == 27.5);
   CHECK(simulate_json(text, {"--b", "1.5"}).at("columns") == 22);
@@ -202,7 +202,7 @@ TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
                            "critical path, 22 tasks\n  0F0 -> 1F0"}) {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
-  // The input of 1F0 is 50 on its way.
+  // The input of 1F0 takes 50 to arrive.
   const CommandResult far = run_schedule({"simulate", "-", "--latency", "50"}, kValid);
   CHECK_THAT(far.out, ContainsSubstring("d1  51 from 0 to 51: warm-up, 1F0 waited for 0F0\n"));
   CHECK_THAT(far.out, ContainsSubstring("communication, 0B0 waited for 1B0\n"));
@@ -218,7 +218,7 @@ TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in b
           "links": {"usual": {"bandwidth": 2}, "edge_bytes": 1}})");
   const std::string one = "0F0 . . 0B0\n. 1F0 1B0 .\n";
   const Json answer = simulate_json(one, {"--costs", costs});
-  // 3, half a unit on the way, 1, 2, half a unit back, 2.
+  // It is 3, half a unit for the transfer, 1, 2, half a unit back, 2.
   CHECK(answer.at("makespan") == 9);
   CHECK(answer.at("peak_bytes") == Json{1510, 2048});
   CHECK(answer.size() == 15);
@@ -336,12 +336,12 @@ TEST_CASE("every builder's schedule goes through every format that can express i
         continue;
       }
       if (there.exit_code != 0) {
-        // Overlap groups that the format has no word for.
+        // The format cannot express overlap groups.
         check_message(there, 2, {name + " cannot express", "|", "row", "column"});
         continue;
       }
       if (builder.takes_graph && format == "piper") {
-        // The edges are the model's.
+        // The edges come from the model.
         CHECK(simulate_json(there.out, {"--graph", "0-2,1-2"}) == expected);
         continue;
       }
@@ -433,7 +433,7 @@ TEST_CASE("diff names the first task per row that differs, and what it does",
                            "largest in flight   8 -> 4 (-4)\n"}) {
     CHECK_THAT(result.out, ContainsSubstring(part) || ContainsSubstring("3F1  3B0"));
   }
-  // With a split backward the same rows take less time.
+  // With a split backward, the same rows take less time.
   const std::string c = folder.write("c", make("zb-h1 --devices 4 --microbatches 8"));
   CHECK_THAT(run_schedule({"diff", b, c}).out,
              ContainsSubstring("makespan            33 -> 27 (-6)"));

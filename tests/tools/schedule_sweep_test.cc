@@ -1,4 +1,4 @@
-/// `stagecraft schedule sweep`: builders over devices, microbatches and chunks.
+/// Tests `stagecraft schedule sweep`: builders over devices, microbatches and chunks.
 
 #include <algorithm>
 #include <sstream>
@@ -29,7 +29,7 @@ TEST_CASE("sweep has a line for every job", "[tools][schedule]") {
   CHECK(count(result.out, "\n") == 1 + 4 + 8);
   CHECK_THAT(result.out, ContainsSubstring("1f1b,4,4,8,33,0.2727"));
   CHECK_THAT(result.out, ContainsSubstring("interleaved,4,16,8,26.25,"));
-  // Ascending, however they are given.
+  // The order is ascending for any order of the arguments.
   CHECK(result.out.find("1f1b,2,2,8,") < result.out.find("1f1b,4,4,8,"));
   const CommandResult text =
       run_schedule_line("sweep 1f1b interleaved --devices 4,2 --microbatches 8,16 --chunks 2,4");

@@ -1,4 +1,4 @@
-/// What a run makes of SIGINT, SIGTERM and SIGHUP.
+/// Tests the response of a run to SIGINT, SIGTERM and SIGHUP.
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -36,7 +36,7 @@ std::vector<nlohmann::json> events_of(const std::string& output) {
   return events;
 }
 
-/// A pipe that nobody reads, small enough for one write to fill it.
+/// Makes a pipe without a reader, small enough for one write to fill it.
 class FullPipe {
  public:
   explicit FullPipe(std::string path) : path_(std::move(path)) {
@@ -70,7 +70,7 @@ class FullPipe {
   int size_ = 0;
 };
 
-/// The end of a pipe that somebody has begun to read; below 0 when nobody does.
+/// Returns the writing end of a pipe once it has a reader; below 0 if it has none.
 int open_when_read(const std::string& pipe) {
   const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
   int file = -1;
@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(events[2].at("bit_equal") == true);
   CHECK(events[3].at("event") == "planned_against_measured");
   CHECK(events[4].at("steps") == step);
-  // What was saved is a checkpoint like any other, of the weights that the run closed with.
+  // The saved file is a checkpoint like any other, of the weights at the end of the run.
   const TrainOutput resumed =
       train_json({"--stages", "2", "--steps", std::to_string(step + 1), "--load", file});
   CHECK(resumed.steps.front().at("step") == step + 1);
@@ -143,11 +143,11 @@ TEST_CASE("the first signal is answered at once, the second ends the process by 
   const std::string file = folder.path() + "/stopped.ckpt";
   const FullPipe pipe(folder.path() + "/pipe");
   RunningCommand running(endless({"--save", file, "--trace", pipe.path()}));
-  // A step that never ends: nobody takes its trace.
+  // The step never ends because its trace is not read.
   REQUIRE(pipe.wait_until_full());
   running.send_signal(first);
   REQUIRE(running.wait_for_error("again after 1 s to stop without saving"));
-  // Before this interval is over it would be the first once more (I-3).
+  // Within this interval a second signal would count as the first again (I-3).
   CHECK_FALSE(running.wait_for_error("anything else", std::chrono::seconds(2)));
   running.send_signal(second);
   const CommandResult result = running.wait();

@@ -1,5 +1,5 @@
-/// What `stagecraft launch` makes of the variables that srun sets, without a Slurm; with one:
-/// tests/hosts/slurm_test.cc.
+/// Tests how `stagecraft launch` uses the variables that srun sets, without Slurm;
+/// tests/hosts/slurm_test.cc uses a real one.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -42,7 +42,7 @@ Variables of_process(int process, const std::string& folder) {
           {"SLURMD_NODENAME", "node-a"}};
 }
 
-/// The step of which these alone speak.
+/// Returns the step that these variables describe.
 std::optional<tools::SlurmStep> step_of(const Variables& variables) {
   for (const char* name : kNames) {
     unsetenv(name);
@@ -60,7 +60,7 @@ std::optional<tools::SlurmStep> step_of(const Variables& variables) {
   return tools::slurm_step();
 }
 
-/// A command as a process of the step is started.
+/// Returns words that start a command as a process of the step.
 std::vector<std::string> words_in(const Variables& variables,
                                   const std::vector<std::string>& command) {
   std::vector<std::string> words{"env", "--unset=SLURM_RESTART_COUNT"};
@@ -79,7 +79,7 @@ std::vector<std::string> launch_words(const Variables& variables,
   return words_in(variables, command);
 }
 
-/// Whether it has come true before the usual limit of a command.
+/// Returns whether the condition becomes true before the usual limit of a command.
 template <class Condition>
 bool comes(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
@@ -96,12 +96,12 @@ bool comes(const Condition& condition) {
 
 TEST_CASE("a process that srun has not started is in no step", "[tools][slurm]") {
   CHECK_FALSE(step_of({}).has_value());
-  // The script of a batch job.
+  // This is the script of a batch job.
   CHECK_FALSE(step_of({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}}).has_value());
 }
 
 TEST_CASE("the shell of a job is in no step, though it has the number of one", "[tools][slurm]") {
-  for (const char* number : {"4294967290", "4294967291"}) {  // salloc's, and a batch script
+  for (const char* number : {"4294967290", "4294967291"}) {  // salloc's step, and a batch script's
     Variables variables = of_process(0, "/");
     variables["SLURM_STEP_ID"] = number;
     variables["SLURM_STEP_NUM_TASKS"] = "1";
@@ -208,7 +208,7 @@ TEST_CASE(
     "a step that is told to end while it waits for a worker leaves nothing, and waits no more",
     "[tools][slurm]") {
   const TemporaryFolder folder;
-  std::vector<std::string> words{"timeout", "600"};  // which hands a signal on to all processes
+  std::vector<std::string> words{"timeout", "600"};  // it passes a signal on to all processes
   for (const std::string& word :
        words_in(of_process(0, folder.path()), {"launch", "--join-seconds", "500", "--", "train"})) {
     words.push_back(word);
@@ -234,7 +234,7 @@ TEST_CASE("credentials of a step go with its program, before its last process ha
                                   "&& echo made"}));
   REQUIRE(driver.wait_for_output("made"));
   CHECK(comes([&] { return !std::filesystem::exists(step + "/credentials"); }));
-  CHECK(std::filesystem::exists(step));  // for the one that has not come yet (STP-2)
+  CHECK(std::filesystem::exists(step));  // for the process that has not come yet (STP-2)
   CHECK(run_command(launch_words(of_process(1, folder.path()), {})).exit_code == 0);
   CHECK(driver.wait().exit_code == 0);
   CHECK(std::filesystem::is_empty(folder.path()));

@@ -1,4 +1,4 @@
-/// What a command says while it has nothing to print yet.
+/// Tests what a command shows while it has nothing to print yet.
 #include "stagecraft/tools/status_line.h"
 
 #include <sstream>
@@ -11,7 +11,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Of a command that does two things in turn.
+/// Returns the text of a command that does two things in turn.
 std::string said(bool terminal, bool quiet) {
   std::istringstream in;
   std::ostringstream out, err;

@@ -1,4 +1,4 @@
-/// The arithmetic of bench/train_llama: what it says must add up.
+/// Tests the arithmetic of bench/train_llama: its figures must add up.
 #include "stagecraft/bench/step_bill.h"
 
 #include <map>
@@ -32,7 +32,7 @@ TEST_CASE("what is begun inside another has its time, and the other has not (SLF
   times.begin(kProduct, 160);
   times.end(170);
   times.end(200);
-  times.begin(kAllocator, 300);  // of nobody's call
+  times.begin(kAllocator, 300);  // belongs to no call
   times.end(301);
   CHECK(times.of(kNode) == 50);
   CHECK(times.of(kProduct) == 47);
@@ -63,7 +63,7 @@ TEST_CASE("an operator's time is without what it calls and what is allocated", "
   times.end(16);
   times.end(20);
   times.begin("aten::mm", 30);
-  times.begin("aten::add", 31);  // the product's
+  times.begin("aten::add", 31);  // belongs to the product
   times.end(33);
   times.end(40);
   times.end(50);

@@ -1,4 +1,4 @@
-/// What bench/train_llama sees of a step, and that it changes nothing.
+/// Tests what bench/train_llama sees of a step, and that watching changes nothing.
 #include "stagecraft/bench/step_probe.h"
 
 #include <mutex>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kRanks = 2, kMicrobatches = 4;
 
-/// A trainer that may be watched, behind its first step.
+/// Holds a trainer that can be watched, after its first step.
 struct Watched {
   Watched() : trainer(program_of_llama(), "1f1b", AdamW{}, {.before_instruction = probe.hook()}) {
     step();
@@ -74,10 +74,10 @@ TEST_CASE("a probe has every call of a step's tasks, once each", "[tools][bench]
     CHECK(calls_of(calls, Part::OtherOperators) > 0);
     // A layer has one attention, forward and backward.
     CHECK(calls_of(calls, Part::Attention) >= 2 * kMicrobatches);
-    CHECK(seconds_of_all(calls) <= seconds);  // keeps SLF-1: nothing counts twice
+    CHECK(seconds_of_all(calls) <= seconds);  // keeps SLF-1: no time counts twice
   }
-  // Of the layer's seven products: forward, by input and by weight. The second has the head too,
-  // and the first owes nobody a gradient of what it embeds, which its layer needs all the same.
+  // A layer has seven products: forward, by input and by weight. The second rank also has the head.
+  // The first rank's embedding needs no gradient of its input, but its layer does.
   CHECK(calls_of(ranks[0], Part::MatrixProducts) == 7 * 3 * kMicrobatches);
   CHECK(calls_of(ranks[1], Part::MatrixProducts) == 8 * 3 * kMicrobatches);
 
@@ -123,7 +123,7 @@ TEST_CASE("watching changes no bit and leaves the allocator as it was", "[tools]
   });
   CHECK(c10::GetCPUAllocator() == before);
   other.step();
-  watched.step();  // frees what was allocated meanwhile
+  watched.step();  // frees what was allocated while watching
   other.step();
   const StateDict one = watched.trainer.state_dict(), two = other.trainer.state_dict();
   REQUIRE(one.size() == two.size());

@@ -17,7 +17,8 @@ TEST_CASE("a run whose threads cannot be started says so and ends, forced or not
 #ifdef __SANITIZE_ADDRESS__
   SKIP("the address sanitizer takes terabytes of address space");
 #endif
-  // Stacks of 16 GB each: the address space of 64 GB holds few of them, and memory plays no part.
+  // The stacks have 16 GB each: an address space of 64 GB holds few of them, and memory does not
+  // matter.
   const std::vector<std::string> run = small_train({"--ranks", "4", "--steps", "1", "--force"});
   std::vector<std::string> words{
       "bash",

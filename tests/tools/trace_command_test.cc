@@ -1,5 +1,5 @@
-/// `train --trace` and `trace compare` as their user meets them: a file that viewers open, numbers
-/// that add up, and the same answer from the file as from the run.
+/// Tests `train --trace` and `trace compare` as their user meets them: a file that viewers open,
+/// numbers that add up, and the same answer from the file as from the run.
 
 #include <csignal>
 #include <fstream>
@@ -25,7 +25,7 @@ using Words = std::vector<std::string>;
 // Stage 1 takes two microbatches of stage 0 as one.
 const Words kSized{"dag-kfkb", "--graph", "0-1", "--microbatches", "4", "--set", "sizes=1,2"};
 
-/// A run of three steps on a schedule that the command made, and the trace of it.
+/// Holds a run of three steps on a schedule that the command made, and its trace.
 struct TracedRun {
   TemporaryFolder folder;
   std::string plan, trace;
@@ -68,7 +68,8 @@ double number(const Json& object, const char* key) {
   return object.at(key).get<double>();
 }
 
-/// For every rank, planned and measured: busy and idle make the makespan, causes make idle.
+/// Checks for every rank, planned and measured: busy and idle add up to the makespan, causes add up
+/// to idle.
 void check_sums(const Json& report) {
   for (const Json& rank : report.at("ranks")) {
     CAPTURE(rank.dump());
@@ -99,7 +100,7 @@ TEST_CASE("a trace has every task of every step, on tracks that never run backwa
   std::map<std::string, int> tasks;
   std::map<std::tuple<std::string, int, std::string>, double>
       last;                                    // by kind, rank, thread or name
-  std::map<std::pair<int, int>, double> open;  // until when, by rank and thread
+  std::map<std::pair<int, int>, double> open;  // the end of the last slice, by rank and thread
   for (const Json& event : run.events()) {
     const std::string kind = event.at("ph");
     if (kind == "M") {
@@ -115,7 +116,7 @@ TEST_CASE("a trace has every task of every step, on tracks that never run backwa
     if (kind == "X") {
       CHECK(number(event, "dur") >= 0);
       double& until = open[{rank, event.at("tid").get<int>()}];
-      CHECK(until <= number(event, "ts") + 0.0005);  // one after the other: they nest trivially
+      CHECK(until <= number(event, "ts") + 0.0005);  // slices follow each other, so they nest
       until = number(event, "ts") + number(event, "dur");
       if (event.at("tid") == 0 && event.at("args").contains("kind")) {
         ++tasks[event.at("name")];
@@ -169,7 +170,7 @@ TEST_CASE("every flow of a trace leads from a send into its receive, also betwee
       slices[{event.at("pid"), event.at("tid")}].push_back(event);
     }
   }
-  // Of two slices that touch at the flow's time it is bound to the later.
+  // If two slices touch at the flow's time, the flow is bound to the later one.
   const auto slice_at = [&](const Json& flow) {
     Json found;
     for (const Json& slice : slices[{flow.at("pid"), flow.at("tid")}]) {
@@ -232,8 +233,8 @@ TEST_CASE("a trace knows who made each part of a microbatch of another size",
 
 TEST_CASE("planned against measured adds up, and the file says what the run said",
           "[tools][trace]") {
-  // Whole and split backwards, several stages per rank, overlap groups, two replicas, microbatches
-  // of two sizes.
+  // The schedules have whole and split backwards, several stages per rank, overlap groups, two
+  // replicas, and microbatches of two sizes.
   const Words make =
       GENERATE(Words{"1f1b", "--devices", "2", "--microbatches", "4"},
                Words{"zb-h1", "--devices", "2", "--microbatches", "4"},
@@ -245,7 +246,7 @@ TEST_CASE("planned against measured adds up, and the file says what the run said
   const TracedRun run(make);
   const Json& said = run.output.timeline;
   REQUIRE(said.is_object());
-  CHECK(said.at("steps") == 2);  // the first is left out
+  CHECK(said.at("steps") == 2);  // the first step is left out
   check_sums(said);
   const CommandResult result = compare(run.plan, run.trace, {"--json", "--limit", "3"});
   CAPTURE(result.err);

@@ -1,5 +1,5 @@
-/// What a trace file promises: every nanosecond back, complete JSON behind every step, and a clear
-/// word for every file that is none of ours.
+/// Tests the promises of a trace file: every nanosecond is read back, the JSON is complete after
+/// every step, and a file of another kind is refused with a clear message.
 
 #include "stagecraft/tools/trace/trace_file.h"
 
@@ -30,7 +30,7 @@ using tools::TraceWriter;
 const TraceHeader kHeader{.ranks = {"0", "1,2"}, .threads_per_worker = 3, .processors = 8};
 constexpr std::int64_t kBoot = 123'456'789'012'345;  // clocks start with the machine
 
-/// Rank 0 makes something at `begin`, rank 1 receives it and answers.
+/// Rank 0 makes a value at `begin`; rank 1 receives it and answers.
 TraceStep step_at(std::int64_t number, std::int64_t begin) {
   const Task forward{CellKind::Forward, StageId(0), Microbatch(7)};
   const Task next{CellKind::Forward, StageId(1), Microbatch(7)};
@@ -75,7 +75,7 @@ std::string written(const TemporaryFolder& folder) {
   return read_text_file(path);
 }
 
-/// As if the disk were full where a file has so many bytes.
+/// Acts as if the disk were full once a file has this many bytes.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t bytes) {
@@ -95,7 +95,7 @@ class FileLimit {
   void (*on_signal_)(int) = std::signal(SIGXFSZ, SIG_IGN);
 };
 
-/// What reading says is wrong; nothing when it is read.
+/// Returns the error that reading gives; nothing if it is read.
 std::string complaint(const std::string& text) {
   std::istringstream in(text);
   try {
@@ -225,7 +225,7 @@ TEST_CASE("time to read a trace grows with its length, not with the square",
   CHECK(complaint(head + R"(,"others":)" + many + "}}").empty());
   CHECK_THAT(complaint(head + R"(},"traceEvents":)" + many + "}"), ContainsSubstring("event 1"));
   CHECK_THAT(complaint(many), ContainsSubstring("no trace of"));
-  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);  // 23 each where it is the square
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);  // 23 each if the time is quadratic
 }
 
 TEST_CASE("what is no trace of ours is refused, and why is said", "[tools][trace]") {

@@ -1,5 +1,5 @@
-/// The report on planned against measured says every figure once, in milliseconds for people and in
-/// seconds for programs.
+/// Checks that the report on planned against measured gives every figure once, in milliseconds for
+/// people and in seconds for programs.
 
 #include <sstream>
 #include <utility>
@@ -18,8 +18,8 @@ using tools::cells_text;
 using tools::comparison_json;
 using tools::comparison_text;
 
-/// One microbatch over two rows; the second row's backward begins a tenth of a second late.
-/// `first`: the number of the first row; those above it have no task.
+/// Holds one microbatch over two rows; the second row's backward begins a tenth of a second late.
+/// `first`: the number of the first row; the rows before it have no task.
 struct Run {
   Schedule schedule;
   Layout layout = Layout::of(schedule);
@@ -63,7 +63,7 @@ TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][t
       ContainsSubstring("a step takes 5850.00: start 500.00, makespan 5100.00, vote 250.00,\n"
                         "update 0.00, other 0.00\n"));
   CHECK_THAT(text, ContainsSubstring("planned with the mean times of this run's own tasks"));
-  // Rows are busy for two and three seconds, of five each.
+  // The rows are busy for two and three seconds, of five each.
   CHECK_THAT(text, ContainsSubstring("bubble: planned 50.0 %, measured 51.0 % of the ranks' time"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {

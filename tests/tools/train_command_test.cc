@@ -1,5 +1,5 @@
-/// What `stagecraft train` promises when everything is right: the same weights whatever the cut and
-/// the schedule, runs that resume without a trace, and output that programs can read.
+/// Tests the promises of `stagecraft train` when everything is right: the same weights for any cut
+/// and schedule, runs that resume without a trace, and output that programs can read.
 
 #include <chrono>
 #include <filesystem>
@@ -16,21 +16,22 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
 
-// Two stages, four microbatches: neither gpipe nor 1f1b, row 1 takes the microbatches out of order.
+// Has two stages and four microbatches. It is neither gpipe nor 1f1b: row 1 takes the microbatches
+// out of order.
 constexpr const char* kOwnSchedule =
     "@stages 2\n"
     "@microbatches 4\n"
     "0F0 0F1 0F2 0F3 .   0B1 .   0B0 .   0B2 .   0B3\n"
     ".   .   1F1 1F0 1B1 .   1B0 1F2 1B2 1F3 1B3 .\n";
 
-// Two rows that hold four stages as a V: stages 0 and 3 on row 0, 1 and 2 on row 1.
+// Has two rows that hold four stages as a V: stages 0 and 3 on row 0, 1 and 2 on row 1.
 constexpr const char* kVSchedule =
     "@stages 4\n"
     "@microbatches 2\n"
     "0F0 0F1 .   3F0 3B0 3F1 3B1 .   0B0 .   0B1\n"
     ".   1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 .   .\n";
 
-// The backward split in two: I makes the gradients of inputs, W those of weights, later.
+// Splits the backward in two: I makes the gradients of inputs, W those of weights, later.
 constexpr const char* kSplitSchedule =
     "0F0 0F1 .   .   0I0 .   0I1 0W0 0W1\n"
     ".   1F0 1I0 1F1 1I1 1W0 1W1 .   .\n";
@@ -316,8 +317,8 @@ TEST_CASE("a dry run's plan is readable by programs", "[tools][train][dry-run]")
 
 TEST_CASE("a step that takes longer than its deadline fails, and the option is named",
           "[tools][train]") {
-  CHECK(TrainerOptions{}.step_deadline == std::chrono::seconds(300));  // as --help says
-  // Seconds of work, whatever the machine.
+  CHECK(TrainerOptions{}.step_deadline == std::chrono::seconds(300));  // the value in --help
+  // The run takes seconds on any machine.
   const CommandResult result = run_train({"--stages",
                                           "2",
                                           "--dim",

@@ -1,5 +1,5 @@
-/// `train --costs` and `--costs-out`: what a run measured predicts the next, by the numbers of the
-/// simulator, and files that cannot predict it are refused before anything is trained.
+/// Tests `train --costs` and `--costs-out`: the measurements of a run predict the next run with the
+/// numbers of the simulator, and files that cannot predict it are refused before training.
 
 #include <csignal>
 #include <fstream>
@@ -31,14 +31,14 @@ Words command(const Words& words) {
   return all;
 }
 
-/// What `schedule simulate` says of the schedule's makespan.
+/// Returns the makespan that `schedule simulate` prints for the schedule.
 double simulated(const std::string& plan, const std::string& costs) {
   return makespan(
       parsed(run_command(command({"schedule", "simulate", plan, "--costs", costs, "--json"}))),
       "makespan");
 }
 
-/// A run of two ranks and what it wrote; the tests of refusals change the file.
+/// Holds a run of two ranks and its files; the tests of refusals change the costs file.
 struct MeasuredRun {
   TemporaryFolder folder;
   std::string costs = at("costs.json");
@@ -53,7 +53,7 @@ struct MeasuredRun {
   [[nodiscard]] Json json() const { return Json::parse(read_text_file(costs)); }
 };
 
-/// The train command's refusal, which comes before any step.
+/// Returns the train command's refusal, which comes before any step.
 std::string refusal_of(const Words& more) {
   const CommandResult result = run_train(more);
   CHECK(result.exit_code == 2);
@@ -67,7 +67,7 @@ Json dry_run(const Words& more) {
   return parsed(run_train(words));
 }
 
-/// The ```sh lines of a section of docs/train-command.md, each a command.
+/// Returns the ```sh lines of a section of docs/train-command.md, each a command.
 Words commands_of(const std::string& heading) {
   std::ifstream page(STAGECRAFT_SOURCE_DIR "/docs/train-command.md");
   Words commands;
@@ -117,7 +117,7 @@ TEST_CASE("planned is what simulate says of the same schedule and costs", "[tool
   CHECK(costs.at("operators").size() > 10);
   CHECK(costs.at("stages").at("each").size() == 2);
   const std::string plan = first.at("plan");
-  // Halves that the run before never ran, and backwards that this one runs whole.
+  // Some halves were never run by the first run, and this run does some backwards whole.
   const std::string name = GENERATE("zb-auto", "gpipe", "zb-h2");
   CAPTURE(name);
   Words make{"schedule", "make", name, "--devices", "2", "--microbatches", "4", "-o", plan};
@@ -135,10 +135,10 @@ TEST_CASE("planned is what simulate says of the same schedule and costs", "[tool
   CHECK(makespan(said, "planned_makespan") == predicted);
   CHECK(said.at("planned_by") == "costs");
   CHECK(said.at("costs") == "'" + first.costs + "'");
-  // By name the same schedule is made, of the same costs.
+  // The builder's name makes the same schedule from the same costs.
   const Json foreseen = dry_run({"--schedule", name, "--ranks", "2", "--costs", first.costs});
   CHECK(makespan(foreseen.at("planned"), "makespan") == predicted);
-  // The trace knows what its run was predicted with; other costs go before.
+  // The trace holds the costs that predicted its run; costs that are given replace them.
   const Json compared = parsed(run_command(command({"trace", "compare", plan, trace, "--json"})));
   CHECK(makespan(compared, "planned_makespan") == predicted);
   const Json other =
@@ -230,7 +230,7 @@ TEST_CASE("a profile predicts a run, whose stages a dry run writes", "[tools][tr
   const Json said =
       train_json({"--ranks", "2", "--schedule", "zb-auto", "--costs", profile}).timeline;
   CHECK(makespan(said, "planned_makespan") == predicted);
-  // Nobody simulates with operators as if each stage took the default.
+  // The simulator must not take operators as if each stage had the default.
   const CommandResult alone =
       run_command(command({"schedule", "simulate", plan, "--costs", profile}));
   CHECK(alone.exit_code == 2);

@@ -1,5 +1,5 @@
-/// `train --model`: each of the models by pipeline as in one process, on what is drawn and on
-/// folders of images; and what is refused.
+/// Tests `train --model`: each model gives the same in a pipeline as in one process, on drawn data
+/// and on folders of images; tests refusals.
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/made_images.h"
@@ -11,7 +11,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
-/// The words of a run of a model so small that a step is nothing.
+/// Returns the words of a run of a model so small that a step takes no time.
 Words tiny(const std::string& model, const Words& more) {
   Words words{STAGECRAFT_COMMAND,
               "train",
@@ -56,7 +56,7 @@ void check_refused(const Words& words, const Words& parts) {
   }
 }
 
-/// Two classes of four images, with captions for all.
+/// Writes two classes of four images, with captions for all.
 void write_images(const std::string& folder) {
   std::string captions;
   for (int i = 0; i < 8; ++i) {
@@ -83,7 +83,8 @@ TEST_CASE("every model trains by pipeline with the bits of one process", "[tools
   const TrainOutput three =
       train_output(tiny(model, {"--stages", "3", "--schedule", "gpipe", "--verify"}));
   check_verified(three);
-  // Blocks of one stage add up their gradients of the embedded time before stages do.
+  // Blocks of one stage add up their gradients of the embedded time before stages do, so the sums
+  // differ.
   if (model != "unet") {
     CHECK(three.sha256() == two.sha256());
   }
@@ -97,7 +98,7 @@ TEST_CASE("models whose stages branch train by the schedules of their stage grap
       tiny("clip", {"--stages", "3", "--schedule", "dag-1f1b", "--graph", "0-2,1-2", "--verify"}));
   check_verified(clip);
   CHECK(clip.sha256() == plain);
-  // The towers begin together: that is what the graph is for.
+  // The towers begin together, which is the purpose of the graph.
   const CommandResult grid =
       run_command(tiny("clip", {"--stages", "3", "--schedule", "dag-1f1b", "--dry-run"}));
   CHECK(grid.exit_code == 0);

@@ -8,7 +8,7 @@ namespace stagecraft::tests {
 
 std::vector<std::string> small_train(const std::vector<std::string>& more) {
   std::vector<std::string> words{STAGECRAFT_COMMAND, "train"};
-  // What the caller says himself is left out here: an option may be given once.
+  // The caller's options are left out here, because an option may be given once.
   const std::vector<std::pair<std::string, std::string>> defaults{{"--layers", "4"},
                                                                   {"--dim", "32"},
                                                                   {"--heads", "2"},

@@ -1,4 +1,4 @@
-/// Runs `stagecraft train` on a model small enough for a test, and reads what it said with --json.
+/// Runs `stagecraft train` on a model small enough for a test, and reads its --json output.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ namespace stagecraft::tests {
 /// comes last.
 [[nodiscard]] std::vector<std::string> small_train(const std::vector<std::string>& more);
 
-/// Runs it. A failure to end well is left to the caller to judge.
+/// Runs it. The caller judges a failure.
 [[nodiscard]] CommandResult run_train(const std::vector<std::string>& more);
 
-/// What a --json run that ended well said, by event.
+/// Holds the output of a --json run that ended well, by event.
 struct TrainOutput {
   std::vector<nlohmann::json> steps;
   nlohmann::json verify;
   nlohmann::json timeline;  ///< planned against measured
-  nlohmann::json ranks;     ///< what each did and held
+  nlohmann::json ranks;     ///< the work and memory of each
   nlohmann::json done;
   std::vector<nlohmann::json> others;
 

@@ -8,7 +8,7 @@
 namespace stagecraft::tools {
 
 TEST_CASE("the hash is SHA-256 over the raw bytes", "[tools][hash]") {
-  // The bytes of "abc", whose digest is the standard's first example (FIPS 180-4).
+  // Holds the bytes of "abc", whose digest is the standard's first example (FIPS 180-4).
   const at::Tensor abc = at::tensor({97, 98, 99}, at::kByte);
   CHECK(weights_sha256({{"w", abc}}) ==
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

@@ -1,5 +1,5 @@
-/// Uses the distribution's spdlog and fmt beside the runtime, which brings LibTorch's headers with
-/// another fmt among them.
+/// Uses the distribution's spdlog and fmt beside the runtime. LibTorch's headers contain another
+/// fmt.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <fmt/ranges.h>

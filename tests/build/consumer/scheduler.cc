@@ -1,4 +1,5 @@
-/// Builds a schedule, proves it, breaks it, and sees the proof fail: all without a tensor library.
+/// Builds a schedule, validates it, breaks it, and sees the validation fail, without a tensor
+/// library.
 #include <iostream>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"

@@ -1,4 +1,4 @@
-/// Trains a module of its own in two stages and sees the loss fall.
+/// Trains its own module in two stages and sees the loss fall.
 #include <iostream>
 
 #include <stagecraft/stagecraft.h>

@@ -1,5 +1,5 @@
-# Stands in for the TorchConfig.cmake of a LibTorch without CUDA: the targets, variables and layout of that one. (The
-# one of a LibTorch with CUDA works only where a CUDA toolkit is.)
+# Replaces the TorchConfig.cmake of a LibTorch without CUDA: it has the same targets, variables and
+# layout. (The one of a LibTorch with CUDA works only with a CUDA toolkit.)
 get_filename_component(TORCH_INSTALL_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(TORCH_INCLUDE_DIRS "${TORCH_INSTALL_PREFIX}/include" "${TORCH_INSTALL_PREFIX}/include/torch/csrc/api/include")
 set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=1")

@@ -1,5 +1,5 @@
-/// The archives that PyTorch made (tests/data/models), each with the inputs of its steps and what
-/// PyTorch's eager mode made of them.
+/// Reads the archives that PyTorch made (tests/data/models), each with the inputs of its steps and
+/// the results of PyTorch's eager mode.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct ArchiveFolder {
   std::filesystem::path path;
   double lr = 0.0;
   int microbatches = 0;
-  std::string refused;         ///< why the model must be; empty where it trains
+  std::string refused;         ///< why the model must be refused; empty if it trains
   std::vector<double> losses;  ///< by step
   std::vector<std::vector<double>> microbatch_losses;
   MicrobatchFiles data;
@@ -25,10 +25,10 @@ struct ArchiveFolder {
   [[nodiscard]] int steps() const { return static_cast<int>(losses.size()); }
 };
 
-/// Every folder of tests/data/models with an expected.json, sorted by name.
+/// Returns every folder of tests/data/models with an expected.json, sorted by name.
 [[nodiscard]] std::vector<ArchiveFolder> archive_folders();
 
-/// The whole file. Fails the test where there is none.
+/// Returns the whole file. Fails the test if there is none.
 [[nodiscard]] std::string file_bytes(const std::filesystem::path& path);
 
 }  // namespace stagecraft::testing

@@ -1,4 +1,4 @@
-/// Models that PyTorch wrote, of both kinds of file, trained here as it trained them.
+/// Tests models that PyTorch wrote, of both kinds of file: they train here as they trained there.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -44,10 +44,10 @@ std::map<std::string, at::Tensor> by_name(const std::vector<NamedTensor>& tensor
   return result;
 }
 
-/// How a training is wrong on purpose.
+/// Describes how a training is wrong on purpose.
 struct Fault {
   std::string name;
-  double rate = 1.0;  ///< the learning rate is multiplied by it
+  double rate = 1.0;  ///< a factor of the learning rate
   int dropped = -1;   ///< the microbatch whose gradient is left out
 };
 
@@ -84,14 +84,14 @@ std::vector<double> plain_losses(const ModelFile& model,
   return losses;
 }
 
-/// With the shapes of the inputs, which a TorchScript file does not say.
+/// Adds the shapes of the inputs, which a TorchScript file lacks.
 ModelFile known_model(const ArchiveFolder& folder, const std::string& file) {
   ModelFile model = load_model((folder.path / file).string());
   describe_inputs(model, folder.data);
   return model;
 }
 
-/// Every operator costs the same, so that the cut is the same wherever the test runs.
+/// Gives every operator the same cost, so that the cut is the same on every machine.
 std::vector<OperatorCost> equal_costs(const Program& program) {
   std::vector<OperatorCost> costs;
   for (const Node& node : program.compiled().graph.nodes) {
@@ -129,7 +129,8 @@ void check_final(const TrainedTensors& reference, const std::map<std::string, at
   CHECK(distance <= 1.0);
 }
 
-/// In a pipeline of so many ranks, against PyTorch's eager mode and, bit by bit, one process.
+/// Trains in a pipeline of this many ranks; compares with PyTorch's eager mode and, bit by bit,
+/// with one process.
 void check_pipeline(const ArchiveFolder& folder,
                     const TrainedTensors& expected,
                     const Program& program) {
@@ -157,7 +158,7 @@ void check_pipeline(const ArchiveFolder& folder,
   check_final(expected, found);
 }
 
-/// In one process at one stage, bit by bit what LibTorch makes of the file by itself.
+/// Trains in one process at one stage; compares bit by bit with LibTorch's own run of the file.
 void check_plain(const ArchiveFolder& folder,
                  const ModelFile& model,
                  const TrainedTensors& expected,
@@ -197,7 +198,8 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
   for (const int stages : {2, 4}) {
     const Balanced cut{.stages = stages, .costs = equal_costs(whole)};
     if (folder.name() == "buffers" && file == "model.pt2") {
-      // What its first operator writes its last one reads; a trace has it another way.
+      // The first operator writes a value that the last one reads; a trace has this in another
+      // form.
       CHECK_THAT(refusal([&] { return compiled(cut); }, Errc::UsageArgument),
                  ContainsSubstring("can be cut into 1 to 1 stages"));
     } else {

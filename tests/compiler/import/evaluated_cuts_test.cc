@@ -1,4 +1,5 @@
-/// Whatever cut of a model trains, evaluates: all models of tests/data/models, cut at random.
+/// Checks that every cut of a model that trains also evaluates: all models of tests/data/models,
+/// cut at random.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -21,10 +22,10 @@ namespace {
 
 using testing::ArchiveFolder;
 
-constexpr std::chrono::seconds kBudget{20};  ///< of all cuts; every model has one at least
+constexpr std::chrono::seconds kBudget{20};  ///< for all cuts; every model has at least one
 constexpr int kCuts = 40;
 
-/// Up to six stages, each beginning where one may.
+/// Returns up to six stages, each beginning at an allowed point.
 At random_cut(const std::vector<std::size_t>& points, std::mt19937& random) {
   std::vector<std::size_t> firsts;
   std::sample(
@@ -36,7 +37,7 @@ At random_cut(const std::vector<std::size_t>& points, std::mt19937& random) {
   return at;
 }
 
-/// The program as it is behind another cut, as far as an evaluation looks at it.
+/// Returns the program with another cut, with the parts that an evaluation reads.
 CompiledProgram cut_again(const CompiledProgram& whole, const Cut& cut) {
   CompiledProgram program = whole;
   program.assignment = cut_into_stages(whole.graph, cut, {});

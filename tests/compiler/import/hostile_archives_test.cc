@@ -1,5 +1,5 @@
-/// Archives of torch.export that are damaged, newer, lying or not supported: each is an error that
-/// says what was found, and none allocates by a number it holds.
+/// Tests archives of torch.export that are damaged, newer, wrong or not supported: each gives an
+/// error that says what was found, and none makes the reader allocate by a number in it.
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,7 +34,7 @@ std::string refused(const MadeArchive& archive) {
   return refusal([&] { (void)archive.read(); }, Errc::UsageFile);
 }
 
-/// A file for as long as a test reads it.
+/// Holds a file for as long as a test reads it.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::string& bytes)
@@ -99,7 +99,7 @@ TEST_CASE("a record that claims more than the file has is refused before it is r
           "[compiler][import]") {
   const MadeArchive archive = small_archive();
   std::string bytes = archive.bytes();
-  // The directory's entry of the weight: its sizes stand 22 bytes before the name.
+  // In the directory's entry of the weight, the sizes are 22 bytes before the name.
   const std::string name = "data/weights/weight_";
   const std::size_t entry = bytes.rfind(name);
   const std::size_t start = bytes.rfind("PK\x01\x02", entry);
@@ -260,7 +260,7 @@ TEST_CASE("everything that is not supported is told at once, by node and module"
   }
 }
 
-/// What is said of a node with this target; nothing where it is supported.
+/// Returns the fault of a node with this target; nothing if it is supported.
 std::string fault_of(const std::string& target,
                      const std::vector<std::pair<std::string, Json>>& inputs) {
   MadeArchive archive = small_archive();
@@ -324,7 +324,7 @@ TEST_CASE("a number that is none of an enumeration reaches no operator",
   CHECK_THAT(with("memory_format", {{"as_int", 77}}), ContainsSubstring("found the number 77"));
 }
 
-/// What a node makes of x = [[0, 1, 2], [3, 4, 5]], as the program's loss would be made of it.
+/// Returns the result of a node for x = [[0, 1, 2], [3, 4, 5]], computed as for the program's loss.
 at::Tensor made_by(const std::string& target,
                    const std::vector<std::pair<std::string, Json>>& inputs,
                    const at::Tensor& like) {
@@ -350,7 +350,7 @@ TEST_CASE("every kind of argument arrives as the operator takes it", "[compiler]
     CHECK(found.scalar_type() == expected.scalar_type());
     CHECK(found.equal(expected));
   };
-  // A number for a tensor promotes as a number does.
+  // A number in the place of a tensor promotes as a number does.
   same(made_by("torch.ops.aten.mul.Tensor", {{"self", self}, {"other", {{"as_float", 2.0}}}}, x),
        x.mul(2));
   same(made_by("torch.ops.aten.mul.Tensor", {{"self", {{"as_int", 3}}}, {"other", self}}, x),

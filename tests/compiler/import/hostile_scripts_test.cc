@@ -1,5 +1,5 @@
-/// TorchScript files that would write files, read memory or run while they are loaded: none of it
-/// happens before the file is refused.
+/// Tests TorchScript files that would write files, read memory or run while they are loaded: the
+/// file is refused before any of it happens.
 #include <algorithm>
 #include <string>
 
@@ -19,7 +19,7 @@ using Catch::Matchers::ContainsSubstring;
 using tests::read_text_file;
 using tests::TemporaryFolder;
 
-/// What is not supported of a module with this code, one sentence after the other.
+/// Returns the unsupported parts of a module with this code, one sentence after the other.
 std::string faults_of_script(const TemporaryFolder& folder, const std::string& code) {
   const std::string path = folder.path() + "/model.pt";
   torch::jit::Module module("Made");
@@ -47,7 +47,7 @@ TEST_CASE("a script that reaches files or memory is told of before it runs",
       faults_of_script(folder,
                        "def forward(self, x):\n  torch.save(x, " + name + ")\n  return x.sum()\n"),
       ContainsSubstring("aten::save is not one that a file may call"));
-  // In a method that forward does not call, and in a branch that is not taken.
+  // The operators are in a method that forward does not call, and in a branch that is not taken.
   CHECK_THAT(faults_of_script(folder,
                               "def other(self, x):\n  if x.size(0) == -1:\n    x.resize_([9])\n"
                               "  return x\ndef forward(self, x):\n  return x.sum()\n"),

@@ -1,5 +1,5 @@
-/// MadeArchive: an archive of torch.export made by a test, record by record, so that each of them
-/// can be wrong.
+/// MadeArchive is an archive of torch.export that a test makes record by record, so that each
+/// record can be wrong.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ namespace stagecraft::testing {
 
 using Json = nlohmann::json;
 
-/// {"as_tensor": {"name": ...}}
+/// Returns {"as_tensor": {"name": ...}}.
 [[nodiscard]] Json tensor_argument(const std::string& name);
 /// `inputs`: {{"self", argument}, ...}.
 [[nodiscard]] Json node(const std::string& name,
                         const std::string& target,
                         const std::vector<std::pair<std::string, Json>>& inputs,
                         const std::vector<Json>& outputs);
-/// The facts of a contiguous tensor.
+/// Returns the facts of a contiguous tensor.
 [[nodiscard]] Json tensor_meta(const at::Tensor& tensor);
 
 struct MadeArchive {
@@ -31,10 +31,10 @@ struct MadeArchive {
   std::map<std::string, std::string> records;  ///< bytes of tensors and all else, by name
   bool compressed = false;
 
-  /// An empty program of the right version.
+  /// Makes an empty program of the right version.
   MadeArchive();
 
-  /// A value of the graph with a tensor's facts.
+  /// Adds a value of the graph with a tensor's facts.
   void value(const std::string& name, const at::Tensor& like);
   void user_input(const std::string& name, const at::Tensor& like);
   void parameter(const std::string& fqn, const at::Tensor& tensor);
@@ -58,7 +58,8 @@ struct MadeArchive {
               Json spec);
 };
 
-/// mean((x W^T + b - y)^2) with a buffer `steps` that counts its runs: "x" [4, 3], "y" [4, 2].
+/// Returns mean((x W^T + b - y)^2) with a buffer `steps` that counts its runs: "x" [4, 3], "y" [4,
+/// 2].
 [[nodiscard]] MadeArchive small_archive();
 [[nodiscard]] at::Tensor small_weight();
 

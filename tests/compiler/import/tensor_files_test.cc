@@ -1,5 +1,5 @@
-/// Tensors in files: what is written is read back bit by bit, and what is no such file says so
-/// before anything is allocated for it (TB-1, SA-1, WE-1, DF-1).
+/// Tests tensors in files: written tensors are read back bit by bit, and other files are refused
+/// before any memory is allocated for them (TB-1, SA-1, WE-1, DF-1).
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -54,7 +54,7 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.equal(b);
 }
 
-/// An .npy file of these words and so many bytes behind them.
+/// Returns an .npy file with this header and this many bytes after it.
 std::string npy(const std::string& header, std::size_t bytes, char version = 1) {
   std::string text = "\x93NUMPY";
   text += version;
@@ -132,7 +132,7 @@ TEST_CASE("an .npy file may be of any version and order, and say it in any words
   std::string columns = npy(R"({ "shape": (2L, 3), 'fortran_order' : True, 'descr': '|u1' , })", 0);
   columns += std::string("\0\1\2\3\4\5", 6);
   CHECK(same(read(columns), counted(at::kByte, {6}).add(2).reshape({3, 2}).t()));
-  // Any byte but 0 is true, and one in memory.
+  // Any byte but 0 is true, and is 1 in memory.
   const at::Tensor truth =
       read(npy("{'descr':'|b1','fortran_order':False,'shape':()}", 0) + "\x07");
   CHECK(truth.to(at::kByte).item().toInt() == 1);
@@ -200,7 +200,7 @@ TEST_CASE("a .safetensors file is read back as it was written", "[compiler][tens
              }),
              ContainsSubstring("no ComplexDouble, which z is; write a folder"));
   CHECK(read_safetensors(path).size() == tensors.size());
-  // The same file again: its bytes are those of the first.
+  // Writing the file again gives the same bytes.
   const std::string first = read_text_file(path);
   write_safetensors(path, found);
   write_safetensors(path, read_safetensors(path));
@@ -259,7 +259,7 @@ TEST_CASE("time to read a .safetensors file grows with its tensors, not with the
   const std::string path = folder.write("a.safetensors", safetensors(header + "}", kTensors));
   const std::clock_t begin = std::clock();
   CHECK(read_safetensors(path).size() == kTensors);
-  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);  // 45 where it is the square
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);  // 45 if the time were quadratic
 }
 
 TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files][weights]") {
@@ -274,7 +274,7 @@ TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files
   std::vector<NamedTensor> saved = names({tied, half});
   saved.push_back({"count", count});
   write_weights(file, saved);
-  write_weights(file, saved);  // over its own
+  write_weights(file, saved);  // overwrites its own file
   const at::Tensor first = at::zeros({2, 3});
   const at::Tensor second = at::zeros({4}, at::kBFloat16);
   const at::Tensor third = at::zeros({}, at::kLong);
@@ -283,7 +283,7 @@ TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files
   CHECK(same(second, half));
   CHECK(same(third, count));
 
-  // A buffer may be missing, and of a tie one name is enough.
+  // A buffer may be missing, and one name of a tie is enough.
   const at::Tensor again = at::zeros({2, 3});
   load_weights(
       "f", {{"head.weight", tied}, {"norm", half}}, names({again, second}), {{"x", third}});

@@ -42,7 +42,7 @@ TrainedTensors::TrainedTensors(const std::vector<NamedTensor>& initial,
   for (const NamedTensor& t : expected_) {
     if (const auto before = initial_.find(t.name); before != initial_.end()) {
       scales.push_back(largest_element(exact(t.tensor).sub(exact(before->second))));
-      if (scales.back() > 0.0) {  // nothing trains the others
+      if (scales.back() > 0.0) {  // the others are not trained
         changes.push_back(scales.back());
       }
     } else {

@@ -1,4 +1,4 @@
-/// TrainedTensors: judges the tensors that a training ended with by those of PyTorch, which
+/// TrainedTensors compares the tensors at the end of a training with those of PyTorch, which
 /// trained the same model from the same weights on another processor.
 ///
 /// A gradient that is zero in exact arithmetic (of a bias before a batch norm) leaves nothing but

@@ -71,7 +71,7 @@ TEST_CASE("a group has an edge below 0 of its own, so nothing of the plan mixes 
   const auto send = [&network](int edge, int place, std::int64_t value) {
     network.endpoint(Rank{1})->send(Rank{0}, tag(edge, place), number(value));
   };
-  send(0, 0, -1);  // the plan's
+  send(0, 0, -1);  // from the plan
   send(-2, 0, 200);
   send(-1, 1, 101);
   send(-1, 0, 100);

@@ -29,7 +29,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kParameters = 12;  // of the model
 constexpr Sequence kSequence{.epoch = Epoch{0}, .submission = Submission{1}, .number = 0};
 
-/// A rank's collectives, with everybody it has gathered from.
+/// Holds a rank's collectives, and records the ranks it has gathered from.
 class Gatherings final : public Collective {
  public:
   explicit Gatherings(std::shared_ptr<Transport> transport) : over_(std::move(transport)) {}
@@ -59,8 +59,8 @@ class Gatherings final : public Collective {
   std::set<Rank> heard_;
 };
 
-/// The result on every rank, with ballots[r] cast by rank r. `most_heard`: how many others a rank
-/// has heard from, at most.
+/// Returns the result on every rank if rank r casts ballots[r]. `most_heard`: the largest number of
+/// other ranks that a rank has heard from.
 std::vector<VoteResult> vote_of(std::vector<Ballot> ballots, std::size_t* most_heard = nullptr) {
   const InprocNetwork network(static_cast<int>(ballots.size()));
   Group group;
@@ -88,8 +88,8 @@ std::vector<VoteResult> vote_of(std::vector<Ballot> ballots, std::size_t* most_h
   return results;
 }
 
-/// Twelve parameters whose squared norms span many magnitudes, so that another order gives other
-/// bits.
+/// Returns the squared norms of twelve parameters, which span many magnitudes so that another order
+/// gives other bits.
 double squared_norm(std::int64_t parameter) {
   return std::pow(10.0, static_cast<double>(parameter % 5) * 4 - 8) / 3;
 }
@@ -189,7 +189,7 @@ TEST_CASE("frozen parameters, which are on no ballot, count nothing", "[futures]
   }
 }
 
-/// What rank 0 says of its ballot, after rank 1 has cast one and has gone.
+/// Returns rank 0's complaint about its ballot, after rank 1 has cast one and has closed.
 std::string refused(const Ballot& own, const Ballot& other) {
   const InprocNetwork network(2);
   const Group group{.ranks = {Rank{0}, Rank{1}}, .id = 0};

@@ -58,7 +58,7 @@ class MutePeer {
   zmq::socket_t in_{context_, zmq::socket_type::pull};
 };
 
-/// Rank 0 behind one port, rank 1 behind another; a third rank is wherever a test puts it.
+/// Holds rank 0 behind one port and rank 1 behind another; a test places a third rank.
 struct TwoPorts {
   explicit TwoPorts(const std::string& bind = "tcp://127.0.0.1:*", DataPortOptions options = {})
       : port([&] {
@@ -70,7 +70,7 @@ struct TwoPorts {
     other_network.place(Rank{0}, port->address());
   }
 
-  /// Both ways.
+  /// Requires that transfers work both ways.
   void require_work(std::int64_t value) {
     zero->send(Rank{1}, kTag, number(value));
     REQUIRE(number_from(one->receive(Rank{0}, kTag)) == value);
@@ -88,7 +88,7 @@ struct TwoPorts {
   std::shared_ptr<Transport> one = other_network.endpoint(Rank{1});
 };
 
-/// Bytes on a connection of their own, which stays open until the socket goes.
+/// Holds a connection that sends bytes and stays open until the socket closes.
 class Connection {
  public:
   explicit Connection(const PortAddress& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -108,7 +108,7 @@ class Connection {
   void write(const std::string& bytes) const {
     static_cast<void>(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
-  /// Whether the other end has closed it; what that had said is dropped.
+  /// Returns whether the other end has closed the connection; drops received bytes.
   [[nodiscard]] bool is_ended() const {
     std::array<char, 1024> said{};
     ssize_t count = 0;
@@ -122,7 +122,7 @@ class Connection {
   int socket_;
 };
 
-/// A plain socket that sees whether somebody connects.
+/// Holds a plain socket that sees whether a peer connects.
 class Listener {
  public:
   Listener() {
@@ -180,7 +180,7 @@ TEST_CASE("garbage on a port's socket harms nobody (DP-1)", "[futures][port]") {
   CHECK(two.port->counts().links.size() == 1);
 }
 
-/// What begins a command of so many bytes, which would be CURVE's HELLO.
+/// Returns the beginning of a command of this many bytes, which would be CURVE's HELLO.
 std::string command_of(std::uint64_t size) {
   std::string bytes = std::string("\xff\0\0\0\0\0\0\0\1\x7f", 10) + std::string("\3\0", 2) +
                       "CURVE" + std::string(47, '\0') + "\6";
@@ -218,7 +218,7 @@ TEST_CASE("many who announce and hold back messages are bounded, and keep nobody
   CHECK_FALSE(strangers.back()->is_ended());
   CHECK(two.port->counts().strangers_ended >= static_cast<std::int64_t>(kMore));
   two.require_work(3);
-  // One that has a key comes in although all of them stay.
+  // A peer with a key gets in although all of them stay.
   RawPeer peer;
   two.port->admit(peer.address());
   peer.connect(*two.port);
@@ -254,7 +254,7 @@ TEST_CASE("a port of another cluster does not get in, and waits", "[futures][por
   network.endpoint(Rank{2})->send(Rank{0}, kTag, number(9));
   CHECK(eventually([&] { return two.port->counts().connections_held >= 1; }));
   CHECK(two.zero->bytes_waiting() == 0);
-  // Of the same address but another key: no server answers to it.
+  // The address is the same but the key differs, so no server answers to it.
   PortAddress wrong = two.port->address();
   wrong.key = foreign->address().key;
   two.other->admit(wrong);
@@ -355,7 +355,7 @@ TEST_CASE("what nobody is there for is dropped and counted", "[futures][port]") 
   }
   CHECK(eventually([&] { return two.port->counts().tensors_misdirected == 1; }));
   two.require_work(1);
-  // A rank of the network that lives elsewhere takes nothing here.
+  // A rank of the network that lives in another process gets nothing here.
   two.other->send(two.port->address(), kNetwork, Rank{1}, Rank{1}, kTag, number(1));
   two.require_work(2);
 }
@@ -376,7 +376,7 @@ TEST_CASE("a port connects to those that something was sent to (DP-5)", "[future
   TwoPorts two;
   const PortAddress peer{listener.endpoint(), RawPeer().address().key};
   two.port->admit(peer);
-  two.require_work(1);  // by then it has connected to somebody else
+  two.require_work(1);  // by then it has connected to another port
   CHECK_FALSE(listener.is_asked(0));
   two.port->send(peer, kNetwork, Rank{0}, Rank{2}, kTag, number(3));
   CHECK(listener.is_asked(30'000));
@@ -404,7 +404,7 @@ TEST_CASE("a peer that does not read holds up nobody else, and what waits can be
   two.require_work(2);
 }
 
-/// What a port tells of peers that are out of reach.
+/// Records the unreachable peers that a port reports.
 struct Cuts {
   std::atomic<int> told = 0;
   std::string key, why;
@@ -432,7 +432,7 @@ TEST_CASE("a peer whose connection ends with what was sent to it is told of, onc
   two.zero->send(Rank{1}, kTag, number(2));
   const auto later = DataPort::open();
   two.port->admit(later->address());
-  later->close();  // one that was sent nothing
+  later->close();  // a port that was sent nothing
   two.port->forget(later->address());
   CHECK(cuts.told == 1);
 }

@@ -104,7 +104,7 @@ TEST_CASE("bytes that are no header are refused, whatever they are", "[futures][
     CHECK(thrown_by([&] { static_cast<void>(decode_frame(good.substr(0, size))); }) ==
           Errc::TransportRefused);
   }
-  // Any byte replaced by any other is refused or read, and what is read is consistent.
+  // A byte replaced by any other is refused or read, and the header that is read is consistent.
   int refused = 0;
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (int byte = 0; byte < 256; ++byte) {
@@ -154,7 +154,7 @@ Outgoing outgoing(std::int64_t bytes, int edge, std::int64_t first = 0) {
           .tensor = at::arange(first, first + bytes, at::kLong).to(at::kByte)};
 }
 
-/// What leaves an outbox, frame by frame: the edge of each.
+/// Returns the edges of the frames that leave an outbox, in order.
 std::vector<int> order_of(Outbox& outbox) {
   std::vector<int> edges;
   while (!outbox.empty()) {
@@ -210,7 +210,7 @@ TEST_CASE("of one tag a tensor is sent whole before the next begins (OB-1)", "[f
   CHECK(totals == std::vector<std::int64_t>{30, 1, 0, 25});
 }
 
-/// All frames that an outbox sends over one link.
+/// Returns all frames that an outbox sends over one link.
 std::vector<std::pair<FrameHeader, std::string>> frames_of(Outbox& outbox, std::uint64_t link = 1) {
   std::vector<std::pair<FrameHeader, std::string>> frames;
   while (!outbox.empty()) {
@@ -319,7 +319,7 @@ TEST_CASE("after a frame that is lost or wrong nothing of its link is taken (RS-
   CHECK(arriving.bytes() == 0);
   CHECK_FALSE(take(3));
 
-  // A new link begins anew, and what is still to come of the old one counts for nothing.
+  // A new link starts from the beginning, and late frames of the old link do not count.
   Outbox second(10);
   second.push(outgoing(5, 1, 7));
   const auto later = frames_of(second, 2);

@@ -1,5 +1,4 @@
-/// RawPeer: a peer of a data port that speaks ZeroMQ and is none itself, so that it can send what
-/// no port would.
+/// RawPeer speaks ZeroMQ to a data port without being one, so it can send what no port would send.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@
 
 namespace stagecraft {
 
-/// What its frames are of.
+/// Its frames belong to this network.
 inline constexpr NetworkId kNetwork{7};
 inline constexpr Tag kTag{
     .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
@@ -28,7 +27,7 @@ struct KeyPair {
 
 class RawPeer {
  public:
-  /// An address under which it could be admitted; nothing listens there.
+  /// Returns an address under which it could be admitted; nothing listens there.
   [[nodiscard]] PortAddress address() const { return {"tcp://127.0.0.1:1", keys_.open.data()}; }
 
   void connect(const DataPort& port, bool curve = true) {
@@ -49,7 +48,7 @@ class RawPeer {
     }
   }
 
-  /// The first `chunk` bytes of `total`, for rank 0 from rank 1.
+  /// Sends the first `chunk` bytes of `total`, for rank 0 from rank 1.
   void send_frame(std::uint64_t sequence, std::int64_t total, std::int64_t chunk) {
     FrameHeader header;
     header.link = 1;

@@ -18,11 +18,11 @@ namespace {
 
 constexpr NetworkId kNetwork{7};
 
-/// Who lives in which process; the driver is first, rank r at r + 1.
+/// Maps places to processes: the driver is first, rank r is at r + 1.
 using Homes = std::vector<std::size_t>;
 
-/// One network of ranks that live behind ports of their own, or share one: processes as far as the
-/// data plane can tell.
+/// Holds one network of ranks, each behind its own port or sharing one: the data plane sees
+/// separate processes.
 class Processes {
  public:
   Processes(Homes homes, std::string bind) : homes_(std::move(homes)), bind_(std::move(bind)) {
@@ -75,7 +75,7 @@ class Processes {
     networks_.push_back(std::make_unique<RoutedNetwork>(ports_.back(), kNetwork, ranks()));
   }
 
-  /// Tells `home` where all others are.
+  /// Tells `home` the addresses of all others.
   void introduce(std::size_t home) {
     for (std::size_t other = 0; other < ports_.size(); ++other) {
       if (other != home) {
@@ -127,7 +127,7 @@ Endpoints over_ipc(int ranks) {
   return each_its_own(ranks, "ipc://*");
 }
 
-/// The driver beside rank 0, ranks 1 and 2 together, then 3 and 4, and so on.
+/// Puts the driver beside rank 0, ranks 1 and 2 together, then 3 and 4, and so on.
 Endpoints mixed(int ranks) {
   Homes homes{0};
   for (int rank = 0; rank < ranks; ++rank) {

@@ -59,7 +59,7 @@ TEST_CASE("the tags of a step spread over a hash table", "[futures][transport]")
       buckets.insert(std::hash<Tag>{}(tag) % 541);
     }
   }
-  // 256 tags thrown at random into 541 buckets leave about 204 of them occupied.
+  // 256 tags placed at random into 541 buckets occupy about 204 of them.
   CHECK(buckets.size() > 170);
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("operators are cut by their time, and the best schedule comes first",
   }
   const auto plain = std::ranges::find(found, "1f1b", &Candidate::schedule_name);
   REQUIRE(plain != found.end());
-  // 3 1 2 5 | 1 2 4 1 is 11 and 8, 3 1 2 | 5 1 2 4 1 is 6 and 13.
+  // 3 1 2 5 | 1 2 4 1 gives 11 and 8; 3 1 2 | 5 1 2 4 1 gives 6 and 13.
   CHECK(plain->stages == StageOperators{{0, 1, 2, 3}, {4, 5, 6, 7}});
   for (const char* name : {"gpipe", "zb-h1", "zb-v", "interleaved chunks=2", "kfkb k=2"}) {
     CHECK(is_among(found, name));
@@ -79,7 +79,7 @@ TEST_CASE("builders that do not take so many microbatches are passed over",
   PlanRequest request = chain({1, 1, 1, 1, 1, 1, 1, 1}, 4, 6);
   const std::vector<Candidate> found = balance_candidates(request);
   CHECK(is_among(found, "1f1b"));
-  CHECK_FALSE(is_among(found, "hanayo waves=1"));  // wants M divisible by 4
+  CHECK_FALSE(is_among(found, "hanayo waves=1"));  // it needs M divisible by 4
   request.builder = "hanayo";
   CHECK_THAT(refusal([&] { (void)balance_candidates(request); }, Errc::ScheduleParameter),
              ContainsSubstring("hanayo needs"));
@@ -92,7 +92,7 @@ TEST_CASE("where memory is short, stages are cut under a cap", "[scheduler][plan
   request.builder = "1f1b";
   const std::vector<Candidate> free = balance_candidates(request);
   CHECK(free.front().stages == StageOperators{{0, 1, 2, 3}, {4, 5}});
-  // Two microbatches of 4 x 10 bytes on the first device.
+  // Two microbatches hold 4 x 10 bytes each on the first device.
   request.memory = 79;
   const std::vector<Candidate> capped = balance_candidates(request);
   CHECK(capped.front().stages == StageOperators{{0, 1, 2}, {3, 4, 5}});
@@ -109,7 +109,7 @@ TEST_CASE("branches take the builders of stage graphs", "[scheduler][planners]")
   CHECK(is_among(found, "dag-1f1b"));
   CHECK_FALSE(is_among(found, "1f1b"));
   for (const Candidate& candidate : found) {
-    (void)timeline_of(request, candidate);  // valid for the graph
+    (void)timeline_of(request, candidate);  // throws if it is not valid for the graph
   }
   request.builder = "dag-1f1b";
   CHECK(balance_candidates(request).size() == 1);

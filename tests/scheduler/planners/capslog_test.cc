@@ -11,7 +11,8 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Each operator has a parameter of its own and reads the one before; what it reads weighs nothing.
+/// Each operator has a parameter of its own and reads the one before; the value it reads has no
+/// bytes.
 PlanRequest even_chain(int operators, int devices) {
   PlanRequest request{.costs = {}, .devices = devices, .batch = 8};
   for (int op = 0; op < operators; ++op) {
@@ -55,7 +56,7 @@ TEST_CASE("stages of 1F1B that keep more microbatches get fewer operators",
   CHECK(found[1].schedule_name == "gpipe");
   CHECK(found[0].stages.front().size() < found[0].stages.back().size());
   CHECK(found[1].stages.front().size() == found[1].stages.back().size());
-  // The fullest device of 1F1B, with 6 operators on each: 6 x (40 + 4 x 20) and more.
+  // The fullest device of 1F1B, with 6 operators on each, holds more than 6 x (40 + 4 x 20).
   CHECK(peak_of(request, found[0]) < 6 * (40 + 4 * 20));
 }
 
@@ -68,9 +69,9 @@ TEST_CASE("what is promised is what the simulator holds", "[scheduler][planners]
   for (const Candidate& candidate : found) {
     const double peak = peak_of(request, candidate);
     CAPTURE(candidate.schedule_name, candidate.microbatch_size);
-    CHECK(peak >= before);  // the smallest first, as the planner saw it
+    CHECK(peak >= before);  // the smallest first, by the planner's figures
     before = peak;
-    // Memory of exactly that much suffices, and one byte less for the best does not.
+    // Exactly this much memory is enough; one byte less is too little for the best plan.
     PlanRequest tight = request;
     tight.memory = peak;
     CHECK_FALSE(capslog_candidates(tight).empty());

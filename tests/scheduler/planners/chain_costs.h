@@ -1,4 +1,4 @@
-/// A chain of operators whose backward takes twice their forward, for tests of planners.
+/// Makes a chain of operators whose backward takes twice their forward, for tests of planners.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Each reads `bytes` of the one before.
+/// Each operator reads `bytes` of the one before.
 inline Costs chain_costs(const std::vector<double>& forwards, double bytes = 1) {
   Costs costs;
   for (std::size_t i = 0; i < forwards.size(); ++i) {

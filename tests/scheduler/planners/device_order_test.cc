@@ -26,7 +26,7 @@ PlanRequest three_devices() {
   return request;
 }
 
-/// A stage for each of the devices, by 1F1B.
+/// Returns a candidate with one stage per device, run by 1F1B.
 Candidate in_a_row(const PlanRequest& request) {
   Candidate candidate{.planner = "test", .stages = {}, .microbatch_size = 1};
   const auto operators = static_cast<int>(request.costs.operators.size());
@@ -124,7 +124,7 @@ TEST_CASE("pinned operators get their devices and keep them", "[scheduler][plann
   CHECK(best_device_order(again, request, made, tries).devices == std::vector{1, 2, 0});
   request.pinned = {{0, 1}, {1, 2}};  // one stage on two devices
   CHECK_FALSE(on_pinned_devices(request, graph, in_a_row(request)));
-  request.pinned = {{0, 1}, {2, 1}};  // two rows on one
+  request.pinned = {{0, 1}, {2, 1}};  // two rows on one device
   CHECK_FALSE(on_pinned_devices(request, graph, in_a_row(request)));
   request.pinned = {{0, 7}};
   CHECK_FALSE(on_pinned_devices(request, graph, in_a_row(request)));

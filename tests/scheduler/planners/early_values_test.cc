@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-/// Two stages, the second four times as slow, with 10 bytes between them.
+/// Returns costs of two stages, the second four times as slow, with 10 bytes between them.
 Costs slow_second() {
   Costs costs;
   costs.stages.each = {{.forward = 1, .backward = 1}, {.forward = 4, .backward = 4}};
@@ -24,7 +24,8 @@ std::vector<double> peaks(const Schedule& schedule, const Costs& costs) {
 }
 
 TEST_CASE("values that come before they are taken are held", "[scheduler][planners]") {
-  // Forwards of stage 0 end at 1, 2, 3 and 4; stage 1 takes the first at once, the next at 5.
+  // The forwards of stage 0 end at 1, 2, 3 and 4; stage 1 takes the first value at once, the next
+  // at 5.
   CHECK(peaks(gpipe(2, 4), slow_second()) == std::vector<double>{100, 130});
   // 1F1B lets stage 0 run two microbatches ahead.
   CHECK(peaks(one_f_one_b(2, 4), slow_second()) == std::vector<double>{100, 110});
@@ -42,7 +43,7 @@ TEST_CASE("what stages keep meanwhile counts with what waits", "[scheduler][plan
   Costs costs = slow_second();
   costs.stages.memory.activations = {0, 7};
   costs.stages.memory.transient = {0, 3};
-  // While stage 1 runs 1F0 it keeps one microbatch, and three values wait.
+  // While stage 1 runs 1F0, it keeps one microbatch, and three values wait.
   CHECK(peaks(gpipe(2, 4), costs)[1] == 100 + 7 + 3 + 3 * 10);
 }
 

@@ -25,7 +25,7 @@ OperatorCost operator_of(int id, double forward, std::vector<int> reads) {
   return made;
 }
 
-/// Two towers of two operators and a head.
+/// Returns a request for two towers of two operators and a head.
 PlanRequest towers(int devices, int batch) {
   PlanRequest request;
   request.costs.operators = {operator_of(0, 2, {}),
@@ -71,7 +71,7 @@ TEST_CASE("every size of microbatch is a candidate, and replicas where they are 
   PlanRequest request = towers(2, 8);
   request.microbatch_sizes = {1, 2};
   for (const Candidate& candidate : graphpipe_candidates(request)) {
-    CHECK(candidate.replicas.empty());  // nobody asked for them
+    CHECK(candidate.replicas.empty());  // the request asks for none
   }
   request.replicas = true;
   const std::vector<Candidate> found = graphpipe_candidates(request);
@@ -90,7 +90,7 @@ TEST_CASE("every size of microbatch is a candidate, and replicas where they are 
 TEST_CASE("stages have sizes of their own only where they are asked for", "[scheduler][planners]") {
   PlanRequest request = towers(3, 8);
   request.microbatch_sizes = {1, 2};
-  // On two samples the first tower takes as long as on one.
+  // The first tower takes as long on two samples as on one.
   request.costs.operators_at[2] = request.costs.operators;
   for (int op = 2; op < 5; ++op) {
     OperatorCost& cost = request.costs.operators_at[2][static_cast<std::size_t>(op)];
@@ -112,7 +112,7 @@ TEST_CASE("stages have sizes of their own only where they are asked for", "[sche
 
 TEST_CASE("what stages receive counts as memory too", "[scheduler][planners]") {
   PlanRequest request = towers(3, 8);
-  request.memory = 434;  // 400 and 10 for each operator in flight, and 4 for each value received
+  request.memory = 434;  // 400, 10 for each operator in flight, and 4 for each received value
   const std::vector<Candidate> found = graphpipe_candidates(request, {.replicas = false});
   REQUIRE(found.size() == 1);
   const WorkGraph graph = WorkGraph::of(request.costs, 1);

@@ -1,5 +1,5 @@
-/// Barriers and shared channels as requests ask for them: every planner's plans are judged with
-/// them.
+/// Tests barriers and shared channels as requests ask for them: they count for the plans of every
+/// planner.
 #include "stagecraft/scheduler/planners/kept_orders.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ PlanRequest two_operators(double link, int microbatches) {
   return request;
 }
 
-/// The step of the best plan for a schedule with one block, once by free and once by shared
+/// Returns the step time of the best plan for a schedule with one block, with free and with shared
 /// channels.
 std::pair<double, double> steps_of(int microbatches, std::vector<int> extra, double link) {
   PlanRequest request = two_operators(link, microbatches);
@@ -104,12 +104,12 @@ TEST_CASE("with phases computing and communicating take turns", "[scheduler][pla
 TEST_CASE("an order of the user's is kept by every plan, and no other plan is made",
           "[scheduler][planners]") {
   PlanRequest request = chain_request({1, 1, 1, 1});
-  request.orders = parse_event_orders("1B3 < 0B0");  // stage 0 goes back when stage 1 has ended
+  request.orders = parse_event_orders("1B3 < 0B0");  // stage 0 goes back after stage 1 has ended
   const std::vector<PlanProposal> all = propose(request, "auto");
   for (const PlanProposal& one : all) {
     CAPTURE(one.candidate.planner, one.candidate.schedule_name);
     CHECK(one.orders == request.orders);
-    // 1F1B and what splits a backward cannot keep it.
+    // 1F1B and schedules that split a backward cannot keep it.
     CHECK(one.candidate.schedule_name != "1f1b");
     CHECK_FALSE(one.candidate.schedule_name.starts_with("zb"));
   }

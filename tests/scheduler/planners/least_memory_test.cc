@@ -12,7 +12,8 @@
 namespace stagecraft {
 namespace {
 
-/// Two towers whose operators stand by turns in the order of the forward, and a head:
+/// Returns a request for two towers and a head. The towers' operators alternate in the order of the
+/// forward:
 ///
 ///     0 - 2 - 4
 ///               > 6
@@ -33,7 +34,8 @@ PlanRequest towers_by_turns() {
   return request;
 }
 
-/// Of all cuts of the row of seven operators into three stages, run by 1F1B on their graph.
+/// Returns the least memory of all cuts of the row of seven operators into three stages, run by
+/// 1F1B on their graph.
 double least_in_a_row(const PlanRequest& request) {
   double least = std::numeric_limits<double>::infinity();
   const WorkGraph graph = WorkGraph::of(request.costs, 1);
@@ -64,7 +66,7 @@ TEST_CASE("stages beside each other hold less than any in a row", "[scheduler][p
     operators += stage.size();
   }
   CHECK(operators == 7);
-  // With as much memory and no more, auto finds a plan.
+  // With exactly this memory, auto finds a plan.
   request.memory = judged.needs();
   CHECK(propose(request, "auto").front().fits);
 }

@@ -71,7 +71,7 @@ TEST_CASE("loops need operators, work enough, and as many microbatches as device
 }
 
 TEST_CASE("sets that make one schedule are tried once", "[scheduler][planners]") {
-  // Two microbatches: every row warms up with both at most.
+  // With two microbatches, every row warms up with at most both.
   const auto sets = pfeife_sets({.operators = 50, .devices = 4, .microbatches = 2, .forward = 1});
   std::set<std::string> schedules;
   for (const PfeifeOptions& set : sets) {
@@ -98,7 +98,7 @@ TEST_CASE("the size of a microbatch is chosen too", "[scheduler][planners]") {
   const std::vector<Candidate> found = pfeife_candidates(request);
   CHECK(found.front().microbatch_size == 1);
   CHECK(std::ranges::any_of(found, [](const Candidate& c) { return c.microbatch_size == 8; }));
-  // Measured: eight samples take hardly longer than one.
+  // The measured times of eight samples are hardly longer than those of one.
   request.costs.operators_at[8] = request.costs.operators;
   CHECK(pfeife_candidates(request).front().microbatch_size == 8);
 }
@@ -148,7 +148,7 @@ TEST_CASE("the best cut for a builder's schedule, whatever its rows and backward
   for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-v", "interleaved", "hanayo", "dag-1f1b"}) {
     CAPTURE(name);
     const auto [stages, time] = shortest(name);
-    // No cut with one place moved is better.
+    // Moving one place of the cut makes no better cut.
     for (std::size_t s = 1; s < stages.size(); ++s) {
       Candidate moved = best_cut_for_schedule(request).front();
       if (moved.stages[s].size() > 1) {
@@ -248,7 +248,7 @@ TEST_CASE("a builder that looks at costs is asked for those of the cut", "[sched
     CHECK(simulated(request, one) >= best);
   }
   request.builder.reset();
-  // As it was when it was made for stages that are alike.
+  // The schedule is the one made for equal stages.
   request.schedule = build_schedule("zb-auto", {.devices = 4, .microbatches = 8});
   CHECK(best <= simulated(request, best_cut_for_schedule(request).front()));
 }

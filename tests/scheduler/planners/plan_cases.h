@@ -1,4 +1,4 @@
-/// Requests and candidates that tests of planners share.
+/// Makes requests and candidates that tests of planners share.
 #pragma once
 
 #include <numeric>
@@ -10,8 +10,9 @@
 
 namespace stagecraft::test {
 
-/// A chain of operators with these forward times, for two devices. A backward takes twice as long,
-/// an update 1; each keeps 10 bytes, has parameters of 10 (40 with optimizer) and hands 8 on.
+/// Returns a request for a chain of operators with these forward times on two devices. A backward
+/// takes twice as long, an update 1. Each operator keeps 10 bytes, has parameters of 10 (40 with
+/// optimizer) and passes on 8.
 inline PlanRequest chain_request(const std::vector<double>& times, int samples = 1) {
   PlanRequest request;
   request.costs.samples = samples;
@@ -38,7 +39,8 @@ inline PlanRequest chain_request(const std::vector<double>& times, int samples =
   return request;
 }
 
-/// The first operators and the rest of four, by 1F1B.
+/// Returns a candidate with the first of four operators in one stage and the rest in the other, run
+/// by 1F1B.
 inline Candidate two_stages(int first, int microbatches, int samples = 1) {
   Candidate candidate{.planner = "test", .stages = {{}, {}}, .microbatch_size = samples};
   for (int op = 0; op < 4; ++op) {

@@ -24,11 +24,11 @@ using test::two_stages;
 TEST_CASE("a candidate is judged by the simulator, with the update", "[scheduler][planners]") {
   const PlanRequest request = chain_request({1, 1, 1, 1});
   const PlanProposal even = judge(request, two_stages(2, 4));
-  // F = 2 and B = 4 for each stage, 4 microbatches: 1F1B takes (4 + 1) x 6, and updates 2.
+  // With F = 2 and B = 4 for each stage and 4 microbatches, 1F1B takes (4 + 1) x 6, and updates 2.
   CHECK(even.microbatches == 4);
   CHECK(even.step == 30 + 2);
   CHECK(even.update == 2);
-  // Stage 0 runs one forward ahead, whose result waits at stage 1.
+  // Stage 0 runs one forward ahead, and its result waits at stage 1.
   CHECK(even.bytes == std::vector<double>{2 * 40 + 2 * (2 * 10 + 8), 2 * 40 + 2 * 10 + 8 + 8});
   CHECK(even.early == std::vector<double>{0, 8});
   CHECK(even.fits);
@@ -65,7 +65,7 @@ TEST_CASE(
   request.costs.device.task = 0.5;
   const PlanProposal plan = judge(request, two_stages(2, 4));
   const Durations &first = plan.costs.stages.each[0], &last = plan.costs.stages.each[1];
-  CHECK(first.backward_input == 0);  // not even the time beside operators
+  CHECK(first.backward_input == 0);  // nor the time outside of operators
   CHECK(first.backward_weight == first.backward);
   CHECK(last.backward_input + last.backward_weight - 2 * 0.5 == 1.5 * (last.backward - 0.5));
 }
@@ -78,7 +78,7 @@ TEST_CASE("the input half of a stage without inputs waits for nobody, as in simu
   halves.schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W0 0W1\n1F0 1B0 1F1 1B1");
   const PlanProposal plan = judge(request, halves);
   CHECK_FALSE(plan.graph.needs_input_grad(StageId(0)));
-  // Stage 0 goes on with its second forward at once, and its W take the whole backward.
+  // Stage 0 starts its second forward at once, and its W take the whole backward.
   CHECK(plan.step == 2 + 2 * (2 + 4) + 4 + 2);
   CHECK(plan.busy[0] == 2 * (2 + 4));
 }
@@ -90,7 +90,7 @@ TEST_CASE("gradients that wait between halves of a backward are held", "[schedul
   halves.schedule = zb_h1(2, 4);
   const double released = judge(request, halves).bytes[1];
   request.costs.device.split_bytes = 1.5;
-  // Two microbatches at a time are between their halves: each half as much again as 2 x 10 + 8.
+  // Two microbatches at a time are between their halves: each holds half of 2 x 10 + 8 more.
   CHECK(judge(request, halves).bytes[1] == released + 2 * 14);
   CHECK(judge(request, two_stages(2, 4)).bytes == whole);
 }
@@ -111,7 +111,7 @@ TEST_CASE("replicas share their stage's samples and add a sum of gradients",
   Candidate candidate = two_stages(2, 4, 2);
   candidate.replicas = {2, 1};
   const PlanProposal made = judge(request, candidate);
-  // One sample of two for each of both; 20 bytes of gradients: 2 rounds of 0.5 + 10 / 10.
+  // Each of both takes one of two samples; 20 bytes of gradients need 2 rounds of 0.5 + 10 / 10.
   CHECK(made.costs.stages.each[0].forward == 1);
   CHECK(made.costs.stages.each[1].forward == 2);
   CHECK(made.costs.stages.each[0].update == 2 + 2 * 1.5);
@@ -135,7 +135,7 @@ TEST_CASE("of a schedule of two copies each device holds both, and they add up g
   for (const double bytes : made.bytes) {
     CHECK(bytes >= 4 * 40);
   }
-  // 20 bytes of gradients between two: 2 rounds of 0.5 + 10 / 10 for each stage.
+  // 20 bytes of gradients between two replicas need 2 rounds of 0.5 + 10 / 10 for each stage.
   request.costs.links.usual = {.latency = 0.5, .bandwidth = 10};
   CHECK(judge(request, candidate).update == 2 * (2 + 2 * 1.5));
   CHECK(made.costs.links.edge_bytes.at({2, 3}) == made.costs.links.edge_bytes.at({0, 1}));
@@ -229,7 +229,7 @@ TEST_CASE("auto is at most two percent behind any schedule that is named",
       const double step = propose(named, "auto").front().step;
       CHECK(best <= step * 1.02);
     } catch (const Error& error) {
-      CHECK(error.code() == Errc::ScheduleParameter);  // it takes other numbers
+      CHECK(error.code() == Errc::ScheduleParameter);  // it needs other numbers
     }
   }
 }
@@ -241,7 +241,7 @@ TEST_CASE("what a named schedule fits, auto finds", "[scheduler][planners]") {
   named.builder = name;
   named.memory = 1e9;
   double least = named.memory;
-  for (bool fits = true; fits;) {  // less and less, until it does not
+  for (bool fits = true; fits;) {  // less and less memory until it no longer fits
     try {
       const std::vector<PlanProposal> found = propose(named, "auto");
       least = found.front().needs();
@@ -273,7 +273,7 @@ TEST_CASE("what fits leaves a margin beyond what is predicted", "[scheduler][pla
   request.memory = predicted;
   CHECK_FALSE(judge(request, free.candidate).fits);
   CHECK_THAT(usable(free.needs()), Catch::Matchers::WithinRel(predicted, 1e-12));
-  // Planners search for what fits with it.
+  // Planners search for plans that fit with it.
   request.memory = free.needs() * 0.999;
   for (const PlanProposal& one : propose(request, "capslog")) {
     CHECK(one.needs() <= request.memory);

@@ -49,7 +49,7 @@ TEST_CASE("a plan that does not fit needs memory, by the byte", "[scheduler][pla
   CHECK(wins(with(request, needs[0]), early, late));
 }
 
-/// Plans anew where things are as the answer says, and finds the former winner behind.
+/// Plans again with the values that the answer names, and finds the former winner slower.
 void check_by_planning(const PlanRequest& request,
                        const WhatIf& answer,
                        const PlanProposal& winner,
@@ -90,7 +90,7 @@ TEST_CASE("planning anew under each answer for a runner-up finds the winner behi
 TEST_CASE("a faster link alone makes the plan that hands over more the better one",
           "[scheduler][planners]") {
   PlanRequest request = chain_request({2, 2, 2, 2, 1, 1, 1, 1});
-  request.costs.operators[4].reads[0].bytes = 800;  // between the halves, where a cut is even
+  request.costs.operators[4].reads[0].bytes = 800;  // between the halves, where an even cut is
   request.costs.links.usual = {.latency = 0.01, .bandwidth = 40};
   request.costs.operators[3].reads[0].bytes = 800;
   const std::vector<PlanProposal> all = propose(request, "auto");

@@ -9,7 +9,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// 0 feeds 1 and 2, which feed 3; 0 and 3 use one parameter.
+/// Returns costs of four operators: 0 feeds 1 and 2, which feed 3; 0 and 3 use one parameter.
 Costs diamond() {
   Costs costs;
   costs.samples = 2;
@@ -42,7 +42,7 @@ TEST_CASE("what a stage costs: parameters once, the peak beyond what is kept",
   const StageWork work = work_of(graph, all);
   CHECK(work.forward == 10);
   CHECK(work.kept == 30);
-  CHECK(work.transient == 5);  // 10 kept and 25 more, where 30 stay
+  CHECK(work.transient == 5);  // 10 kept and 25 more, of which 30 stay
   CHECK(work.held == 44);
   CHECK(work.input == 8);
 }
@@ -58,7 +58,7 @@ TEST_CASE("what halves of a backward hold adds up from the last operator to the 
   const StageWork work = work_of(graph, std::vector<int>{0, 1, 2});
   CHECK(work.waiting == 26);
   CHECK(work.input_transient == 2 + 3 + 5);  // at operator 0, with the gradients of both behind it
-  CHECK(work.weight_transient == 3);         // at operator 2; later ones have less than was freed
+  CHECK(work.weight_transient == 3);         // at operator 2; later ones hold less than was freed
   const MemoryModel memory = costs_of(costs, graph, {{0}, {1, 2}}).stages.memory;
   CHECK(memory.waiting == std::vector<double>{12 + 1, 14 + 7});
   CHECK(memory.input_transient == std::vector<double>{5, 6});

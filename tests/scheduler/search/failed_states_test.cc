@@ -27,7 +27,7 @@ TEST_CASE("a failed state stands beside those that are neither earlier nor later
   CHECK(failed.covers(kKey, {-5, -7}));
   CHECK(failed.covers(kKey, {-7, -5}));
   CHECK(failed.covers(kKey, {-8, -3}));
-  // One that covers another takes its place, and all are still known.
+  // A state that covers another replaces it, and all are still known.
   failed.add(kKey, {-6, -9});
   CHECK(failed.covers(kKey, {-5, -7}));
   CHECK(failed.covers(kKey, {-6, -9}));

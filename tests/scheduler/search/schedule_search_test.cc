@@ -17,7 +17,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// All orders of one device's tasks, from the orders in which each of its lanes must keep.
+/// Makes all orders of one device's tasks in which each of its lanes keeps its order.
 void all_rows(const std::vector<std::vector<Cell>>& chains,
               std::vector<std::size_t>& taken,
               Schedule::Row& row,
@@ -38,7 +38,8 @@ void all_rows(const std::vector<std::vector<Cell>>& chains,
   }
 }
 
-/// Every order of a device in which a microbatch's own tasks follow each other, within the cap.
+/// Returns every order of a device within the cap in which a microbatch's own tasks follow each
+/// other.
 std::vector<Schedule::Row> rows_within(const SearchRequest& request,
                                        const std::vector<int>& stages,
                                        const StageGraph& graph) {
@@ -58,7 +59,7 @@ std::vector<Schedule::Row> rows_within(const SearchRequest& request,
   return rows;
 }
 
-/// Keeps those in which every stage takes the microbatches of a kind in order.
+/// Keeps the rows in which every stage takes the microbatches of a kind in order.
 void keep_ordered(std::vector<Schedule::Row>& rows) {
   std::erase_if(rows, [](const Schedule::Row& row) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -74,7 +75,7 @@ void keep_ordered(std::vector<Schedule::Row>& rows) {
   });
 }
 
-/// The least makespan of all combinations of rows: no bound, no rule, only the simulator.
+/// Returns the least makespan of all combinations of rows: no bound, no rule, only the simulator.
 double by_brute_force(const SearchRequest& request, bool ordered) {
   const StageGraph graph = searched_graph(request);
   const int stages = graph.size();
@@ -249,7 +250,7 @@ TEST_CASE("less memory takes longer, and builders are beaten where they can be",
 }
 
 TEST_CASE("4 devices, 6 microbatches and 2 chunks are searched to the end", "[scheduler][search]") {
-  // The hardest caps of this size, of each placement.
+  // These are the hardest caps of this size, for each placement.
   const SearchResult loop =
       checked({.devices = 4, .microbatches = 6, .chunks = 2, .split = true, .cap = 5});
   CHECK(loop.optimal);
@@ -272,7 +273,8 @@ TEST_CASE("uneven times of 4 devices, 6 microbatches and 2 chunks are searched t
                        {8, 13, 7, 6},
                        {4, 6, 3, 3}};
   costs.links.usual.latency = 1;
-  // An earlier search, with other rules, proved those of caps 3 and 9 (but split 3: at most 377).
+  // An earlier search with other rules proved the optima of caps 3 and 9 (but split 3: at most
+  // 377).
   const std::map<std::pair<bool, int>, double> proved{{{false, 3}, 485},
                                                       {{false, 6}, 289},
                                                       {{false, 9}, 273},
@@ -290,7 +292,7 @@ TEST_CASE("uneven times of 4 devices, 6 microbatches and 2 chunks are searched t
 }
 
 TEST_CASE("no schedule is worse than the builder's for being rounded", "[scheduler][search]") {
-  for (int i = 0; i < 40; ++i) {  // times off any tick
+  for (int i = 0; i < 40; ++i) {  // times that are no multiple of a tick
     Costs costs;
     for (int s = 0; s < 3; ++s) {
       const double part = 1 + 0.1 * ((7 * i + 3 * s) % 11) + 1e-7 * ((13 * i + 5 * s) % 17);
@@ -337,8 +339,8 @@ TEST_CASE("a search that is stopped says what it has and how far that may be fro
 
 TEST_CASE("the bound knows that a tight cap makes microbatches wait for each other",
           "[scheduler][search]") {
-  // Of 32 microbatches each device holds 4 stages at most: two round trips of the pipeline at a
-  // time. The optimum is 325.5; by the devices' loads alone the bound would be 102.
+  // Each device holds at most 4 stages of 32 microbatches: two round trips of the pipeline at a
+  // time. The optimum is 325.5; the devices' loads alone would give a bound of 102.
   SearchRequest request{.devices = 8, .microbatches = 32, .chunks = 2, .cap = 4};
   request.keep_going = [](const SearchProgress&) { return false; };
   CHECK(checked(request).bound == 325.5);

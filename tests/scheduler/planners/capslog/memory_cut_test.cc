@@ -16,7 +16,8 @@ using Catch::Matchers::ContainsSubstring;
 
 const LayerMemory kSix({5, 3, 8, 2, 7, 4}, {0, 2, 6, 1, 5, 3});
 
-/// The smallest peak of all cuts of layers from `first` on over the places from `place` on.
+/// Returns the smallest peak of all cuts of the layers from `first` on over the places from `place`
+/// on.
 template <class Memory>
 double best_by_trying(const Memory& memory, int devices, int place = 0, int first = 0) {
   double best = std::numeric_limits<double>::infinity();
@@ -32,7 +33,7 @@ double best_by_trying(const Memory& memory, int devices, int place = 0, int firs
   return best;
 }
 
-/// Whether the cut is one, and holds what it says.
+/// Returns whether the cut is valid and its figures are right.
 template <class Memory>
 bool is_right(const Memory& memory, const MemoryCut& cut) {
   int first = 0;
@@ -122,7 +123,8 @@ TEST_CASE("no cut of a small chain has a smaller peak (MC-1)", "[scheduler][plan
   CHECK(monotone < 4000);
 }
 
-/// A chain of operators, and some further reads and parameters that several use.
+/// Makes a chain of operators with some further reads and with parameters that several operators
+/// use.
 Costs random_model(std::mt19937& random, int operators) {
   const auto below = [&](int end) {
     return static_cast<double>(random() % static_cast<unsigned>(end));

@@ -11,7 +11,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Stages of one size that are all active, between others that are not.
+/// Returns a run of active stages of one size between inactive ones.
 ProfilingRun run_of(int before, int count, int size, int rest) {
   ProfilingRun run;
   if (before > 0) {
@@ -60,7 +60,7 @@ TEST_CASE("every layer runs alone and with the one before it (PRO-1)",
         well_formed = well_formed && first == layers && std::ssize(run) <= devices;
       }
       CHECK(well_formed);
-      // 1 for each layer, and 2 for each but the first; nothing else is built.
+      // Each layer has 1, and each but the first has 2; nothing else is built.
       CHECK(std::ssize(active) == 2 * layers - 1);
       for (int layer = 0; layer < layers; ++layer) {
         REQUIRE(active.contains({layer, 1}));

@@ -14,7 +14,7 @@ namespace {
 
 using Catch::Approx;
 
-/// A graph whose operators are called by words, with a cost, and per sample what they hold.
+/// Holds a graph whose operators have names, a cost, and the bytes that they hold per sample.
 struct Model {
   std::vector<std::string> names;
   std::vector<double> costs;
@@ -42,7 +42,7 @@ PartitionProblem problem_of(const Model& model,
   return problem;
 }
 
-/// "a1|s,b1|b2|a2,t" with "x2" behind a stage on two devices.
+/// Returns text such as "a1|s,b1|b2|a2,t", with "x2" after a stage on two devices.
 std::string stages_of(const Model& model, const PartitionProblem& problem, const Partition& found) {
   std::string text;
   for (const PartitionStage& stage : found.stages) {
@@ -64,8 +64,8 @@ std::vector<int> in_flight_of(const Partition& found) {
   return counts;
 }
 
-/// C1 to C4: every operator in one stage, an acyclic graph of stages, no more devices and memory
-/// than there are, and figures as the graph has them.
+/// Checks C1 to C4: every operator in one stage, an acyclic graph of stages, no more devices and
+/// memory than available, and figures that match the graph.
 void check_valid(const PartitionProblem& problem, const Partition& found) {
   std::vector<int> seen(static_cast<std::size_t>(problem.operators));
   int devices = 0;
@@ -258,13 +258,13 @@ TEST_CASE("the less memory a chain may take, the later its stages are cut",
 TEST_CASE("graphs that are too large for the exact search are refused, and planned otherwise",
           "[scheduler][planners]") {
   Model model{{}, std::vector<double>(24, 1), {}};
-  const PartitionProblem problem = problem_of(model, 4);  // 2^24 sets
+  const PartitionProblem problem = problem_of(model, 4);  // 2^24 sets of operators
   CHECK_THAT(refusal([&] { (void)partition_graph(problem, {.mode = SearchMode::Exact}); }),
              Catch::Matchers::ContainsSubstring("use the absorbing search"));
   CHECK(search(problem, SearchMode::Auto).time == 6);
 }
 
-/// Numbers that are the same on every machine.
+/// Draws numbers that are the same on every machine.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
@@ -295,7 +295,7 @@ Model random_model(Random& random, int operators, bool branches) {
     }
     return model;
   }
-  const int count = 2 + random.below(2);  // from 0 over so many chains to the last
+  const int count = 2 + random.below(2);  // two or three chains from 0 to the last
   for (int op = 1; op + 1 < operators; ++op) {
     model.edges.emplace_back(op <= count ? 0 : op - count, op);
     if (op + count + 1 >= operators) {
@@ -323,7 +323,7 @@ TEST_CASE("of 32 small cases the absorbing search misses one, and the strict one
   CHECK(strict_misses == 14);
 }
 
-/// How often absorbing was asked and slower than exact, and by how much altogether.
+/// Counts how often absorbing was tried and was slower than exact, and the sum of the differences.
 struct Tally {
   int cases = 0;
   int worse = 0;
@@ -375,8 +375,8 @@ TEST_CASE("the absorbing search is never better than the exact one, and seldom w
 }
 
 TEST_CASE("equal branches are searched once, with the same answer", "[scheduler][planners]") {
-  // Four branches of three, once with costs that are all equal and once with one that differs by
-  // nothing that matters.
+  // Four branches of three operators, once with equal costs and once with a difference too small to
+  // matter.
   Model model{{}, std::vector<double>(13, 2), {}};
   for (int op = 0; op < 12; ++op) {
     model.edges.emplace_back(op, op % 3 == 2 ? 12 : op + 1);
@@ -391,7 +391,7 @@ TEST_CASE("equal branches are searched once, with the same answer", "[scheduler]
 
 TEST_CASE("of thousands of operators those that are cheap are taken together",
           "[scheduler][planners]") {
-  Model model{{}, std::vector<double>(2001, 1), {}};  // two chains of 1000, and what joins them
+  Model model{{}, std::vector<double>(2001, 1), {}};  // two chains of 1000, and their joint
   for (int op = 0; op < 2000; ++op) {
     model.edges.emplace_back(op, op == 999 || op == 1999 ? 2000 : op + 1);
   }
@@ -399,12 +399,12 @@ TEST_CASE("of thousands of operators those that are cheap are taken together",
   const Partition found = search(problem, SearchMode::Auto);
   CHECK(found.time < 2001.0 / 8 * 1.05);
   CHECK(found.stages.size() == 8);
-  CHECK(found.in_flight <= 5);  // the towers beside each other
+  CHECK(found.in_flight <= 5);  // the towers run beside each other
 }
 
 TEST_CASE("where added dependencies cost much, a row of the operators is tried too",
           "[scheduler][planners]") {
-  // Two chains, of which one reads the other one behind at every place.
+  // Two chains, one of which reads its counterpart in the other at every place.
   Model model{{}, {}, {}};
   for (int op = 0; op < 24; ++op) {
     model.costs.push_back(1 + op % 5);
@@ -436,7 +436,7 @@ TEST_CASE("stages of their own sizes take what their consumers ask for", "[sched
 }
 
 TEST_CASE("what crosses between stages counts where it is made", "[scheduler][planners]") {
-  // Sent after 0 it costs 5, after 1 nothing.
+  // Sending it after 0 costs 5, after 1 nothing.
   PartitionProblem problem{.operators = 3, .edges = {{0, 1}, {1, 2}}, .devices = 2};
   problem.variants = {{.time = {4, 2, 4}, .send = {5, 0, 5}}};
   const auto found = partition_graph(problem);

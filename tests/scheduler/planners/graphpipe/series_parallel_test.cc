@@ -61,7 +61,7 @@ TEST_CASE("any graph gets a tree that keeps its order and has every operator onc
 
 TEST_CASE("cheap operators become one with a neighbour, and no cycle arises",
           "[scheduler][planners]") {
-  // The skip 1 -> 4 goes into the other branch; 1 costs nothing, and 0 feeds both then.
+  // The skip 1 -> 4 goes into the other branch. Operator 1 costs nothing, so 0 then feeds both.
   const Edges edges{{0, 1}, {1, 2}, {0, 3}, {3, 4}, {1, 4}, {2, 5}, {4, 5}};
   const std::vector<double> times{20, 0.1, 20, 20, 20, 20};
   REQUIRE(!sp_tree_of(6, edges).has_value());

@@ -11,7 +11,7 @@ struct ChannelStep {
   double shared = 0;
 };
 
-/// Two stages, forward 10 and backward 20, a transfer takes `link`.
+/// Two stages with forward 10 and backward 20; a transfer takes `link`.
 ChannelStep step_of(int microbatches, std::vector<int> extra, double link) {
   const Schedule schedule = pfeife(2, microbatches, {.extra = std::move(extra)});
   StepGraph graph(schedule, schedule.stage_graph(), {}, StepTransfers::Vertices);

@@ -79,7 +79,7 @@ TEST_CASE("a microbatch in flight holds what its stage read and was sent",
         12);
 }
 
-/// Operators that read some of those before them, some a value that others read too.
+/// Makes operators that read some of those before them, with some values that several read.
 Costs tangled(int operators, unsigned seed) {
   std::minstd_rand random(seed);
   const auto some = [&] { return static_cast<double>(1 + random() % 9); };

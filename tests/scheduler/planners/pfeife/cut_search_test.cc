@@ -16,13 +16,13 @@ struct Case {
   int devices = 1;
   int microbatches = 1;
   PfeifeOptions set;
-  std::vector<int> cuts;  ///< empty: any with this time
+  std::vector<int> cuts;  ///< empty: any cuts with this time
   double time = 0;
 };
 
 enum class By { All, Beam, Moves };
 
-/// What a search finds, and what the usual cut into equal numbers of operators takes.
+/// Holds the result of a search, and the time of the usual cut into equal numbers of operators.
 struct Found {
   ScoredCut best;
   double even = 0;

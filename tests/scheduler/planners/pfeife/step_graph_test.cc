@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Two stages, forward 15 and 10, backward 30 and 20, link 1.
+/// Two stages with forwards of 15 and 10, backwards of 30 and 20, and a link of 1.
 StepGraph two_stages(const Schedule& schedule, std::span<const EventOrder> orders = {}) {
   StepGraph graph(schedule, schedule.stage_graph(), orders);
   graph.set_duration(StageId(0), CellKind::Forward, 15);
@@ -116,7 +116,7 @@ TEST_CASE("barriers make rows compute and communicate by turns", "[scheduler][pl
   graph.set_transfer(0, 20, 1);
   graph.run();
   CHECK(start_of(graph, CellKind::Forward, 0, 1) == 35);       // 0F0 and its transfer
-  CHECK(start_of(graph, CellKind::Forward, 1, 1) == 50 + 20);  // stage 1 computes till 45
+  CHECK(start_of(graph, CellKind::Forward, 1, 1) == 50 + 20);  // stage 1 computes until 45
   StepGraph free = two_stages(schedule);
   free.set_transfer(0, 20, 1);
   free.run();
@@ -140,7 +140,7 @@ TEST_CASE("orders that cannot be kept are refused with what is wrong", "[schedul
   CHECK_THAT(refusal([&] { graph.add_order(graph.find({last}), graph.find({first})); },
                      Errc::ScheduleInvalid),
              ContainsSubstring("0B1 cannot come before 0F0"));
-  CHECK(graph.run() == 107);  // as before
+  CHECK(graph.run() == 107);  // unchanged
 }
 
 TEST_CASE("a schedule that lacks a task is refused", "[scheduler][planners]") {
