@@ -1,8 +1,12 @@
 /// measure_split: what a backward in halves, I and W, costs beside a whole one: time, as each half
 /// goes through autograd's nodes, which is little where operators are large and a fifth where they
-/// are small; and memory, as gradients wait between the halves. Used by profile().
+/// are small; and memory, by operator, so that it adds up for any stage. Used by profile().
+///
+///     made by the operator, and still there after I      W reads it
+///     the gradient that arrived at its node of autograd  W starts from it
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,13 +16,19 @@
 
 namespace stagecraft {
 
-struct SplitCost {
-  double time = 1;   ///< of both halves over that of the whole, at least 1: medians, in turns
-  double bytes = 1;  ///< that a microbatch keeps between the halves over those before them
+/// What a microbatch holds of an operator between the halves. Units: bytes.
+struct WaitingBytes {
+  double values = 0;
+  double gradients = 0;
 };
 
-/// Returns that of the last of two stages that the model is cut into for it; of no cut that gives a
-/// stage with both halves, 1 and 1.
+struct SplitCost {
+  double time = 1;  ///< of both halves over that of the whole, at least 1: medians, in turns
+  std::vector<std::optional<WaitingBytes>> waiting;  ///< by node, where it was measured
+};
+
+/// Returns that of the last of two stages that the model is cut into for it: where possible all
+/// operators but those that begin it. If no cut gives a stage with both halves, `waiting` is empty.
 /// Errors: those of time_model.
 /// Thread: any; the work is done on a thread of its own, which has the count asked for.
 [[nodiscard]] SplitCost measure_split(const Graph& graph,

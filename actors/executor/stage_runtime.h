@@ -71,10 +71,11 @@ class StageRuntime {
   void load(const std::vector<NamedTensor>& state);
 
   /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their
-  /// graphs are left alone.
+  /// graphs are left alone. `watch` is told of the operators of each chunk.
   [[nodiscard]] StageForward forward(const std::vector<at::Tensor>& inputs,
                                      bool keeps_graphs,
-                                     const RandomKey& key) const;
+                                     const RandomKey& key,
+                                     ChunkWatch* watch = nullptr) const;
 
   /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
   /// `parameters` empty, and the weight half behind it `inputs`; a weight half that comes first

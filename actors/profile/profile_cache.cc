@@ -17,7 +17,7 @@ namespace stagecraft {
 namespace {
 
 /// Written into every key: what another version has measured, or measured otherwise, is not known.
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 std::string usual_folder() {
   const auto value_of = [](const char* name) {
