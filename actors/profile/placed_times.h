@@ -25,8 +25,8 @@ void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
 /// Puts down to operators what waits between I and W. Those that were not measured get what the
-/// others have on average for what they keep. Returns that: bytes that wait over bytes kept; 1, with
-/// nothing put down, if none was measured.
+/// others have on average for what they keep. Returns that: bytes that wait over bytes kept; 1,
+/// with nothing put down, if none was measured.
 /// Requires: `waiting` is empty or has one for each node; `kept` of all operators is known.
 double place_waiting(const std::vector<std::optional<WaitingBytes>>& waiting,
                      std::vector<OperatorCost>& costs);
