@@ -1,6 +1,6 @@
-/// Do ranks hold as much memory as predicted? For each model of `stagecraft train`, and for a Llama
-/// whose head is most of it, this program compares the simulator's prediction for every rank with
-/// the bytes counted there: by 1F1B, by GPipe and by ZB-H1 on an even cut, and by the plan `auto`.
+/// Do ranks hold what is predicted? For each model of `stagecraft train`, and a Llama whose head is
+/// most of it: by 1F1B, by GPipe, by ZB-H1 and by ZB-V on an even cut, and by the plan `auto`, what
+/// the simulator says of every rank beside what was counted there.
 ///
 ///   plan_memory [--workers N] [MODEL...]
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "stagecraft/bench/plans_subject.h"
 #include "stagecraft/bench/rank_bytes.h"
 #include "stagecraft/scheduler/builders/zb_h1.h"
+#include "stagecraft/scheduler/builders/zb_v.h"
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;
@@ -76,6 +77,11 @@ void compare_all(const sc::bench::Subject& model, int workers) {
   compare(
       model, "even cut, gpipe", request, even, sc::gpipe(even.stage_graph(), model.microbatches));
   compare(model, "even cut, zb-h1", request, even, sc::zb_h1(workers, model.microbatches));
+  compare(model,
+          "even cut, zb-v",
+          request,
+          model.compile({}, 2 * workers),
+          sc::zb_v(workers, model.microbatches));
   const sc::PlanProposal best =
       sc::plan(whole, request.costs, workers, {.batch = request.batch}).front();
   compare(model,

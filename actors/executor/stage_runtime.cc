@@ -164,7 +164,8 @@ void StageRuntime::load(const std::vector<NamedTensor>& given) {
 
 StageForward StageRuntime::forward(const Tensors& inputs,
                                    bool keeps_graphs,
-                                   const RandomKey& key) const {
+                                   const RandomKey& key,
+                                   ChunkWatch* watch) const {
   const at::AutoGradMode grad(keeps_graphs);
   StageForward made;
   made.outputs.resize(program->outputs.size());
@@ -195,9 +196,9 @@ StageForward StageRuntime::forward(const Tensors& inputs,
         buffers.push_back(state.buffers[b].clone());
       }
     }
-    // A recomputed chunk also runs with gradients, since operators choose their computation by
-    // that. Tensors other than the outputs are freed at once.
-    ChunkResult result = chunk.interpreter.run(arguments, state, key);
+    // Of a chunk that is recomputed with gradients too, as operators choose how they compute by it;
+    // what that makes beside the outputs goes at once.
+    ChunkResult result = chunk.interpreter.run(arguments, state, key, watch);
     for (std::size_t i = 0; i < result.outputs.size(); ++i) {
       if (chunk.outputs[i]) {
         made.outputs[*chunk.outputs[i]] =

@@ -70,11 +70,12 @@ class StageRuntime {
   /// Copies the tensors of `state` that belong to this stage; its other tensors stay.
   void load(const std::vector<NamedTensor>& state);
 
-  /// Runs the forward of one microbatch. `inputs`: in the order of StageProgram::inputs; their
-  /// graphs stay untouched.
+  /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their
+  /// graphs are left alone. `watch` is told of the operators of each chunk.
   [[nodiscard]] StageForward forward(const std::vector<at::Tensor>& inputs,
                                      bool keeps_graphs,
-                                     const RandomKey& key) const;
+                                     const RandomKey& key,
+                                     ChunkWatch* watch = nullptr) const;
 
   /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
   /// `parameters` empty, and the weight half after it leaves `inputs` empty; a weight half that

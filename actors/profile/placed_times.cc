@@ -30,6 +30,30 @@ void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs) {
   }
 }
 
+double place_waiting(const std::vector<std::optional<WaitingBytes>>& waiting,
+                     std::vector<OperatorCost>& costs) {
+  double kept = 0;
+  WaitingBytes all;
+  for (std::size_t n = 0; n < waiting.size(); ++n) {
+    if (waiting[n]) {
+      kept += costs[n].kept;
+      all.values += waiting[n]->values;
+      all.gradients += waiting[n]->gradients;
+    }
+  }
+  if (kept <= 0) {
+    return 1;
+  }
+  for (std::size_t n = 0; n < costs.size(); ++n) {
+    const double share = costs[n].kept / kept;
+    const WaitingBytes own =
+        waiting[n].value_or(WaitingBytes{all.values * share, all.gradients * share});
+    costs[n].waiting = own.values + own.gradients;
+    costs[n].gradient = own.gradients;
+  }
+  return (all.values + all.gradients) / kept;
+}
+
 std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                          double update,
                                          int states,

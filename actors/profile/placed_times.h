@@ -5,9 +5,11 @@
 /// the operator takes alone.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "stagecraft/actors/executor/model_times.h"
+#include "stagecraft/actors/executor/split_cost.h"
 #include "stagecraft/compiler/named_tensor.h"
 #include "stagecraft/scheduler/operator_cost.h"
 
@@ -22,8 +24,15 @@ void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
 /// Requires: likewise; `kept` of all operators is that of a step.
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
-/// Returns the parameters that operators use. Assigns the time of their update, in proportion to
-/// their bytes, to the first operator that uses each.
+/// Puts down to operators what waits between I and W. Those that were not measured get what the
+/// others have on average for what they keep. Returns that: bytes that wait over bytes kept; 1,
+/// with nothing put down, if none was measured.
+/// Requires: `waiting` is empty or has one for each node; `kept` of all operators is known.
+double place_waiting(const std::vector<std::optional<WaitingBytes>>& waiting,
+                     std::vector<OperatorCost>& costs);
+
+/// Returns the parameters that operators use, and puts the time of their update, in proportion to
+/// their bytes, down to the first operator that uses each.
 /// `states`: tensors that the optimizer keeps for each; `update`: seconds for all of them.
 [[nodiscard]] std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                                        double update,

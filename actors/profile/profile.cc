@@ -295,7 +295,7 @@ class Profiler {
                     .threads = options_.threads,
                     .noise = noise_of(times.microbatches),
                     .split = split.time,
-                    .split_bytes = split.bytes};
+                    .split_bytes = place_waiting(split.waiting, costs.operators)};
     costs.stages.usual.forward = median(times.microbatches);
     return costs;
   }

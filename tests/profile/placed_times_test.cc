@@ -43,6 +43,20 @@ TEST_CASE("an operator needs what is held while it runs beyond what is kept befo
   CHECK(costs[2].transient == 15);
 }
 
+TEST_CASE("operators whose halves were not measured get the usual share of what they keep",
+          "[profile][memory]") {
+  std::vector<OperatorCost> costs{
+      {.id = 0, .kept = 40}, {.id = 1, .kept = 10}, {.id = 2, .kept = 30}};
+  CHECK(place_waiting({std::nullopt, WaitingBytes{4, 6}, WaitingBytes{16, 24}}, costs) == 1.25);
+  CHECK(costs[0].waiting == 50);  // 20 of values and 30 of gradients for 40 kept
+  CHECK(costs[0].gradient == 30);
+  CHECK(costs[1].waiting == 10);
+  CHECK(costs[1].gradient == 6);
+  std::vector<OperatorCost> unknown{{.id = 0, .kept = 40}};
+  CHECK(place_waiting({}, unknown) == 1);
+  CHECK(unknown[0].waiting == 0);
+}
+
 TEST_CASE("an update is put down to the first that uses a parameter, by bytes", "[profile]") {
   std::vector<OperatorCost> costs{{.id = 0, .parameters = {"a"}},
                                   {.id = 1, .parameters = {"a", "frozen", "b"}}};
