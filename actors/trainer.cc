@@ -211,7 +211,7 @@ struct Trainer::Impl {
 
   /// `parts` has tensors, or they are read from `local`.
   StepFuture train_on(Parts parts, const LocalBatch& local, bool updates) {
-    const ToldPrograms::Told& told = programs->told(*crew, program, parts);
+    const ToldPrograms::Told& told = programs->told(*crew, program, parts, unused);
     if (update.batches == 0) {
       update.first_samples = parts.first_samples;
     }
@@ -261,7 +261,7 @@ struct Trainer::Impl {
   UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels) {
     const OnCallersThread scope;
     Parts parts = parts_of(of, inputs, labels);
-    const ToldPrograms::Told& told = programs->told(*crew, of, parts);
+    const ToldPrograms::Told& told = programs->told(*crew, of, parts, unused);
     StepInput input = input_of(told, parts);
     const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
     input.results = results;
@@ -499,6 +499,7 @@ struct Trainer::Impl {
     for (StateTensor& kept : unused) {
       kept.tensor.copy_(by_name.at(kept.name));
     }
+    programs->unused_changed();
     ledger->resume(updates);
     replaced_at = updates;
   }

@@ -8,6 +8,9 @@
 ///       that the stage has, and no edge that the program's order of stages does not allow: so
 ///       whatever schedule trains the program runs it. A stage may have nothing to do.
 /// EV-2: it is captured once for a row of metrics, and once more for every shape of microbatches.
+/// EV-3: parameters and buffers that no stage of the program has are constants of the stages that
+///       evaluate with them, told by the kind of their values; whoever runs the evaluation gives
+///       them its own.
 #pragma once
 
 #include <memory>
@@ -65,7 +68,7 @@ class Evaluations {
 [[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);
 
 /// The evaluation's stages, each of one of the program's by its name. Adds copies to the graph
-/// where a stage writes what another one made (copy_written.h).
+/// where a stage writes what another one made (copy_written.h). Keeps EV-3.
 /// Errors: CompilePartition where that keeps no EV-1.
 [[nodiscard]] Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model);
 
