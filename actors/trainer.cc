@@ -340,7 +340,7 @@ struct Trainer::Impl {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
       throw Error(Errc::WorkerLost,
-                  fmt::format("the weights are undefined; to go on: {}", way_back(options.mirror)))
+                  fmt::format("the weights are undefined{}{}", kToGoOn, way_back(options.mirror)))
           .because(*lost);
     }
   }
