@@ -70,8 +70,10 @@ class CheckedTraining {
       int steps);
 
   /// Saves one file after the other until one fails, and strikes meanwhile, so long after the first
-  /// began. Violation when none has failed within `limit`.
+  /// began. `trains`: with a step before each, which may be what fails, as `--save-every 1` has it.
+  /// Violation when none has failed within `limit`, which is far below any deadline of a trainer.
   [[nodiscard]] Failure strike_and_save(std::chrono::microseconds delay,
+                                        bool trains,
                                         const std::function<void()>& strike,
                                         std::chrono::milliseconds limit);
 
