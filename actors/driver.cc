@@ -192,7 +192,8 @@ class Driver {
     if (why) {
       Error error(Errc::WorkerLost,
                   fmt::format("the weights are undefined since an earlier step failed while "
-                              "changing them, so no step is run; to go on: {}",
+                              "changing them, so no step is run{}{}",
+                              kToGoOn,
                               way_back(setup_.options.mirror)));
       return error.because(*why);
     }
@@ -410,7 +411,7 @@ class Driver {
     lost_.add(rank);
     if (!round_) {
       const Error why = lost_.error_of(rank);
-      log(Level::Warning, "worker lost", {{"why", why.what()}});
+      log(Level::Warning, "worker lost", {{"why", with_advice(why, {}).what()}});
       setup_.ledger->lose(why);
     } else if (round_->complete()) {
       advance_round();  // only timelines are missing
@@ -477,7 +478,9 @@ class Driver {
   void fail(const StepRound& round) {
     const std::optional<Error> lost = round.lost();
     if (lost) {
-      log(Level::Warning, "weights lost", {{"step", round.step()}, {"why", lost->what()}});
+      log(Level::Warning,
+          "weights lost",
+          {{"step", round.step()}, {"why", with_advice(*lost, {}).what()}});
       setup_.ledger->lose(*lost);
     }
     const Error& why = round.primary() ? *round.primary() : *lost;

@@ -20,8 +20,9 @@ std::string loss_text(Rank rank, const std::string& cause) {
 
 Error lost_worker(Rank rank, const std::string& cause, std::string_view way_back) {
   Error error(Errc::WorkerLost,
-              fmt::format("{}; to go on: cluster.replace(Rank({})), then {}",
+              fmt::format("{}{}cluster.replace(Rank({})), then {}",
                           loss_text(rank, cause),
+                          kToGoOn,
                           rank.value,
                           way_back));
   return error.with({.rank = rank});
@@ -88,7 +89,7 @@ Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const P
     text += "; " + what_happened(ranks_[i]);
   }
   text += others_text(unfinished, chain);
-  Error error(Errc::WorkerLost, fmt::format("{}; to go on: {}", text, way_back(ranks_)));
+  Error error(Errc::WorkerLost, fmt::format("{}{}{}", text, kToGoOn, way_back(ranks_)));
   ErrorContext place{.rank = first};
   if (task) {
     place.stage = task->stage;
@@ -104,8 +105,9 @@ Error LostWorkers::refusal() const {
     names.push_back(peer_name(rank));
   }
   Error error(Errc::WorkerLost,
-              fmt::format("no step is run without {}, whose worker is lost: {}",
+              fmt::format("no step is run without {}, whose worker is lost{}{}",
                           fmt::join(names, ", "),
+                          kToGoOn,
                           way_back(ranks_)));
   return error.with({.rank = ranks_.front()});
 }

@@ -135,10 +135,11 @@ std::optional<Error> StepRound::lost() const {
   }
   return Error(Errc::WorkerLost,
                fmt::format("{} of {} ranks have updated their weights in step {} and the others "
-                           "have not; to go on: {}",
+                           "have not{}{}",
                            count,
                            answers_.size(),
                            step_.value,
+                           kToGoOn,
                            way_back(mirrored_)));
 }
 

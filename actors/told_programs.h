@@ -2,13 +2,15 @@
 /// setups.
 ///
 /// Held by a Trainer, on its caller's thread.
-/// KP-1: ranks get the order of a step only if they know its program and all its shapes.
+/// KP-1: a step is ordered of ranks that know its program and all its shapes.
+/// KP-2: an evaluation has the trainer's values of what no stage trains (EV-3), as they are now.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "stagecraft/actors/crew.h"
 #include "stagecraft/compiler/parts.h"
@@ -25,7 +27,9 @@ class ToldPrograms {
     std::int32_t number = 0;  ///< StepOrder::program
     Program program;
     std::shared_ptr<const Plan> plan;
-    std::set<int> shapes;  ///< the numbers of its variants
+    std::set<int> shapes;     ///< numbers of its variants
+    bool has_unused = false;  ///< constants that are the trainer's
+    bool up_to_date = true;   ///< these are what the trainer has now
   };
 
   /// `training`: the program of the ranks' setups, laid out by `layout`.
@@ -34,10 +38,16 @@ class ToldPrograms {
                Schedule schedule,
                Layout layout);
 
-  /// Returns the entry of the training program or of an evaluation. Tells the ranks of `crew` a
-  /// program that is new, and the shapes of these parts that are new.
+  /// The program that trains, or an evaluation, which the ranks of `crew` are told of where it is
+  /// new, with the shapes of these parts. `unused`: the parameters and buffers that no stage has.
   /// Errors: PlanInvalid, CompileShape; those of a rank that cannot take it on.
-  [[nodiscard]] const Told& told(Crew& crew, const Program& program, const Parts& parts);
+  [[nodiscard]] const Told& told(Crew& crew,
+                                 const Program& program,
+                                 const Parts& parts,
+                                 const std::vector<StateTensor>& unused);
+
+  /// Whoever evaluates next on what no stage has is told of it anew.
+  void unused_changed();
 
   /// Returns the plan of an order. Requires: the ranks were told of it.
   [[nodiscard]] const Plan& plan(std::int32_t number) const;
@@ -45,7 +55,10 @@ class ToldPrograms {
   [[nodiscard]] const Layout& layout() const { return layout_; }
 
  private:
-  [[nodiscard]] Told& known(Crew& crew, const Program& program);
+  [[nodiscard]] Told& known(Crew& crew,
+                            const Program& program,
+                            const std::vector<StateTensor>& unused);
+  void tell(Crew& crew, Told& evaluation, const std::vector<StateTensor>& unused) const;
 
   const Schedule schedule_;
   const Layout layout_;

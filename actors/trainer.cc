@@ -213,7 +213,7 @@ struct Trainer::Impl {
 
   /// Trains on the tensors of `parts`, or reads them from `local`.
   StepFuture train_on(Parts parts, const LocalBatch& local, bool updates) {
-    const ToldPrograms::Told& told = programs->told(*crew, program, parts);
+    const ToldPrograms::Told& told = programs->told(*crew, program, parts, unused);
     if (update.batches == 0) {
       update.first_samples = parts.first_samples;
     }
@@ -263,7 +263,7 @@ struct Trainer::Impl {
   UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels) {
     const OnCallersThread scope;
     Parts parts = parts_of(of, inputs, labels);
-    const ToldPrograms::Told& told = programs->told(*crew, of, parts);
+    const ToldPrograms::Told& told = programs->told(*crew, of, parts, unused);
     StepInput input = input_of(told, parts);
     const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
     input.results = results;
@@ -342,7 +342,7 @@ struct Trainer::Impl {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
       throw Error(Errc::WorkerLost,
-                  fmt::format("the weights are undefined; to go on: {}", way_back(options.mirror)))
+                  fmt::format("the weights are undefined{}{}", kToGoOn, way_back(options.mirror)))
           .because(*lost);
     }
   }
@@ -502,6 +502,7 @@ struct Trainer::Impl {
     for (StateTensor& kept : unused) {
       kept.tensor.copy_(by_name.at(kept.name));
     }
+    programs->unused_changed();
     ledger->resume(updates);
     replaced_at = updates;
   }

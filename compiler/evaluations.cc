@@ -1,6 +1,7 @@
 #include "stagecraft/compiler/evaluations.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <ATen/ops/clone.h>
@@ -108,16 +109,44 @@ Workload evaluated(Workload workload, bool predicts, const std::vector<Metric>& 
 
 /// Errors: CompilePartition.
 StageAssignment assigned(Graph& evaluation, const CompiledProgram& model) {
-  LikeCut cut = cut_like(evaluation, model);
+  LikeCut cut = cut_like(evaluation, model, UnusedState::IsAnywhere);
   if (cut.misfit.empty()) {
     return std::move(cut.assignment);
   }
-  LikeCut copying = cut_like(evaluation, model, WrittenMemory::IsCopied);
+  LikeCut copying = cut_like(evaluation, model, UnusedState::IsAnywhere, WrittenMemory::IsCopied);
   if (!copying.misfit.empty()) {
     refuse(cut.misfit);
   }
   copy_written(evaluation, copying.assignment);
   return std::move(copying.assignment);
+}
+
+/// The positions of what the stages have, parameters or buffers.
+template <class T>
+std::set<int> positions_in(const Partition& stages, std::vector<T> StageProgram::*held) {
+  std::set<int> all;
+  for (const StageProgram& stage : stages.stages) {
+    for (const T& one : stage.*held) {
+      all.insert(one.position);
+    }
+  }
+  return all;
+}
+
+/// What of `state` has none of these positions becomes constants of the stage.
+template <class T>
+void make_constants(StageProgram& stage,
+                    std::vector<T>& state,
+                    const std::set<int>& kept,
+                    const std::vector<NamedTensor>& tensors) {
+  const auto goes = [&](const T& one) { return !kept.contains(one.position); };
+  for (const T& one : state) {
+    if (goes(one)) {
+      const at::Tensor& tensor = tensors[static_cast<std::size_t>(one.position)].tensor;
+      stage.constants.push_back({one.value, tensor.detach()});
+    }
+  }
+  std::erase_if(state, goes);
 }
 
 }  // namespace
@@ -129,7 +158,11 @@ const std::vector<ValueId>& results_of(const Graph& evaluation) {
 Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model) {
   const StageAssignment assignment = assigned(evaluation, model);
   Partition found = partition(evaluation, assignment, results_of(evaluation));
+  const std::set<int> parameters = positions_in(model.partition, &StageProgram::parameters);
+  const std::set<int> buffers = positions_in(model.partition, &StageProgram::buffers);
   for (StageProgram& stage : found.stages) {
+    make_constants(stage, stage.parameters, parameters, evaluation.parameters);
+    make_constants(stage, stage.buffers, buffers, evaluation.buffers);
     const std::string misfit =
         misfit_of_evaluation(model.partition.stages[stage.id.index()], stage);
     if (!misfit.empty()) {

@@ -1,14 +1,16 @@
 /// Evaluations holds programs of a program's module in evaluation mode (dropout off, running
 /// statistics used). They consist of forwards that run on the same weights and buffers.
 ///
-/// The Program and all its copies hold it. The trainer calls it for predict and evaluate. The
-/// module is captured on the caller's thread at the first request, and put back into its modes
-/// afterwards.
-/// EV-1: an evaluation has the program's stages, by name, each on the parameters and buffers of
-///       that stage, and no edge that the program's order of stages does not allow. Any schedule
-///       that trains the program can therefore run it. A stage may have nothing to do.
-/// EV-2: the module is captured once per row of metrics, and once more for every shape of
-///       microbatches.
+/// Held by the Program and all copies of it; asked by the trainer, for predict and evaluate. The
+/// module is captured on the caller's thread, when it is asked for first, and put back into its
+/// modes.
+/// EV-1: an evaluation has the program's stages, by their names, each on the parameters and buffers
+///       that the stage has, and no edge that the program's order of stages does not allow: so
+///       whatever schedule trains the program runs it. A stage may have nothing to do.
+/// EV-2: it is captured once for a row of metrics, and once more for every shape of microbatches.
+/// EV-3: parameters and buffers that no stage of the program has are constants of the stages that
+///       evaluate with them, told by the kind of their values; whoever runs the evaluation gives
+///       them its own.
 #pragma once
 
 #include <memory>
@@ -66,9 +68,9 @@ class Evaluations {
 /// the module's outputs or of the metrics.
 [[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);
 
-/// Returns the evaluation's stages, each for one of the program's stages by name. Adds copies to
-/// the graph if a stage writes a value that another one made (copy_written.h).
-/// Errors: CompilePartition if EV-1 cannot be kept.
+/// The evaluation's stages, each of one of the program's by its name. Adds copies to the graph
+/// where a stage writes what another one made (copy_written.h). Keeps EV-3.
+/// Errors: CompilePartition where that keeps no EV-1.
 [[nodiscard]] Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model);
 
 }  // namespace stagecraft

@@ -60,12 +60,18 @@ struct ChunkInterpreter::Impl {
     Value expected;
   };
 
+  struct BoundConstant {
+    int local = kAbsent;
+    bool written = false;  ///< likewise
+    at::Tensor tensor;
+  };
+
   std::string stage_name;
   Places place_of;
   std::vector<ChunkStep> steps;
   std::vector<Input> inputs;
   std::vector<Bound> parameters, buffers;
-  std::vector<std::pair<int, at::Tensor>> constants;
+  std::vector<BoundConstant> constants;
   std::vector<int> output_locals;
   int loss_local = kAbsent;
   bool any_autocast = false;
@@ -116,7 +122,9 @@ struct ChunkInterpreter::Impl {
     bind_state(stage.buffers, buffers);
     for (const StageConstant& constant : stage.constants) {
       if (used.contains(constant.value)) {
-        constants.emplace_back(place_of(constant.value), constant.tensor);
+        constants.push_back({.local = place_of(constant.value),
+                             .written = written_sets.contains(stage.at(constant.value).alias_set),
+                             .tensor = constant.tensor});
       }
     }
   }
@@ -176,8 +184,8 @@ struct ChunkInterpreter::Impl {
     for (const Bound& buffer : buffers) {
       value(buffer.local) = state.buffers[buffer.position];
     }
-    for (const auto& [local, tensor] : constants) {
-      value(local) = tensor;
+    for (const auto& [local, written, tensor] : constants) {
+      value(local) = written ? tensor.clone() : tensor;
     }
     return values;
   }

@@ -56,7 +56,7 @@ struct StageBuffer {
 };
 
 struct StageConstant {
-  ValueId value;
+  ValueId value;  ///< of a parameter or buffer: evaluations.h, EV-3
   at::Tensor tensor;
 };
 

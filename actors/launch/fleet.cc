@@ -11,6 +11,7 @@
 #include "stagecraft/actors/launch/start_turns.h"
 #include "stagecraft/actors/launch/worker_process.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -303,11 +304,12 @@ FleetMember Fleet::member(int place) const {
 void Fleet::throw_lost(int place, std::int64_t incarnation) const {
   const std::string cause = cause_of_end(place, incarnation);
   throw Error(Errc::ClusterMember,
-              fmt::format("{} of this cluster is lost{}{}: Cluster::replace puts another worker "
-                          "process in its place",
+              fmt::format("{} of this cluster is lost{}{}{}put another worker process in its "
+                          "place with cluster.replace",
                           worker_name(place),
                           cause.empty() ? "" : ", as ",
-                          cause));
+                          cause,
+                          kToGoOn));
 }
 
 WorkerPlace Fleet::who(int place) const {

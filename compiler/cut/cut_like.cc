@@ -35,9 +35,13 @@ std::vector<StageSet> order_of(const StageGraph& graph) {
 
 class LikeCutter {
  public:
-  LikeCutter(const Graph& graph, const CompiledProgram& model, WrittenMemory written)
+  LikeCutter(const Graph& graph,
+             const CompiledProgram& model,
+             UnusedState unused,
+             WrittenMemory written)
       : graph_(graph),
         model_(model),
+        unused_(unused),
         group_of_(groups_of(graph, written)),
         choice_(order_of(model.stage_graph), graph.nodes.size()) {}
 
@@ -104,11 +108,14 @@ class LikeCutter {
     for (const ValueId read : reads_of(node)) {
       if (const std::string* name = name_of_state(graph_, read)) {
         const StageSet holders = holders_of(graph_.at(read));
-        if (std::ranges::none_of(holders, [](bool holds) { return holds; })) {
+        const bool used = std::ranges::any_of(holders, [](bool holds) { return holds; });
+        if (!used && unused_ == UnusedState::IsRefused) {
           return fmt::format(
               "{} uses {}, which the program does not use", described_operator(graph_, n), *name);
         }
-        choice_.restrict(group, holders);
+        if (used) {
+          choice_.restrict(group, holders);
+        }
       }
     }
     if (const std::string name = stage_marker(node); model_.marked && !name.empty()) {
@@ -184,14 +191,18 @@ class LikeCutter {
 
   const Graph& graph_;
   const CompiledProgram& model_;
+  const UnusedState unused_;
   const std::vector<std::size_t> group_of_;
   StageChoice choice_;
 };
 
 }  // namespace
 
-LikeCut cut_like(const Graph& graph, const CompiledProgram& model, WrittenMemory written) {
-  return LikeCutter(graph, model, written).run();
+LikeCut cut_like(const Graph& graph,
+                 const CompiledProgram& model,
+                 UnusedState unused,
+                 WrittenMemory written) {
+  return LikeCutter(graph, model, unused, written).run();
 }
 
 }  // namespace stagecraft

@@ -427,7 +427,7 @@ TEST_CASE("a worker that ends fails the step with its cause and who waits for it
     CHECK(refused.code() == Errc::WorkerLost);
     CHECK(refused.context().rank == Rank(2));
     CHECK_THAT(refused.message(),
-               ContainsSubstring("no step is run without rank 2, whose worker is lost: "
+               ContainsSubstring("no step is run without rank 2, whose worker is lost; to go on: "
                                  "cluster.replace(Rank(2)), then trainer.load(file)"));
   }
   CHECK(stage.asked(0).size() == 1);

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "stagecraft/actors/way_back.h"
 #include "stagecraft/tests/actors/wait_plan.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -113,6 +114,22 @@ TEST_CASE("a worker lost behind its part of the step, or with others", "[actors]
         "cluster.replace(Rank(1)), then trainer.load(file)");
 }
 
+TEST_CASE("what is logged of a lost worker names no call of a program", "[actors][driver]") {
+  Error error(Errc::WorkerLost, "the weights are undefined; to go on: trainer.load(file)");
+  error.with({.rank = Rank(1)}).because(lost({Rank(1)}).error_of(Rank(1)));
+  const Error logged = with_advice(error, {});
+  CHECK(logged.code() == Errc::WorkerLost);
+  CHECK(logged.context() == error.context());
+  CHECK(logged.message() == "the weights are undefined");
+  CHECK(logged.cause()->message() ==
+        "rank 1 is lost: process 4711 was killed by signal 9 (Killed)");
+  for (const Error& all : {lost({Rank(1)}).refusal(),
+                           lost({Rank(1)}).error_in_step({at(0, 4, {Rank(1)})}, wait_plan())}) {
+    CHECK_THAT(with_advice(all, "do it").message(),
+               ContainsSubstring("; to go on: do it") && !ContainsSubstring("cluster"));
+  }
+}
+
 TEST_CASE("where neighbours keep copies, recover() is a way back", "[actors][driver][mirror]") {
   const std::string back =
       "cluster.replace(Rank(2)), cluster.replace(Rank(1)), then trainer.recover() or "
@@ -120,7 +137,7 @@ TEST_CASE("where neighbours keep copies, recover() is a way back", "[actors][dri
   const LostWorkers both = lost({Rank(2), Rank(1)}, /*mirrored=*/true);
   CHECK(both.refusal().context().rank == Rank(2));
   CHECK(both.refusal().message() ==
-        "no step is run without rank 2, rank 1, whose worker is lost: " + back);
+        "no step is run without rank 2, rank 1, whose worker is lost; to go on: " + back);
   CHECK_THAT(both.error_in_step({{Rank(1)}, {Rank(2)}}, wait_plan()).message(),
              ContainsSubstring("; to go on: " + back));
 }

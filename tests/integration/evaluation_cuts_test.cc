@@ -126,8 +126,76 @@ TEST_CASE(
   }
 }
 
-/// Has time as its first dimension, as recurrent layers do by default, and also returns the last
-/// state of each layer.
+constexpr std::int64_t kSide = 6;
+
+/// Its evaluation has a head, a shift and a counter of its own.
+struct TwoHeadedImpl : torch::nn::Module {
+  torch::nn::Linear below{register_module("below", torch::nn::Linear(kSide, kSide))};
+  torch::nn::Linear above{register_module("above", torch::nn::Linear(kSide, kSide))};
+  torch::nn::Linear head{register_module("head", torch::nn::Linear(kSide, 2))};
+  torch::nn::Linear spare{register_module("spare", torch::nn::Linear(kSide, 2))};
+  torch::Tensor shift{register_buffer("shift", torch::full({2}, 3.0))};
+  torch::Tensor asked{register_buffer("asked", torch::zeros(2))};
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    const auto h = above(torch::tanh(below(x)));
+    return is_training() ? head(h) : spare(h) * shift + asked.add_(1);
+  }
+};
+TORCH_MODULE(TwoHeaded);
+
+torch::Tensor squared_error(torch::Tensor output, torch::Tensor label) {
+  return (output - label).square().mean();
+}
+
+/// What a module with the trainer's state returns in evaluation mode.
+torch::Tensor expected_of(Trainer& trainer, const torch::Tensor& x) {
+  TwoHeaded copy;
+  trainer.copy_to(copy);
+  copy->eval();
+  return copy->forward(x);
+}
+
+TEST_CASE("evaluation uses what training does not, as the trainer has it, wherever it runs",
+          "[integration][evaluation]") {
+  torch::manual_seed(9);
+  TwoHeaded model;
+  const auto x = torch::randn({8, kSide});
+  const Program program = compile(model,
+                                  {.inputs = {x},
+                                   .labels = {torch::randn({8, 2})},
+                                   .loss = squared_error,
+                                   .microbatches = 4,
+                                   .cut = At{"above"}});
+  const Cluster cluster = GENERATE(0, 1) == 0 ? Cluster::local(2) : Cluster::spawn(2);
+  Trainer trainer(cluster, program, one_f_one_b(2, 4), Sgd{.lr = 0.1});
+  const auto check = [&] {
+    for (const std::int64_t rows : {8, 5}) {
+      const auto asked = torch::randn({rows, kSide}), labels = torch::randn({rows, 2});
+      const auto expected = expected_of(trainer, asked);
+      for (int turn = 0; turn < 2; ++turn) {  // the counter begins anew
+        CHECK(torch::allclose(trainer.predict({asked})[0], expected, 1e-5, 1e-6));
+      }
+      const double loss = trainer.evaluate({asked}, {labels});
+      const double wanted = squared_error(expected, labels).item<double>();
+      CHECK(std::abs(loss - wanted) < 1e-5 * (1.0 + wanted));
+    }
+  };
+  check();
+  (void)trainer.step({x}, {torch::randn({8, 2})}).get();
+  check();
+  const Checkpoint before = trainer.checkpoint();
+  StateDict other = trainer.state_dict();
+  for (auto& [name, tensor] : other) {
+    tensor = tensor * 0.5 + 0.25;
+  }
+  trainer.load_state_dict(other);
+  check();
+  trainer.load(before);
+  check();
+}
+
+/// Time first, as recurrent layers are by default, with the last state of each layer beside it.
 struct Recurrent : torch::nn::Module {
   torch::nn::GRU rows{
       register_module("rows", torch::nn::GRU(torch::nn::GRUOptions(3, 4).num_layers(2)))};

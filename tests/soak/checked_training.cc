@@ -106,6 +106,7 @@ std::optional<Failure> CheckedTraining::strike_and_train(
 }
 
 Failure CheckedTraining::strike_and_save(std::chrono::microseconds delay,
+                                         bool trains,
                                          const std::function<void()>& strike,
                                          milliseconds limit) {
   const auto when = Clock::now() + delay;
@@ -116,6 +117,9 @@ Failure CheckedTraining::strike_and_save(std::chrono::microseconds delay,
   std::optional<Error> failure;
   while (!failure && Clock::now() < when + limit) {
     try {
+      if (trains) {
+        train_step();
+      }
       save();
     } catch (const Error& error) {
       failure = error;

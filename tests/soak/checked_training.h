@@ -69,9 +69,11 @@ class CheckedTraining {
       std::chrono::milliseconds limit,
       int steps);
 
-  /// Saves one file after the other until a save fails, and strikes this long after the first
-  /// began. Throws a Violation if none has failed within `limit`.
+  /// Saves one file after the other until one fails, and strikes meanwhile, so long after the first
+  /// began. `trains`: with a step before each, which may be what fails, as `--save-every 1` has it.
+  /// Violation when none has failed within `limit`, which is far below any deadline of a trainer.
   [[nodiscard]] Failure strike_and_save(std::chrono::microseconds delay,
+                                        bool trains,
                                         const std::function<void()>& strike,
                                         std::chrono::milliseconds limit);
 

@@ -61,6 +61,8 @@ class HostsSoak final : public Soak {
       lose(fault, outcome, kClosedPromise, "was killed by signal 9", [&] {
         ::kill(process(fault.rank), SIGKILL);
       });
+    } else if (fault.kind == "save") {
+      lose_while_saving(fault, outcome);
     } else if (fault.kind == "stop") {
       stop(fault, outcome, silence);
     } else if (fault.kind == "link") {
@@ -117,6 +119,25 @@ class HostsSoak final : public Soak {
     const Failure failure = strike_and_fail(fault, outcome, promise, strike);
     require_blamed(failure.error, Errc::WorkerLost, fault.rank);
     require_said(failure.error, {"on " + TestHosts::name(host_of(fault.rank)), cause});
+    mend(fault, outcome, {fault.rank});
+  }
+
+  /// Killed while its state is read, between two files, or at a step between them: what fails says
+  /// so (CR-3).
+  void lose_while_saving(const Fault& fault, Outcome& outcome) {
+    const pid_t victim = process(fault.rank);
+    const Failure failure = training_->strike_and_save(
+        fault.delay.value_or(std::chrono::microseconds(0)),
+        /*trains=*/fault.number % 2 == 1,
+        [victim] { ::kill(victim, SIGKILL); },
+        kPatience * kClosedPromise);
+    outcome.failed(failure.seconds, kClosedPromise);
+    require(failure.error.code() == Errc::WorkerLost,
+            fmt::format("a save failed otherwise: {}", failure.error.what()));
+    require_said(failure.error,
+                 {fmt::format("rank {} is lost", fault.rank.value),
+                  "on " + TestHosts::name(host_of(fault.rank)),
+                  "was killed by signal 9"});
     mend(fault, outcome, {fault.rank});
   }
 

@@ -14,7 +14,8 @@
 
 namespace stagecraft::tests {
 
-inline constexpr std::array<const char*, 12> kHostFaults{"kill",
+inline constexpr std::array<const char*, 13> kHostFaults{"kill",
+                                                         "save",
                                                          "stop",
                                                          "link",
                                                          "driver-link",

@@ -96,6 +96,7 @@ class ProcessSoak final : public Soak {
     const pid_t victim = process(fault.rank);
     const Failure failure = training_.strike_and_save(
         fault.delay.value_or(std::chrono::microseconds(0)),
+        /*trains=*/false,
         [victim] { ::kill(victim, SIGKILL); },
         kPatience * kClosedPromise);
     outcome.failed(failure.seconds, kClosedPromise);

@@ -1,7 +1,11 @@
 /// Tests the files that `stagecraft train` keeps of a run, and continuing from them.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -43,6 +47,21 @@ std::set<std::string> names_in(const std::string& folder) {
     names.insert(entry.path().filename().string());
   }
   return names;
+}
+
+/// Those that the processes have started and that are still there.
+std::vector<pid_t> children_of(const std::vector<pid_t>& parents) {
+  std::vector<pid_t> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream status(entry.path() / "status");  // of what is no process there is none
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("PPid:") &&
+          std::ranges::find(parents, std::stoi(line.substr(5))) != parents.end()) {
+        children.push_back(std::stoi(entry.path().filename().string()));
+      }
+    }
+  }
+  return children;
 }
 
 }  // namespace
@@ -91,6 +110,42 @@ TEST_CASE("a run that is killed goes on from its folder as if it had never stopp
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.err, ContainsSubstring("--resume passes over: " + last));
   CHECK_THAT(again.out, ContainsSubstring("\"step\":" + std::to_string(newest + 2) + ","));
+}
+
+TEST_CASE("a run that loses a worker while it saves says why at once, and how to go on",
+          "[tools][keeping][processes]") {
+  const TemporaryFolder folder;
+  // The more there is to save, the longer the worker is asked for it.
+  RunningCommand running(small_train({"--stages",
+                                      "2",
+                                      "--dim",
+                                      "256",
+                                      "--workers",
+                                      "processes",
+                                      "--save-dir",
+                                      folder.path(),
+                                      "--save-every",
+                                      "1",
+                                      "--steps",
+                                      "1000000000",
+                                      "--json"}));
+  const int saved = GENERATE(2, 4);
+  REQUIRE(running.wait_for_output("\"event\":\"saved\",\"step\":" + std::to_string(saved) + ","));
+  const std::vector<pid_t> workers = children_of(children_of({getpid()}));
+  REQUIRE(workers.size() == 2);
+  REQUIRE(kill(workers.front(), SIGKILL) == 0);
+  const CommandResult end = running.wait(std::chrono::seconds(60));  // no deadline of a trainer
+  CAPTURE(end.err);
+  CHECK_FALSE(end.timed_out);
+  CHECK(end.exit_code == 1);
+  CHECK_THAT(end.err,
+             ContainsSubstring(std::to_string(workers.front())) &&
+                 ContainsSubstring("was killed by signal 9") &&
+                 ContainsSubstring("start the run again, and it resumes") &&
+                 !ContainsSubstring("cluster.replace") && !ContainsSubstring("trainer.load"));
+  const CheckpointSearch search = find_checkpoint(folder.path());
+  REQUIRE(search.newest);
+  CHECK(search.newest->step >= saved);
 }
 
 TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {

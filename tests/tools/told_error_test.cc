@@ -26,9 +26,10 @@ TEST_CASE("a user of train is told what a user of train can do about a lost work
              ContainsSubstring("was killed by signal 9 (Killed); to go on: start the run again") &&
                  !ContainsSubstring("cluster.replace") && !ContainsSubstring("trainer.load"));
   for (const char* text :
-       {"worker-1 of this cluster is lost: Cluster::replace puts another worker process in its "
-        "place",
-        "no step is run without rank 2, whose worker is lost: cluster.replace(Rank(2))"}) {
+       {"worker-1 of this cluster is lost; to go on: put another worker process in its place with "
+        "cluster.replace",
+        "no step is run without rank 2, whose worker is lost; to go on: "
+        "cluster.replace(Rank(2))"}) {
     CHECK_THAT(told_error(Error(Errc::ClusterMember, text), TrainOptions()).message(),
                ContainsSubstring("is lost; to go on: start the run again") &&
                    !ContainsSubstring("replace"));
