@@ -32,9 +32,9 @@ endfunction()
 
 # stagecraft_compile_in_batches(<target>)
 #
-# Groups the sources of each folder in batches of at most 12. With CMAKE_UNITY_BUILD a batch is one translation
-# unit, which takes a third of the processor time; without it each source is compiled alone. Names outside of
-# functions must differ within a folder.
+# Groups the sources of each folder in batches of at most 12; folders of fewer than 4 sources share batches. With
+# CMAKE_UNITY_BUILD a batch is one translation unit, which takes a third of the processor time; without it each source
+# is compiled alone. Names outside of functions must differ within a folder, and among the small folders of a target.
 function(stagecraft_compile_in_batches target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
@@ -48,6 +48,16 @@ function(stagecraft_compile_in_batches target)
     list(APPEND ${room} ${source})
   endforeach()
   list(REMOVE_DUPLICATES rooms)
+  foreach(room IN LISTS rooms)
+    list(LENGTH ${room} count)
+    if(count LESS 4)
+      list(APPEND small_rooms ${${room}})
+      list(REMOVE_ITEM rooms ${room})
+    endif()
+  endforeach()
+  if(small_rooms)
+    list(APPEND rooms small_rooms)
+  endif()
   foreach(room IN LISTS rooms)
     list(LENGTH ${room} count)
     math(EXPR batches "(${count} + 11) / 12")

@@ -30,7 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
-constexpr int kWarmUp = 2;
+constexpr int kSplitWarmUp = 2;
 /// Where else the cut is tried, as parts of the operators.
 constexpr std::array kCuts{0.125, 0.25, 0.5, 0.75};
 
@@ -171,10 +171,10 @@ class SplitTiming {
  private:
   double time(int repeats) {
     std::vector<double> whole, halves;
-    for (int i = 0; i < kWarmUp + repeats; ++i) {
+    for (int i = 0; i < kSplitWarmUp + repeats; ++i) {
       const double one = seconds_of({CellKind::Backward});
       const double two = seconds_of({CellKind::BackwardInput, CellKind::BackwardWeight});
-      if (i >= kWarmUp) {
+      if (i >= kSplitWarmUp) {
         whole.push_back(one);
         halves.push_back(two);
       }

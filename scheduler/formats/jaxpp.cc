@@ -30,10 +30,10 @@ struct TaskType {
   CellKind kind;
   int latency;  ///< JaxPP's default without measurements
 };
-constexpr std::array<TaskType, 4> kTypes{{{"FWD", CellKind::Forward, 1},
-                                          {"BWD", CellKind::Backward, 2},
-                                          {"BWD_I", CellKind::BackwardInput, 1},
-                                          {"BWD_W", CellKind::BackwardWeight, 1}}};
+constexpr std::array<TaskType, 4> kTaskTypes{{{"FWD", CellKind::Forward, 1},
+                                              {"BWD", CellKind::Backward, 2},
+                                              {"BWD_I", CellKind::BackwardInput, 1},
+                                              {"BWD_W", CellKind::BackwardWeight, 1}}};
 
 Task task_of(const PythonLists& lists, const PythonCall& call) {
   if (call.name != "Task") {
@@ -44,8 +44,8 @@ Task task_of(const PythonLists& lists, const PythonCall& call) {
   }
   const std::string_view type = call.argument("fwd_or_bwd").value_or("");
   const std::string_view name = type.substr(type.rfind('.') + 1);
-  const auto* const found = std::ranges::find(kTypes, name, &TaskType::name);
-  if (found == kTypes.end()) {
+  const auto* const found = std::ranges::find(kTaskTypes, name, &TaskType::name);
+  if (found == kTaskTypes.end()) {
     lists.refuse(call.offset,
                  fmt::format("a Task wants fwd_or_bwd= TaskType.FWD, BWD, BWD_I or BWD_W, found {}",
                              type.empty() ? "none" : quoted(type)));
@@ -148,7 +148,7 @@ class Reader {
 };
 
 std::string task_text(const Task& task) {
-  const auto* const type = std::ranges::find(kTypes, task.kind, &TaskType::kind);
+  const auto* const type = std::ranges::find(kTaskTypes, task.kind, &TaskType::kind);
   return fmt::format("Task(stage_id={}, mubatch_idx={}, fwd_or_bwd=TaskType.{}, latency={})",
                      task.stage.value,
                      task.microbatch.value,

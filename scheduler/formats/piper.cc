@@ -41,9 +41,9 @@ struct Directive {
   std::vector<std::vector<Filter>> groups;
 };
 
-class Reader {
+class PiperReader {
  public:
-  explicit Reader(std::string_view text) : json_(text) {}
+  explicit PiperReader(std::string_view text) : json_(text) {}
   PiperSchedule run();
 
  private:
@@ -76,14 +76,14 @@ class Reader {
   bool says_more_ = false;
 };
 
-void Reader::open_array(std::string_view what) {
+void PiperReader::open_array(std::string_view what) {
   if (json_.next() != JsonReader::Kind::Array) {
     json_.refuse(json_.offset(), fmt::format("expected a list: {}", what));
   }
   json_.open();
 }
 
-Filter Reader::filter() {
+Filter PiperReader::filter() {
   Filter filter{.offset = json_.offset(), .tags = {}, .pass = {}};
   if (json_.next() != JsonReader::Kind::Object) {
     json_.refuse(filter.offset, R"(a filter is an object, e.g. {"PP": 0, "MB": 0, "PASS": "F"})");
@@ -108,7 +108,7 @@ Filter Reader::filter() {
   return filter;
 }
 
-std::vector<int> Reader::devices() {
+std::vector<int> PiperReader::devices() {
   std::vector<int> devices;
   open_array("devices, e.g. [0]");
   while (json_.next_element()) {
@@ -123,7 +123,7 @@ std::vector<int> Reader::devices() {
   return devices;
 }
 
-std::vector<std::vector<Filter>> Reader::groups() {
+std::vector<std::vector<Filter>> PiperReader::groups() {
   std::vector<std::vector<Filter>> groups;
   open_array("groups of filters");
   while (json_.next_element()) {
@@ -143,7 +143,7 @@ std::vector<std::vector<Filter>> Reader::groups() {
   return groups;
 }
 
-Directive Reader::directive() {
+Directive PiperReader::directive() {
   Directive read{.offset = json_.offset()};
   if (json_.next() != JsonReader::Kind::Object) {
     json_.refuse(read.offset, R"(a directive is an object with "op")");
@@ -170,7 +170,7 @@ Directive Reader::directive() {
   return read;
 }
 
-void Reader::split(const Directive& directive) {
+void PiperReader::split(const Directive& directive) {
   const int microbatches = directive.microbatches.value_or(0);
   if (!directive.filter.tags.empty() || directive.filter.pass || !dimension_.empty()) {
     json_.refuse(directive.offset,
@@ -191,7 +191,7 @@ void Reader::split(const Directive& directive) {
   microbatches_ = microbatches;
 }
 
-void Reader::place(const Directive& directive) {
+void PiperReader::place(const Directive& directive) {
   const auto stage = directive.filter.tags.find(std::string(kStageTag));
   const bool one = directive.filter.tags.size() == 1 && !directive.filter.pass &&
                    stage != directive.filter.tags.end() && stage->second && *stage->second >= 0 &&
@@ -225,7 +225,7 @@ void Reader::place(const Directive& directive) {
   says_more_ = says_more_ || directive.devices.size() > 1;
 }
 
-void Reader::take(Directive directive) {
+void PiperReader::take(Directive directive) {
   if (directive.op == "split") {
     split(directive);
   } else if (directive.op == "place") {
@@ -249,7 +249,7 @@ void Reader::take(Directive directive) {
 }
 
 /// Returns the one task that a filter matches.
-Task Reader::task(const Filter& filter) const {
+Task PiperReader::task(const Filter& filter) const {
   const auto number = [&](const std::string& tag) {
     const auto found = filter.tags.find(tag);
     return found == filter.tags.end() ? std::nullopt : found->second;
@@ -278,7 +278,7 @@ Task Reader::task(const Filter& filter) const {
 }
 
 /// Returns the cells of an order and the devices of its stages, which must be equal.
-Schedule::Row Reader::row(const Order& order, const Devices*& devices) {
+Schedule::Row PiperReader::row(const Order& order, const Devices*& devices) {
   Schedule::Row row;
   for (const std::vector<Filter>& group : order.groups) {
     std::vector<Task> tasks;
@@ -301,7 +301,7 @@ Schedule::Row Reader::row(const Order& order, const Devices*& devices) {
   return row;
 }
 
-std::vector<Schedule::Row> Reader::rows() {
+std::vector<Schedule::Row> PiperReader::rows() {
   std::map<Devices, Schedule::Row> rows;  // Piper's ranks: sets of devices by their numbers
   for (const auto& [stage, devices] : placed_) {
     rows[devices];
@@ -335,7 +335,7 @@ std::vector<Schedule::Row> Reader::rows() {
   return list;
 }
 
-PiperSchedule Reader::run() {
+PiperSchedule PiperReader::run() {
   open_array("Piper's directives");
   while (json_.next_element()) {
     Directive read = directive();
@@ -360,7 +360,7 @@ PiperSchedule Reader::run() {
 }  // namespace
 
 PiperSchedule parse_piper(std::string_view text) {
-  return Reader(text).run();
+  return PiperReader(text).run();
 }
 
 }  // namespace stagecraft

@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 /// The hues of palette.h, in its order.
-constexpr std::array<int, kStageColours> kHues{
+constexpr std::array<int, kStageColours> kTerminalHues{
     39, 208, 42, 171, 220, 51, 211, 118, 105, 216, 37, 117};
 
 /// Levels of each component of the color cube.
@@ -63,7 +63,7 @@ const std::vector<std::pair<double, int>>& ramp() {
 int terminal_colour(int stage, int stages) {
   const int from_zero = std::max(stage, 0);
   if (stages <= kStageColours) {
-    return kHues[static_cast<std::size_t>(from_zero % kStageColours)];
+    return kTerminalHues[static_cast<std::size_t>(from_zero % kStageColours)];
   }
   const auto place = static_cast<std::int64_t>(from_zero % stages) * kTerminalRamp / stages;
   return ramp()[static_cast<std::size_t>(place)].second;

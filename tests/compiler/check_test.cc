@@ -17,7 +17,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-Program chain_program(int stages, int microbatches) {
+Program checked_chain(int stages, int microbatches) {
   testing::Chain chain(stages);
   const auto x = torch::randn({microbatches, 8});
   return compile(
@@ -26,7 +26,7 @@ Program chain_program(int stages, int microbatches) {
 }
 
 TEST_CASE("a schedule that runs the program has no violations and a grid", "[compiler][check]") {
-  const Program program = chain_program(2, 4);
+  const Program program = checked_chain(2, 4);
   const CheckResult result = check(program, one_f_one_b(2, 4));
   CHECK(result.ok());
   CHECK(result.notes.empty());
@@ -35,7 +35,7 @@ TEST_CASE("a schedule that runs the program has no violations and a grid", "[com
 }
 
 TEST_CASE("a schedule of other microbatches or stages is told with the grid", "[compiler][check]") {
-  const Program program = chain_program(2, 4);
+  const Program program = checked_chain(2, 4);
   const Schedule other = GENERATE(one_f_one_b(2, 3), one_f_one_b(3, 4));
   const CheckResult result = check(program, other);
   CHECK_FALSE(result.ok());
@@ -44,14 +44,14 @@ TEST_CASE("a schedule of other microbatches or stages is told with the grid", "[
 }
 
 TEST_CASE("a schedule whose replicas do not fit the program is refused", "[compiler][check]") {
-  const Program program = chain_program(2, 4);
+  const Program program = checked_chain(2, 4);
   const CheckResult stages = check(program, chimera(4, 4));
   REQUIRE(stages.violations.size() == 1);
   CHECK(stages.violations[0].rule == "V32");
   CHECK_THAT(stages.violations[0].message, ContainsSubstring("2 replicas of 4 stages"));
   CHECK_FALSE(check(program, dualpipe(2, 8)).ok());
   CHECK(check(program, chimera(2, 4)).ok());
-  const CheckResult divided = check(chain_program(2, 3), chimera(2, 4));
+  const CheckResult divided = check(checked_chain(2, 3), chimera(2, 4));
   REQUIRE(divided.violations.size() == 1);
   CHECK_THAT(divided.violations[0].message,
              ContainsSubstring("3 microbatches do not divide over 2 replicas"));

@@ -235,11 +235,11 @@ TEST_CASE("more tensors than are tried one by one are refused with the way out",
 // ---- results of forward
 // ---------------------------------------------------------------------------
 
-struct Pair {
+struct TensorPair {
   torch::Tensor first, second;
 };
 struct Nested {
-  Pair pair;
+  TensorPair pair;
   std::vector<torch::Tensor> more;
   std::optional<torch::Tensor> absent;
   std::array<torch::Tensor, 2> both;
@@ -272,7 +272,7 @@ TEST_CASE("forward may return tuples, pairs, vectors, arrays and plain structs o
   CHECK(returned<std::optional<T>>([](T y) { return std::optional<T>(y); }) == 1);
   CHECK(returned<std::tuple<T, std::tuple<T, T>>>(
             [](T y) { return std::tuple(y, std::tuple(y + 1, y + 2)); }) == 3);
-  CHECK(returned<Pair>([](T y) { return Pair{y, y * 2}; }) == 2);
+  CHECK(returned<TensorPair>([](T y) { return TensorPair{y, y * 2}; }) == 2);
   CHECK(returned<Eight>([](T y) {
           return Eight{y, y + 1, y + 2, y + 3, y + 4, y + 5, y + 6, y + 7};
         }) == 8);
@@ -359,10 +359,10 @@ using Features = std::map<std::string, torch::Tensor>;
 
 /// Uses every structure in one forward; each input counts with its own factor.
 struct Structured : Layer {
-  torch::Tensor forward(const std::tuple<torch::Tensor, Pair>& first,
+  torch::Tensor forward(const std::tuple<torch::Tensor, TensorPair>& first,
                         Ragged& ragged,
                         std::array<torch::Tensor, 2> both,
-                        std::optional<Pair> more,
+                        std::optional<TensorPair> more,
                         const std::vector<torch::Tensor>& rest) {
     torch::Tensor sum = std::get<0>(first) + 2 * std::get<1>(first).first +
                         3 * std::get<1>(first).second + 4 * ragged.shifted() + 5 * both[0] +

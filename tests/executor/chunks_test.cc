@@ -22,7 +22,7 @@ using Catch::Matchers::ContainsSubstring;
 using testing::differing;
 using testing::Pipeline;
 
-constexpr int kMicrobatches = 4;
+constexpr int kChunkMicrobatches = 4;
 
 /// Several operators in both stages read the values that cross, and a parameter; running statistics
 /// are written in between.
@@ -55,7 +55,7 @@ Program tangled(const Batch& inputs, const Batch& labels) {
                  {.inputs = inputs,
                   .labels = labels,
                   .loss = testing::mean_square,
-                  .microbatches = kMicrobatches});
+                  .microbatches = kChunkMicrobatches});
 }
 
 Batch batch(int seed) {
@@ -86,8 +86,9 @@ TEST_CASE("CB-1: a pipeline of chunks has the bits of one process without", "[ex
   const auto every = GENERATE(as<std::size_t>(), 1, 2, 3, 1000);
   const bool recompute = GENERATE(false, true);
   const Program program = cut(whole, every, recompute);
-  const Schedule schedules[] = {
-      gpipe(2, kMicrobatches), one_f_one_b(2, kMicrobatches), zb_h1(2, kMicrobatches)};
+  const Schedule schedules[] = {gpipe(2, kChunkMicrobatches),
+                                one_f_one_b(2, kChunkMicrobatches),
+                                zb_h1(2, kChunkMicrobatches)};
   for (const Schedule& schedule : schedules) {
     INFO("a chunk of " << every << " operators, recomputed: " << recompute);
     Pipeline pipeline(program, schedule);
@@ -168,7 +169,7 @@ TEST_CASE("what is recomputed changes no bit of losses, weights and buffers",
                    {.inputs = inputs,
                     .labels = labels,
                     .loss = testing::mean_square,
-                    .microbatches = kMicrobatches,
+                    .microbatches = kChunkMicrobatches,
                     .recompute = recompute});
   };
   const Program plain = compiled(Recompute::nothing());
@@ -193,8 +194,9 @@ TEST_CASE("what is recomputed changes no bit of losses, weights and buffers",
   for (const auto& [recompute, parts] : choices) {
     const Program program = compiled(recompute);
     CHECK(parts_of(program) == parts);
-    const Schedule schedules[] = {
-        gpipe(2, kMicrobatches), one_f_one_b(2, kMicrobatches), zb_h1(2, kMicrobatches)};
+    const Schedule schedules[] = {gpipe(2, kChunkMicrobatches),
+                                  one_f_one_b(2, kChunkMicrobatches),
+                                  zb_h1(2, kChunkMicrobatches)};
     for (const Schedule& schedule : schedules) {
       INFO(program.explain());
       Pipeline pipeline(program, schedule);
@@ -206,7 +208,8 @@ TEST_CASE("what is recomputed changes no bit of losses, weights and buffers",
           REQUIRE_FALSE(error.has_value());
         }
         CHECK(outcome.losses == reference.step(inputs, labels).losses);
-        CHECK(pipeline.step(inputs, labels, /*training=*/false).losses.size() == kMicrobatches);
+        CHECK(pipeline.step(inputs, labels, /*training=*/false).losses.size() ==
+              kChunkMicrobatches);
       }
       CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
       CHECK(pipeline.executor(0).bytes_held() == 0);

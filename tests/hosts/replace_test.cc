@@ -11,7 +11,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr const char* kWorker = "--join";
+constexpr const char* kJoiningWorker = "--join";
 constexpr std::chrono::seconds kLongWait{60};
 
 /// Returns words of a driver that continues once new workers stand in the places of the lost ones.
@@ -26,7 +26,7 @@ Words driver_words(const TestHosts& hosts, int ranks, const std::string& way) {
 /// Kills the worker processes themselves, not the ssh and shells in front of them.
 void kill_workers(const TestHosts& hosts, int host) {
   int killed = 0;
-  for (const int process : hosts.processes(host, kWorker)) {
+  for (const int process : hosts.processes(host, kJoiningWorker)) {
     if (read_text_file("/proc/" + std::to_string(process) + "/comm") == "stagecraft\n") {
       killed += kill(process, SIGKILL) == 0 ? 1 : 0;
     }
@@ -36,7 +36,7 @@ void kill_workers(const TestHosts& hosts, int host) {
 
 void wait_until_gone(const TestHosts& hosts, int host) {
   const auto deadline = std::chrono::steady_clock::now() + kLongWait;
-  while (!hosts.processes(host, kWorker).empty()) {
+  while (!hosts.processes(host, kJoiningWorker).empty()) {
     REQUIRE(std::chrono::steady_clock::now() < deadline);
   }
 }

@@ -8,8 +8,8 @@
 namespace stagecraft::tests {
 namespace {
 
-struct Fixture {
-  explicit Fixture(TrainerOptions options = {})
+struct FutureFixture {
+  explicit FutureFixture(TrainerOptions options = {})
       : trainer(cluster,
                 program,
                 make_schedule("1f1b", program),
@@ -22,13 +22,13 @@ struct Fixture {
 };
 
 TEST_CASE("a handle that is dropped does not stop its step", "[integration][futures]") {
-  Fixture f;
+  FutureFixture f;
   (void)step_of(f.trainer, 0);  // dropped before it is done
   CHECK(step_of(f.trainer, 1).get().step == 2);
 }
 
 TEST_CASE("a step is read by several threads with one outcome", "[integration][futures]") {
-  Fixture f;
+  FutureFixture f;
   const StepFuture step = step_of(f.trainer, 0);
   std::vector<double> seen(4);
   std::vector<std::thread> readers;
@@ -43,7 +43,7 @@ TEST_CASE("a step is read by several threads with one outcome", "[integration][f
 
 TEST_CASE("step returns at once while fewer are under way than allowed", "[integration][futures]") {
   const auto failing = std::make_shared<FailingRank>();
-  Fixture f({.outstanding = 3, .before_instruction = hook_of(failing)});
+  FutureFixture f({.outstanding = 3, .before_instruction = hook_of(failing)});
   failing->stop_at(first(f.trainer.plan(), Rank(0), Op::Run));
   std::vector<StepFuture> steps;
   for (int i = 0; i < 3; ++i) {
@@ -57,7 +57,7 @@ TEST_CASE("step returns at once while fewer are under way than allowed", "[integ
 }
 
 TEST_CASE("a batch may be changed as soon as step has returned", "[integration][futures]") {
-  Fixture f, undisturbed;
+  FutureFixture f, undisturbed;
   Data batch = data(0);
   const StepFuture step = f.trainer.step(batch.inputs, batch.labels);
   batch.inputs[0].tensor.zero_();
@@ -67,7 +67,7 @@ TEST_CASE("a batch may be changed as soon as step has returned", "[integration][
 TEST_CASE("a result can be read when the trainer is gone", "[integration][futures]") {
   StepFuture unread;
   {
-    Fixture f;
+    FutureFixture f;
     unread = step_of(f.trainer, 0);
     REQUIRE(unread.wait_until(patience()));
   }
@@ -84,7 +84,7 @@ TEST_CASE("a handle that names no step says so", "[integration][futures]") {
 }
 
 TEST_CASE("a result says how long everybody computed", "[integration][futures]") {
-  Fixture f;
+  FutureFixture f;
   const StepResult result = step_of(f.trainer, 0).get();
   REQUIRE(result.ranks.size() == 2);
   for (const RankTimes& t : result.ranks) {

@@ -12,7 +12,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr int kSteps = 3;
+constexpr int kRunSteps = 3;
 
 /// Trains on `cluster` and beside it in one process, and compares all results.
 void check_processes_equal_to_one(const Cluster& cluster,
@@ -22,7 +22,7 @@ void check_processes_equal_to_one(const Cluster& cluster,
   Trainer trainer(
       cluster, program, make_schedule(schedule, program), AdamW{.lr = 1e-2}, {.seed = 5});
   Reference reference(program, AdamW{.lr = 1e-2}, {.seed = 5, .threads = 1});
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kRunSteps; ++i) {
     const Data batch = data(i);
     const StepResult pipelined = trainer.step(batch.inputs, batch.labels).get();
     const ReferenceStep expected = reference.step(batch.inputs, batch.labels);
@@ -93,10 +93,10 @@ TEST_CASE("a worker process that is killed fails the step by name, and another t
   CHECK(f.cluster.workers()[2].incarnation == 1);
   CHECK(f.cluster.workers()[2].process != first);
   f.trainer.load(f.file);
-  for (int i = 1; i < kSteps; ++i) {
+  for (int i = 1; i < kRunSteps; ++i) {
     CHECK(step_of(f.trainer, i).get().step == i + 1);
   }
-  CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, kSteps)));
+  CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, kRunSteps)));
 }
 
 TEST_CASE("several worker processes that are killed at once are replaced one by one",

@@ -11,12 +11,12 @@
 namespace stagecraft::tests {
 namespace {
 
-constexpr std::int64_t kWidth =
+constexpr std::int64_t kWideLayer =
     512;  // its matrices are large enough for LibTorch to split them in parts
 
 struct WideLinear : torch::nn::Module {
-  torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};
-  torch::nn::Linear b{register_module("b", torch::nn::Linear(kWidth, kWidth))};
+  torch::nn::Linear a{register_module("a", torch::nn::Linear(kWideLayer, kWideLayer))};
+  torch::nn::Linear b{register_module("b", torch::nn::Linear(kWideLayer, kWideLayer))};
   torch::Tensor forward(torch::Tensor x) {
     x = stage("a", [&] { return torch::tanh(a(x)); });
     return stage("b", [&] { return b(x); });
@@ -54,14 +54,14 @@ Program compile_wide(const torch::Tensor& x) {
 TEST_CASE("an operator of this size makes a pool where one may be made", "[integration][threads]") {
   on_a_thread_of_two([] {
     const auto before = threads_of_this_process();
-    (void)torch::ones({kWidth, kWidth}).matmul(torch::ones({kWidth, kWidth}));
+    (void)torch::ones({kWideLayer, kWideLayer}).matmul(torch::ones({kWideLayer, kWideLayer}));
     CHECK(threads_of_this_process() > before);
   });
 }
 
 TEST_CASE("compiling and training leave no pool on the program's own thread",
           "[integration][threads]") {
-  const auto x = torch::ones({kWidth, kWidth});
+  const auto x = torch::ones({kWideLayer, kWideLayer});
   on_a_thread_of_two([&] {
     const auto before = threads_of_this_process();
     const Program program = compile_wide(x);
@@ -80,7 +80,7 @@ TEST_CASE("compiling and training leave no pool on the program's own thread",
 
 TEST_CASE("compiling and training change the thread count of nobody else",
           "[integration][threads]") {
-  const auto x = torch::ones({kWidth, kWidth});
+  const auto x = torch::ones({kWideLayer, kWideLayer});
   const auto count_of_a_new_thread = [] {
     int count = 0;
     std::thread([&] { count = at::get_num_threads(); }).join();

@@ -31,7 +31,8 @@ Rules rules(const std::vector<Violation>& violations) {
   return list;
 }
 
-std::vector<Violation> check(const Schedule& schedule, const ValidateOptions& options = {}) {
+std::vector<Violation> violations_of(const Schedule& schedule,
+                                     const ValidateOptions& options = {}) {
   return validate(schedule, schedule.stage_graph(), options);
 }
 
@@ -53,7 +54,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validate][kin]") {
   const Schedule schedule = one_f_one_b(4, 8);
-  const auto found = check(schedule, {.microbatches = 4});
+  const auto found = violations_of(schedule, {.microbatches = 4});
   REQUIRE(rules(found) == Rules{"V05"});
   const Violation& v = found[0];
   CHECK(to_string(*v.task) == "0F4");
@@ -74,7 +75,7 @@ TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validat
 
 TEST_CASE("too few microbatches are one violation of V09 and one of V10",
           "[scheduler][validate][kin]") {
-  const auto found = check(gpipe(4, 4), {.microbatches = 8});
+  const auto found = violations_of(gpipe(4, 4), {.microbatches = 8});
   REQUIRE(rules(found) == Rules{"V09", "V10"});
   CHECK(
       found[0].message ==
@@ -88,10 +89,10 @@ TEST_CASE("too few microbatches are one violation of V09 and one of V10",
 TEST_CASE("stages that lack different microbatches, or a row, are told apart",
           "[scheduler][validate][kin]") {
   const auto found =
-      check(Schedule::parse("@stages 5\n"
-                            "@microbatches 3\n"
-                            "0F0 0F1 .   0B0 0B1 .   .\n"
-                            ".   1F0 1F1 1F2 1B0 1B1 1B2\n"));
+      violations_of(Schedule::parse("@stages 5\n"
+                                    "@microbatches 3\n"
+                                    "0F0 0F1 .   0B0 0B1 .   .\n"
+                                    ".   1F0 1F1 1F2 1B0 1B1 1B2\n"));
   std::vector<std::string> lines;
   for (const Violation& v : found) {
     if (v.rule == "V09") {
@@ -119,7 +120,7 @@ TEST_CASE("tasks of a stage on the wrong row are one violation of V07",
       "0F0 0F1 0F2 0B0 0B1 0B2\n"
       "1F0 1B0 1F1 1B1 1F2 1B2 2F2 2B2 2F1\n"
       "2F0 2B0 2B1\n");
-  const auto found = check(schedule);
+  const auto found = violations_of(schedule);
   const auto elsewhere = std::ranges::find(found, "V07", &Violation::rule);
   REQUIRE(elsewhere != found.end());
   CHECK(std::ranges::count(found, "V07", &Violation::rule) == 1);
@@ -132,7 +133,7 @@ TEST_CASE("a row that is there twice over breaks V08 once per stage",
     const Schedule::Row copy = row;
     row.insert(row.end(), copy.begin(), copy.end());
   });
-  const auto found = check(twice);
+  const auto found = violations_of(twice);
   REQUIRE(rules(found) == Rules{"V08"});
   CHECK(found[0].more.size() == 15);
   CHECK(found[0].cells.size() == 32);
@@ -142,7 +143,7 @@ TEST_CASE("a stage without its row is told once per rule and stage that waits fo
           "[scheduler][validate][kin]") {
   const Schedule lacking =
       with_row(gpipe(4, 8), 2, [](Schedule::Row& row) { std::ranges::fill(row, Cell()); });
-  const auto found = check(lacking);
+  const auto found = violations_of(lacking);
   CHECK(rules(found) == Rules{"V09", "V10", "V20", "V22"});
   CHECK_THAT(found[2].message,
              ContainsSubstring("2F0 is missing; add 2F0 before column") &&
@@ -154,7 +155,7 @@ TEST_CASE("a stage without its row is told once per rule and stage that waits fo
 
 TEST_CASE("one missing task is one line for each rule it breaks", "[scheduler][validate][kin]") {
   const Schedule lacking = with_row(gpipe(4, 8), 1, [](Schedule::Row& row) { row[1] = Cell(); });
-  const auto found = check(lacking);
+  const auto found = violations_of(lacking);
   CHECK(rules(found) == Rules{"V09", "V20", "V21"});
   for (const Violation& v : found) {
     CHECK(v.more.empty());
@@ -166,14 +167,14 @@ TEST_CASE("a cell left out of a row is one line per pair of stages that no longe
           "[scheduler][validate][kin]") {
   const Schedule shifted =
       with_row(one_f_one_b(4, 8), 3, [](Schedule::Row& row) { row.erase(row.begin()); });
-  const auto found = check(shifted);
+  const auto found = violations_of(shifted);
   CHECK(rules(found) == Rules{"V01", "V20"});
   CHECK(found[1].more.size() == 6);
 }
 
 TEST_CASE("late and missing are two causes", "[scheduler][validate][kin]") {
   const auto found =
-      check(Schedule::parse("@microbatches 2\n0F0 .   .   0B0 . .\n1F0 1F1 1B0 1B1 . ."));
+      violations_of(Schedule::parse("@microbatches 2\n0F0 .   .   0B0 . .\n1F0 1F1 1B0 1B1 . ."));
   CHECK(rules(found) == Rules{"V09", "V10", "V20", "V20"});
 }
 
@@ -186,16 +187,16 @@ TEST_CASE("halves without the other are one line per half", "[scheduler][validat
       }
     }
   }
-  const auto found = check(Schedule(Schedule::Form::Array, rows));
+  const auto found = violations_of(Schedule(Schedule::Form::Array, rows));
   REQUIRE(rules(found) == Rules{"V12"});
   CHECK(found[0].more.size() == 31);
 }
 
 TEST_CASE("rows short of the longest are one line for each length", "[scheduler][validate][kin]") {
   const auto found =
-      check(Schedule::parse("0F0 .   .   .   0B0 .\n"
-                            ".   1F0 .   1B0 .\n"
-                            ".   .   2F0 2B0 .\n"));
+      violations_of(Schedule::parse("0F0 .   .   .   0B0 .\n"
+                                    ".   1F0 .   1B0 .\n"
+                                    ".   .   2F0 2B0 .\n"));
   REQUIRE(rules(found).front() == "V01");
   CHECK(std::ranges::count(found, "V01", &Violation::rule) == 1);
   CHECK(found[0].message ==
@@ -207,16 +208,16 @@ TEST_CASE("rows short of the longest are one line for each length", "[scheduler]
 }
 
 TEST_CASE("few alike are named, many are counted", "[scheduler][validate][kin]") {
-  CHECK_THAT(check(one_f_one_b(1, 4), {.microbatches = 2})[0].message,
+  CHECK_THAT(violations_of(one_f_one_b(1, 4), {.microbatches = 2})[0].message,
              EndsWith("; likewise 0B2, 0F3, 0B3"));
-  CHECK_THAT(check(one_f_one_b(1, 8), {.microbatches = 2})[0].message,
+  CHECK_THAT(violations_of(one_f_one_b(1, 8), {.microbatches = 2})[0].message,
              EndsWith("; likewise 11 more, of stage 0 and microbatches 2 to 7"));
 }
 
 TEST_CASE("cells that JSON malforms in one way are one violation", "[scheduler][validate][kin]") {
   const Schedule schedule =
       parse_json(R"({"rows": [[[0, 0, "F"], 1, 2, [0, 0, "X"], [0, 1, "X"], [[0, 0, "B"]]]]})");
-  CHECK(rules(check(schedule)) == Rules{"V03", "V03", "V06"});
+  CHECK(rules(violations_of(schedule)) == Rules{"V03", "V03", "V06"});
 }
 
 TEST_CASE("transfers that a file lacks are one line per stage and direction",
@@ -247,7 +248,7 @@ TEST_CASE("actions that are alike are named, and counted where they are many",
 
 TEST_CASE("a page marks so many cells, and says how many it does not", "[scheduler][render][kin]") {
   const Schedule schedule = gpipe(4, 8'000);
-  const auto found = check(schedule, {.microbatches = 1});
+  const auto found = violations_of(schedule, {.microbatches = 1});
   const auto data = data_of(render_html(schedule, schedule.stage_graph(), nullptr, found));
   REQUIRE(data["violations"].size() == 1);
   CHECK(data["violations"][0]["cells"].size() == kMaxHtmlMarks);

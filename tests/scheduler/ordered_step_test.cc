@@ -28,7 +28,7 @@ Timeline run(const Schedule& schedule, const Costs& costs, const std::string& or
   return simulate(schedule, schedule.stage_graph(), costs, parse_event_orders(orders));
 }
 
-std::string path_text(const Timeline& timeline) {
+std::string ordered_path_text(const Timeline& timeline) {
   std::string text;
   for (const Task& task : timeline.critical_path) {
     text += (text.empty() ? "" : " ") + to_string(task);
@@ -44,13 +44,13 @@ TEST_CASE("a task waits for a transfer of its own row's, and a transfer for a ta
   CHECK(sender.rows[0].entries[1].waited_for == Task{CellKind::Forward, StageId(0), Microbatch(0)});
   CHECK(sender.rows[0].entries[1].in_transfer == 20);
   CHECK(sender.rows[1].entries[1].start == 35 + 15 + 20);
-  CHECK(path_text(sender) == "0F0 0F1 1F1 1B0 0B0 0B1");
+  CHECK(ordered_path_text(sender) == "0F0 0F1 1F1 1B0 0B0 0B1");
   const Timeline both = run(schedule, two_stages(20), "0F0>1 < 0F1\n1F0 < 0F1>1");
   CHECK(both.rows[1].entries[0].end == 45);
   CHECK(both.rows[1].entries[1].start == 70);  // 0F1 ends at 50
   const Timeline receiver = run(schedule, two_stages(20), "1F0 < 0F1>1");
   CHECK(receiver.rows[1].entries[1].start == 45 + 20);  // not 30 + 20
-  CHECK(path_text(receiver) == "0F0 1F0 1F1 1B0 0B0 0B1");
+  CHECK(ordered_path_text(receiver) == "0F0 1F0 1F1 1B0 0B0 0B1");
 }
 
 TEST_CASE("transfers wait for transfers, and the last task before them is on the path",
@@ -62,7 +62,7 @@ TEST_CASE("transfers wait for transfers, and the last task before them is on the
   CHECK(row[2].start == 75);
   CHECK(row[2].waited_for == Task{CellKind::Forward, StageId(0), Microbatch(2)});
   CHECK(row[2].in_transfer == 10);  // row 1 is free at 65
-  CHECK(path_text(timeline) == "0F0 1F2 1B0 0B0 0B1 0B2");
+  CHECK(ordered_path_text(timeline) == "0F0 1F2 1B0 0B0 0B1 0B2");
 }
 
 TEST_CASE("orders are kept on shared processors too", "[scheduler][simulate]") {

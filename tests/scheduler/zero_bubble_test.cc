@@ -20,7 +20,7 @@ std::string zero_bubble_complaint(const std::string& text) {
   return refusal([&] { (void)parse_zero_bubble(text); }, Errc::ScheduleParse);
 }
 
-std::string not_written(const Schedule& schedule) {
+std::string not_written_as_lists(const Schedule& schedule) {
   return refusal([&] { (void)to_zero_bubble(schedule, schedule.stage_graph()); },
                  Errc::ScheduleParameter);
 }
@@ -98,9 +98,10 @@ TEST_CASE("what is no list of the zero-bubble scheduler is refused with its plac
 }
 
 TEST_CASE("what the zero-bubble scheduler has no word for is refused", "[scheduler][zero_bubble]") {
-  CHECK_THAT(not_written(dualpipev(2, 4)), ContainsSubstring("overlap group"));
-  CHECK_THAT(not_written(Schedule::parse("0F0 0B0 0U")), ContainsSubstring("0U (row 0, column 2)"));
-  CHECK_THAT(not_written(Schedule::parse("@frozen 0\n0F0 .\n. 1F0")),
+  CHECK_THAT(not_written_as_lists(dualpipev(2, 4)), ContainsSubstring("overlap group"));
+  CHECK_THAT(not_written_as_lists(Schedule::parse("0F0 0B0 0U")),
+             ContainsSubstring("0U (row 0, column 2)"));
+  CHECK_THAT(not_written_as_lists(Schedule::parse("@frozen 0\n0F0 .\n. 1F0")),
              ContainsSubstring("stage 0 is frozen"));
 }
 

@@ -21,7 +21,7 @@ struct Block {
   std::string text;
 };
 
-struct Command {
+struct ReadmeCommand {
   std::string line;
   int exit_code = 0;
   std::optional<std::string> output;  ///< the ```text block that follows
@@ -47,8 +47,8 @@ std::vector<Block> blocks_of(const std::string& markdown) {
 }
 
 /// Returns the lines of every ```sh block; "# exit 1" after one gives its exit status.
-std::vector<Command> commands_of(const std::vector<Block>& blocks) {
-  std::vector<Command> commands;
+std::vector<ReadmeCommand> commands_of(const std::vector<Block>& blocks) {
+  std::vector<ReadmeCommand> commands;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (blocks[i].language != "sh") {
       continue;
@@ -83,11 +83,11 @@ std::string readme() {
 }  // namespace
 
 TEST_CASE("every command of the README runs", "[tools][readme]") {
-  const std::vector<Command> commands = commands_of(blocks_of(readme()));
+  const std::vector<ReadmeCommand> commands = commands_of(blocks_of(readme()));
   REQUIRE(commands.size() >= 5);
   const TemporaryFolder folder;
   make_checkout(folder.path());
-  for (const Command& command : commands) {
+  for (const ReadmeCommand& command : commands) {
     CAPTURE(command.line);
     if (command.line.starts_with("tools/")) {
       // These commands build everything or run all tests, this one included.

@@ -13,7 +13,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Json = nlohmann::json;
 
-constexpr const char* kValid =
+constexpr const char* kValidSchedule =
     "0F0 0F1 .   0B0 .   0B1\n"
     ".   1F0 1B0 1F1 1B1 .\n";
 
@@ -54,7 +54,7 @@ TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
     if (command == std::string("show")) {
       words.insert(words.end(), {"--html", "-"});
     }
-    check_message(run_schedule(words, kValid), 2, {"more than any number holds"});
+    check_message(run_schedule(words, kValidSchedule), 2, {"more than any number holds"});
   }
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("simulate for programs: fields in their order, whole numbers whole",
 
 TEST_CASE("simulate tells programs why who waits, and what decides the end",
           "[tools][schedule][json]") {
-  const Json found = simulate_json(kValid, {"--latency", "0.5"});
+  const Json found = simulate_json(kValidSchedule, {"--latency", "0.5"});
   CHECK(found.at("causes")[0] ==
         Json{{"warm_up", 0}, {"dependency", 3}, {"communication", 1}, {"drain", 0}});
   CHECK(found.at("largest_bubbles")[0] == Json{{"row", 0},
@@ -115,21 +115,21 @@ TEST_CASE("two replicas share the microbatches", "[tools][schedule][json]") {
 }
 
 TEST_CASE("tasks that do nothing are counted, and cost nothing", "[tools][schedule][surplus]") {
-  const std::string text = std::string("@frozen 0\n") + kValid;
+  const std::string text = std::string("@frozen 0\n") + kValidSchedule;
   const Json found = simulate_json(text);
   CHECK(found.at("surplus") == Json::parse(R"([{"stage": 0, "kind": "B", "tasks": 2}])"));
   CHECK(found.at("makespan") == 7);
   CHECK(found.at("peak_in_flight") == Json{0, 1});
   CHECK(found.at("columns") == 5);  // 0B0 and 0B1 need no wait
-  CHECK(found.at("hash") == simulate_json(kValid).at("hash"));
-  CHECK_FALSE(simulate_json(kValid).contains("surplus"));
+  CHECK(found.at("hash") == simulate_json(kValidSchedule).at("hash"));
+  CHECK_FALSE(simulate_json(kValidSchedule).contains("surplus"));
   const CommandResult people = run_schedule({"simulate", "-"}, text);
   CHECK_THAT(people.out,
              ContainsSubstring("microbatches\n2 tasks do nothing: 2 B of stage 0 (no backward)\n"));
 }
 
 TEST_CASE("frozen stages go through the formats that can say so", "[tools][schedule][surplus]") {
-  const std::string text = std::string("@frozen 0\n") + kValid;
+  const std::string text = std::string("@frozen 0\n") + kValidSchedule;
   for (const char* format : {"text", "list", "json"}) {
     CAPTURE(format);
     CHECK_THAT(converted(converted(text, format), "text"), ContainsSubstring("@frozen 0\n"));
@@ -145,14 +145,14 @@ TEST_CASE("frozen stages go through the formats that can say so", "[tools][sched
              ContainsSubstring("@frozen 0\n"));
   const TemporaryFolder folder;
   const CommandResult diff =
-      run_schedule({"diff", folder.write("a", text), folder.write("b", kValid)});
+      run_schedule({"diff", folder.write("a", text), folder.write("b", kValidSchedule)});
   CHECK(diff.exit_code == 1);
   CHECK_THAT(diff.out, ContainsSubstring("their frozen stages differ"));
 }
 
 TEST_CASE("show marks what does nothing in all its drawings", "[tools][schedule][surplus]") {
   const TemporaryFolder folder;
-  const std::string file = folder.write("frozen", std::string("@frozen 0\n") + kValid);
+  const std::string file = folder.write("frozen", std::string("@frozen 0\n") + kValidSchedule);
   CHECK_THAT(run_schedule({"show", file}).out,
              ContainsSubstring("(0B1)") && ContainsSubstring("in parentheses, 2 tasks do nothing"));
   CHECK_THAT(run_schedule({"show", file, "--svg", "-"}).out,
@@ -203,7 +203,7 @@ TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
   // The input of 1F0 takes 50 to arrive.
-  const CommandResult far = run_schedule({"simulate", "-", "--latency", "50"}, kValid);
+  const CommandResult far = run_schedule({"simulate", "-", "--latency", "50"}, kValidSchedule);
   CHECK_THAT(far.out, ContainsSubstring("d1  51 from 0 to 51: warm-up, 1F0 waited for 0F0\n"));
   CHECK_THAT(far.out, ContainsSubstring("communication, 0B0 waited for 1B0\n"));
 }
@@ -234,7 +234,7 @@ TEST_CASE("a costs file that cannot be used is named", "[tools][schedule][costs]
   const auto with = [&](const std::string& text, std::vector<std::string> more = {}) {
     std::vector<std::string> words{"simulate", "-", "--costs", folder.write("c.json", text)};
     words.insert(words.end(), more.begin(), more.end());
-    return run_schedule(words, kValid);
+    return run_schedule(words, kValidSchedule);
   };
   check_message(with("{"), 2, {"--costs", "c.json", "line 1"});
   check_message(with(R"({"durations": {"F": 1}})"), 2, {"wants its version", "\"version\": 1"});
@@ -242,8 +242,8 @@ TEST_CASE("a costs file that cannot be used is named", "[tools][schedule][costs]
   check_message(with(R"({"version": 1, "stages": {"group": -1}})"), 2, {"group"});
   check_message(with("{}", {"--f", "2"}), 2, {"--costs or --f", "both"});
   check_message(
-      run_schedule({"simulate", "-", "--costs", "/none"}, kValid), 2, {"--costs", "/none"});
-  check_message(run_schedule({"simulate", "-", "--costs", "-"}, kValid), 2, {"once"});
+      run_schedule({"simulate", "-", "--costs", "/none"}, kValidSchedule), 2, {"--costs", "/none"});
+  check_message(run_schedule({"simulate", "-", "--costs", "-"}, kValidSchedule), 2, {"once"});
 }
 
 TEST_CASE("what a costs file holds that is not known is noted, and the rest used",
@@ -251,9 +251,9 @@ TEST_CASE("what a costs file holds that is not known is noted, and the rest used
   const TemporaryFolder folder;
   const std::string costs =
       folder.write("c.json", R"({"version": 1, "stage": {}, "links": {"usual": {"latency": 4}}})");
-  const CommandResult result = run_schedule({"simulate", "-", "--costs", costs}, kValid);
+  const CommandResult result = run_schedule({"simulate", "-", "--costs", costs}, kValidSchedule);
   CHECK(result.exit_code == 0);
-  CHECK(result.out == run_schedule({"simulate", "-", "--latency", "4"}, kValid).out);
+  CHECK(result.out == run_schedule({"simulate", "-", "--latency", "4"}, kValidSchedule).out);
   CHECK_THAT(result.err,
              ContainsSubstring("note: --costs") && ContainsSubstring("section 'stage'") &&
                  ContainsSubstring("did you mean stages?"));
@@ -305,9 +305,10 @@ TEST_CASE("what breaks a rule is not simulated", "[tools][schedule]") {
 TEST_CASE("durations that are no numbers are wrong usage", "[tools][schedule][bad-input]") {
   for (const char* value : {"-1", "x", "nan", "inf", "1e999", ""}) {
     CAPTURE(value);
-    check_message(run_schedule({"simulate", "-", "--f", value}, kValid), 2, {"--f expects"});
+    check_message(
+        run_schedule({"simulate", "-", "--f", value}, kValidSchedule), 2, {"--f expects"});
   }
-  check_message(run_schedule({"simulate", "-", "--g", "1"}, kValid), 2, {"'--g'"});
+  check_message(run_schedule({"simulate", "-", "--g", "1"}, kValidSchedule), 2, {"'--g'"});
 }
 
 TEST_CASE("every builder's schedule goes through every format that can express it",
@@ -400,16 +401,17 @@ TEST_CASE("converting with edges writes them down", "[tools][schedule][convert]"
 }
 
 TEST_CASE("convert wants a format it knows", "[tools][schedule][convert][bad-input]") {
-  check_message(run_schedule({"convert", "-"}, kValid), 2, {"--to"});
-  check_message(run_schedule({"convert", "-", "--to", "csv"}, kValid), 2, {"'csv'", "pytorch"});
+  check_message(run_schedule({"convert", "-"}, kValidSchedule), 2, {"--to"});
+  check_message(
+      run_schedule({"convert", "-", "--to", "csv"}, kValidSchedule), 2, {"'csv'", "pytorch"});
 }
 
 TEST_CASE("equal schedules are equal, whatever their form and columns", "[tools][schedule][diff]") {
   const TemporaryFolder folder;
-  const std::string a = folder.write("a", kValid);
-  const std::string list = folder.write("b", converted(kValid, "list"));
+  const std::string a = folder.write("a", kValidSchedule);
+  const std::string list = folder.write("b", converted(kValidSchedule, "list"));
   const std::string wide = folder.write("c", "0F0 0F1 . . 0B0 . 0B1\n. 1F0 . 1B0 1F1 1B1 .\n");
-  const CommandResult same = run_schedule({"diff", a, "-"}, kValid);
+  const CommandResult same = run_schedule({"diff", a, "-"}, kValidSchedule);
   CHECK(same.exit_code == 0);
   CHECK(same.out == "equal: 2 devices, 2 stages, 2 microbatches\n");
   for (const std::string& b : {list, wide}) {
@@ -479,9 +481,9 @@ TEST_CASE("the same lists under another graph differ", "[tools][schedule][diff]"
 }
 
 TEST_CASE("diff needs two readable files", "[tools][schedule][diff][bad-input]") {
-  check_message(run_schedule({"diff", "-"}, kValid), 2, {"expected B"});
-  check_message(run_schedule({"diff", "-", "-"}, kValid), 2, {"standard input", "once"});
-  check_message(run_schedule({"diff", "-", "/none"}, kValid), 2, {"'/none'"});
+  check_message(run_schedule({"diff", "-"}, kValidSchedule), 2, {"expected B"});
+  check_message(run_schedule({"diff", "-", "-"}, kValidSchedule), 2, {"standard input", "once"});
+  check_message(run_schedule({"diff", "-", "/none"}, kValidSchedule), 2, {"'/none'"});
 }
 
 }  // namespace stagecraft::tests

@@ -20,7 +20,7 @@
 namespace stagecraft::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Returns "float32", PyTorch's name of the type.
 std::string type_text(at::ScalarType dtype) {
@@ -141,14 +141,14 @@ std::string run_text(const ModelFile& model, const ModelReport& report) {
 
 // ---- For programs -------------------------------------------------------------------------------
 
-Json weights_json(const std::vector<Owned>& tensors) {
-  Json all = Json::array();
+OrderedJson weights_json(const std::vector<Owned>& tensors) {
+  OrderedJson all = OrderedJson::array();
   for (const Owned& t : tensors) {
-    Json one{{"name", t.name},
-             {"type", type_text(t.tensor.scalar_type())},
-             {"shape", t.tensor.sizes().vec()},
-             {"bytes", t.tensor.nbytes()},
-             {"trained", t.tensor.requires_grad()}};
+    OrderedJson one{{"name", t.name},
+                    {"type", type_text(t.tensor.scalar_type())},
+                    {"shape", t.tensor.sizes().vec()},
+                    {"bytes", t.tensor.nbytes()},
+                    {"trained", t.tensor.requires_grad()}};
     if (!t.ties.empty()) {
       one["ties"] = t.ties;
     }
@@ -157,10 +157,10 @@ Json weights_json(const std::vector<Owned>& tensors) {
   return all;
 }
 
-Json tensors_json(const std::vector<ModelTensor>& tensors) {
-  Json all = Json::array();
+OrderedJson tensors_json(const std::vector<ModelTensor>& tensors) {
+  OrderedJson all = OrderedJson::array();
   for (const ModelTensor& t : tensors) {
-    Json one{{"name", t.name}, {"type", nullptr}, {"shape", nullptr}};
+    OrderedJson one{{"name", t.name}, {"type", nullptr}, {"shape", nullptr}};
     if (t.known) {
       one["type"] = type_text(t.dtype);
       one["shape"] = t.sizes;
@@ -208,20 +208,20 @@ std::string to_text(const ModelFile& model, const ModelReport& report) {
 std::string to_json(const ModelFile& model, const ModelReport& report) {
   const std::vector<Owned> parameters = owned(model.parameters);
   const std::vector<Owned> buffers = owned(model.buffers);
-  Json object{{"event", "import"},
-              {"file", model.path},
-              {"kind", kind_of(model.format)},
-              {"written_by", model.written_by},
-              {"mode", word_of(model.mode)},
-              {"inputs", tensors_json(model.inputs)},
-              {"outputs", tensors_json(model.outputs)},
-              {"parameter_bytes", number_json(bytes_of(parameters))},
-              {"parameters", weights_json(parameters)},
-              {"buffer_bytes", number_json(bytes_of(buffers))},
-              {"buffers", weights_json(buffers)},
-              {"operators", Json::object()},
-              {"unsupported", Json::array()},
-              {"ran", report.ran}};
+  OrderedJson object{{"event", "import"},
+                     {"file", model.path},
+                     {"kind", kind_of(model.format)},
+                     {"written_by", model.written_by},
+                     {"mode", word_of(model.mode)},
+                     {"inputs", tensors_json(model.inputs)},
+                     {"outputs", tensors_json(model.outputs)},
+                     {"parameter_bytes", number_json(bytes_of(parameters))},
+                     {"parameters", weights_json(parameters)},
+                     {"buffer_bytes", number_json(bytes_of(buffers))},
+                     {"buffers", weights_json(buffers)},
+                     {"operators", OrderedJson::object()},
+                     {"unsupported", OrderedJson::array()},
+                     {"ran", report.ran}};
   for (const auto& [name, count] : by_count(model)) {
     object["operators"][name] = count;
   }
@@ -232,7 +232,7 @@ std::string to_json(const ModelFile& model, const ModelReport& report) {
     object["measured_on"] = report.on_zeros ? "zeros" : "inputs";
     object["cut"] = cut_json(*report.cut);
   }
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stagecraft::tools

@@ -14,11 +14,11 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft profile";
-constexpr const char* kAbout =
+constexpr const char* kProfileCommand = "stagecraft profile";
+constexpr const char* kProfileAbout =
     "Measures what a model costs on this machine, for planners: every operator's forward, backward "
     "and memory, the\noptimizer, and transfers between workers. docs/planning.md tells more.";
-constexpr const char* kFooter =
+constexpr const char* kProfileFooter =
     "What was measured once is kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for a "
     "model, a size, a\ncount of threads and a processor nothing is measured twice. Measure on a "
     "machine that has nothing else to do.\n"
@@ -70,7 +70,7 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
       ->check(number_from_zero());
   app.add_option("-o,--output", r.output, "writes costs.json; - prints it")->type_name("FILE");
   app.add_flag("--json", r.json, "one JSON object instead of a table");
-  app.footer(kFooter);
+  app.footer(kProfileFooter);
 }
 
 /// A model is one of ours, or a file with data; the options of one have no effect on the other.
@@ -78,12 +78,12 @@ void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
   TrainOptions& o = r.model;
   const auto refuse = [&](const std::string& name, const std::string& why) {
     if (app.count(name) > 0) {
-      wrong_usage(kCommand, fmt::format("{} {}; leave one of the two out", name, why));
+      wrong_usage(kProfileCommand, fmt::format("{} {}; leave one of the two out", name, why));
     }
   };
   if (!o.model_file) {
     refuse("--data", "expects --model-file, found none");
-    o.sizes = sizes_of_named(kCommand, app, o.model, words.sizes);
+    o.sizes = sizes_of_named(kProfileCommand, app, o.model, words.sizes);
     return;
   }
   const std::string ours = "is of the models that have a name, found --model-file";
@@ -94,7 +94,8 @@ void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
     refuse("--" + name, ours);
   }
   if (!o.data) {
-    wrong_usage(kCommand, "--model-file expects --data DIR with the inputs of a step, found none");
+    wrong_usage(kProfileCommand,
+                "--model-file expects --data DIR with the inputs of a step, found none");
   }
 }
 
@@ -104,7 +105,7 @@ std::variant<ProfileRequest, HelpText> parse_profile_options(
     const std::vector<std::string>& arguments) {
   ProfileRequest request;
   Words words;
-  CLI::App app(kAbout, kCommand);
+  CLI::App app(kProfileAbout, kProfileCommand);
   app.option_defaults()->always_capture_default();
   add_all(app, request, words);
   if (const auto help = parse_command_line(app, arguments)) {
@@ -113,17 +114,17 @@ std::variant<ProfileRequest, HelpText> parse_profile_options(
   check_model(app, request, words);
   TrainOptions& model = request.model;
   model.precision =
-      choose<Precision>(kCommand,
+      choose<Precision>(kProfileCommand,
                         "--precision",
                         words.precision,
                         {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
   request.ranks =
-      choose<RankHomes>(kCommand,
+      choose<RankHomes>(kProfileCommand,
                         "--workers",
                         words.workers,
                         {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}});
   if (request.output == "-" && request.json) {
-    wrong_usage(kCommand,
+    wrong_usage(kProfileCommand,
                 "--output - expects no --json, which prints too; leave one of the two out");
   }
   model.all_steps = model.model_file.has_value();

@@ -14,7 +14,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::size_t kRowsShown = 32;
+constexpr std::size_t kDifferingRowsShown = 32;
 
 /// `text`: formats the number. Numbers with equal texts count as equal, since weights round.
 template <class Text>
@@ -53,7 +53,7 @@ std::string rows_text(const Difference& d) {
   }
   std::vector<std::vector<std::string>> lines;
   for (const DifferentRow& row : d.rows) {
-    if (lines.size() == kRowsShown) {
+    if (lines.size() == kDifferingRowsShown) {
       break;
     }
     std::vector<std::string> line{
@@ -64,8 +64,9 @@ std::string rows_text(const Difference& d) {
   const std::size_t rows = std::max(d.a.list.rows().size(), d.b.list.rows().size());
   std::string text = fmt::format("{} of {} differ\n", d.rows.size(), count_text(rows, "row"));
   text += table_text(head, lines);
-  if (d.rows.size() > kRowsShown) {
-    text += fmt::format("({} more rows differ; --json has them)\n", d.rows.size() - kRowsShown);
+  if (d.rows.size() > kDifferingRowsShown) {
+    text += fmt::format("({} more rows differ; --json has them)\n",
+                        d.rows.size() - kDifferingRowsShown);
   }
   return text;
 }

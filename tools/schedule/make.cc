@@ -18,7 +18,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft schedule make";
+constexpr const char* kMakeCommand = "stagecraft schedule make";
 
 struct MakeOptions {
   std::string name;
@@ -57,14 +57,14 @@ void add_options(CLI::App& app, MakeOptions& o) {
 BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& console) {
   const BuilderInfo& builder = find_builder(o.name);
   if (o.microbatches == 0) {
-    wrong_usage(kCommand, "expected --microbatches M, found none");
+    wrong_usage(kMakeCommand, "expected --microbatches M, found none");
   }
   if (o.graph.empty() && builder.takes_graph) {
-    wrong_usage(kCommand,
+    wrong_usage(kMakeCommand,
                 fmt::format("{} expects --graph EDGES, e.g. --graph 0-2,1-2, found none", o.name));
   }
   if (o.devices == 0 && !builder.takes_graph) {
-    wrong_usage(kCommand, "expected --devices P, found none");
+    wrong_usage(kMakeCommand, "expected --devices P, found none");
   }
   BuildRequest request{.devices = o.devices, .microbatches = o.microbatches};
   if (app.count("--chunks") > 0) {
@@ -73,7 +73,7 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
   if (!o.graph.empty()) {
     request.graph = read_graph(o.graph, console);
   }
-  request.set = key_values(kCommand, "--set", o.set);
+  request.set = key_values(kMakeCommand, "--set", o.set);
   if (!o.costs.empty()) {
     request.costs = read_stage_costs(o.costs, console);
   }
@@ -95,7 +95,7 @@ Schedule build(const MakeOptions& o, const BuildRequest& request) {
 
 ExitCode make_schedule(const Words& words, Console& console) {
   MakeOptions options;
-  CLI::App app("Makes a schedule.", kCommand);
+  CLI::App app("Makes a schedule.", kMakeCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "Example: stagecraft schedule make interleaved --devices 4 --microbatches 8 --chunks 2");
@@ -104,7 +104,7 @@ ExitCode make_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const ScheduleFormat format = format_of(kCommand, "--format", options.format);
+  const ScheduleFormat format = format_of(kMakeCommand, "--format", options.format);
   const BuildRequest request = request_of(options, app, console);
   const Schedule schedule = build(options, request);
   if (request.costs) {

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr Tag kTag{
+constexpr Tag kInprocTag{
     .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
 
 Endpoints make_endpoints(int ranks) {
@@ -35,13 +35,13 @@ TEST_CASE("the in-process transport hands tensors over without a copy", "[future
   const bool posted_first = GENERATE(false, true);
   Future<at::Tensor> arrival;
   if (posted_first) {
-    arrival = net.ranks[1]->receive(Rank{0}, kTag);
+    arrival = net.ranks[1]->receive(Rank{0}, kInprocTag);
   }
   at::Tensor sent = at::empty({1024, 256}, at::kFloat);
   const void* const data = sent.const_data_ptr();
-  net.ranks[0]->send(Rank{1}, kTag, std::move(sent));
+  net.ranks[0]->send(Rank{1}, kInprocTag, std::move(sent));
   if (!posted_first) {
-    arrival = net.ranks[1]->receive(Rank{0}, kTag);
+    arrival = net.ranks[1]->receive(Rank{0}, kInprocTag);
   }
   REQUIRE(arrival.ready());
   CHECK(arrival.get().const_data_ptr() == data);
@@ -50,10 +50,10 @@ TEST_CASE("the in-process transport hands tensors over without a copy", "[future
 TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][transport]") {
   const Endpoints net = make_endpoints(2);
   const at::Tensor watched = number(1);
-  net.ranks[0]->send(Rank{1}, kTag, watched);
+  net.ranks[0]->send(Rank{1}, kInprocTag, watched);
   CHECK(watched.use_count() == 2);
   SECTION("received") {
-    CHECK(number_from(net.ranks[1]->receive(Rank{0}, kTag)) == 1);
+    CHECK(number_from(net.ranks[1]->receive(Rank{0}, kInprocTag)) == 1);
   }
   SECTION("aborted") {
     net.ranks[1]->advance(PlanId{}, Epoch{1}, Error(Errc::WorkerFailed, "aborted"));
@@ -67,7 +67,7 @@ TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][tr
 TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transport]") {
   const Endpoints net = make_endpoints(2);
   net.ranks[1]->close(Error(Errc::ClusterClosed, "closed"));
-  net.ranks[0]->send(Rank{1}, kTag, number(1));
+  net.ranks[0]->send(Rank{1}, kInprocTag, number(1));
   CHECK(net.ranks[1]->refused() == 1);
   CHECK(net.ranks[0]->refused() == 0);
 }
@@ -75,29 +75,29 @@ TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transpo
 TEST_CASE("peers are called by their names, the driver too", "[futures][transport]") {
   using Catch::Matchers::ContainsSubstring;
   const Endpoints net = make_endpoints(2);
-  const Future<at::Tensor> from_driver = net.ranks[0]->receive(kDriver, kTag);
-  const Future<at::Tensor> from_rank = net.ranks[0]->receive(Rank{1}, kTag);
+  const Future<at::Tensor> from_driver = net.ranks[0]->receive(kDriver, kInprocTag);
+  const Future<at::Tensor> from_rank = net.ranks[0]->receive(Rank{1}, kInprocTag);
   net.ranks[0]->close(Error(Errc::ClusterClosed, "closed"));
   CHECK_THROWS_WITH(from_driver.get(), ContainsSubstring("peer the driver"));
   CHECK_THROWS_WITH(from_rank.get(), ContainsSubstring("peer rank 1"));
-  CHECK_THROWS_WITH(net.driver->send(Rank{5}, kTag, number(1)),
+  CHECK_THROWS_WITH(net.driver->send(Rank{5}, kInprocTag, number(1)),
                     ContainsSubstring("expected the driver or a rank from 0 to 1"));
-  CHECK_THROWS_WITH(net.ranks[1]->send(kDriver, kTag, at::Tensor()),
+  CHECK_THROWS_WITH(net.ranks[1]->send(kDriver, kInprocTag, at::Tensor()),
                     ContainsSubstring("to be sent to the driver"));
 }
 
 TEST_CASE("two ends of one rank are one mailbox", "[futures][transport]") {
   const InprocNetwork network(1);
-  network.endpoint(kDriver)->send(Rank{0}, kTag, number(1));
+  network.endpoint(kDriver)->send(Rank{0}, kInprocTag, number(1));
   CHECK(network.endpoint(Rank{0})->bytes_waiting() == 8);
-  CHECK(number_from(network.endpoint(Rank{0})->receive(kDriver, kTag)) == 1);
+  CHECK(number_from(network.endpoint(Rank{0})->receive(kDriver, kInprocTag)) == 1);
 }
 
 TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
   Future<at::Tensor> arrival;
   {
     const Endpoints net = make_endpoints(2);
-    arrival = net.ranks[1]->receive(Rank{0}, kTag);
+    arrival = net.ranks[1]->receive(Rank{0}, kInprocTag);
   }
   REQUIRE(arrival.ready());
   CHECK(failure_of(arrival) == Errc::TransportClosed);
@@ -105,7 +105,7 @@ TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
 
 TEST_CASE("a receive that failed says where and why", "[futures][transport]") {
   const Endpoints net = make_endpoints(2);
-  const Future<at::Tensor> receive = net.ranks[1]->receive(Rank{0}, kTag);
+  const Future<at::Tensor> receive = net.ranks[1]->receive(Rank{0}, kInprocTag);
   net.ranks[1]->advance(PlanId{}, Epoch{1}, Error(Errc::WorkerFailed, "rank 0 ran out of memory"));
   CHECK_THROWS_MATCHES(
       receive.get(),

@@ -115,7 +115,7 @@ double by_brute_force(const SearchRequest& request, bool ordered) {
   return best;
 }
 
-Costs with_times(double f, double i, double w, double latency = 0) {
+Costs costs_with_times(double f, double i, double w, double latency = 0) {
   Costs costs;
   costs.stages.usual = {.forward = f, .backward = i + w, .backward_input = i, .backward_weight = w};
   costs.links.usual.latency = latency;
@@ -123,8 +123,9 @@ Costs with_times(double f, double i, double w, double latency = 0) {
 }
 
 std::vector<Costs> several_costs() {
-  std::vector<Costs> all{with_times(1, 1, 1), with_times(4, 5, 3, 0.5), with_times(2, 1, 6, 3)};
-  Costs uneven = with_times(1, 1, 1);
+  std::vector<Costs> all{
+      costs_with_times(1, 1, 1), costs_with_times(4, 5, 3, 0.5), costs_with_times(2, 1, 6, 3)};
+  Costs uneven = costs_with_times(1, 1, 1);
   uneven.stages.each = {{3, 5, 4, 1}, {1, 2, 2, 7}, {2, 9, 1, 3}};
   all.push_back(uneven);
   return all;
@@ -182,7 +183,7 @@ TEST_CASE("the search finds what trying every order of ordered microbatches find
 TEST_CASE("the search finds what trying every order of two stages per device finds",
           "[scheduler][search]") {
   SearchRequest request{.devices = 2, .microbatches = 2, .chunks = 2};
-  check_against_brute_force(request, true, {with_times(4, 5, 3, 0.5)});
+  check_against_brute_force(request, true, {costs_with_times(4, 5, 3, 0.5)});
   request.placement = StagePlacement::Wave;
   check_against_brute_force(request, true, {several_costs().back()});
 }
@@ -379,11 +380,12 @@ TEST_CASE("what is known before the search is a bound", "[scheduler][search]") {
 
 TEST_CASE("times that are multiples of nothing are searched to a millionth",
           "[scheduler][search]") {
-  const SearchResult result = checked({.devices = 3,
-                                       .microbatches = 3,
-                                       .split = true,
-                                       .cap = 2,
-                                       .costs = with_times(0.3141592653, 0.2718281828, 0.1414213)});
+  const SearchResult result =
+      checked({.devices = 3,
+               .microbatches = 3,
+               .split = true,
+               .cap = 2,
+               .costs = costs_with_times(0.3141592653, 0.2718281828, 0.1414213)});
   CHECK(result.optimal);
   CHECK(result.bound == Catch::Approx(result.makespan).epsilon(1e-4));
 }
@@ -402,7 +404,8 @@ TEST_CASE("what cannot be searched is refused with what can", "[scheduler][searc
   refused({.devices = 2, .microbatches = 2, .chunks = 2, .placement = replicas, .cap = 2},
           "nearest: 1");
   refused({.devices = 60000, .microbatches = 60000, .cap = 1}, "smaller numbers");
-  refused({.devices = 2, .microbatches = 2, .cap = 2, .costs = with_times(0, 1, 1)}, "take time");
+  refused({.devices = 2, .microbatches = 2, .cap = 2, .costs = costs_with_times(0, 1, 1)},
+          "take time");
 }
 
 }  // namespace stagecraft

@@ -10,7 +10,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-const std::vector<double> kUneven{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+const std::vector<double> kUnevenTimes{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
 
 struct Case {
   int devices = 1;
@@ -83,7 +83,7 @@ TEST_CASE("the best cut of equal operators is uneven where forwards are fetched 
 }
 
 TEST_CASE("the best cut of unequal operators", "[scheduler][planners]") {
-  check(chain_costs(kUneven, 0),
+  check(chain_costs(kUnevenTimes, 0),
         {{3, 6, {1, 6, {0, 0, 0}}, {6, 9}, 455},
          {3, 6, {1, 6, {2, 1, 0}}, {6, 9}, 414},
          {4, 8, {1, 8, {3, 2, 1, 0}}, {5, 7, 10}, 429},
@@ -94,7 +94,7 @@ TEST_CASE("the best cut of unequal operators", "[scheduler][planners]") {
 
 TEST_CASE("where the beam stops short, moves of two places find the best cut",
           "[scheduler][planners]") {
-  const Costs costs = chain_costs(kUneven, 0);
+  const Costs costs = chain_costs(kUnevenTimes, 0);
   const Case loops{2, 4, {3, 4, {1, 0}}};
   const ScoredCut beam = find(costs, loops, By::Beam).best;
   CHECK(beam.score.time == 339);
