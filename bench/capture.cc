@@ -17,9 +17,9 @@
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/examples/models/llama.h"
-#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;

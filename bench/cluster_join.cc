@@ -30,7 +30,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 
-#include "stagecraft/actors/launch/fleet.h"
+#include "stagecraft/actors/launch/fleet/fleet.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/played_workers.h"

@@ -17,8 +17,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/caf_types.h"
-#include "stagecraft/actors/driver.h"
+#include "stagecraft/actors/driver/driver.h"
+#include "stagecraft/actors/messages/caf_types.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/futures/transport/inproc.h"
 

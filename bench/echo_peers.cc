@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/child_process.h"
-#include "stagecraft/actors/launch/control_port.h"
-#include "stagecraft/actors/launch/worker_program.h"
+#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/launch/ways/child_process.h"
+#include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 

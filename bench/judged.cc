@@ -1,6 +1,6 @@
 #include "stagecraft/bench/judged.h"
 
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft::bench {
 

@@ -2,9 +2,9 @@
 /// run.
 #pragma once
 
-#include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/proposal.h"
-#include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft::bench {
 

@@ -8,8 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/batch.h"
-#include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/program/program.h"
 #include "stagecraft/examples/models/llama_options.h"
 
 namespace stagecraft::bench {

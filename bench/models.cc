@@ -16,9 +16,9 @@
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/stage_alone.h"
 #include "stagecraft/bench/train_models.h"
-#include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/thread_count.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;

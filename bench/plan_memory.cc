@@ -17,8 +17,8 @@
 #include "stagecraft/bench/judged.h"
 #include "stagecraft/bench/plans_subject.h"
 #include "stagecraft/bench/rank_bytes.h"
-#include "stagecraft/scheduler/builders/zb_h1.h"
-#include "stagecraft/scheduler/builders/zb_v.h"
+#include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
+#include "stagecraft/scheduler/builders/zero_bubble/zb_v.h"
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;

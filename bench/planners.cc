@@ -19,7 +19,7 @@
 #include "stagecraft/bench/planners_capslog.h"
 #include "stagecraft/bench/planners_pfeife.h"
 #include "stagecraft/examples/costs/cost_models.h"
-#include "stagecraft/scheduler/planners/graphpipe.h"
+#include "stagecraft/scheduler/planners/graphpipe/graphpipe.h"
 
 namespace sc = stagecraft;
 

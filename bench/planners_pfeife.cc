@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/scheduler/planners/pfeife.h"
 #include "stagecraft/scheduler/planners/pfeife/cut_search.h"
+#include "stagecraft/scheduler/planners/pfeife/pfeife.h"
 #include "stagecraft/scheduler/planners/pfeife/pfeife_sets.h"
 
 namespace stagecraft::bench {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/costs/costs.h"
 
 namespace stagecraft::bench {
 

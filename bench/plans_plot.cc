@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/model/cell.h"
 #include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/palette.h"
 

@@ -8,8 +8,8 @@
 #include "stagecraft/bench/train_models.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/stagecraft.h"
-#include "stagecraft/tools/train/memory_limits.h"
-#include "stagecraft/tools/train/work.h"
+#include "stagecraft/tools/common/memory_limits.h"
+#include "stagecraft/tools/train/models/work.h"
 
 namespace stagecraft::bench {
 namespace {

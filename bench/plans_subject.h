@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/cut/cut.h"
-#include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/program/program.h"
 
 namespace stagecraft::bench {
 

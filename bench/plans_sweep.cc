@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft::bench {
 namespace {

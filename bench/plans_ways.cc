@@ -7,7 +7,7 @@
 
 #include "stagecraft/bench/judged.h"
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft::bench {
 

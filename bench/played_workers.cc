@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 
 namespace stagecraft::bench {

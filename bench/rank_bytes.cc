@@ -14,17 +14,17 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
-#include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/lower/lower.h"
-#include "stagecraft/compiler/replicate.h"
-#include "stagecraft/compiler/resize.h"
-#include "stagecraft/compiler/split_batch.h"
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/module/split_batch.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/shapes/replicate.h"
+#include "stagecraft/compiler/shapes/resize.h"
 #include "stagecraft/futures/transport/inproc.h"
-#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/model/layout.h"
 
 namespace stagecraft::bench {
 namespace {

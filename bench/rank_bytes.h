@@ -19,11 +19,11 @@
 #include <optional>
 #include <vector>
 
-#include "stagecraft/actors/executor/optimizer.h"
-#include "stagecraft/compiler/batch.h"
-#include "stagecraft/compiler/program.h"
-#include "stagecraft/scheduler/cell.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/actors/executor/optimizer/optimizer.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/scheduler/model/cell.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft::bench {
 

@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/measured_model.h"
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;

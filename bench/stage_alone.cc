@@ -5,11 +5,11 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/stage/backward.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/stagecraft.h"
 
 namespace stagecraft::bench {

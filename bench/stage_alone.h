@@ -6,8 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/program.h"
-#include "stagecraft/compiler/stage_program.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/stage/stage_program.h"
 
 namespace stagecraft::bench {
 

@@ -19,13 +19,13 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/stage/backward.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/idle_stages.h"
-#include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/stagecraft.h"
 

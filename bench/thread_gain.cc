@@ -11,7 +11,7 @@
 
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/stagecraft.h"
 
 namespace stagecraft::bench {

@@ -13,11 +13,11 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/bench/hardware.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/stagecraft.h"
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/common/command_line.h"
 
 namespace stagecraft::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/stagecraft.h"
-#include "stagecraft/tools/train/models.h"
+#include "stagecraft/tools/train/catalog/models.h"
 
 namespace stagecraft::bench {
 

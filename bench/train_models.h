@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/job/job.h"
 
 namespace stagecraft::bench {
 

@@ -14,9 +14,9 @@
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/formats/json.h"
+#include "stagecraft/scheduler/formats/json/json.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/rules/validate.h"
 
 namespace sc = stagecraft;
 

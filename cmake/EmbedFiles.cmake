@@ -1,4 +1,4 @@
-# Writes the files of a page as one of the constants of scheduler/render/html_assets.h:
+# Writes the files of a page as one of the constants of scheduler/render/html/html_assets.h:
 #
 #   cmake -DPAGE=<folder> -DSTYLES=<name;name> -DSCRIPTS=<name;name> -DNAME=<constant> -DOUTPUT=<file.cc> -P EmbedFiles.cmake
 #
@@ -21,7 +21,7 @@ read_source(style ${STYLES})
 read_source(script ${SCRIPTS})
 
 file(WRITE "${OUTPUT}" "// Made from ${PAGE} by cmake/EmbedFiles.cmake: edit the files there.
-#include \"stagecraft/scheduler/render/html_assets.h\"
+#include \"stagecraft/scheduler/render/html/html_assets.h\"
 
 namespace stagecraft::drawing {
 

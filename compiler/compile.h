@@ -24,17 +24,17 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/batch.h"
-#include "stagecraft/compiler/call.h"
 #include "stagecraft/compiler/cut/cut.h"
-#include "stagecraft/compiler/kept_module.h"
-#include "stagecraft/compiler/loss.h"
-#include "stagecraft/compiler/module_state.h"
-#include "stagecraft/compiler/program.h"
-#include "stagecraft/compiler/recompute.h"
-#include "stagecraft/compiler/spread.h"
-#include "stagecraft/compiler/tensors_in.h"
-#include "stagecraft/compiler/workload.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/module/call.h"
+#include "stagecraft/compiler/module/kept_module.h"
+#include "stagecraft/compiler/module/loss.h"
+#include "stagecraft/compiler/module/module_state.h"
+#include "stagecraft/compiler/module/spread.h"
+#include "stagecraft/compiler/module/tensors_in.h"
+#include "stagecraft/compiler/module/workload.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/stage/recompute.h"
 
 namespace stagecraft {
 

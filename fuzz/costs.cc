@@ -11,8 +11,8 @@
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace sc = stagecraft;
 

@@ -11,7 +11,7 @@
 #include "stagecraft/fuzz/target.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/formats/text.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/rules/validate.h"
 
 namespace sc = stagecraft;
 

@@ -6,9 +6,9 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/require.h"
-#include "stagecraft/scheduler/rules/repair.h"
-#include "stagecraft/scheduler/simulate.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft::fuzz {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "stagecraft/scheduler/communication.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/communication.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft::fuzz {
 

@@ -15,8 +15,8 @@
 #include <c10/core/CPUAllocator.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/exported_graph.h"
-#include "stagecraft/compiler/import/exported_json.h"
+#include "stagecraft/compiler/import/exported/exported_graph.h"
+#include "stagecraft/compiler/import/exported/exported_json.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"

@@ -1,6 +1,6 @@
 /// The JSON form: an accepted text is JSON for other readers too, can be printed and reads back the
 /// same.
-#include "stagecraft/scheduler/formats/json.h"
+#include "stagecraft/scheduler/formats/json/json.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 /// Piper's directives: an accepted text can be printed and reads back the same.
-#include "stagecraft/scheduler/formats/piper.h"
+#include "stagecraft/scheduler/formats/json/piper.h"
 
 #include <cstddef>
 #include <cstdint>

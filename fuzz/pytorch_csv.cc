@@ -11,7 +11,7 @@
 #include "stagecraft/fuzz/exercise.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/rules/validate.h"
 
 namespace sc = stagecraft;
 

@@ -9,9 +9,9 @@
 
 #include <ATen/ops/zeros.h>
 
-#include "stagecraft/actors/executor/setup_wire.h"
+#include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/compiler/stage/interpreter.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 

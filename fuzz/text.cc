@@ -8,7 +8,7 @@
 #include "stagecraft/fuzz/exercise.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace sc = stagecraft;
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tools/console.h"
-#include "stagecraft/tools/exit_code.h"
-#include "stagecraft/tools/sub_command.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/common/exit_code.h"
+#include "stagecraft/tools/common/sub_command.h"
 
 namespace stagecraft::tools {
 

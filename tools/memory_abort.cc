@@ -12,7 +12,7 @@
 #include <new>
 #include <string_view>
 
-#include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/common/exit_code.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/lack_of_memory.h"
-#include "stagecraft/tools/console.h"
+#include "stagecraft/compiler/libtorch/lack_of_memory.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/common/exit_code.h"
+#include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/doctor/doctor.h"
-#include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/guarded.h"
 #include "stagecraft/tools/import/import.h"
 #include "stagecraft/tools/launch/launch.h"
 #include "stagecraft/tools/memory_abort.h"
 #include "stagecraft/tools/profile/profile.h"
 #include "stagecraft/tools/runtime_words.h"
-#include "stagecraft/tools/sub_command.h"
-#include "stagecraft/tools/train/local_work.h"
+#include "stagecraft/tools/train/run/local_work.h"
 #include "stagecraft/tools/train/train.h"
 #include "stagecraft/tools/worker/worker.h"
 

@@ -14,15 +14,15 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/standard_lack_of_memory.h"
-#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/common/exit_code.h"
+#include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/credentials/credentials.h"
-#include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/guarded.h"
 #include "stagecraft/tools/memory_abort.h"
 #include "stagecraft/tools/plan/plan.h"
 #include "stagecraft/tools/runtime_words.h"
 #include "stagecraft/tools/schedule/schedule.h"
-#include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
 
 namespace stagecraft::tools {

@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/compiler/libtorch/lack_of_memory.h"
 
 namespace stagecraft {
 

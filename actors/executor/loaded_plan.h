@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/actors/executor/bound_plan.h"
-#include "stagecraft/actors/executor/device.h"
+#include "stagecraft/actors/executor/device/device.h"
+#include "stagecraft/actors/executor/setup/bound_plan.h"
 #include "stagecraft/actors/executor/slots.h"
 #include "stagecraft/actors/executor/transfers.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/loaded_plan.h"
-#include "stagecraft/actors/executor/rank_variant.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
 
 namespace stagecraft {
 

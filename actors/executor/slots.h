@@ -17,7 +17,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/saved.h"
+#include "stagecraft/actors/executor/stage/saved.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {

@@ -8,22 +8,22 @@
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 
-#include "stagecraft/actors/executor/commit.h"
-#include "stagecraft/actors/executor/device.h"
+#include "stagecraft/actors/executor/commit/commit.h"
+#include "stagecraft/actors/executor/device/device.h"
+#include "stagecraft/actors/executor/device/libtorch_gate.h"
+#include "stagecraft/actors/executor/device/step_memory.h"
+#include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/foreign_error.h"
-#include "stagecraft/actors/executor/libtorch_gate.h"
 #include "stagecraft/actors/executor/loaded_program.h"
 #include "stagecraft/actors/executor/overlap_group.h"
 #include "stagecraft/actors/executor/regrouped.h"
-#include "stagecraft/actors/executor/snapshot.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
-#include "stagecraft/actors/executor/step_memory.h"
-#include "stagecraft/actors/executor/step_parts.h"
-#include "stagecraft/actors/executor/step_times.h"
-#include "stagecraft/actors/executor/verify_setup.h"
+#include "stagecraft/actors/executor/setup/verify_setup.h"
+#include "stagecraft/actors/executor/stage/snapshot.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
+#include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/base/process_end.h"
-#include "stagecraft/compiler/thread_count.h"
-#include "stagecraft/compiler/variant.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/shapes/shape_variant.h"
 #include "stagecraft/futures/collective/over_transport.h"
 
 namespace stagecraft {

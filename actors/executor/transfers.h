@@ -15,7 +15,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/bound_plan.h"
+#include "stagecraft/actors/executor/setup/bound_plan.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/wait_board.h"
 

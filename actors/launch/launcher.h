@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/caf_types.h"
-#include "stagecraft/actors/cluster.h"
-#include "stagecraft/actors/executor/rank_setup.h"
-#include "stagecraft/actors/executor/rank_variant.h"
-#include "stagecraft/futures/transport/data_port.h"
+#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/messages/caf_types.h"
 #include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/transport/zmq/data_port.h"
 
 namespace stagecraft {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "stagecraft/actors/launch/launcher.h"
-#include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/actors/worker/stage_worker.h"
 
 namespace stagecraft {
 

@@ -11,7 +11,7 @@
 
 #include "stagecraft/base/median.h"
 #include "stagecraft/futures/transport/inproc.h"
-#include "stagecraft/futures/transport/routed.h"
+#include "stagecraft/futures/transport/zmq/routed.h"
 
 namespace stagecraft {
 namespace {

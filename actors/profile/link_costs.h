@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/costs/costs.h"
 
 namespace stagecraft {
 

@@ -8,8 +8,8 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 
-#include "stagecraft/actors/cluster.h"
-#include "stagecraft/actors/trainer.h"
+#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/scheduler/builders/gpipe.h"

@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "stagecraft/actors/executor/model_times.h"
-#include "stagecraft/actors/executor/split_cost.h"
-#include "stagecraft/compiler/named_tensor.h"
-#include "stagecraft/scheduler/operator_cost.h"
+#include "stagecraft/actors/profile/model_times.h"
+#include "stagecraft/actors/profile/split_cost.h"
+#include "stagecraft/compiler/module/named_tensor.h"
+#include "stagecraft/scheduler/costs/operator_cost.h"
 
 namespace stagecraft {
 

@@ -12,18 +12,18 @@
 #include <fmt/ranges.h>
 #include <torch/version.h>
 
-#include "stagecraft/actors/executor/model_times.h"
-#include "stagecraft/actors/executor/optimizer_registry.h"
-#include "stagecraft/actors/executor/split_cost.h"
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/profile/model_times.h"
 #include "stagecraft/actors/profile/overhead.h"
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/actors/profile/profile_cache.h"
+#include "stagecraft/actors/profile/split_cost.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
-#include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/memory_order.h"
-#include "stagecraft/compiler/operator_costs.h"
-#include "stagecraft/compiler/variants.h"
+#include "stagecraft/compiler/libtorch/memory_order.h"
+#include "stagecraft/compiler/measure/operator_costs.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/shapes/shape_variants.h"
 
 namespace stagecraft {
 namespace {

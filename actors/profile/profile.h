@@ -5,9 +5,9 @@
 ///     std::ofstream("costs.json") << sc::to_json(found.costs);
 ///
 /// The model runs uncut, whatever the program's stages. Times are those inside a step
-/// (executor/model_times.h): their sum is that of a microbatch. A backward is divided between
+/// (profile/model_times.h): their sum is that of a microbatch. A backward is divided between
 /// values and parameters in proportion to the times that they take alone
-/// (compiler/operator_costs.h). That measurement also gives the bytes.
+/// (compiler/measure/operator_costs.h). That measurement also gives the bytes.
 ///
 /// PRF-1: results are kept (profile_cache.h), and a profile of known results measures nothing. A
 ///        result is known by its graph on microbatches of one size, one count of threads, one
@@ -23,12 +23,12 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/profile/link_costs.h"
-#include "stagecraft/compiler/batch.h"
-#include "stagecraft/compiler/program.h"
-#include "stagecraft/scheduler/costs.h"
-#include "stagecraft/scheduler/noise_warning.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/costs/noise_warning.h"
 
 namespace stagecraft {
 

@@ -10,8 +10,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/whole_file.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
-#include "stagecraft/scheduler/hash.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/model/hash.h"
 
 namespace stagecraft {
 namespace {

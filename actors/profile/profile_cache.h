@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/costs/costs.h"
 
 namespace stagecraft {
 

@@ -11,10 +11,10 @@
 #include <torch/library.h>
 
 #include "stagecraft/compiler/capture/operator_traits.h"
+#include "stagecraft/compiler/capture/parameter_gradients.h"
 #include "stagecraft/compiler/capture/recorder.h"
 #include "stagecraft/compiler/capture/refusals.h"
-#include "stagecraft/compiler/foreign_failure.h"
-#include "stagecraft/compiler/parameter_gradients.h"
+#include "stagecraft/compiler/libtorch/foreign_failure.h"
 
 namespace stagecraft {
 namespace {

@@ -16,9 +16,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/graph.h"
-#include "stagecraft/compiler/random.h"
-#include "stagecraft/compiler/workload.h"
+#include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/libtorch/random.h"
+#include "stagecraft/compiler/module/workload.h"
 
 namespace stagecraft {
 

@@ -9,8 +9,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture/refusals.h"
-#include "stagecraft/compiler/custom_function.h"
-#include "stagecraft/compiler/tensor_hooks.h"
+#include "stagecraft/compiler/graph/custom_function.h"
+#include "stagecraft/compiler/graph/tensor_hooks.h"
 
 namespace stagecraft {
 

@@ -19,7 +19,7 @@
 #include <ATen/core/stack.h>
 
 #include "stagecraft/compiler/capture/captured_values.h"
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 
 namespace stagecraft {
 

@@ -16,7 +16,7 @@
 #include <torch/csrc/autograd/edge.h>
 
 #include "stagecraft/compiler/capture/gradient_sources.h"
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 
 namespace stagecraft {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 
 namespace stagecraft {
 

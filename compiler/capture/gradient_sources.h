@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 
 namespace stagecraft {
 

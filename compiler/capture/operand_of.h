@@ -8,7 +8,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 
 namespace stagecraft {
 

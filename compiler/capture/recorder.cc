@@ -7,13 +7,13 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/boxed_call.h"
 #include "stagecraft/compiler/capture/operand_of.h"
 #include "stagecraft/compiler/capture/operator_traits.h"
 #include "stagecraft/compiler/capture/refusals.h"
-#include "stagecraft/compiler/cut/operator_paths.h"
-#include "stagecraft/compiler/shares_memory.h"
+#include "stagecraft/compiler/graph/autocast_guard.h"
+#include "stagecraft/compiler/graph/operator_paths.h"
+#include "stagecraft/compiler/libtorch/shares_memory.h"
 
 namespace stagecraft {
 

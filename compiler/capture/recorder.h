@@ -18,8 +18,8 @@
 #include "stagecraft/compiler/capture/captured_constants.h"
 #include "stagecraft/compiler/capture/captured_values.h"
 #include "stagecraft/compiler/capture/fixed_values.h"
-#include "stagecraft/compiler/graph.h"
-#include "stagecraft/compiler/workload.h"
+#include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/module/workload.h"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture/boxed_call.h"
 #include "stagecraft/compiler/capture/operator_traits.h"
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 
 namespace stagecraft {
 

@@ -4,8 +4,8 @@
 /// evaluation may pass on the same one, and an operator behind the border may write it in place.
 #pragma once
 
-#include "stagecraft/compiler/cut/stage_assignment.h"
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/graph/stage_assignment.h"
 
 namespace stagecraft {
 

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "stagecraft/scheduler/operator_cost.h"
+#include "stagecraft/scheduler/costs/operator_cost.h"
 
 namespace stagecraft {
 

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "stagecraft/compiler/cut/cut.h"
-#include "stagecraft/compiler/cut/cut_report.h"
+#include "stagecraft/compiler/program/cut_report.h"
 
 namespace stagecraft {
 

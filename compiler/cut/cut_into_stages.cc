@@ -11,12 +11,12 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_points.h"
 #include "stagecraft/compiler/cut/marked_stages.h"
-#include "stagecraft/compiler/cut/operator_paths.h"
-#include "stagecraft/compiler/state_paths.h"
-#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/compiler/graph/operator_paths.h"
+#include "stagecraft/compiler/graph/state_paths.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft {
 namespace {

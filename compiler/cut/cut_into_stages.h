@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "stagecraft/compiler/cut/cut.h"
-#include "stagecraft/compiler/cut/stage_assignment.h"
-#include "stagecraft/compiler/graph.h"
-#include "stagecraft/scheduler/operator_cost.h"
+#include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/graph/stage_assignment.h"
+#include "stagecraft/scheduler/costs/operator_cost.h"
 
 namespace stagecraft {
 

@@ -10,9 +10,9 @@
 
 #include "stagecraft/compiler/cut/counterparts.h"
 #include "stagecraft/compiler/cut/memory_groups.h"
-#include "stagecraft/compiler/cut/operator_paths.h"
 #include "stagecraft/compiler/cut/stage_choice.h"
-#include "stagecraft/compiler/state_paths.h"
+#include "stagecraft/compiler/graph/operator_paths.h"
+#include "stagecraft/compiler/graph/state_paths.h"
 
 namespace stagecraft {
 namespace {

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <string>
 
-#include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/cut/stage_assignment.h"
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/graph/stage_assignment.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 
 namespace stagecraft {
 

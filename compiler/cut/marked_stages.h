@@ -7,8 +7,8 @@
 /// Stages are numbered in the order in which the module enters them.
 #pragma once
 
-#include "stagecraft/compiler/cut/stage_assignment.h"
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/graph/stage_assignment.h"
 
 namespace stagecraft {
 

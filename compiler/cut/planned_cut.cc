@@ -1,6 +1,6 @@
 #include "stagecraft/compiler/cut/planned_cut.h"
 
-#include "stagecraft/scheduler/number_range.h"
+#include "stagecraft/scheduler/model/number_range.h"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/exported_program.h"
+#include "stagecraft/compiler/import/exported/exported_program.h"
 #include "stagecraft/compiler/import/model_text.h"
 
 namespace stagecraft {

@@ -11,9 +11,9 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/exported_graph.h"
-#include "stagecraft/compiler/import/exported_json.h"
-#include "stagecraft/compiler/import/exported_tensors.h"
+#include "stagecraft/compiler/import/exported/exported_graph.h"
+#include "stagecraft/compiler/import/exported/exported_json.h"
+#include "stagecraft/compiler/import/exported/exported_tensors.h"
 
 namespace stagecraft {
 namespace {

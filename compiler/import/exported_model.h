@@ -1,7 +1,7 @@
 /// exported_model reads an archive of torch.export as a ModelFile.
 #pragma once
 
-#include "stagecraft/compiler/import/archive.h"
+#include "stagecraft/compiler/import/archive/archive.h"
 #include "stagecraft/compiler/import/model_file.h"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/archive.h"
+#include "stagecraft/compiler/import/archive/archive.h"
 #include "stagecraft/compiler/import/exported_model.h"
 #include "stagecraft/compiler/import/model_text.h"
 #include "stagecraft/compiler/import/script_model.h"

@@ -26,10 +26,10 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/compile.h"
-#include "stagecraft/compiler/import/unsupported.h"
-#include "stagecraft/compiler/named_tensor.h"
-#include "stagecraft/compiler/program.h"
-#include "stagecraft/compiler/workload.h"
+#include "stagecraft/compiler/import/archive/unsupported.h"
+#include "stagecraft/compiler/module/named_tensor.h"
+#include "stagecraft/compiler/module/workload.h"
+#include "stagecraft/compiler/program/program.h"
 
 namespace stagecraft {
 

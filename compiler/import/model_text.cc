@@ -1,6 +1,6 @@
 #include "stagecraft/compiler/import/model_text.h"
 
-#include "stagecraft/compiler/import/exported_program.h"
+#include "stagecraft/compiler/import/exported/exported_program.h"
 
 namespace stagecraft {
 

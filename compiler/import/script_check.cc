@@ -17,8 +17,8 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/allowed_operators.h"
-#include "stagecraft/compiler/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/allowed_operators.h"
+#include "stagecraft/compiler/libtorch/foreign_failure.h"
 
 namespace stagecraft {
 namespace {

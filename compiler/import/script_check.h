@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/import/unsupported.h"
+#include "stagecraft/compiler/import/archive/unsupported.h"
 
 namespace torch::jit {
 struct Module;

@@ -13,8 +13,8 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/foreign_failure.h"
 #include "stagecraft/compiler/import/script_check.h"
+#include "stagecraft/compiler/libtorch/foreign_failure.h"
 
 namespace stagecraft {
 namespace {

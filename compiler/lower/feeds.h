@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/plan/plan.h"
-#include "stagecraft/compiler/stage_program.h"
+#include "stagecraft/compiler/stage/stage_program.h"
 
 namespace stagecraft {
 

@@ -12,10 +12,10 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
 #include "stagecraft/compiler/lower/waits.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft {
 namespace {

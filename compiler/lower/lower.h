@@ -3,10 +3,10 @@
 #pragma once
 
 #include "stagecraft/compiler/plan/plan.h"
-#include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/training/dag.h"
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

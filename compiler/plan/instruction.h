@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "stagecraft/base/ids.h"
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/plan/op.h"
-#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/model/cell.h"
 
 namespace stagecraft {
 

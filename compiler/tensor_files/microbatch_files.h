@@ -13,7 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/tensor_files/npy.h"
 
 namespace stagecraft {

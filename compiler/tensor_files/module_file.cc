@@ -15,7 +15,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/whole_file.h"
-#include "stagecraft/compiler/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/foreign_failure.h"
 
 namespace stagecraft {
 namespace {

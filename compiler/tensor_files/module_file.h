@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/module_state.h"
+#include "stagecraft/compiler/module/module_state.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 
 namespace stagecraft {

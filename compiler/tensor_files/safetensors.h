@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/named_tensor.h"
+#include "stagecraft/compiler/module/named_tensor.h"
 
 namespace stagecraft {
 

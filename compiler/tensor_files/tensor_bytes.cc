@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/split_batch.h"
+#include "stagecraft/compiler/module/split_batch.h"
 
 namespace stagecraft {
 namespace {

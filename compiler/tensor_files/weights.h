@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/module_state.h"
-#include "stagecraft/compiler/named_tensor.h"
+#include "stagecraft/compiler/module/module_state.h"
+#include "stagecraft/compiler/module/named_tensor.h"
 
 namespace stagecraft {
 

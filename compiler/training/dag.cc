@@ -9,8 +9,8 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/evaluations.h"
-#include "stagecraft/compiler/ties.h"
+#include "stagecraft/compiler/program/ties.h"
+#include "stagecraft/compiler/shapes/evaluations.h"
 
 namespace stagecraft {
 namespace {

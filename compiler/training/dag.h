@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "stagecraft/base/ids.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
-#include "stagecraft/scheduler/cell.h"
-#include "stagecraft/scheduler/microbatch_range.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/model/cell.h"
+#include "stagecraft/scheduler/model/microbatch_range.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -1,7 +1,7 @@
 /// program_wire writes and reads stage programs: it adds to fields.h the leaves that programs have
 /// (constants, literals, attachments), and the enumerations.
 ///
-/// Code that sends a message with stage programs uses it (actors/executor/setup_wire.h).
+/// Code that sends a message with stage programs uses it (actors/executor/setup/setup_wire.h).
 /// PW-1: attachments are code of one process. A writer writes their names, so that a program can be
 ///       measured; a reader refuses them.
 #pragma once
@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/plan/instruction.h"
-#include "stagecraft/compiler/stage_program.h"
+#include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/compiler/wire/fields.h"
 #include "stagecraft/compiler/wire/tensor_table.h"
 

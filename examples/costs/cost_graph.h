@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/costs/costs.h"
 
 namespace stagecraft::examples {
 

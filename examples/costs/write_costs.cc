@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/examples/costs/cost_models.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
 
 int main(int argc, char** argv) {
   namespace sc = stagecraft;

@@ -10,7 +10,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros.h>
 
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
 #include "stagecraft/examples/models/transformer_block.h"
 

@@ -25,7 +25,7 @@
 #include "stagecraft/examples/models/build_model.h"
 #include "stagecraft/examples/models/clip_options.h"
 #include "stagecraft/examples/models/patch_embedding.h"
-#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
 

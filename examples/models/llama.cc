@@ -14,7 +14,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
 
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
 
 namespace stagecraft::examples {

@@ -17,7 +17,7 @@
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
 
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
 
 namespace stagecraft::examples {

@@ -30,7 +30,7 @@
 
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/examples/models/moe_options.h"
-#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
 

@@ -13,7 +13,7 @@
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sqrt.h>
 
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
 #include "stagecraft/examples/models/unet_block.h"
 

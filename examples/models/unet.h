@@ -29,7 +29,7 @@
 #include <torch/nn/pimpl.h>
 
 #include "stagecraft/examples/models/unet_options.h"
-#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
 

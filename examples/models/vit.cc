@@ -5,7 +5,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/dropout.h>
 
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
 #include "stagecraft/examples/models/transformer_block.h"
 

@@ -19,7 +19,7 @@
 
 #include "stagecraft/examples/models/patch_embedding.h"
 #include "stagecraft/examples/models/vit_options.h"
-#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
 

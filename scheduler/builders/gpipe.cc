@@ -1,6 +1,6 @@
 #include "stagecraft/scheduler/builders/gpipe.h"
 
-#include "stagecraft/scheduler/builders/row_list.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
 
 namespace stagecraft {
 

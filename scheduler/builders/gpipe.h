@@ -7,8 +7,8 @@
 /// Parallelism". On a stage DAG each stage follows the same list.
 #pragma once
 
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 
 namespace stagecraft {
 

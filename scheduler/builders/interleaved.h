@@ -10,8 +10,8 @@
 
 #include <string_view>
 
-#include "stagecraft/scheduler/builders/alternating_row.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/builders/parts/alternating_row.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -1,8 +1,8 @@
 #include "stagecraft/scheduler/builders/interleaved_zb.h"
 
-#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/builders/interleaved.h"
-#include "stagecraft/scheduler/builders/row_list.h"
+#include "stagecraft/scheduler/builders/parts/alternating_row.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
 
 namespace stagecraft {
 

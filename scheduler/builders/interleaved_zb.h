@@ -6,7 +6,7 @@
 /// Narayanan et al.
 #pragma once
 
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/row_list.h"
-#include "stagecraft/scheduler/in_flight.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
+#include "stagecraft/scheduler/costs/in_flight.h"
 
 namespace stagecraft {
 namespace {

@@ -7,7 +7,7 @@
 /// Source: Lamy-Poirier, "Breadth-First Pipeline Parallelism".
 #pragma once
 
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "stagecraft/base/check.h"
-#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
-#include "stagecraft/scheduler/builders/row_list.h"
+#include "stagecraft/scheduler/builders/parts/alternating_row.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
 
 namespace stagecraft {
 namespace {

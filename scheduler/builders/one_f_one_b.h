@@ -12,8 +12,8 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 
 namespace stagecraft {
 

@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/alternating_row.h"
-#include "stagecraft/scheduler/builders/row_list.h"
+#include "stagecraft/scheduler/builders/parts/alternating_row.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
 
 namespace stagecraft {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "stagecraft/scheduler/cell.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/cell.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft::formats {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/event_order.h"
+#include "stagecraft/scheduler/simulate/event_order.h"
 
 namespace stagecraft {
 

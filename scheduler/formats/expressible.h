@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 
 namespace stagecraft::formats {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/formats/expressible.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/communication.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -11,8 +11,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
-#include "stagecraft/scheduler/placement.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/model/placement.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 namespace {

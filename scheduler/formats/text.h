@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

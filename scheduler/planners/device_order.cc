@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/model/placement.h"
 
 namespace stagecraft {
 namespace {

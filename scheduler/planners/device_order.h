@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/planner.h"
 #include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

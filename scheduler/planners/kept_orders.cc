@@ -1,7 +1,7 @@
 #include "stagecraft/scheduler/planners/kept_orders.h"
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/planners/pfeife/channels.h"
 #include "stagecraft/scheduler/planners/pfeife/phase_barriers.h"
 #include "stagecraft/scheduler/planners/pfeife/step_graph.h"

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/event_order.h"
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
+#include "stagecraft/scheduler/simulate/event_order.h"
 
 namespace stagecraft {
 

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

@@ -10,18 +10,18 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
-#include "stagecraft/scheduler/planners/costs_of_copies.h"
 #include "stagecraft/scheduler/planners/device_order.h"
-#include "stagecraft/scheduler/planners/early_values.h"
 #include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/least_memory.h"
-#include "stagecraft/scheduler/planners/pfeife.h"
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
+#include "stagecraft/scheduler/planners/pfeife/pfeife.h"
 #include "stagecraft/scheduler/planners/registry.h"
-#include "stagecraft/scheduler/simulate.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/planners/request/costs_of_copies.h"
+#include "stagecraft/scheduler/planners/request/early_values.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 namespace {

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

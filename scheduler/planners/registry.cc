@@ -9,10 +9,10 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/scheduler/planners/balance.h"
-#include "stagecraft/scheduler/planners/capslog.h"
-#include "stagecraft/scheduler/planners/graphpipe.h"
-#include "stagecraft/scheduler/planners/pfeife.h"
+#include "stagecraft/scheduler/planners/balance/balance.h"
+#include "stagecraft/scheduler/planners/capslog/capslog.h"
+#include "stagecraft/scheduler/planners/graphpipe/graphpipe.h"
+#include "stagecraft/scheduler/planners/pfeife/pfeife.h"
 
 namespace stagecraft {
 

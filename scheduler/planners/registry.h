@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

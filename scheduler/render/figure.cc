@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/surplus.h"
+#include "stagecraft/scheduler/model/surplus.h"
 
 namespace stagecraft::drawing {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/model/cell.h"
 
 namespace stagecraft {
 

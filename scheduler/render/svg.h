@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/scheduler/render/task_colours.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/simulate.h"
-#include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 

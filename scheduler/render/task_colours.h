@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/model/cell.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/scheduler/render/palette.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 

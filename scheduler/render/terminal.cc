@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/model/surplus.h"
 #include "stagecraft/scheduler/render/terminal_colours.h"
-#include "stagecraft/scheduler/surplus.h"
 
 namespace stagecraft {
 namespace {

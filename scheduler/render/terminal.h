@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/rules/validate.h"
 
 namespace stagecraft {
 

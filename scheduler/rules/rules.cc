@@ -1,6 +1,6 @@
 #include "stagecraft/scheduler/rules/rules.h"
 
-#include "stagecraft/scheduler/place_text.h"
+#include "stagecraft/scheduler/model/place_text.h"
 
 namespace stagecraft::rules {
 

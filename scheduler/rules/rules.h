@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/placement.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/task_graph.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/model/placement.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/model/task_graph.h"
+#include "stagecraft/scheduler/rules/validate.h"
 
 namespace stagecraft::rules {
 

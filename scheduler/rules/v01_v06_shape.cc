@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/number_range.h"
+#include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/rules/rules.h"
 
 namespace stagecraft::rules {

@@ -27,11 +27,11 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/exchange.h"
-#include "stagecraft/scheduler/rules/repair.h"
+#include "stagecraft/scheduler/rules/causes/exchange.h"
+#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/shortest_cycle.h"
+#include "stagecraft/scheduler/rules/causes/wait_cycle.h"
 #include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/shortest_cycle.h"
-#include "stagecraft/scheduler/rules/wait_cycle.h"
 
 namespace stagecraft::rules {
 namespace {

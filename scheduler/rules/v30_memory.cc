@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/memory_model.h"
+#include "stagecraft/scheduler/costs/memory_model.h"
 #include "stagecraft/scheduler/rules/rules.h"
 
 namespace stagecraft::rules {

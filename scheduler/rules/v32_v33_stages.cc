@@ -2,8 +2,8 @@
 /// gradients.
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/rules/causes/wait_cycle.h"
 #include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/wait_cycle.h"
 
 namespace stagecraft::rules {
 

@@ -4,8 +4,8 @@
 #include <compare>
 #include <utility>
 
-#include "stagecraft/scheduler/rules/shortest_cycle.h"
-#include "stagecraft/scheduler/rules/wait_cycle.h"
+#include "stagecraft/scheduler/rules/causes/shortest_cycle.h"
+#include "stagecraft/scheduler/rules/causes/wait_cycle.h"
 
 namespace stagecraft::rules {
 namespace {

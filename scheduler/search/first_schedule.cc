@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/row_list.h"
-#include "stagecraft/scheduler/placement.h"
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/model/placement.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
-#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/search/schedule_search.h"
 
 namespace stagecraft {

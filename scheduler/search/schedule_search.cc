@@ -8,13 +8,13 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/dualpipe.h"
-#include "stagecraft/scheduler/builders/row_list.h"
-#include "stagecraft/scheduler/cut_costs.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
+#include "stagecraft/scheduler/builders/parts/row_list.h"
+#include "stagecraft/scheduler/costs/cut_costs.h"
+#include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/search/first_schedule.h"
 #include "stagecraft/scheduler/search/narrowing.h"
-#include "stagecraft/scheduler/simulate.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 namespace {

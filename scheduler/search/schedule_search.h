@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 
 namespace stagecraft {
 

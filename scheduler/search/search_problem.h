@@ -14,9 +14,9 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/scheduler/search/one_machine.h"
-#include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 
 #include "stagecraft/tests/browser/page.h"
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tests/tools/schedule_run.h"
+#include "stagecraft/tests/tools/schedule/schedule_run.h"
 
 namespace stagecraft::tests {
 namespace {

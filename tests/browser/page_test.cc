@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/scheduler/render/html.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {

@@ -1,5 +1,5 @@
 /// Tests the page of render_plan_page() in a real browser.
-#include "stagecraft/scheduler/render/plan_page.h"
+#include "stagecraft/scheduler/render/html/plan_page.h"
 
 #include <algorithm>
 #include <string>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/compile.h"
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 
 namespace sc = stagecraft;
 using at::Tensor;

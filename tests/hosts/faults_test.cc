@@ -11,7 +11,7 @@
 #include <caf/io/all.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/tests/hosts/recording.h"
 #include "stagecraft/tests/hosts/slow_link.h"
 #include "stagecraft/tests/hosts/test_hosts.h"

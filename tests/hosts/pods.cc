@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/processor.h"
+#include "stagecraft/actors/executor/device/processor.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -17,7 +17,7 @@
 
 #include <sched.h>
 
-#include "stagecraft/actors/launch/processor.h"
+#include "stagecraft/actors/executor/device/processor.h"
 
 namespace stagecraft::tests {
 namespace {

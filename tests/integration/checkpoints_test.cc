@@ -1,6 +1,6 @@
 /// Tests seeds, and folders of checkpoints.
 
-#include "stagecraft/actors/checkpoints.h"
+#include "stagecraft/actors/trainer/checkpoints.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

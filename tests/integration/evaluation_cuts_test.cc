@@ -4,8 +4,8 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_points.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"

@@ -1,7 +1,7 @@
 /// Tests outputs and metrics of a model in evaluation mode, through the pipeline.
 #include <torch/torch.h>
 
-#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"

@@ -7,7 +7,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"

@@ -25,12 +25,12 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 
-#include "stagecraft/actors/launch/control_port.h"
-#include "stagecraft/actors/launch/fleet.h"
-#include "stagecraft/actors/launch/tls_door.h"
-#include "stagecraft/actors/launch/worker_process.h"
+#include "stagecraft/actors/launch/fleet/fleet.h"
+#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/launch/port/tls_door.h"
+#include "stagecraft/actors/launch/worker/worker_process.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
-#include "stagecraft/tests/futures/transport/raw_peer.h"
+#include "stagecraft/tests/futures/transport/zmq/raw_peer.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"

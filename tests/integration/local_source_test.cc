@@ -1,12 +1,12 @@
 /// Tests batches that ranks read where they run: they give the same bits as batches that the driver
 /// sends, and none of them leaves that place; tests errors of a source.
-#include "stagecraft/actors/local_source.h"
+#include "stagecraft/actors/data/local_source.h"
 
 #include <string>
 #include <vector>
 
 #include "stagecraft/actors/launch/launcher.h"
-#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/integration/numbered_source.h"
 #include "stagecraft/tests/support/catch.h"

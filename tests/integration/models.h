@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/reference.h"
+#include "stagecraft/actors/reference/reference.h"
 #include "stagecraft/stagecraft.h"
 
 namespace stagecraft::tests {

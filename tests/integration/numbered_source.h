@@ -11,7 +11,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 
-#include "stagecraft/actors/local_source.h"
+#include "stagecraft/actors/data/local_source.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft::tests {

@@ -1,5 +1,5 @@
 /// Is a worker program with its own source.
-#include "stagecraft/actors/worker_main.h"
+#include "stagecraft/actors/launch/worker/worker_main.h"
 #include "stagecraft/tests/integration/numbered_source.h"
 
 int main(int argc, char** argv) {

@@ -2,8 +2,8 @@
 /// process, bit by bit, and refused if they make no sense.
 #include <algorithm>
 
-#include "stagecraft/actors/executor/optimizer_registry.h"
-#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"

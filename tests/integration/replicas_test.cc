@@ -1,8 +1,8 @@
 /// Tests two replicas of a pipeline: their results, refusals, and survival of faults.
 #include <torch/torch.h>
 
-#include "stagecraft/scheduler/builders/chimera.h"
-#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/scheduler/builders/bidirectional/chimera.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"

@@ -5,7 +5,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/scheduler/builders/zb_h1.h"
+#include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "stagecraft/scheduler/accumulation.h"
-#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/notes/accumulation.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -1,5 +1,5 @@
 /// Tests what a rank's place changes: the work that may run there, and the tensors that go through
-/// the driver. tests/tools/every_schedule_test.cc compares the bits for every builder.
+/// the driver. tests/tools/schedule/every_schedule_test.cc compares the bits for every builder.
 #include <atomic>
 #include <filesystem>
 #include <fstream>

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/module/markers.h"
 
 namespace stagecraft::testing {
 

@@ -12,12 +12,12 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
-#include "stagecraft/scheduler/planners/work_graph.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/planners/request/work_graph.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"
-#include "stagecraft/tests/tools/command_run.h"
+#include "stagecraft/tests/tools/common/command_run.h"
 #include "stagecraft/tools/plan/plan.h"
 
 namespace stagecraft::tests {

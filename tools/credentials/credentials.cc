@@ -1,7 +1,7 @@
 #include "stagecraft/tools/credentials/credentials.h"
 
+#include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/credentials/commands.h"
-#include "stagecraft/tools/sub_command.h"
 
 namespace stagecraft::tools {
 

@@ -4,10 +4,10 @@
 
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/actors/security/credentials_report.h"
-#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/credentials/commands.h"
-#include "stagecraft/tools/output.h"
-#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -10,10 +10,10 @@
 #include "stagecraft/actors/security/credentials_report.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/credentials/commands.h"
-#include "stagecraft/tools/output.h"
-#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {

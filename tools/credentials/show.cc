@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/security/credentials_report.h"
-#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/credentials/commands.h"
-#include "stagecraft/tools/output.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -6,20 +6,20 @@
 #include <sstream>
 #include <variant>
 
-#include "stagecraft/actors/hosts.h"
-#include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/launch/ways/hosts.h"
 #include "stagecraft/actors/security/credentials_report.h"
-#include "stagecraft/tools/doctor/answer.h"
-#include "stagecraft/tools/doctor/ask_hosts.h"
-#include "stagecraft/tools/doctor/credential_checks.h"
-#include "stagecraft/tools/doctor/limits.h"
-#include "stagecraft/tools/doctor/machine_checks.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/doctor/checks/credential_checks.h"
+#include "stagecraft/tools/doctor/checks/machine_checks.h"
+#include "stagecraft/tools/doctor/checks/pair_checks.h"
+#include "stagecraft/tools/doctor/checks/slurm_checks.h"
 #include "stagecraft/tools/doctor/options.h"
-#include "stagecraft/tools/doctor/pair_checks.h"
 #include "stagecraft/tools/doctor/report.h"
-#include "stagecraft/tools/doctor/slurm_checks.h"
+#include "stagecraft/tools/doctor/talk/answer.h"
+#include "stagecraft/tools/doctor/talk/ask_hosts.h"
+#include "stagecraft/tools/doctor/talk/limits.h"
 #include "stagecraft/tools/launch/slurm.h"
-#include "stagecraft/tools/output.h"
 
 namespace stagecraft::tools {
 namespace {

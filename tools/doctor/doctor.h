@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/tools/console.h"
-#include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/common/exit_code.h"
 
 namespace stagecraft::tools {
 

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/common/command_line.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/tools/doctor/talk.h"
+#include "stagecraft/tools/doctor/talk/talk.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/tools/doctor/exam.h"
-#include "stagecraft/tools/doctor/finding.h"
+#include "stagecraft/tools/doctor/checks/finding.h"
+#include "stagecraft/tools/doctor/talk/exam.h"
 
 namespace stagecraft::tools {
 

@@ -13,9 +13,9 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/compiler/import/model_text.h"
-#include "stagecraft/tools/cut_option.h"
-#include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/table.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/table.h"
+#include "stagecraft/tools/program/cut_option.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft::tools {
 

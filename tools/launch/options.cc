@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
 
 namespace stagecraft::tools {
 namespace {

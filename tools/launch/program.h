@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/common/exit_code.h"
 
 namespace stagecraft::tools {
 

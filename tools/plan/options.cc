@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/planners/what_if.h"
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {
 namespace {

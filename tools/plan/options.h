@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/planner.h"
-#include "stagecraft/tools/console.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
+#include "stagecraft/tools/common/console.h"
 
 namespace CLI {
 class App;

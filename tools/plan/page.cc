@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
-#include "stagecraft/scheduler/render/plan_page.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/render/html/plan_page.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tools/plan/report.h"
 
 namespace stagecraft::tools {

@@ -10,12 +10,12 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/proposal.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/plan/options.h"
 #include "stagecraft/tools/plan/page.h"
 #include "stagecraft/tools/plan/report.h"
-#include "stagecraft/tools/status_line.h"
 
 namespace stagecraft::tools {
 namespace {

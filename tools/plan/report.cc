@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
-#include "stagecraft/scheduler/noise_warning.h"
-#include "stagecraft/scheduler/number_range.h"
+#include "stagecraft/scheduler/costs/noise_warning.h"
+#include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
-#include "stagecraft/tools/schedule/table.h"
+#include "stagecraft/tools/common/table.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -6,10 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/train/model_options.h"
-#include "stagecraft/tools/train/number.h"
-#include "stagecraft/tools/word_choice.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/word_choice.h"
+#include "stagecraft/tools/train/catalog/model_options.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "stagecraft/actors/profile/link_costs.h"
-#include "stagecraft/scheduler/noise_warning.h"
-#include "stagecraft/tools/train/options.h"
+#include "stagecraft/scheduler/costs/noise_warning.h"
+#include "stagecraft/tools/train/options/options.h"
 
 namespace stagecraft::tools {
 

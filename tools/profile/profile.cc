@@ -9,16 +9,16 @@
 
 #include "stagecraft/actors/profile/profile.h"
 #include "stagecraft/base/whole_file.h"
-#include "stagecraft/compiler/thread_count.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/tools/common/memory_limits.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/profile/options.h"
 #include "stagecraft/tools/profile/profile_report.h"
-#include "stagecraft/tools/program_costs.h"
-#include "stagecraft/tools/status_line.h"
-#include "stagecraft/tools/train/memory_limits.h"
-#include "stagecraft/tools/train/schedule_choice.h"
-#include "stagecraft/tools/train/work.h"
+#include "stagecraft/tools/program/program_costs.h"
+#include "stagecraft/tools/train/models/work.h"
+#include "stagecraft/tools/train/options/schedule_choice.h"
 
 namespace stagecraft::tools {
 namespace {

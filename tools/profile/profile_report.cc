@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
-#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/common/number_text.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -8,19 +8,19 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
-#include "stagecraft/tools/schedule/candidates.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/compare_page.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/figure_columns.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/table.h"
-#include "stagecraft/tools/schedule/verdict.h"
-#include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/schedule/input/candidates.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/report/compare_page.h"
+#include "stagecraft/tools/schedule/report/figure_columns.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
 namespace {

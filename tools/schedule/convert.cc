@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/format.h"
-#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/input/format.h"
+#include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {
 

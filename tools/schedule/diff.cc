@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/difference.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/report/difference.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/validate.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/input/input.h"
 #include "stagecraft/tools/schedule/repair_steps.h"
 
 namespace stagecraft::tools {

@@ -1,4 +1,6 @@
 /// `stagecraft schedule lint`
+#include "stagecraft/scheduler/notes/lint.h"
+
 #include <string>
 #include <vector>
 
@@ -6,12 +8,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/scheduler/oddities.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 
 namespace stagecraft::tools {

@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/format.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/format.h"
+#include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {
 namespace {

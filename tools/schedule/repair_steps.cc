@@ -6,11 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/mistyped.h"
-#include "stagecraft/scheduler/unlock.h"
-#include "stagecraft/tools/schedule/format.h"
-#include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/scheduler/rules/repair/mistyped.h"
+#include "stagecraft/scheduler/rules/repair/unlock.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/schedule/input/format.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
 namespace {

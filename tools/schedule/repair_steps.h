@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/validate.h"
-#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {
 

@@ -1,7 +1,7 @@
 #include "stagecraft/tools/schedule/schedule.h"
 
+#include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/sub_command.h"
 
 namespace stagecraft::tools {
 

@@ -8,16 +8,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/scheduler/schedule_figures.h"
 #include "stagecraft/scheduler/search/schedule_search.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/scheduler/simulate/schedule_figures.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/format.h"
-#include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/status_line.h"
-#include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/format.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -8,19 +8,19 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/render/html.h"
+#include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/tikz.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/converter.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/format.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/verdict.h"
-#include "stagecraft/tools/train/number.h"
-#include "stagecraft/tools/word_choice.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/format.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/report/converter.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
 namespace {

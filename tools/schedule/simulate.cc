@@ -1,5 +1,5 @@
 /// `stagecraft schedule simulate`
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 #include <cmath>
 #include <string>
@@ -8,18 +8,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/scheduler/hash.h"
-#include "stagecraft/scheduler/surplus.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/scheduler/model/hash.h"
+#include "stagecraft/scheduler/model/surplus.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/surplus_json.h"
-#include "stagecraft/tools/schedule/timeline_json.h"
-#include "stagecraft/tools/schedule/timeline_text.h"
-#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/report/surplus_json.h"
+#include "stagecraft/tools/schedule/report/timeline_json.h"
+#include "stagecraft/tools/schedule/report/timeline_text.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
 namespace {

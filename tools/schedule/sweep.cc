@@ -11,14 +11,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
-#include "stagecraft/tools/schedule/candidates.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/figure_columns.h"
-#include "stagecraft/tools/schedule/sweep_plot.h"
-#include "stagecraft/tools/schedule/table.h"
+#include "stagecraft/tools/schedule/input/candidates.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/report/figure_columns.h"
+#include "stagecraft/tools/schedule/report/sweep_plot.h"
 
 namespace stagecraft::tools {
 namespace {

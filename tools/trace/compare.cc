@@ -8,16 +8,16 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/comparison.h"
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/output.h"
-#include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/scheduler/measured/comparison.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/report/verdict.h"
 #include "stagecraft/tools/trace/report.h"
 #include "stagecraft/tools/trace/trace_file.h"
-#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {

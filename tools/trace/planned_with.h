@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/costs/costs.h"
 
 namespace stagecraft::tools {
 

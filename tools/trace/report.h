@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <string>
 
-#include "stagecraft/scheduler/comparison.h"
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/scheduler/measurements.h"
+#include "stagecraft/scheduler/measured/comparison.h"
+#include "stagecraft/scheduler/measured/measurements.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tools/trace/trace_file.h"
 
 namespace stagecraft::tools {

@@ -1,6 +1,6 @@
 #include "stagecraft/tools/trace/trace.h"
 
-#include "stagecraft/tools/sub_command.h"
+#include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/trace/compare.h"
 
 namespace stagecraft::tools {

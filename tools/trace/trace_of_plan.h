@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/compiler/plan/plan.h"
-#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tools/trace/trace_step.h"
 
 namespace stagecraft::tools {

@@ -10,7 +10,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 

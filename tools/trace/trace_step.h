@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "stagecraft/actors/executor/instruction_time.h"
+#include "stagecraft/actors/executor/device/instruction_time.h"
 #include "stagecraft/compiler/plan/op.h"
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/scheduler/measured_step.h"
+#include "stagecraft/scheduler/measured/measured_step.h"
+#include "stagecraft/scheduler/model/layout.h"
 
 namespace stagecraft::tools {
 

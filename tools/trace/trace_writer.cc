@@ -15,7 +15,7 @@
 #include "stagecraft/base/output_place.h"
 #include "stagecraft/base/whole_file.h"
 #include "stagecraft/base/write_all.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 

@@ -2,15 +2,15 @@
 
 #include <variant>
 
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/tools/launch/slurm.h"
-#include "stagecraft/tools/train/dry_run.h"
-#include "stagecraft/tools/train/job.h"
-#include "stagecraft/tools/train/options.h"
-#include "stagecraft/tools/train/resume.h"
-#include "stagecraft/tools/train/run.h"
-#include "stagecraft/tools/train/threads.h"
-#include "stagecraft/tools/train/told_error.h"
+#include "stagecraft/tools/train/job/dry_run.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/job/resume.h"
+#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/options/threads.h"
+#include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/run/run.h"
 
 namespace stagecraft::tools {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "stagecraft/actors/launch/worker_program.h"
-#include "stagecraft/tools/output.h"
+#include "stagecraft/actors/launch/worker/worker_program.h"
+#include "stagecraft/tools/common/output.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/balanced_cut.h"
-#include "stagecraft/scheduler/planners/work_graph.h"
+#include "stagecraft/scheduler/planners/balance/balanced_cut.h"
+#include "stagecraft/scheduler/planners/request/work_graph.h"
 
 namespace stagecraft {
 

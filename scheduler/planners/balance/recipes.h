@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/scheduler/builders/registry.h"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
 
 namespace stagecraft::graphpipe {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/edges.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/edges.h"
 
 namespace stagecraft::graphpipe {
 

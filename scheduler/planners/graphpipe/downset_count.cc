@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "stagecraft/scheduler/planners/graphpipe/sp_tree.h"
-#include "stagecraft/scheduler/planners/graphpipe/twins.h"
+#include "stagecraft/scheduler/planners/graphpipe/tree/sp_tree.h"
+#include "stagecraft/scheduler/planners/graphpipe/tree/twins.h"
 
 namespace stagecraft::graphpipe {
 namespace {

@@ -3,7 +3,7 @@
 /// Pure; any thread.
 #pragma once
 
-#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
 
 namespace stagecraft::graphpipe {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/stage_load.h"
 
 namespace stagecraft::graphpipe {
 namespace {

@@ -12,8 +12,8 @@
 #include <memory>
 #include <optional>
 
-#include "stagecraft/scheduler/planners/graphpipe/partition.h"
-#include "stagecraft/scheduler/planners/graphpipe/twins.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/tree/twins.h"
 
 namespace stagecraft::graphpipe {
 

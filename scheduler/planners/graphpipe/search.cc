@@ -12,8 +12,8 @@
 #include "stagecraft/scheduler/planners/graphpipe/coarsen.h"
 #include "stagecraft/scheduler/planners/graphpipe/downset_count.h"
 #include "stagecraft/scheduler/planners/graphpipe/downset_search.h"
-#include "stagecraft/scheduler/planners/graphpipe/series_parallel.h"
-#include "stagecraft/scheduler/planners/graphpipe/tree_search.h"
+#include "stagecraft/scheduler/planners/graphpipe/tree/series_parallel.h"
+#include "stagecraft/scheduler/planners/graphpipe/tree/tree_search.h"
 
 namespace stagecraft::graphpipe {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
 
 namespace stagecraft::graphpipe {
 

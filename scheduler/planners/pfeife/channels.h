@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/planners/pfeife/step_graph.h"
 
 namespace stagecraft {

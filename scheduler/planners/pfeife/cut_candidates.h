@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/planners/pfeife/cut_beam.h"
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

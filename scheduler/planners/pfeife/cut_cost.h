@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
-#include "stagecraft/scheduler/layout.h"
-#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/model/placement.h"
+#include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/pfeife/operator_row.h"
 #include "stagecraft/scheduler/planners/pfeife/step_graph.h"
-#include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
 

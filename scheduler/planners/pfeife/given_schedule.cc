@@ -13,14 +13,14 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/hash.h"
-#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/model/hash.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/balance/cut_items.h"
 #include "stagecraft/scheduler/planners/balance/recipes.h"
 #include "stagecraft/scheduler/planners/capslog/memory_cut.h"
 #include "stagecraft/scheduler/planners/pfeife/cut_candidates.h"
 #include "stagecraft/scheduler/planners/pfeife/cut_search.h"
-#include "stagecraft/scheduler/registry.h"
 
 namespace stagecraft {
 namespace {

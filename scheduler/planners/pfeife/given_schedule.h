@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
 

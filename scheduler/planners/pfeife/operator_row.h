@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/work_graph.h"
+#include "stagecraft/scheduler/planners/request/work_graph.h"
 
 namespace stagecraft {
 

@@ -1,7 +1,7 @@
 #include "stagecraft/scheduler/planners/pfeife/phase_barriers.h"
 
-#include "stagecraft/scheduler/microbatch_range.h"
-#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/model/microbatch_range.h"
+#include "stagecraft/scheduler/model/placement.h"
 
 namespace stagecraft {
 

@@ -9,9 +9,9 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/event_order.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/simulate/event_order.h"
 
 namespace stagecraft {
 

@@ -23,10 +23,10 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/event_order.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/task_graph.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/model/task_graph.h"
+#include "stagecraft/scheduler/simulate/event_order.h"
 
 namespace stagecraft {
 

@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/rules/validate.h"
 
 namespace sc = stagecraft;
 

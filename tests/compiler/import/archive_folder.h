@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/named_tensor.h"
+#include "stagecraft/compiler/module/named_tensor.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 
 namespace stagecraft::testing {

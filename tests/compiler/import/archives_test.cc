@@ -9,15 +9,15 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include "stagecraft/actors/cluster.h"
-#include "stagecraft/actors/executor/reference.h"
-#include "stagecraft/actors/executor/state_names.h"
-#include "stagecraft/actors/trainer.h"
+#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/actors/reference/reference.h"
+#include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/model_file.h"
-#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 #include "stagecraft/tests/compiler/import/trained_tensors.h"

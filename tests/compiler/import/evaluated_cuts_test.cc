@@ -7,13 +7,13 @@
 #include <random>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_into_stages.h"
 #include "stagecraft/compiler/cut/cut_points.h"
-#include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/model_file.h"
-#include "stagecraft/compiler/stage_graph_of.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/stage_graph_of.h"
+#include "stagecraft/compiler/shapes/evaluations.h"
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 #include "stagecraft/tests/support/catch.h"
 

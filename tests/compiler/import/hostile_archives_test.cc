@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/exported_symbols.h"
+#include "stagecraft/compiler/import/exported/exported_symbols.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/support/catch.h"

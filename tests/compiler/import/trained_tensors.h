@@ -13,7 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/named_tensor.h"
+#include "stagecraft/compiler/module/named_tensor.h"
 
 namespace stagecraft::testing {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -9,7 +9,7 @@
 #include "stagecraft/scheduler/builders/pfeife.h"
 #include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/planners/proposal.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/scheduler/planners/chain_costs.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft::test {
 

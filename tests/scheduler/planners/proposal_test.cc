@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/chimera.h"
+#include "stagecraft/scheduler/builders/bidirectional/chimera.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/builders/zb_h1.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/scheduler/planners/registry.h"
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"

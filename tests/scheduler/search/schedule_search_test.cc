@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/cut_costs.h"
-#include "stagecraft/scheduler/simulate.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/scheduler/costs/cut_costs.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 

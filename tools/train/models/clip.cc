@@ -8,7 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/examples/models/model_size.h"
 #include "stagecraft/tools/images/caption_text.h"
-#include "stagecraft/tools/train/models/entries.h"
+#include "stagecraft/tools/train/catalog/entries.h"
 #include "stagecraft/tools/train/models/image_work.h"
 
 namespace stagecraft::tools {

@@ -1,7 +1,7 @@
 /// --model llama
 #include "stagecraft/examples/models/llama.h"
 
-#include "stagecraft/tools/train/models/entries.h"
+#include "stagecraft/tools/train/catalog/entries.h"
 #include "stagecraft/tools/train/models/llama_size.h"
 #include "stagecraft/tools/train/models/text_work.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/compile.h"
-#include "stagecraft/tools/train/work.h"
+#include "stagecraft/tools/train/models/work.h"
 
 namespace stagecraft::tools {
 

@@ -2,7 +2,7 @@
 #include "stagecraft/examples/models/moe.h"
 
 #include "stagecraft/examples/models/model_size.h"
-#include "stagecraft/tools/train/models/entries.h"
+#include "stagecraft/tools/train/catalog/entries.h"
 #include "stagecraft/tools/train/models/text_work.h"
 
 namespace stagecraft::tools {

@@ -1,7 +1,7 @@
 /// TextWork: the shared part of the works of language models: the windows of a text.
 #pragma once
 
-#include "stagecraft/tools/byte_text.h"
+#include "stagecraft/tools/train/models/byte_text.h"
 #include "stagecraft/tools/train/models/model_work.h"
 
 namespace stagecraft::tools {

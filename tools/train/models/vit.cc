@@ -5,7 +5,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "stagecraft/examples/models/model_size.h"
-#include "stagecraft/tools/train/models/entries.h"
+#include "stagecraft/tools/train/catalog/entries.h"
 #include "stagecraft/tools/train/models/image_work.h"
 
 namespace stagecraft::tools {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 

@@ -5,9 +5,9 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/planners/pfeife/phase_barriers.h"
-#include "stagecraft/scheduler/registry.h"
-#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 

@@ -1,0 +1,76 @@
+/// Crew: the actors of one trainer, a driver and two per rank, with the data plane between them.
+/// The trainer reaches them only through it. The crew knows no modules and no files, and not where
+/// a rank runs: the cluster's launcher gives it a binding with workers and network.
+///
+/// CR-1: ending a crew takes at most its deadline. The ranks' agents first close the transports, so
+///       that no rank waits for a tensor or begins another instruction. A rank that is still busy
+///       at the deadline is left behind with the objects it uses, and is parked when the process
+///       ends.
+/// CR-2: once the process ends, or in a child of fork(), the crew waits for no actor.
+/// CR-3: no wait lasts longer than the worker it waits for: when that worker is lost, the wait
+///       fails with WorkerLost and the cause.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/messages/messages.h"
+#include "stagecraft/futures/future.h"
+
+namespace stagecraft {
+
+class Launcher;
+
+class Crew {
+ public:
+  /// Launches all actors, hands out plan and weights, and waits until every rank is ready. The
+  /// weights are those of the program. Draws the job's plan id.
+  /// Errors: those of a rank that cannot get ready; ClusterTimeout.
+  Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job);
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  /// Takes on the workers that have replaced others: they get plan and setup, and their state must
+  /// be written next. Requires: no step is under way. Errors: as the constructor.
+  void mend();
+
+  /// Has every rank take on its stages for another shape, and later also each worker that replaces
+  /// one. Waits for the steps under way. Errors: those of a rank that cannot; UsageArgument for a
+  /// variant that cannot travel to its process. Steps must not ask for that shape then.
+  void add_variant(std::shared_ptr<const JobVariant> variant);
+
+  /// Tells the driver that the ledger has a step for it.
+  void submit(Submission submission);
+
+  /// Returns the list of each rank's state, by rank.
+  [[nodiscard]] std::vector<StateListing> list_state();
+  /// Returns copies of each rank's state, by rank, in the order of the listings.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_state();
+  /// Returns likewise the gradients of the last update.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
+  /// Replaces the state of every rank by `state`, in the form of read_state, after `updates`
+  /// updates.
+  void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates);
+  /// Has every rank restore its copy of this state. A lost rank gets it from its keeper.
+  void take_mirrors(const RecoveryPoint& point);
+
+  /// Waits for a tensor that the rank sends. Returns false at the deadline. Errors: WorkerLost if
+  /// the rank ends before the tensor has come.
+  [[nodiscard]] bool wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const;
+
+  /// Returns what each rank is doing, by rank; nothing for a rank whose agent is gone or silent.
+  [[nodiscard]] std::vector<std::optional<StatusReply>> status();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,136 @@
+#include "stagecraft/actors/crew/known_programs.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/shapes/replicate.h"
+
+namespace stagecraft {
+namespace {
+
+// A program with new metrics in every evaluation drops the one that was used longest ago.
+constexpr std::size_t kMostPrograms = 9;
+
+/// Keeps KP-2. Returns whether there was anything to give.
+bool give(std::vector<StageProgram>& stages,
+          const Graph& graph,
+          const std::vector<StateTensor>& unused) {
+  bool any = false;
+  for (StageProgram& stage : stages) {
+    for (StageConstant& constant : stage.constants) {
+      const Value& facts = stage.at(constant.value);
+      if (facts.kind == ValueKind::Constant) {
+        continue;
+      }
+      const bool buffer = facts.kind == ValueKind::Buffer;
+      const std::vector<NamedTensor>& all = buffer ? graph.buffers : graph.parameters;
+      const std::string name = state_name(buffer ? kBuffer : kWeight,
+                                          all[static_cast<std::size_t>(facts.position)].name);
+      const auto found = std::ranges::find(unused, name, &StateTensor::name);
+      SC_CHECK(found != unused.end(), "the trainer has what no stage has");
+      constant.tensor = found->tensor;
+      any = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+ToldPrograms::ToldPrograms(Program training,
+                           std::shared_ptr<const Plan> plan,
+                           Schedule schedule,
+                           Layout layout)
+    : schedule_(std::move(schedule)), layout_(std::move(layout)) {
+  programs_.push_back({kTraining, std::move(training), std::move(plan), {}});
+}
+
+const ToldPrograms::Told& ToldPrograms::told(Crew& crew,
+                                             const Program& program,
+                                             const Parts& parts,
+                                             const std::vector<StateTensor>& unused) {
+  Told& found = known(crew, program, unused);
+  for (const std::shared_ptr<const Variant>& variant : parts.variants) {
+    if (variant != nullptr && !found.shapes.contains(variant->number)) {
+      std::vector<StageProgram> stages = replicate(variant->stages, layout_);
+      give(stages, program.compiled().graph, unused);
+      crew.add_variant(std::make_shared<const JobVariant>(JobVariant{.program = found.number,
+                                                                     .number = variant->number,
+                                                                     .random = variant->random,
+                                                                     .stages = std::move(stages),
+                                                                     .plan = nullptr}));
+      found.shapes.insert(variant->number);
+    }
+  }
+  return found;
+}
+
+void ToldPrograms::unused_changed() {
+  for (Told& told : programs_) {
+    told.up_to_date = !told.has_unused;
+  }
+}
+
+ToldPrograms::Told& ToldPrograms::known(Crew& crew,
+                                        const Program& program,
+                                        const std::vector<StateTensor>& unused) {
+  const auto begin = programs_.begin() + 1;
+  const auto is_it = [&](const Told& told) { return told.program.shared() == program.shared(); };
+  if (program.compiled().evaluates == nullptr) {
+    return programs_.front();
+  }
+  if (const auto found = std::find_if(begin, programs_.end(), is_it); found != programs_.end()) {
+    std::rotate(found, found + 1, programs_.end());
+    Told& last = programs_.back();
+    if (!last.up_to_date) {
+      tell(crew, last, unused);
+    }
+    return last;
+  }
+  Told added{.number = static_cast<std::int32_t>(programs_.size()),
+             .program = program,
+             .plan = nullptr,
+             .shapes = {}};
+  const bool full = programs_.size() == kMostPrograms;
+  if (full) {
+    added.number = begin->number;
+  }
+  tell(crew, added, unused);
+  if (full) {
+    programs_.erase(begin);
+  }
+  programs_.push_back(std::move(added));
+  return programs_.back();
+}
+
+/// Of its first shape; the others are told when they are needed.
+void ToldPrograms::tell(Crew& crew,
+                        Told& evaluation,
+                        const std::vector<StateTensor>& unused) const {
+  const Program laid_out = replicate(evaluation.program, layout_);
+  auto plan = std::make_shared<const Plan>(
+      lower_schedule(laid_out, schedule_, layout_, /*training=*/false));
+  std::vector<StageProgram> stages = laid_out.compiled().partition.stages;
+  evaluation.has_unused = give(stages, laid_out.compiled().graph, unused);
+  crew.add_variant(std::make_shared<const JobVariant>(JobVariant{.program = evaluation.number,
+                                                                 .number = 0,
+                                                                 .random = 0,
+                                                                 .stages = std::move(stages),
+                                                                 .plan = plan}));
+  evaluation.plan = std::move(plan);
+  evaluation.shapes.clear();
+  evaluation.up_to_date = true;
+}
+
+const Plan& ToldPrograms::plan(std::int32_t number) const {
+  const auto found = std::ranges::find(programs_, number, &Told::number);
+  SC_CHECK(found != programs_.end(), "what is ordered was told before");
+  return *found->plan;
+}
+
+}  // namespace stagecraft

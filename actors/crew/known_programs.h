@@ -1,0 +1,68 @@
+/// ToldPrograms: which programs and shapes the ranks of a trainer know, beyond those of their
+/// setups.
+///
+/// Held by a Trainer, on its caller's thread.
+/// KP-1: a step is ordered of ranks that know its program and all its shapes.
+/// KP-2: an evaluation has the trainer's values of what no stage trains (EV-3), as they are now.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "stagecraft/actors/crew/crew.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/model/schedule.h"
+
+namespace stagecraft {
+
+class ToldPrograms {
+ public:
+  struct Told {
+    std::int32_t number = 0;  ///< StepOrder::program
+    Program program;
+    std::shared_ptr<const Plan> plan;
+    std::set<int> shapes;     ///< numbers of its variants
+    bool has_unused = false;  ///< constants that are the trainer's
+    bool up_to_date = true;   ///< these are what the trainer has now
+  };
+
+  /// `training`: the program of the ranks' setups, laid out by `layout`.
+  ToldPrograms(Program training,
+               std::shared_ptr<const Plan> plan,
+               Schedule schedule,
+               Layout layout);
+
+  /// The program that trains, or an evaluation, which the ranks of `crew` are told of where it is
+  /// new, with the shapes of these parts. `unused`: the parameters and buffers that no stage has.
+  /// Errors: PlanInvalid, CompileShape; those of a rank that cannot take it on.
+  [[nodiscard]] const Told& told(Crew& crew,
+                                 const Program& program,
+                                 const Parts& parts,
+                                 const std::vector<StateTensor>& unused);
+
+  /// Whoever evaluates next on what no stage has is told of it anew.
+  void unused_changed();
+
+  /// Returns the plan of an order. Requires: the ranks were told of it.
+  [[nodiscard]] const Plan& plan(std::int32_t number) const;
+
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+
+ private:
+  [[nodiscard]] Told& known(Crew& crew,
+                            const Program& program,
+                            const std::vector<StateTensor>& unused);
+  void tell(Crew& crew, Told& evaluation, const std::vector<StateTensor>& unused) const;
+
+  const Schedule schedule_;
+  const Layout layout_;
+  std::deque<Told> programs_;  ///< the training program, then the others in order of first use
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,80 @@
+/// Driver: takes a trainer's steps one after the other, sends each rank one StepOrder, waits for
+/// one StepReport from each, and decides how the step ended.
+///
+///   Idle --Submit--> Running --all answered, and their timelines are here--> Idle
+///                     |
+///                     +--deadline, or a worker ended--> Asking --agents answered,--> Aborting
+///                     |                                          or too late
+///                     +--a rank failed--------------------------------> Aborting
+///   Aborting --all answered or deadline--> Idle
+///
+/// Made by the crew of a trainer. It is a scheduled actor that never blocks, and a peer of the data
+/// plane: it sends inputs and labels. A driver whose worker is lost runs no more steps: a new
+/// driver with a new worker takes over, with later epochs.
+///
+/// DR-1: the driver runs one step at a time. The next starts when every rank has answered the one
+///       before, so an abort never reaches a later step.
+/// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
+///       future complete. The driver gives up no rank before it has told the rank to abort.
+/// DR-3: the driver waits for nothing without a deadline. Every order and question is settled by
+///       its answer, by the end of the actor that was asked, or by a deadline, whichever comes
+///       first. Timelines have the step's deadline; a step that then lacks only timelines is done
+///       without them.
+/// DR-4: when no rank knows what the weights are, every later step fails until they are replaced.
+///       When a worker is lost, steps fail at once, until there is a driver with another worker in
+///       its place.
+/// DR-5: an exception in here is logged, and fails every step with its reason.
+/// DR-6: a step that has lost a worker fails as soon as the others are told to abort. It does not
+///       wait for them: one may be in a task of minutes.
+/// DR-7: when the driver ends, every step that it was given fails, and so does every later one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+struct DriverSetup {
+  std::vector<Worker> members;              ///< by rank
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
+  PlanId plan_id;
+  std::shared_ptr<Transport> transport;
+  std::shared_ptr<StepLedger> ledger;
+  double base_learning_rate = 0.0;
+  TrainerOptions options;
+  /// Returns why the worker of a rank has ended, as a clause: "process 4711 was killed by signal 9
+  /// (Killed)". Empty if unknown. Called on the driver's thread: returns at once.
+  std::function<std::string(Rank)> cause_of_end;
+  /// The epoch of the first step. A driver that follows another driver of the plan begins after
+  /// the last epoch of that one, after its end. The ranks are told to give up all epochs before.
+  Epoch first_epoch{0};
+  /// The newest epoch that was begun, for the maker of the next driver; may be null.
+  std::shared_ptr<std::atomic<std::int64_t>> epoch;
+};
+
+/// Least time for an abort. An abort has a step's deadline otherwise, but a rank looks for it only
+/// between two instructions, however short that deadline is.
+inline constexpr std::chrono::milliseconds kLeastAbortLimit{1000};
+
+/// Longest wait for the answers of the other agents after a worker has ended.
+inline constexpr std::chrono::milliseconds kLossAskLimit{500};
+
+/// While a step runs for longer than this, the driver asks the agents once per interval what their
+/// ranks do, so that something is known of a rank that is lost or falls silent. With more than 250
+/// ranks, the interval is a millisecond per rank.
+inline constexpr std::chrono::milliseconds kLookInterval{250};
+
+[[nodiscard]] DriverActor spawn_driver(ActorHost& host, DriverSetup setup);
+
+}  // namespace stagecraft

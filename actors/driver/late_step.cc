@@ -1,0 +1,120 @@
+#include "stagecraft/actors/driver/late_step.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace stagecraft {
+namespace {
+
+/// Returns the chain for the message: the longest that ends at the rank to blame (LS-1), else the
+/// longest of all.
+std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<UnfinishedRank>& ranks) {
+  std::vector<std::vector<Rank>> chains;
+  std::map<Rank, int> held_up;
+  for (const UnfinishedRank& u : ranks) {
+    chains.push_back(waits.chain_from(u.rank));
+    if (waits.holds_up(chains.back().back())) {
+      ++held_up[chains.back().back()];
+    }
+  }
+  const auto weight = [&](const std::vector<Rank>& chain) {
+    const Rank end = chain.back();
+    const auto found = held_up.find(end);
+    const bool blames = found != held_up.end();
+    return std::tuple(waits.is_silent(end),
+                      blames ? found->second : 0,
+                      blames ? waits.seconds_in_instruction(end) : 0.0,
+                      chain.size());
+  };
+  return *std::ranges::max_element(chains, {}, weight);
+}
+
+/// Returns what the rank at a chain's end is doing, as a clause to follow its name.
+std::string end_text(const WaitGraph& waits, Rank end) {
+  const UnfinishedRank* unfinished = waits.find(end);
+  if (unfinished == nullptr) {
+    return end == kDriver ? "has sent what it had"
+                          : "has answered and is in none of its instructions";
+  }
+  const Instruction* in = waits.instruction(end);
+  if (unfinished->silent_for) {
+    return fmt::format("is silent: its agent has not answered for {:.1f} s{}",
+                       *unfinished->silent_for,
+                       in == nullptr ? "" : fmt::format(" and was last in \"{}\"", to_string(*in)));
+  }
+  return in == nullptr ? "is in none of its instructions"
+                       : fmt::format("has been in \"{}\" for {:.1f} s and waits for nobody",
+                                     to_string(*in),
+                                     waits.seconds_in_instruction(end));
+}
+
+std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
+  const Rank end = chain.back();
+  const std::string ways = waits.text(chain);
+  if (chain.size() == 1) {
+    return fmt::format("{} {}", peer_name(end), end_text(waits, end));
+  }
+  if (std::ranges::count(chain, end) > 1) {
+    return fmt::format("{}; so {} waits for itself", ways, peer_name(end));
+  }
+  const bool named_last = waits.waiting_for(chain[chain.size() - 2]).size() == 1;
+  if (named_last && waits.is_silent(end)) {
+    return fmt::format("{}, silent since {:.1f} s", ways, *waits.find(end)->silent_for);
+  }
+  return named_last ? fmt::format("{}, which {}", ways, end_text(waits, end))
+                    : fmt::format("{}; {} {}", ways, peer_name(end), end_text(waits, end));
+}
+
+/// Returns a text about the ranks that are not in the chain.
+std::string others_text(const std::vector<UnfinishedRank>& ranks, const std::vector<Rank>& chain) {
+  std::vector<std::string> late, silent;
+  for (const UnfinishedRank& u : ranks) {
+    if (std::ranges::find(chain, u.rank) == chain.end()) {
+      (u.silent_for ? silent : late).push_back(to_string(u.rank));
+    }
+  }
+  return (silent.empty() ? "" : fmt::format("; silent, too: rank {}", fmt::join(silent, ", "))) +
+         (late.empty() ? "" : fmt::format("; not done either: rank {}", fmt::join(late, ", ")));
+}
+
+ErrorContext place_at(const WaitGraph& waits, Rank rank) {
+  ErrorContext place;
+  if (const Instruction* instruction = waits.instruction(rank)) {
+    place = place_of(*instruction);
+    place.task = to_string(*instruction);
+  }
+  place.rank = rank;
+  return place;
+}
+
+}  // namespace
+
+Error late_step(std::vector<UnfinishedRank> unfinished,
+                const Plan& plan,
+                std::chrono::milliseconds deadline) {
+  std::ranges::sort(unfinished, {}, &UnfinishedRank::rank);
+  const std::string late = fmt::format("the step was not done within {} ms", deadline.count());
+  if (unfinished.empty()) {
+    return {Errc::ClusterTimeout, late + ", but is by now; set a longer step_deadline"};
+  }
+  const WaitGraph waits(unfinished, plan);
+  const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
+  const Rank end = chain.back();
+  Error error(Errc::ClusterTimeout,
+              fmt::format("{}: {}{}; find out what holds {} up, or set a longer step_deadline",
+                          late,
+                          chain_text(waits, chain),
+                          others_text(unfinished, chain),
+                          waits.holds_up(end) ? peer_name(end) : "them"));
+  if (waits.holds_up(end)) {
+    error.with(place_at(waits, end));
+  }
+  return error;
+}
+
+}  // namespace stagecraft

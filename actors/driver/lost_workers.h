@@ -1,0 +1,62 @@
+/// LostWorkers: the ranks of one driver whose workers have ended, and the errors about them: the
+/// cause, the last task that a rank is known to have begun, the ranks that wait for it, and how to
+/// go on.
+///
+///   rank 1 is lost: process 4711 was killed by signal 9 (Killed); the last task that it is known
+///   to have begun is 1B3; rank 2 waits for 0B3 from rank 0, which waits for 1B3 from rank 1; to go
+///   on: cluster.replace(Rank(1)), then trainer.load(file)
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/actors/driver/wait_graph.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/plan/plan.h"
+
+namespace stagecraft {
+
+/// Returns a WorkerLost about one rank: "rank 1 is lost: process 4711 was killed by signal 9
+/// (Killed); to go on: cluster.replace(Rank(1)), then trainer.load(file)". `cause`: why, as a
+/// clause; empty if unknown.
+[[nodiscard]] Error lost_worker(Rank rank, const std::string& cause, std::string_view way_back);
+
+class LostWorkers {
+ public:
+  /// `cause_of_end`: as in DriverSetup. `mirrored`: neighbors keep copies of states.
+  LostWorkers(std::function<std::string(Rank)> cause_of_end, bool mirrored)
+      : cause_of_end_(std::move(cause_of_end)), mirrored_(mirrored) {}
+
+  void add(Rank rank) { ranks_.push_back(rank); }
+  [[nodiscard]] bool has(Rank rank) const;
+  /// Returns them in the order of their ends.
+  [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
+
+  /// Returns a WorkerLost about a rank that was lost between two steps, or of which nothing else is
+  /// known.
+  [[nodiscard]] Error error_of(Rank rank) const;
+
+  /// Returns a WorkerLost about all of them, with the first one's rank and the place of its last
+  /// task. `unfinished` holds all ranks that have not answered their order, a lost rank with the
+  /// last words of its agent. Requires: a rank is lost.
+  [[nodiscard]] Error error_in_step(std::vector<UnfinishedRank> unfinished, const Plan& plan) const;
+
+  /// Returns why no step runs from now on. Requires: a rank is lost.
+  [[nodiscard]] Error refusal() const;
+
+ private:
+  [[nodiscard]] std::string cause_of(Rank rank) const;
+  [[nodiscard]] std::string what_happened(Rank rank) const;
+  [[nodiscard]] std::string way_back(const std::vector<Rank>& lost) const;
+  [[nodiscard]] std::string others_text(const std::vector<UnfinishedRank>& unfinished,
+                                        const std::vector<Rank>& chain) const;
+
+  std::function<std::string(Rank)> cause_of_end_;
+  bool mirrored_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,124 @@
+#include "stagecraft/actors/driver/step_ledger.h"
+
+#include <utility>
+
+#include "stagecraft/base/process_end.h"
+
+namespace stagecraft {
+
+EnteredStep StepLedger::enter(StepInput input, int most) {
+  const process_end::Elsewhere waiting;
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return closed_ || under_way_.size() < static_cast<std::size_t>(most); });
+  if (closed_) {
+    throw Error(*closed_);
+  }
+  const Submission submission(numbers_++);
+  Entry& entry = under_way_[submission];
+  entry.input = std::move(input);
+  return {submission, entry.promise.future()};
+}
+
+Submission StepLedger::next_request() {
+  const std::scoped_lock lock(mutex_);
+  return Submission(numbers_++);
+}
+
+std::optional<StepInput> StepLedger::start(Submission submission) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = under_way_.find(submission);
+  return found == under_way_.end() ? std::nullopt
+                                   : std::exchange(found->second.input, std::nullopt);
+}
+
+std::optional<StepLedger::Entry> StepLedger::remove(Submission submission, bool committed) {
+  const std::scoped_lock lock(mutex_);
+  committed_ += committed ? 1 : 0;
+  const auto found = under_way_.find(submission);
+  if (found == under_way_.end()) {
+    return std::nullopt;
+  }
+  Entry entry = std::move(found->second);
+  under_way_.erase(found);
+  return entry;
+}
+
+void StepLedger::complete(Submission submission, StepResult result, bool committed) {
+  if (auto entry = remove(submission, committed)) {
+    entry->promise.set_value(std::move(result));
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::fail(Submission submission, const Error& error) {
+  if (auto entry = remove(submission, false)) {
+    entry->promise.set_error(error);
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::lose(const Error& why) {
+  const std::scoped_lock lock(mutex_);
+  if (!lost_) {
+    lost_ = why;
+  }
+}
+
+std::optional<Error> StepLedger::lost() const {
+  const std::scoped_lock lock(mutex_);
+  return lost_;
+}
+
+void StepLedger::resume(std::int64_t committed) {
+  const std::scoped_lock lock(mutex_);
+  committed_ = committed;
+  lost_.reset();
+}
+
+std::int64_t StepLedger::committed() const {
+  const std::scoped_lock lock(mutex_);
+  return committed_;
+}
+
+void StepLedger::drain() {
+  const process_end::Elsewhere waiting;
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return under_way_.empty(); });
+}
+
+std::map<Submission, StepLedger::Entry> StepLedger::refuse_from_now_on(const Error& why) {
+  std::map<Submission, Entry> under_way;
+  const std::scoped_lock lock(mutex_);
+  closed_ = closed_ ? closed_ : why;
+  under_way.swap(under_way_);
+  return under_way;
+}
+
+void StepLedger::close() {
+  for (auto& [submission, entry] : refuse_from_now_on(
+           Error(Errc::ClusterClosed, "the trainer was shut down: it takes no more steps"))) {
+    entry.promise.cancel();
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::fail_under_way(const Error& why) {
+  std::map<Submission, Entry> under_way;
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way.swap(under_way_);
+  }
+  for (auto& [submission, entry] : under_way) {
+    entry.promise.set_error(why);
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::break_down(const Error& why) {
+  for (auto& [submission, entry] : refuse_from_now_on(why)) {
+    entry.promise.set_error(why);
+  }
+  ended_.notify_all();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,111 @@
+/// StepLedger: the steps that a trainer has asked for, their inputs until they start, and their
+/// outcomes.
+///
+/// Shared by the trainer, whose thread enters steps and waits, and the driver actor, which starts
+/// and ends them. The mutex guards everything; futures complete and tensors are destroyed outside
+/// it.
+///
+/// SL-1: every step entered completes exactly once: with a result, an error, or cancelled by
+///       close().
+/// SL-2: inputs are here and not in the message that announces the step, since they are tensors.
+/// SL-3: `committed` and `lost` change before the step that changes them completes.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/driver/step_result.h"
+#include "stagecraft/actors/executor/step/local_batch.h"
+#include "stagecraft/actors/executor/step/step_parts.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/futures/future.h"
+
+namespace stagecraft {
+
+struct StepInput {
+  std::int32_t program = kTraining;
+  std::shared_ptr<const Plan> plan;                     ///< the plan by which the step runs
+  std::uint64_t seed = 0;                               ///< StepOrder::seed
+  std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
+  LocalBatch local;                                     ///< replaces them if it has a source
+  PartRuns parts;                                       ///< the parts of the batch
+  std::optional<double> learning_rate;                  ///< none: as the options say
+  // For training: which update this batch belongs to, and which of its batches it is, both from 0.
+  std::int64_t update = 0;
+  std::int32_t batch = 0;
+  bool updates = true;  ///< it is the last batch of the update
+  /// Futures of the plan's results, in their order. The driver puts them here before it orders the
+  /// step. Null if the plan has none.
+  std::shared_ptr<std::vector<Future<at::Tensor>>> results;
+};
+
+struct EnteredStep {
+  Submission submission;
+  Future<StepResult> result;
+};
+
+class StepLedger {
+ public:
+  /// Enters a step. Waits first while `most` steps are under way.
+  /// Errors: ClusterClosed after close(); the error of break_down().
+  [[nodiscard]] EnteredStep enter(StepInput input, int most);
+
+  /// Returns a number for a transfer of state, from the same count as submissions.
+  [[nodiscard]] Submission next_request();
+
+  /// Hands the inputs over to start the step; nothing if the step is no longer wanted.
+  [[nodiscard]] std::optional<StepInput> start(Submission submission);
+
+  /// Completes a step that ended without an error; `committed` counts it as an update.
+  void complete(Submission submission, StepResult result, bool committed);
+  void fail(Submission submission, const Error& error);
+
+  /// Marks the weights as undefined, for this reason, until resume().
+  void lose(const Error& why);
+  [[nodiscard]] std::optional<Error> lost() const;
+  /// Marks the weights as those after `committed` updates.
+  void resume(std::int64_t committed);
+
+  /// Returns the updates made so far.
+  [[nodiscard]] std::int64_t committed() const;
+
+  /// Waits until no step is under way. Each step ends by its deadline, so drain() ends too.
+  void drain();
+
+  /// Cancels every step under way, and refuses later ones.
+  void close();
+
+  /// Fails the steps under way, since their driver has gone. Another driver may run later ones.
+  void fail_under_way(const Error& why);
+
+  /// Fails all steps under way and all later ones with `why`, since no driver runs steps any more.
+  void break_down(const Error& why);
+
+ private:
+  struct Entry {
+    std::optional<StepInput> input;
+    Promise<StepResult> promise;
+  };
+
+  [[nodiscard]] std::optional<Entry> remove(Submission submission, bool committed);
+  [[nodiscard]] std::map<Submission, Entry> refuse_from_now_on(const Error& why);
+
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  std::map<Submission, Entry> under_way_;
+  std::int64_t numbers_ = 0;
+  std::int64_t committed_ = 0;
+  std::optional<Error> lost_;
+  std::optional<Error> closed_;  ///< the error of refused steps
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+/// Commit: the end of a training step on one rank. Gradients are summed over replicas and over
+/// ties, all ranks vote, and weights are updated.
+///
+/// Made by the executor, used on its plan thread.
+/// CT-1: no weight changes before the vote is over.
+/// CT-2: the first batch of an update begins a bucket. Gradients of further batches are added to
+///       it, and the mean is over the microbatches of all of them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "stagecraft/actors/executor/commit/tie_sum.h"
+#include "stagecraft/actors/executor/device/step_times.h"
+#include "stagecraft/actors/executor/mirror/mirror.h"
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
+#include "stagecraft/actors/executor/step/step_record.h"
+#include "stagecraft/futures/collective/collective.h"
+
+namespace stagecraft {
+
+class Commit {
+ public:
+  /// Views all arguments. `mirror`: null if there is none.
+  Commit(const RankSetup& setup,
+         Collective& collective,
+         StepTimes& times,
+         std::vector<StageRuntime>& stages,
+         Mirror* mirror);
+
+  /// `tags`: plan, epoch and submission of the step's collectives.
+  void begin_step(const StepOrder& order, const Sequence& tags);
+
+  /// Sums gradients over a replica group of the plan, or over a tie.
+  /// Requires: a Collective of this rank.
+  void sum(const Instruction& collective);
+  /// Errors: NonFinite. Called for a batch without a vote, before the next batches are added.
+  void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
+  /// Votes with the norms of the mean gradients.
+  /// Errors: NonFinite for a loss or a gradient; those of vote().
+  void cast_vote(const std::vector<MicrobatchLoss>& losses);
+  void update(StageRuntime& stage);
+
+  /// Returns whether weights may have changed.
+  [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
+  /// Requires: is_past_the_vote().
+  [[nodiscard]] double gradient_norm() const { return verdict_->total_norm; }
+
+ private:
+  [[nodiscard]] Deadline deadline() const;
+  void sum_copies(int group);
+  [[nodiscard]] Ballot make_ballot();
+
+  const RankSetup& setup_;
+  Collective& collective_;
+  StepTimes& times_;
+  std::vector<StageRuntime>& stages_;
+  Mirror* const mirror_;
+  Group everybody_;
+  std::vector<TieSum> ties_;
+  StepOrder order_;
+  PartRuns parts_;  ///< of the update so far
+  Sequence tags_;
+  std::optional<VoteResult> verdict_;
+};
+
+}  // namespace stagecraft

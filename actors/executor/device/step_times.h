@@ -1,0 +1,83 @@
+/// StepTimes: how one rank spends the seconds of a step.
+///
+/// Made by the executor, used on its plan thread. Events of the device measure compute, so that it
+/// is the time of the work and not of its submission. The host's clock measures waiting.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "stagecraft/actors/executor/device/device.h"
+#include "stagecraft/actors/executor/step/step_record.h"
+
+namespace stagecraft {
+
+class StepTimes {
+ public:
+  /// One of the times of RankTimes.
+  using Part = double RankTimes::*;
+
+  /// Counts the compute from its making to its end for `part`.
+  class Computing {
+   public:
+    Computing(StepTimes& times, Part part)
+        : times_(times), part_(part), begin_(times.device_.record(Stream::Compute)) {}
+    ~Computing() {
+      times_.spans_.push_back({part_, begin_, times_.device_.record(Stream::Compute)});
+    }
+    Computing(const Computing&) = delete;
+    Computing& operator=(const Computing&) = delete;
+
+   private:
+    StepTimes& times_;
+    Part part_;
+    Device::Event begin_;
+  };
+
+  /// Counts the host's time from its making to its end for `part`.
+  class Passing {
+   public:
+    Passing(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
+    ~Passing() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    Passing(const Passing&) = delete;
+    Passing& operator=(const Passing&) = delete;
+
+   private:
+    using Clock = std::chrono::steady_clock;
+    double& seconds_;
+    Clock::time_point begin_;
+  };
+
+  /// `most`: the largest number of spans in a step.
+  StepTimes(Device& device, std::size_t most) : device_(device) { spans_.reserve(most); }
+
+  void begin_step() {
+    sums_ = {};
+    spans_.clear();
+  }
+
+  [[nodiscard]] Computing compute(Part part) { return {*this, part}; }
+  [[nodiscard]] Passing pass(Part part) { return {*this, part}; }
+
+  /// Returns the sums. Requires: the device has reached all events (DV-2).
+  [[nodiscard]] RankTimes take() {
+    constexpr double kNanosecond = 1e-9;
+    for (const Span& span : spans_) {
+      sums_.*span.part += kNanosecond * static_cast<double>(device_.time_of(span.end) -
+                                                            device_.time_of(span.begin));
+    }
+    return sums_;
+  }
+
+ private:
+  struct Span {
+    Part part;
+    Device::Event begin, end;
+  };
+
+  Device& device_;
+  RankTimes sums_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace stagecraft

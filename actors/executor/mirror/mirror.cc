@@ -1,0 +1,147 @@
+#include "stagecraft/actors/executor/mirror/mirror.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/mirror/packed_state.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/log.h"
+
+namespace stagecraft {
+namespace {
+
+/// Returns another plan id. Any other bits will do, since plan ids are random.
+PlanId plan_of_mirrors(PlanId plan) {
+  return PlanId(static_cast<std::int64_t>(
+      hash_combine(static_cast<std::size_t>(plan.value), 0x6d6972726f72)));
+}
+
+Tag mirror_tag(PlanId plan, Epoch epoch, Submission round) {
+  return {.plan = plan, .epoch = epoch, .submission = round, .edge = EdgeId(0)};
+}
+
+/// Returns whether this is the only owner: all others have let go of the tensor and finished with
+/// it.
+bool is_ours_alone(const at::Tensor& tensor) {
+  const bool alone =
+      tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+  std::atomic_thread_fence(std::memory_order_acquire);  // synchronizes with the last owner
+  return alone;
+}
+
+/// Logs a failure (keeps MR-2). The end of a trainer is no failure.
+void tell(Rank rank, const std::exception& why) {
+  const auto* error = dynamic_cast<const Error*>(&why);
+  const bool ends = error != nullptr && error->code() == Errc::TransportClosed;
+  log(ends ? Level::Debug : Level::Warning,
+      "mirror stands still",
+      {{"rank", rank}, {"why", why.what()}});
+}
+
+at::Tensor required(at::Tensor copy, std::int64_t updates) {
+  if (!copy.defined()) {
+    throw Error(Errc::WorkerLost,
+                fmt::format("there is no copy of the state after {} updates any more: load a "
+                            "checkpoint",
+                            updates));
+  }
+  return copy;
+}
+
+}  // namespace
+
+Mirror::Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport)
+    : self_(setup.rank), plan_(plan_of_mirrors(setup.plan_id)), transport_(std::move(transport)) {
+  const std::vector<Rank>& ring = setup.ranks;
+  if (ring.size() < 2) {
+    throw Error(Errc::UsageArgument,
+                "mirror needs a neighbour to keep the copies, and this schedule runs on one rank: "
+                "leave it out, or use a schedule of more rows");
+  }
+  const auto self = std::ranges::find(ring, self_);
+  SC_CHECK(self != ring.end(), "a rank votes");
+  keeper_rank_ = self + 1 == ring.end() ? ring.front() : *(self + 1);
+  before_ = self == ring.begin() ? ring.back() : *(self - 1);
+}
+
+void Mirror::restart(Submission request,
+                     std::int64_t updates,
+                     bool from_mirrors,
+                     const std::vector<NamedTensor>& state) {
+  keeper_.restart(from_mirrors ? std::optional(updates) : std::nullopt);
+  arriving_ = {};
+  epoch_ = Epoch(request.value);
+  transport_->advance(plan_, epoch_, Error(Errc::WorkerAborted, "all ranks took another state"));
+  begin(request, updates, state);
+}
+
+void Mirror::committed(Submission step,
+                       std::int64_t updates,
+                       const std::vector<NamedTensor>& state) {
+  if (!keeper_.round_under_way()) {
+    begin(step, updates, state);
+  }
+}
+
+/// Begins the round even after a failure, since all ranks begin the same rounds (MI-2).
+void Mirror::begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state) {
+  at::Tensor copy;
+  try {
+    arriving_ = transport_->receive(before_, mirror_tag(plan_, epoch_, round));
+    copy = make_copy(state);
+    transport_->send(keeper_rank_, mirror_tag(plan_, epoch_, round), copy);
+  } catch (const std::exception& e) {
+    tell(self_, e);
+  }
+  keeper_.begin(round, updates, std::move(copy));
+}
+
+/// Copies the state. Reuses a copy that no rank holds any more, since fresh memory costs more than
+/// the copying.
+at::Tensor Mirror::make_copy(const std::vector<NamedTensor>& state) {
+  const std::int64_t bytes = packed_bytes(state);
+  at::Tensor copy = is_ours_alone(spare_) && spare_.numel() == bytes
+                        ? std::move(spare_)
+                        : at::empty({bytes}, at::TensorOptions(at::kByte));
+  pack(state, copy);
+  spare_ = std::exchange(last_, copy);
+  return copy;
+}
+
+void Mirror::take_in() {
+  if (!arriving_.valid() || !arriving_.ready()) {
+    return;
+  }
+  const Future<at::Tensor> arrival = std::exchange(arriving_, {});
+  try {
+    keeper_.arrived(arrival.get());
+  } catch (const Error& e) {
+    tell(self_, e);
+  }
+}
+
+Submission Mirror::newest_kept() {
+  take_in();
+  return keeper_.newest_kept();
+}
+
+MirrorStock Mirror::stock() {
+  take_in();
+  return {.own = keeper_.own_states(), .kept = keeper_.kept_states()};
+}
+
+at::Tensor Mirror::own(std::int64_t updates) const {
+  return required(keeper_.own(updates), updates);
+}
+
+at::Tensor Mirror::kept(std::int64_t updates) const {
+  return required(keeper_.kept(updates), updates);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,70 @@
+/// Mirror: keeps copies of this rank's committed states and of those of the rank before it, so that
+/// a lost rank gets its state back without a checkpoint (mirror_keeper.h says which copies, and why
+/// they suffice).
+///
+/// Made by the executor if TrainerOptions::mirror is set, used on its plan thread.
+/// MR-1: no call waits here. A copy is made between two steps, as the next step writes to the
+///       living tensors. It is then sent off, and taken in once it has arrived.
+/// MR-2: a failure here costs a recovery point, never a step: it is logged, and the last recovery
+///       point stays.
+/// MR-3: copies outlive the abort of a step: their tags belong to a plan of their own, whose epoch
+///       ends when all ranks get another state.
+/// Cost: memory for two packed copies of the own state and two of a neighbor's, and bandwidth for
+///       one of them per step. Between threads of a process, sender and keeper share them: two in
+///       all.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/mirror/mirror_keeper.h"
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+class Mirror {
+ public:
+  /// Errors: UsageArgument unless at least two ranks vote.
+  Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport);
+
+  /// Called when this rank, as all ranks, has taken over `state`, the state after `updates`
+  /// updates, by the transfer `request`. Drops the copies made before, except those of this very
+  /// state if it came from mirrors, and begins a new round.
+  void restart(Submission request,
+               std::int64_t updates,
+               bool from_mirrors,
+               const std::vector<NamedTensor>& state);
+
+  /// Called when a step has changed weights: `state` is the one after `updates` updates. Begins a
+  /// round, unless one is under way.
+  void committed(Submission step, std::int64_t updates, const std::vector<NamedTensor>& state);
+
+  /// Returns the round for the ballot; agreed() takes the result of the vote.
+  [[nodiscard]] Submission newest_kept();
+  void agreed(Submission oldest) { keeper_.agreed(oldest); }
+
+  [[nodiscard]] MirrorStock stock();
+  /// Returns a packed copy (packed_state.h). Errors: WorkerLost if there is none.
+  [[nodiscard]] at::Tensor own(std::int64_t updates) const;
+  [[nodiscard]] at::Tensor kept(std::int64_t updates) const;
+
+ private:
+  void begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state);
+  [[nodiscard]] at::Tensor make_copy(const std::vector<NamedTensor>& state);
+  void take_in();
+
+  const Rank self_;
+  const PlanId plan_;
+  const std::shared_ptr<Transport> transport_;
+  Rank before_, keeper_rank_;
+  Epoch epoch_;
+  MirrorKeeper keeper_;
+  Future<at::Tensor> arriving_;  ///< of the round under way; invalid after it was taken in
+  at::Tensor last_, spare_;      ///< the newest copy, and the one before it: memory for the next
+};
+
+}  // namespace stagecraft

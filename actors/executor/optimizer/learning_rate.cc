@@ -1,0 +1,58 @@
+#include "stagecraft/actors/executor/optimizer/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+void check_learning_rate(const LearningRate& rate) {
+  if (rate.warmup < 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("warmup is a number of steps, not {}", rate.warmup));
+  }
+  if (rate.kind != LearningRate::Kind::Constant && rate.total_steps <= 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a {} learning rate needs total_steps above 0",
+                            rate.kind == LearningRate::Kind::Cosine ? "cosine" : "linear"));
+  }
+  if (rate.of_step && (rate.kind != LearningRate::Kind::Constant || rate.warmup != 0)) {
+    throw Error(Errc::UsageArgument,
+                "of_step says the rate of every step: leave kind and warmup of the learning rate "
+                "out, or of_step");
+  }
+}
+
+void check_rate(double rate, const char* what) {
+  if (!std::isfinite(rate) || rate < 0.0) {
+    throw Error(Errc::UsageArgument, fmt::format("{} is a number from 0 on, not {}", what, rate));
+  }
+}
+
+double learning_rate_at(const LearningRate& schedule, double base, std::int64_t step) {
+  if (schedule.of_step) {
+    const double rate = schedule.of_step(step);
+    check_rate(rate, "the learning rate that of_step says");
+    return rate;
+  }
+  const auto position = static_cast<double>(step);
+  const auto warmup = static_cast<double>(schedule.warmup);
+  if (step < schedule.warmup) {
+    return base * (position + 1.0) / warmup;
+  }
+  if (schedule.kind == LearningRate::Kind::Constant) {
+    return base;
+  }
+  const double span = std::max(1.0, static_cast<double>(schedule.total_steps) - warmup);
+  const double progress = std::min(1.0, (position - warmup) / span);
+  if (schedule.kind == LearningRate::Kind::Linear) {
+    return base * (1.0 - progress);
+  }
+  return base * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+}
+
+}  // namespace stagecraft

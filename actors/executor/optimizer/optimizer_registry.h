@@ -1,0 +1,80 @@
+/// One row per optimizer: its name, its settings and their ranges, its state tensors, its
+/// arithmetic.
+///
+/// Used by buckets, which keep the state and run the update, by code that checks settings or names
+/// an optimizer in a checkpoint, and by command lines.
+/// OR-1: an update reads one parameter at a time, so neither the cut nor other parameters change a
+///       bit of it. The arithmetic is LibTorch's: its fused kernels for CPUs, if there are some,
+///       which differ from its classes in the last digits; RMSprop uses the operators of its class,
+///       bit by bit.
+/// OR-2: the update divides gradients in its own pass. The bits equal those of a separate pass
+///       (`div_`), for every optimizer and type. The optimizer sees the quotient, which stays in
+///       the gradient.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/optimizer/optimizer.h"
+#include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+
+namespace stagecraft {
+
+/// Returns the optimizer's name in checkpoints and on command lines: "adamw", "sgd", ...
+[[nodiscard]] std::string_view optimizer_name(const Optimizer& optimizer);
+
+/// Returns all names but those of custom optimizers, in the registry's order.
+[[nodiscard]] std::vector<std::string> optimizer_names();
+
+/// Returns the optimizer of that name with its defaults; nothing for an unknown name.
+[[nodiscard]] std::optional<Optimizer> optimizer_named(std::string_view name);
+
+/// A setting by its name in the record: "beta1". Switches are 0 or 1.
+struct OptimizerSetting {
+  std::string_view name;
+  bool is_switch = false;
+  double value = 0.0;
+};
+[[nodiscard]] std::vector<OptimizerSetting> settings_of(const Optimizer& optimizer);
+
+/// Sets one setting. Returns false if the optimizer has no such setting. Does not check the value.
+[[nodiscard]] bool set_setting(Optimizer& optimizer, std::string_view name, double value);
+
+/// Errors: UsageArgument, naming the setting, for one that cannot train: not finite, out of its
+///         range, or in conflict with another.
+void check_optimizer(const Optimizer& optimizer);
+
+/// Returns the names of the state tensors that an optimizer keeps per parameter, in storage order.
+[[nodiscard]] std::vector<std::string> state_names(const Optimizer& optimizer);
+
+/// Returns the value of all their elements before the first step.
+[[nodiscard]] double initial_state_value(const Optimizer& optimizer);
+
+/// One parameter with everything the optimizer changes; all tensors have the parameter's shape.
+struct OptimizedParameter {
+  at::Tensor parameter, gradient;
+  std::vector<at::Tensor> state;  ///< in the order of state_names
+  ParameterRule rule;             ///< not frozen
+  std::string name;
+};
+
+/// Runs the update once on parameters of the same dtypes and numbers of dimensions, of one element
+/// each, so that a type that it does not take is found before a step depends on it. Does not call a
+/// custom optimizer's callable.
+/// Errors: UsageArgument, naming the dtype.
+void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
+
+/// Makes one update. `learning_rate` is the step's. `step` counts from 1. Divides gradients by
+/// `divisor` first, which averages and clips them; they stay divided (OR-2).
+void apply(const Optimizer& optimizer,
+           double learning_rate,
+           std::int64_t step,
+           std::vector<OptimizedParameter>& parameters,
+           double divisor = 1.0);
+
+}  // namespace stagecraft

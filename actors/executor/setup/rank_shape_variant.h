@@ -1,0 +1,63 @@
+/// RankVariant: what one rank must know to run its stages from another capture: for microbatches of
+/// another shape, or in evaluation mode.
+///
+/// Cut out of a JobVariant for every rank when a step first needs it; taken in between two steps.
+/// RV-1: as RU-1: it points at nothing, and its attachments belong to this process alone.
+/// RV-2: an evaluation begins with the shape of its first capture, number 0, which has its list.
+///       Its other shapes run by that list.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/executor/step/step_record.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/stage/stage_program.h"
+
+namespace stagecraft {
+
+struct RankVariant {
+  Rank rank;
+  std::int32_t program = kTraining;  ///< of which this is a shape
+  std::int32_t number = 1;           ///< names the shape in orders
+  std::uint64_t random = 0;          ///< RandomKey::shape
+  std::vector<StageProgram> stages;  ///< of this rank, ascending
+  RankPlan list;                     ///< of shape 0
+};
+
+/// A variant as the trainer holds it, for all ranks.
+struct JobVariant {
+  std::int32_t program = kTraining;
+  std::int32_t number = 1;
+  std::uint64_t random = 0;
+  std::vector<StageProgram> stages;  ///< laid out for the schedule's replicas, by id
+  std::shared_ptr<const Plan> plan;  ///< of shape 0, null for all others
+};
+
+/// Returns the part of the variant for `rank`. `held`: its stages.
+[[nodiscard]] inline RankVariant rank_variant(const JobVariant& variant,
+                                              Rank rank,
+                                              const std::vector<StageId>& held) {
+  RankVariant part{.rank = rank,
+                   .program = variant.program,
+                   .number = variant.number,
+                   .random = variant.random,
+                   .stages = {},
+                   .list = {}};
+  for (const StageId stage : held) {
+    part.stages.push_back(variant.stages[stage.index()]);
+  }
+  if (variant.plan != nullptr) {
+    part.list = variant.plan->ranks[rank.index()];
+  }
+  return part;
+}
+
+template <class V>
+decltype(auto) visit_fields(RankVariant& m, V&& v) {
+  return v(m.rank, m.program, m.number, m.random, m.stages, m.list);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,116 @@
+/// Bucket: one stage's parameters, gradients and optimizer state as flat buffers.
+///
+/// Parameters are leaf views into the flat buffer, padded to 64 bytes. Sums over replicas then run
+/// over memory in one piece, and autograd still sees one tensor per parameter. Confined to the plan
+/// thread.
+///
+/// BU-1: the values of a view do not depend on its place in the buffer: bucket layout changes no
+///       bit.
+/// BU-2: gradients of a step are copied in first, then added, in the order of the calls. Gradients
+///       that were taken before (GS-1) follow the same order.
+/// BU-3: a frozen parameter (PG-2) has a place for its gradient, since ties and copies of the stage
+///       sum it as any other. It has nothing else here.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/stage/gradient_sums.h"
+#include "stagecraft/compiler/stage/stage_program.h"
+#include "stagecraft/futures/collective/vote.h"
+
+namespace stagecraft {
+
+/// The options of a trainer or a reference that a bucket uses.
+struct BucketOptions {
+  std::vector<ParameterGroup> groups;
+  DecayOn decay_on = DecayOn::All;
+  bool keep_gradients = false;
+};
+
+template <class Options>
+[[nodiscard]] BucketOptions bucket_options(const Options& options) {
+  return {options.groups, options.decay_on, options.keep_gradients};
+}
+
+/// How an update scales the sums of gradients.
+struct GradientScale {
+  double weight = 1.0;  ///< total weight of the microbatches: the mean is the sum divided by it
+  double clip = 1.0;    ///< clipping multiplies the mean by it
+};
+
+class Bucket {
+ public:
+  /// Makes a bucket with zero weights, to be loaded, and with the other state of the first step.
+  Bucket(const StageProgram& stage, const Optimizer& optimizer, const BucketOptions& options = {});
+
+  /// Returns the leaves to which autograd differentiates, in the order of StageProgram::parameters.
+  [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  /// Returns the edges at which gradients of the trained parameters arrive, in their order.
+  [[nodiscard]] const std::vector<torch::autograd::Edge>& gradient_edges() const {
+    return gradient_edges_;
+  }
+
+  /// Forgets the gradients of the last step.
+  void begin_step() { sums_->begin(); }
+
+  /// Adds one microbatch's gradients times its weight, one per gradient edge. An undefined gradient
+  /// counts as zero, unless it was taken.
+  void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0) {
+    sums_->add(gradients, weight);
+  }
+
+  /// While the result lives, backwards of one microbatch hand the gradients of these parameters (by
+  /// number) to the sums. Without a weight they do not. Requires: accumulate() comes next, for that
+  /// microbatch and with that weight.
+  [[nodiscard]] GradientSums::Taking take(const std::vector<std::size_t>& trained,
+                                          std::optional<double> weight) const {
+    return {*sums_, trained, weight};
+  }
+
+  /// Returns the squared norm of the mean over microbatches for each counted parameter that is not
+  /// frozen. `weight`: the total weight of the microbatches. Reads the sums once and does not
+  /// change them.
+  [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight) const;
+
+  /// Makes one optimizer update. It scales the sums to the applied gradients while it reads them
+  /// (OR-2). `step` counts from 1.
+  void update(double learning_rate, const GradientScale& scale, std::int64_t step);
+
+  /// Returns the living tensors: parameters first (kWeight), then the optimizer's state.
+  [[nodiscard]] std::vector<NamedTensor> state() const;
+
+  /// Returns the gradients of all trained parameters, one buffer per dtype; equal on all copies of
+  /// a stage.
+  [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
+
+  /// Returns gradients of the parameters that it updates, by their names: as averaged for the last
+  /// update if they are kept, else the living ones, which an update averages and clips.
+  [[nodiscard]] std::vector<NamedTensor> gradients() const;
+
+  /// Returns the living gradient of a parameter. Requires: it trains.
+  [[nodiscard]] at::Tensor gradient(std::string_view parameter) const;
+
+ private:
+  std::vector<std::string> names_;                      // of all parameters
+  std::vector<at::Tensor> parameters_;                  // likewise
+  std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
+  std::vector<std::string> trained_names_;
+  std::vector<at::Tensor> gradients_;          // of the trained ones
+  std::vector<OptimizedParameter> optimized_;  // of these, all that are not frozen
+  Optimizer optimizer_;
+  std::vector<std::string> state_names_;
+  std::vector<at::Tensor> flat_gradients_;  // one per dtype
+  std::vector<at::Tensor> kept_;            // like the gradients of the optimized ones, or empty
+  std::vector<torch::autograd::Edge> gradient_edges_;
+  std::shared_ptr<GradientSums> sums_;  // sums into the views; other shapes' buckets share it
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,92 @@
+#include "stagecraft/actors/executor/stage/gradient_norm.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/Dispatch.h>
+#include <ATen/OpMathType.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
+
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+/// Returns the sum of one block. Adds several sums side by side: a single sum would wait for each
+/// addition.
+template <class T>
+double sum_of_squares(const T* x, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;
+  double lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t k = 0; k < kLanes; ++k) {
+      const auto value = static_cast<double>(x[i + k]);
+      lanes[k] += value * value;
+    }
+  }
+  for (std::int64_t k = 0; i < count; ++i, ++k) {
+    const auto value = static_cast<double>(x[i]);
+    lanes[k] += value * value;
+  }
+  double sum = 0.0;
+  for (const double lane : lanes) {
+    sum += lane;
+  }
+  return sum;
+}
+
+/// LibTorch's iterator distributes the blocks over its threads: it runs over one element per block.
+template <class T>
+double squared_norm(const T* x, std::int64_t count) {
+  if (count <= kNormBlock) {
+    return sum_of_squares(x, count);
+  }
+  const std::int64_t blocks = (count + kNormBlock - 1) / kNormBlock;
+  const at::Tensor numbers = at::arange(blocks, at::kLong);
+  const at::Tensor sums = at::empty({blocks}, at::kDouble);
+  at::TensorIterator each = at::TensorIteratorConfig()
+                                .check_all_same_dtype(false)
+                                .add_output(sums)
+                                .add_const_input(numbers)
+                                .build();
+  each.for_each(
+      [&](char** data, const std::int64_t* strides, std::int64_t some, std::int64_t rows) {
+        SC_CHECK(rows == 1, "there is one dimension to go along");
+        for (std::int64_t i = 0; i < some; ++i) {
+          const auto begin =
+              *reinterpret_cast<const std::int64_t*>(data[1] + i * strides[1]) * kNormBlock;
+          *reinterpret_cast<double*>(data[0] + i * strides[0]) =
+              sum_of_squares(x + begin, std::min(kNormBlock, count - begin));
+        }
+      },
+      /*grain_size=*/1);
+  double total = 0.0;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    total += sums.const_data_ptr<double>()[b];
+  }
+  return total;
+}
+
+}  // namespace
+
+double squared_norm_of_mean(const at::Tensor& sum, double weight) {
+  if (sum.is_complex()) {
+    return squared_norm_of_mean(at::view_as_real(sum), weight);
+  }
+  SC_CHECK(sum.is_contiguous(), "gradients lie in a buffer one behind the other");
+  double squared = 0.0;
+  double largest = 0.0;
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      at::kHalf, at::kBFloat16, sum.scalar_type(), "squared_norm_of_mean", [&] {
+        squared = squared_norm(sum.const_data_ptr<scalar_t>(), sum.numel());
+        largest = std::numeric_limits<at::opmath_type<scalar_t>>::max();
+      });
+  squared /= weight * weight;
+  return squared > largest ? std::numeric_limits<double>::infinity() : squared;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,43 @@
+/// Saved: the values that a forward leaves for its backward.
+///
+/// Made by StageRuntime::forward, kept in a slot, consumed by the backward.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include "stagecraft/compiler/libtorch/random.h"
+
+namespace stagecraft {
+
+/// The values from which a recomputed chunk is replayed.
+struct ReplaySource {
+  std::vector<at::Tensor> inputs;   ///< of the chunk; leaves if they owe a gradient
+  std::vector<at::Tensor> buffers;  ///< as before the forward: a copy of each that it writes
+  RandomKey key;
+  bool makes_loss = false;
+};
+
+/// The saved values of one chunk.
+struct Saved {
+  std::vector<at::Tensor> leaves;    ///< the inputs that owe a gradient, in order
+  std::vector<std::size_t> leaf_of;  ///< for each leaf, its position among the chunk's inputs
+  std::vector<at::Tensor> outputs;   ///< with their graphs, in the order of the chunk's outputs
+  at::Tensor loss;                   ///< undefined if another chunk computes it
+  /// For a recomputed chunk, replaces `outputs` and `loss` until they are computed again.
+  std::optional<ReplaySource> replay;
+  // After the input half of a split backward: where the weight half starts, and with which
+  // gradients.
+  bool input_half_done = false;
+  std::vector<torch::autograd::Edge> frontier;
+  std::vector<at::Tensor> frontier_gradients;
+};
+
+/// The saved values of a stage: one per chunk, in order.
+using SavedStage = std::vector<Saved>;
+
+}  // namespace stagecraft

@@ -1,0 +1,352 @@
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/actors/executor/stage/backward.h"
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+template <class T>
+std::size_t position_of(const std::vector<T>& all, ValueId value) {
+  return static_cast<std::size_t>(std::ranges::find(all, value, &T::value) - all.begin());
+}
+
+/// Returns the place of the model's parameter or buffer `position` in the list.
+template <class T>
+std::size_t place_of(const std::vector<T>& all, int position) {
+  const auto found = std::ranges::find(all, position, &T::position);
+  SC_CHECK(found != all.end(), "what a stage has, it has captured once more too");
+  return static_cast<std::size_t>(found - all.begin());
+}
+
+/// Returns the memory order in which a value crosses at an input or output of the stage.
+const MemoryOrder& order_of(const StageProgram& stage, const auto& border) {
+  return stage.at(border.value).order;
+}
+
+/// Returns the result of a forward without its graph; requires_grad stays.
+at::Tensor without_graph(const at::Tensor& made) {
+  return made.detach().requires_grad_(made.requires_grad());
+}
+
+/// Returns an empty tensor with the result's place in the graph. A backward needs no more, and the
+/// result's memory is free until then.
+at::Tensor place_in_graph(const at::Tensor& made) {
+  at::Tensor place;
+  if (made.requires_grad()) {
+    place = at::empty({0}, at::TensorOptions(made.scalar_type()));
+    torch::autograd::impl::set_gradient_edge(place, torch::autograd::impl::gradient_edge(made));
+  }
+  return place;
+}
+
+}  // namespace
+
+StageRuntime::StageRuntime(const StageProgram& stage,
+                           const Optimizer& optimizer,
+                           const BucketOptions& options)
+    : program(&stage), bucket(stage, optimizer, options) {
+  state.parameters = bucket.parameters();
+  for (const StageBuffer& buffer : stage.buffers) {
+    const Value& facts = stage.at(buffer.value);
+    state.buffers.push_back(
+        at::empty_strided(facts.sizes, buffer.strides, at::TensorOptions(facts.dtype)).zero_());
+  }
+  for (const Chunk& chunk : stage.chunks) {
+    chunks.push_back(bound(chunk));
+  }
+}
+
+StageRuntime::StageRuntime(const StageProgram& variant, const StageRuntime& of)
+    : program(&variant), bucket(of.bucket) {
+  for (const StageParameter& parameter : variant.parameters) {
+    state.parameters.push_back(
+        of.state.parameters[place_of(of.program->parameters, parameter.position)]);
+  }
+  for (const StageBuffer& buffer : variant.buffers) {
+    state.buffers.push_back(of.state.buffers[place_of(of.program->buffers, buffer.position)]);
+  }
+  for (const Chunk& chunk : variant.chunks) {
+    chunks.push_back(bound(chunk));
+  }
+}
+
+StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
+  BoundChunk result{.interpreter = ChunkInterpreter(*program, chunk),
+                    .inputs = {},
+                    .outputs = {},
+                    .parameters = {},
+                    .recompute = chunk.recompute,
+                    .written_buffers = {},
+                    .gradient_edges = {},
+                    .completes = {}};
+  for (const ValueId value : chunk.inputs) {
+    // If several chunks pass a value on, each has written to the result of the one before: take the
+    // last.
+    BoundChunk::Source source{.chunk = std::nullopt,
+                              .position = position_of(program->inputs, value)};
+    for (std::size_t c = chunks.size(); !source.chunk && c-- > 0;) {
+      const std::vector<ValueId>& made = program->chunks[c].outputs;
+      const auto found = std::ranges::find(made, value);
+      if (found != made.end()) {
+        source = {c, static_cast<std::size_t>(found - made.begin())};
+      }
+    }
+    SC_CHECK(source.chunk || source.position < program->inputs.size(),
+             "what a chunk reads is an input of its stage or made before");
+    result.inputs.push_back(source);
+  }
+  for (const ValueId value : chunk.outputs) {
+    const std::size_t position = position_of(program->outputs, value);
+    result.outputs.push_back(position < program->outputs.size() ? std::optional(position)
+                                                                : std::nullopt);
+  }
+  std::set<ValueId> reads;
+  for (const Node& node : chunk.nodes) {
+    const std::vector<ValueId> values = reads_of(node);
+    reads.insert(values.begin(), values.end());
+  }
+  std::size_t trained = 0;
+  for (const StageParameter& parameter : program->parameters) {
+    if (!parameter.trained) {
+      continue;
+    }
+    if (reads.contains(parameter.value)) {
+      result.parameters.push_back(trained);
+      result.gradient_edges.push_back(bucket.gradient_edges()[trained]);
+      const bool is_first = std::ranges::none_of(chunks, [&](const BoundChunk& earlier) {
+        return std::ranges::find(earlier.parameters, trained) != earlier.parameters.end();
+      });
+      if (is_first) {  // the last to add in a backward
+        result.completes.push_back(trained);
+      }
+    }
+    ++trained;
+  }
+  for (std::size_t b = 0; b < program->buffers.size(); ++b) {
+    if (program->buffers[b].written && reads.contains(program->buffers[b].value)) {
+      result.written_buffers.push_back(b);
+    }
+  }
+  return result;
+}
+
+void StageRuntime::load(const std::vector<NamedTensor>& given) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, at::Tensor> living;
+  std::vector<NamedTensor> all;
+  append_state(all);
+  for (const auto& [name, tensor] : all) {
+    living[name] = tensor;
+  }
+  for (const auto& [name, tensor] : given) {
+    if (const auto found = living.find(name); found != living.end()) {
+      found->second.copy_(tensor);
+    }
+  }
+}
+
+StageForward StageRuntime::forward(const Tensors& inputs,
+                                   bool keeps_graphs,
+                                   const RandomKey& key,
+                                   ChunkWatch* watch) const {
+  const at::AutoGradMode grad(keeps_graphs);
+  StageForward made;
+  made.outputs.resize(program->outputs.size());
+  std::vector<Tensors> between(chunks.size());  // the outputs of each chunk
+  made.saved.reserve(keeps_graphs ? chunks.size() : 0);
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const BoundChunk& chunk = chunks[c];
+    Saved saved;
+    Tensors arguments;
+    arguments.reserve(chunk.inputs.size());
+    for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
+      const auto& [from, position] = chunk.inputs[i];
+      const at::Tensor given =
+          from ? between[*from][position]
+               : from_memory_order(inputs[position], order_of(*program, program->inputs[position]));
+      const bool owes = from ? given.requires_grad() : program->inputs[position].owes_gradient;
+      at::Tensor argument = given.detach();
+      if (keeps_graphs && owes) {
+        argument.requires_grad_();
+        saved.leaves.push_back(argument);
+        saved.leaf_of.push_back(i);
+      }
+      arguments.push_back(std::move(argument));
+    }
+    Tensors buffers;
+    if (keeps_graphs && chunk.recompute) {
+      for (const std::size_t b : chunk.written_buffers) {
+        buffers.push_back(state.buffers[b].clone());
+      }
+    }
+    // Of a chunk that is recomputed with gradients too, as operators choose how they compute by it;
+    // what that makes beside the outputs goes at once.
+    ChunkResult result = chunk.interpreter.run(arguments, state, key, watch);
+    for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+      if (chunk.outputs[i]) {
+        made.outputs[*chunk.outputs[i]] =
+            to_memory_order(result.outputs[i].detach(),
+                            order_of(*program, program->outputs[*chunk.outputs[i]]));  // keeps SP-1
+      }
+    }
+    if (result.loss.defined()) {
+      made.loss = result.loss.detach();
+    }
+    if (keeps_graphs && chunk.recompute) {
+      saved.replay = {.inputs = std::move(arguments),
+                      .buffers = std::move(buffers),
+                      .key = key,
+                      .makes_loss = result.loss.defined()};
+      std::ranges::transform(result.outputs, result.outputs.begin(), without_graph);
+      between[c] = std::move(result.outputs);
+    } else {
+      std::ranges::transform(result.outputs, std::back_inserter(saved.outputs), place_in_graph);
+      between[c] = std::move(result.outputs);
+      saved.loss = std::move(result.loss);
+    }
+    if (keeps_graphs) {
+      made.saved.push_back(std::move(saved));
+    }
+  }
+  return made;
+}
+
+/// Replays a chunk (keeps CB-2).
+void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
+  const at::AutoGradMode grad(true);
+  const ReplaySource& source = *saved.replay;
+  StageState then = state;
+  for (std::size_t i = 0; i < source.buffers.size(); ++i) {
+    then.buffers[chunk.written_buffers[i]] = source.buffers[i];
+  }
+  ChunkResult result = chunk.interpreter.run(source.inputs, then, source.key);
+  saved.outputs = std::move(result.outputs);
+  saved.loss = std::move(result.loss);
+}
+
+Tensors StageRuntime::weight_half(SavedStage& saved, std::optional<double> accumulated) const {
+  Tensors sums(bucket.gradient_edges().size());
+  for (std::size_t c = chunks.size(); c-- > 0;) {
+    Tensors so_far;
+    for (const std::size_t p : chunks[c].parameters) {
+      so_far.push_back(std::move(sums[p]));
+    }
+    const auto taking = bucket.take(chunks[c].completes, accumulated);
+    Tensors more = backward_weight(saved[c], chunks[c].gradient_edges, so_far);
+    for (std::size_t p = 0; p < more.size(); ++p) {
+      sums[chunks[c].parameters[p]] = std::move(more[p]);
+    }
+    saved[c] = {};
+  }
+  return sums;
+}
+
+StageGradients StageRuntime::backward(CellKind kind,
+                                      SavedStage& saved,
+                                      const Tensors& output_gradients,
+                                      std::optional<double> accumulated) const {
+  if (saved.front().input_half_done) {
+    return {.inputs = {}, .parameters = weight_half(saved, accumulated)};
+  }
+  const bool halves = kind == CellKind::BackwardInput;
+  std::vector<Tensors> between(chunks.size());  // gradients per output of each chunk
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    between[c].reserve(chunks[c].outputs.size());
+    for (const auto& output : chunks[c].outputs) {
+      const bool sent = output && output_gradients[*output].defined();
+      between[c].push_back(sent ? from_memory_order(output_gradients[*output],
+                                                    order_of(*program, program->outputs[*output]))
+                                : at::Tensor());
+    }
+  }
+  Tensors inputs(program->inputs.size());
+  Tensors parameters(halves ? 0 : bucket.gradient_edges().size());
+  for (std::size_t c = chunks.size(); c-- > 0;) {
+    const BoundChunk& chunk = chunks[c];
+    const auto sum_of = [&](std::size_t input) -> at::Tensor& {
+      const auto& [from, position] = chunk.inputs[input];
+      return from ? between[*from][position] : inputs[position];
+    };
+    if (saved[c].replay &&
+        (saved[c].replay->makes_loss || std::ranges::any_of(between[c], &at::Tensor::defined))) {
+      replay(chunk, saved[c]);
+    }
+    saved[c].replay.reset();  // a chunk without a gradient is not replayed
+    const std::vector<std::size_t> leaf_of = std::move(saved[c].leaf_of);
+    Gradients made;
+    for (const std::size_t input : leaf_of) {
+      made.inputs.push_back(sum_of(input));
+    }
+    if (halves) {
+      made.inputs = backward_input(saved[c], between[c], chunk.gradient_edges, made.inputs);
+    } else {  // B, or W without an I before it
+      for (const std::size_t p : chunk.parameters) {
+        made.parameters.push_back(std::move(parameters[p]));
+      }
+      const auto taking = bucket.take(chunk.completes, accumulated);
+      made = stagecraft::backward(saved[c], between[c], chunk.gradient_edges, made);
+      saved[c] = {};
+    }
+    for (std::size_t p = 0; p < made.parameters.size(); ++p) {
+      parameters[chunk.parameters[p]] = std::move(made.parameters[p]);
+    }
+    for (std::size_t i = 0; i < made.inputs.size(); ++i) {
+      sum_of(leaf_of[i]) = std::move(made.inputs[i]);
+    }
+  }
+  StageGradients result{.inputs = {}, .parameters = std::move(parameters)};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (program->inputs[i].owes_gradient) {
+      const Value& facts = program->at(program->inputs[i].value);
+      result.inputs.push_back(inputs[i].defined()
+                                  ? to_memory_order(inputs[i], facts.order)
+                                  : at::zeros(sizes_in_order(facts.sizes, facts.order),
+                                              at::TensorOptions(facts.dtype)));
+    }
+  }
+  return result;
+}
+
+std::optional<std::string> StageRuntime::name_of_parameter(std::int64_t position) const {
+  const auto found = std::ranges::find(program->parameters, position, &StageParameter::position);
+  return found == program->parameters.end() ? std::nullopt : std::optional(found->name);
+}
+
+void StageRuntime::append_state(std::vector<NamedTensor>& all) const {
+  for (NamedTensor& n : bucket.state()) {
+    all.push_back(std::move(n));
+  }
+  for (std::size_t b = 0; b < program->buffers.size(); ++b) {
+    all.push_back({state_name(kBuffer, program->buffers[b].name), state.buffers[b]});
+  }
+}
+
+std::vector<NamedTensor> initial_state(const Graph& graph) {
+  std::vector<NamedTensor> state;
+  for (const auto& [name, tensor] : graph.parameters) {
+    state.push_back({state_name(kWeight, name), tensor.detach()});
+  }
+  for (const auto& [name, tensor] : graph.buffers) {
+    state.push_back({state_name(kBuffer, name), tensor.detach()});
+  }
+  return state;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,113 @@
+/// StageRuntime: one stage as a rank, or the reference, runs it: its chunks, parameters and
+/// buffers.
+///
+/// Confined to the thread that trains it.
+/// CB-1: borders of chunks, and recomputing them, change no bit. Values cross them unchanged, and a
+///       chunk's backward adds to the sums of later chunks in the engine's order, that of the
+///       operators.
+/// CB-2: a chunk is replayed once, when the first half of its backward that has a gradient begins,
+///       from the inputs, buffers and random numbers of its forward. The replay writes no buffer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/stage/bucket.h"
+#include "stagecraft/actors/executor/stage/saved.h"
+#include "stagecraft/compiler/stage/interpreter.h"
+#include "stagecraft/compiler/stage/stage_program.h"
+#include "stagecraft/scheduler/model/cell.h"
+
+namespace stagecraft {
+
+/// The results of the forward of one microbatch. Outputs and loss carry no graph.
+struct StageForward {
+  std::vector<at::Tensor> outputs;  ///< in the order of StageProgram::outputs
+  at::Tensor loss;                  ///< undefined if another stage computes it
+  SavedStage saved;                 ///< empty unless graphs were to be kept
+};
+
+/// The results of the backward of one microbatch.
+struct StageGradients {
+  std::vector<at::Tensor> inputs;      ///< per input that owes one; contiguous
+  std::vector<at::Tensor> parameters;  ///< per trained parameter; undefined if none arrives
+};
+
+class StageRuntime {
+ public:
+  /// A chunk with everything looked up that a run needs.
+  struct BoundChunk {
+    /// Where an input comes from: the stage's inputs, or the outputs of an earlier chunk.
+    struct Source {
+      std::optional<std::size_t> chunk;
+      std::size_t position = 0;
+    };
+    ChunkInterpreter interpreter;
+    std::vector<Source> inputs;
+    std::vector<std::optional<std::size_t>> outputs;  ///< the stage's output, if it is one
+    std::vector<std::size_t> parameters;              ///< that it reads, by number
+    bool recompute = false;
+    std::vector<std::size_t> written_buffers;           ///< those of the stage that it changes
+    std::vector<torch::autograd::Edge> gradient_edges;  ///< of these
+    std::vector<std::size_t> completes;  ///< of these, those that get their last gradient here
+  };
+
+  /// Makes a stage with zero weights and buffers, to be loaded, and with the optimizer state of the
+  /// first step. Requires: `program` outlives the runtime.
+  StageRuntime(const StageProgram& program,
+               const Optimizer& optimizer,
+               const BucketOptions& options = {});
+
+  /// Makes the same stage from another capture, for another shape or evaluation. It runs on the
+  /// parameters and buffers of `of`, which answers all other questions. Requires: the two fit
+  /// (misfit, misfit_of_evaluation, shape_variant.h).
+  StageRuntime(const StageProgram& variant, const StageRuntime& of);
+
+  /// Copies the tensors of `state` that belong to this stage; its other tensors stay.
+  void load(const std::vector<NamedTensor>& state);
+
+  /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their
+  /// graphs are left alone. `watch` is told of the operators of each chunk.
+  [[nodiscard]] StageForward forward(const std::vector<at::Tensor>& inputs,
+                                     bool keeps_graphs,
+                                     const RandomKey& key,
+                                     ChunkWatch* watch = nullptr) const;
+
+  /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
+  /// `parameters` empty, and the weight half after it leaves `inputs` empty; a weight half that
+  /// comes first does all. `output_gradients`: per output; undefined if no stage sends one.
+  /// `accumulated`: the weight with which the gradients of `parameters` are accumulated next. The
+  /// bucket takes each as soon as it is complete, and it comes back undefined (Bucket::take).
+  [[nodiscard]] StageGradients backward(CellKind kind,
+                                        SavedStage& saved,
+                                        const std::vector<at::Tensor>& output_gradients,
+                                        std::optional<double> accumulated = std::nullopt) const;
+
+  /// Appends weights, optimizer state and buffers under their names in checkpoints; the living
+  /// tensors.
+  void append_state(std::vector<NamedTensor>& all) const;
+
+  /// Returns the name of the model's parameter `position`, if this stage has it.
+  [[nodiscard]] std::optional<std::string> name_of_parameter(std::int64_t position) const;
+
+  const StageProgram* program;
+  Bucket bucket;
+  StageState state;
+  std::vector<BoundChunk> chunks;
+
+ private:
+  [[nodiscard]] BoundChunk bound(const Chunk& chunk) const;
+  [[nodiscard]] std::vector<at::Tensor> weight_half(SavedStage& saved,
+                                                    std::optional<double> accumulated) const;
+  void replay(const BoundChunk& chunk, Saved& saved) const;
+};
+
+/// Returns the weights and buffers of a program as it was compiled, under their names in
+/// checkpoints.
+[[nodiscard]] std::vector<NamedTensor> initial_state(const Graph& graph);
+
+}  // namespace stagecraft

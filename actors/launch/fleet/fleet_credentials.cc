@@ -1,0 +1,49 @@
+#include "stagecraft/actors/launch/fleet/fleet_credentials.h"
+
+#include <filesystem>
+
+#include "stagecraft/actors/security/cluster_credentials.h"
+
+namespace stagecraft {
+namespace {
+
+/// Number of members made at once; others are made when they are needed.
+constexpr int kMembers = 4;
+constexpr std::chrono::hours kMemberLife{24};
+constexpr const char* kDriverMember = "driver";
+
+std::unique_ptr<TemporaryCredentials> made_for(const SpawnOptions& options) {
+  if (!options.credentials.empty()) {
+    return nullptr;
+  }
+  return options.meeting_place.empty() ? std::make_unique<TemporaryCredentials>(kMembers)
+                                       : std::make_unique<TemporaryCredentials>(
+                                             kMembers, options.meeting_place + "/credentials");
+}
+
+}  // namespace
+
+FleetCredentials::FleetCredentials(const SpawnOptions& options)
+    : made_(made_for(options)), dir_(made_ ? made_->dir() : options.credentials) {}
+
+std::string FleetCredentials::of_driver() const {
+  return dir_ + "/" + kDriverMember;
+}
+
+std::string FleetCredentials::of_place(int place) const {
+  return dir_ + "/" + worker_name(place);
+}
+
+void FleetCredentials::renew(int place, bool is_first) {
+  if (!made_ || (is_first && std::filesystem::exists(of_place(place)))) {
+    return;
+  }
+  issue_member(dir_, worker_name(place), kMemberLife);
+  const auto now = std::chrono::steady_clock::now();
+  if (now > driver_issued_ + kMemberLife / 24) {  // a connection checks both ends' certificates
+    issue_member(dir_, kDriverMember, kMemberLife);
+    driver_issued_ = now;
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,25 @@
+/// ProcessLauncher: ranks that are processes of this host or of others, or threads of this process.
+///
+/// Worker processes start when a crew first needs them, serve all crews of the cluster, and end
+/// with the last of cluster and crews, or with this process.
+/// PL-1: a rank has the same place for every crew: the first `local_ranks` ranks are threads of
+///       this process; of the others, every `ranks_per_process` share a process, in ascending
+///       order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/launch/launcher.h"
+
+namespace stagecraft {
+
+/// Errors: UsageArgument for options that make no sense; those of the credentials; UsageFile if no
+///         worker program is found; ClusterMember if no port can be opened. Those of starting the
+///         workers of `ranks` if all must be held to one processor (ProcessorChoice).
+[[nodiscard]] std::shared_ptr<Launcher> launch_processes(const SpawnOptions& options, int ranks);
+
+}  // namespace stagecraft

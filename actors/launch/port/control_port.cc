@@ -1,0 +1,260 @@
+#include "stagecraft/actors/launch/port/control_port.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <typeinfo>
+
+#include <caf/io/basp_broker.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/openssl/remote_actor.hpp>
+#include <fmt/format.h>
+#include <torch/headeronly/version.h>
+
+#include "stagecraft/actors/launch/port/tls_door.h"
+#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/base/log.h"
+
+namespace stagecraft {
+namespace {
+
+/// Pause between two attempts to find a driver that is not there yet.
+constexpr std::chrono::milliseconds kRetry{100};
+/// Most heartbeats to wait before asking a driver again that had no time for this worker.
+constexpr int kLongestPause = 8;
+
+/// Returns the pause before the next attempt. CAF gives up a connection at the first heartbeat that
+/// finds its handshake unfinished. A driver may be too busy for a handshake when many workers come
+/// at once, so they come again at different times, ever later, and each right after a heartbeat.
+class Pauses {
+ public:
+  explicit Pauses(caf::actor_system& system)
+      : heartbeat_(caf::get_or(system.config(), "middleman.heartbeat-interval", caf::timespan(0))) {
+  }
+
+  [[nodiscard]] static bool may_pass(const caf::error& why) {
+    return why == caf::sec::cannot_connect_to_node || why == caf::sec::connection_timeout;
+  }
+  [[nodiscard]] caf::timespan next(const caf::error& why) {
+    if (why == caf::sec::cannot_connect_to_node) {
+      return kRetry;
+    }
+    longest_ = std::min(2 * longest_, kLongestPause);
+    return heartbeat_ * std::uniform_int_distribution(0, longest_)(random_);
+  }
+
+ private:
+  const caf::timespan heartbeat_;
+  int longest_ = 1;
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+/// Files that one worker process takes in the driver: two connections of the data plane, one for
+/// the socket, one connection of the control plane, its lifeline and its output.
+constexpr rlim_t kFilesOfWorker = 6;
+
+/// Hashes the layout of a record: the types of its fields, down to those without fields.
+class LayoutHash {
+ public:
+  template <class T>
+  void add(T& value) {
+    if constexpr (requires { visit_fields(value, *this); }) {
+      add_text("{");
+      visit_fields(value, *this);
+      add_text("}");
+    } else if constexpr (requires {
+                           value.emplace_back();
+                           value.push_back(value.front());
+                         }) {
+      add_text("[");
+      typename T::value_type element{};
+      add(element);
+    } else {
+      add_text(typeid(T).name());
+    }
+  }
+  template <class... Fields>
+  void operator()(Fields&... fields) {
+    (add(fields), ...);
+  }
+  void add_text(std::string_view text) {
+    for (const char c : text) {
+      hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;  // FNV-1a
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 14695981039346656037ULL;
+};
+
+std::uint64_t message_layout() {
+  LayoutHash hash;
+  const auto add = [&]<class... M>(std::tuple<M...>*) {
+    const auto one = [&]<class Message>(Message message) {
+      hash.add_text(kWireName<Message>);
+      hash.add(message);
+    };
+    (one(M{}), ...);
+  };
+  add(static_cast<MessageTypes*>(nullptr));
+  add(static_cast<ProcessMessageTypes*>(nullptr));
+  return hash.value();
+}
+
+[[noreturn]] void throw_not_found(const std::string& where,
+                                  const caf::error& why,
+                                  ActorHost& host) {
+  if (why == caf::sec::unexpected_actor_messaging_interface) {
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
+                    "the same version everywhere",
+                    where));
+  }
+  throw Error(Errc::ClusterMember,
+              fmt::format("{} cannot be joined ({}): is a driver listening there, and are both "
+                          "sides' credentials of the same cluster and not expired? See stagecraft "
+                          "credentials show",
+                          where,
+                          host.system().render(why)));
+}
+
+}  // namespace
+
+void check_heartbeat(const Heartbeat& heartbeat) {
+  if (heartbeat.interval.count() < 1 || heartbeat.silence < 2 * heartbeat.interval) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected a heartbeat of at least 1 ms and a silence of at least two "
+                            "heartbeats, found {} ms and {} ms",
+                            heartbeat.interval.count(),
+                            heartbeat.silence.count()));
+  }
+}
+
+ActorHost& open_control_plane(const Credentials& credentials, const Heartbeat& heartbeat) {
+  check_heartbeat(heartbeat);
+  raise_file_limit();
+  return ActorHost::with_link({.certificate = credentials.certificate,
+                               .key = credentials.key,
+                               .authority = credentials.authority,
+                               .interval = heartbeat.interval,
+                               .silence = heartbeat.silence});
+}
+
+std::uint16_t publish(ActorHost& host,
+                      const AdmissionActor& actor,
+                      const std::string& address,
+                      std::uint16_t port) {
+  caf::actor_system& system = host.system();
+  const auto door = open_tls_door(system, address, port);
+  if (!door) {
+    throw Error(Errc::ClusterMember,
+                fmt::format("cannot listen for workers at {} ({}): name an address of this host "
+                            "and a port that is free",
+                            host_and_port(address, port),
+                            system.render(door.error())));
+  }
+  const std::uint16_t opened = (*door)->port();
+  // As caf::openssl::publish does it, but with our own door.
+  caf::anon_send(system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP")),
+                 caf::publish_atom::value,
+                 *door,
+                 opened,
+                 caf::actor_cast<caf::strong_actor_ptr>(actor),
+                 system.message_types(actor));
+  return opened;
+}
+
+void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port) {
+  const auto closed = host.system().middleman().unpublish(actor, port);
+  if (!closed) {
+    log(Level::Warning, "port stays open", {{"port", port}});
+  }
+}
+
+AdmissionActor find_admission(ActorHost& host,
+                              const std::string& address,
+                              std::uint16_t port,
+                              std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const std::string where = host_and_port(address, port);
+  using Found = caf::expected<AdmissionActor>;
+  // remote_actor waits without a limit, so it runs on a thread that may be left behind.
+  const auto promise = std::make_shared<Promise<std::shared_ptr<Found>>>();
+  const auto found = promise->future();
+  std::thread([&system = host.system(), promise, address, port, deadline] {
+    Found answer = caf::openssl::remote_actor<AdmissionActor>(system, address, port);
+    Pauses pauses(system);
+    while (!answer && Pauses::may_pass(answer.error())) {
+      const caf::timespan pause = pauses.next(answer.error());
+      if (std::chrono::steady_clock::now() + pause >= deadline) {
+        break;
+      }
+      std::this_thread::sleep_for(pause);
+      answer = caf::openssl::remote_actor<AdmissionActor>(system, address, port);
+    }
+    promise->set_value(std::make_shared<Found>(std::move(answer)));
+  }).detach();
+  const auto answer = found.wait_until(deadline) ? found.get() : nullptr;
+  if (!answer || (!*answer && answer->error() == caf::sec::cannot_connect_to_node)) {
+    throw Error(Errc::ClusterTimeout,
+                fmt::format("nobody has answered at {} within {} ms", where, patience.count()));
+  }
+  if (!*answer) {
+    throw_not_found(where, answer->error(), host);
+  }
+  return **answer;
+}
+
+std::string build_fingerprint() {
+  return fmt::format("stagecraft {}, LibTorch {}, CAF {}, compiler {}, messages {:016x}",
+                     STAGECRAFT_VERSION,
+                     TORCH_VERSION,
+                     CAF_VERSION,
+                     __VERSION__,
+                     message_layout());
+}
+
+std::string refusal_of(const Hello& worker, const Welcome& driver) {
+  if (worker.protocol != driver.protocol) {
+    return "it speaks another protocol";
+  }
+  return worker.fingerprint == driver.fingerprint ? "" : "it is another build";
+}
+
+std::string refusal_text(const Hello& worker, const Welcome& driver) {
+  return fmt::format("{} (the worker: protocol {}, {}; the driver: protocol {}, {})",
+                     driver.refusal,
+                     worker.protocol,
+                     worker.fingerprint,
+                     driver.protocol,
+                     driver.fingerprint);
+}
+
+void raise_file_limit() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
+  }
+}
+
+void require_files(int workers) {
+  struct rlimit limit {};
+  const auto needed = static_cast<rlim_t>(workers) * kFilesOfWorker + kSpareDescriptors;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} worker processes need about {} open files, and this process may "
+                            "have {}: raise its hard limit (ulimit -Hn {}, LimitNOFILE= of a "
+                            "systemd service), or use fewer worker processes",
+                            workers,
+                            needed,
+                            limit.rlim_cur,
+                            needed));
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,31 @@
+/// ssh_worker: starts a worker on another host by the system's ssh, which knows names, keys and
+/// jumps.
+///
+///     ssh -T -o BatchMode=yes [options] HOST  echo ...; env NAME=VALUE /path/stagecraft worker ...
+///
+/// The worker reads its credentials from standard input, which is also its lifeline. So nothing is
+/// copied to the host, and nothing stays there after this process has ended in any way.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/actors/launch/ways/child_process.h"
+#include "stagecraft/actors/launch/ways/hosts.h"
+
+namespace stagecraft {
+
+/// The first line that comes back: ssh has connected, and the host runs the given program.
+inline constexpr std::string_view kLetInBySsh = "stagecraft: ssh is through";
+
+/// `ssh`: the user's program and options; empty: "ssh". `program`: the worker and its arguments.
+[[nodiscard]] ChildProgram ssh_worker(const std::vector<std::string>& ssh,
+                                      const Host& host,
+                                      const std::vector<std::string>& program);
+
+/// Returns how a worker on `host` ended, given how its ssh ended (ChildProcess::end). A shell
+/// reports a signal by a status above 128; ssh reports its own failures by 255.
+[[nodiscard]] std::string end_behind_ssh(const std::string& end, const std::string& host);
+
+}  // namespace stagecraft

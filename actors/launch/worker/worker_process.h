@@ -1,0 +1,46 @@
+/// A worker process: joins a cluster, then opens networks and starts ranks on request, until its
+/// driver goes.
+///
+/// Run by `stagecraft worker` and worker_main(). One process may have ranks of several crews, and
+/// several ranks of one crew.
+/// WP-1: it ends when its driver ends in any way: its lifeline closes, a pipe whose other end the
+///       driver's process holds, or the connection to the driver is lost.
+/// WP-2: it ends when it has lost a tensor that was sent to it, usually for lack of memory: its end
+///       is reported by name, whereas a wait for the tensor would hang.
+/// WP-3: it reports a peer that does not get its tensors to the driver, which knows whether the
+///       peer is alive.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "stagecraft/actors/launch/port/control_port.h"
+
+namespace stagecraft {
+
+/// The driver sends them on the lifeline, before anything else.
+inline constexpr const char* kCredentialsFromLifeline = "-";
+
+struct WorkerProcessOptions {
+  std::string host;  ///< address of the listening driver
+  std::uint16_t port = 0;
+  /// A folder with this member's files, or kCredentialsFromLifeline.
+  std::string credentials;
+  std::int32_t place = -1;        ///< -1: any free one
+  std::int64_t incarnation = -1;  ///< -1: any
+  int lifeline = -1;              ///< a descriptor to read from; -1: none
+  std::string bind;  ///< interface or address for tensors; empty: the one towards the driver
+  Heartbeat heartbeat;
+  std::chrono::milliseconds patience{std::chrono::seconds(30)};  ///< longest time to join
+};
+
+/// The exit status of a worker that has lost the connection to its driver but not its lifeline. The
+/// driver may still run, and learns of the loss by it.
+inline constexpr int kDriverLost = 4;
+
+/// Returns, after the driver has gone, why it went.
+/// Errors: those of the credentials; ClusterMember, ClusterTimeout if it cannot join.
+[[nodiscard]] std::string run_worker_process(const WorkerProcessOptions& options);
+
+}  // namespace stagecraft

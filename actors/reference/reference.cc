@@ -1,0 +1,309 @@
+#include "stagecraft/actors/reference/reference.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "stagecraft/actors/executor/commit/clip.h"
+#include "stagecraft/actors/executor/commit/non_finite.h"
+#include "stagecraft/actors/executor/commit/tie_sum.h"
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/executor/stage/backward.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
+#include "stagecraft/actors/executor/step/step_parts.h"
+#include "stagecraft/actors/reference/sized_pass.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/random.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/ties.h"
+#include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/transport/inproc.h"
+
+namespace stagecraft {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Passes a value on unchanged and makes its gradient contiguous (keeps RE-1).
+struct Boundary : torch::autograd::Function<Boundary> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) {
+    return value.view_as(value);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients[0].contiguous()};
+  }
+};
+
+}  // namespace
+
+struct Reference::Impl {
+  Program program;
+  Optimizer optimizer;
+  ReferenceOptions options;
+  std::uint64_t seed = options.seed.value_or(default_seed());
+  InprocNetwork network{1};
+  TransportCollective collective{network.endpoint(Rank(0))};
+  std::vector<StageRuntime> stages;  // in an order in which they can run
+  struct OfVariant {
+    std::shared_ptr<const Variant> variant;
+    std::vector<StageRuntime> stages;  // in the same order
+  };
+  std::map<int, OfVariant> variants;
+  std::vector<torch::autograd::Edge> edges;
+  std::vector<TieSum> ties;
+  std::int64_t done = 0;
+  std::optional<double> set_rate;
+
+  /// The batches so far of the update under way.
+  struct Unfinished {
+    std::int64_t first_samples = 1;
+    PartRuns parts;
+    std::vector<double> losses;
+  };
+  std::optional<Unfinished> unfinished;
+
+  Impl(Program p, Optimizer o, ReferenceOptions opt)
+      : program(std::move(p)), optimizer(o), options(std::move(opt)) {
+    check_optimizer(optimizer);
+    check_learning_rate(options.learning_rate);
+    check_groups(options.groups, optimizer);
+    check_groups_match(options.groups, program.parameter_names());
+    const CompiledProgram& compiled = program.compiled();
+    const std::vector<NamedTensor> start = initial_state(compiled.graph);
+    for (const StageId id : compiled.partition.order) {
+      stages.emplace_back(
+          compiled.partition.stages[id.index()], optimizer, bucket_options(options));
+      stages.back().load(start);
+      for (const auto& edge : stages.back().bucket.gradient_edges()) {
+        edges.push_back(edge);
+      }
+    }
+    for (Tie& tie : ties_of(compiled)) {
+      tie.ranks.assign(tie.stages.size(), Rank(0));
+      ties.emplace_back(tie, Rank(0), stages, static_cast<std::int32_t>(1 + ties.size()));
+    }
+  }
+
+  /// Returns the stages for microbatches of this shape.
+  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const Variant>& variant) {
+    if (variant == nullptr) {
+      return stages;
+    }
+    OfVariant& found = variants[variant->number];
+    if (found.variant == nullptr) {
+      found.variant = variant;
+      for (const StageRuntime& stage : stages) {
+        found.stages.emplace_back(variant->stages[stage.program->id.index()], stage);
+      }
+    }
+    return found.stages;
+  }
+
+  /// `updates`: this is the last batch of its update.
+  ReferenceStep on_batch(const Batch& inputs, const Batch& labels, bool updates) {
+    const Parts parts = parts_of(program, inputs, labels);
+    return on_own_thread(options.threads, [&] { return step(parts, updates); });
+  }
+
+  ReferenceStep step(const Parts& parts, bool updates) {
+    // Taken out, so that it is dropped if this throws.
+    std::optional<Unfinished> update = std::exchange(unfinished, std::nullopt);
+    if (!update) {
+      update.emplace(Unfinished{.first_samples = parts.first_samples, .parts = {}, .losses = {}});
+      for (StageRuntime& stage : stages) {
+        stage.bucket.begin_step();
+      }
+    }
+    const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
+    ReferenceStep result{.losses = run(parts, runs, update->losses.size())};
+    result.mean_loss = mean_loss(result.losses, runs);
+    append(update->parts, runs, static_cast<int>(result.losses.size()));
+    update->losses.insert(update->losses.end(), result.losses.begin(), result.losses.end());
+    if (!updates) {
+      unfinished = std::move(update);
+      return result;
+    }
+    result.losses = std::move(update->losses);
+    result.mean_loss = mean_loss(result.losses, update->parts);
+    result.learning_rate =
+        set_rate ? *set_rate
+                 : learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
+    result.gradient_norm = this->update(
+        total_weight(update->parts, static_cast<int>(result.losses.size())), result.learning_rate);
+    return result;
+  }
+
+  /// Adds up the gradients of the batch and returns the losses. `before`: number of losses of
+  /// earlier batches of the update.
+  std::vector<double> run(const Parts& parts, const PartRuns& runs, std::size_t before) {
+    const CompiledProgram& compiled = program.compiled();
+    if (!compiled.stage_graph.microbatch_sizes().empty()) {
+      const auto batches = static_cast<std::int64_t>(before) / losses_of(compiled);
+      return SizedPass(compiled, stages, parts)
+          .run({.seed = seed, .step = done, .microbatch = batches * compiled.microbatches});
+    }
+    std::vector<double> losses;
+    for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
+      const auto variant = parts.variants.empty() ? nullptr : parts.variants[m];
+      const RandomKey key{.seed = seed,
+                          .step = done,
+                          .microbatch = static_cast<std::int64_t>(before + m),
+                          .shape = variant == nullptr ? 0 : variant->random};
+      const at::Tensor loss = forward(stages_for(variant), parts.inputs[m], parts.labels[m], key);
+      losses.push_back(loss.item<double>());
+      differentiate(loss, part_of(runs, m).weight);
+    }
+    return losses;
+  }
+
+  static at::Tensor forward(const std::vector<StageRuntime>& stages,
+                            const Tensors& inputs,
+                            const Tensors& labels,
+                            const RandomKey& key) {
+    const at::AutoGradMode grad(true);
+    std::map<ValueId, at::Tensor> crossing;
+    at::Tensor loss;
+    for (const StageRuntime& stage : stages) {
+      Tensors arguments;
+      for (const StageInput& input : stage.program->inputs) {
+        switch (input.source) {
+          case StageInput::Source::Model:
+            arguments.push_back(inputs[static_cast<std::size_t>(input.position)]);
+            break;
+          case StageInput::Source::Label:
+            arguments.push_back(labels[static_cast<std::size_t>(input.position)]);
+            break;
+          case StageInput::Source::Stage:
+            arguments.push_back(from_memory_order(input.owes_gradient
+                                                      ? Boundary::apply(crossing.at(input.value))
+                                                      : crossing.at(input.value).detach(),
+                                                  stage.program->at(input.value).order));
+            break;
+        }
+      }
+      run_chunks(stage, arguments, key, crossing, loss);
+    }
+    return loss;
+  }
+
+  /// Runs the stage's chunks. Adds their results to `crossing`, and sets `loss` if the stage
+  /// computes it.
+  static void run_chunks(const StageRuntime& stage,
+                         const Tensors& arguments,
+                         const RandomKey& key,
+                         std::map<ValueId, at::Tensor>& crossing,
+                         at::Tensor& loss) {
+    std::vector<Tensors> made;
+    for (const StageRuntime::BoundChunk& chunk : stage.chunks) {
+      Tensors inputs;
+      for (const auto& [from, position] : chunk.inputs) {
+        inputs.push_back(from ? made[*from][position] : arguments[position]);
+      }
+      const ChunkResult result = chunk.interpreter.run(inputs, stage.state, key);
+      for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+        if (chunk.outputs[i]) {
+          const ValueId value = stage.program->outputs[*chunk.outputs[i]].value;
+          crossing[value] =
+              to_memory_order(result.outputs[i], stage.program->at(value).order);  // keeps SP-1
+        }
+      }
+      loss = result.loss.defined() ? result.loss : loss;
+      made.push_back(result.outputs);
+    }
+  }
+
+  void differentiate(const at::Tensor& loss, double weight) {
+    Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
+    const Tensors gradients = backward(saved, {}, edges).parameters;
+    auto next = gradients.begin();
+    for (StageRuntime& stage : stages) {
+      const auto count = static_cast<std::ptrdiff_t>(stage.bucket.gradient_edges().size());
+      if (count > 0) {
+        stage.bucket.accumulate({next, next + count}, weight);
+      }
+      next += count;
+    }
+  }
+
+  double update(double weight, double rate) {
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
+    for (const TieSum& tie : ties) {
+      tie.run(collective, {.submission = Submission(done)}, deadline);
+    }
+    Ballot ballot{.model_parameters =
+                      static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
+    for (StageRuntime& stage : stages) {
+      for (const SquaredNorm& norm : stage.bucket.squared_norms(weight)) {
+        ballot.squared_norms.push_back(norm);
+      }
+    }
+    const VoteResult verdict =
+        vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
+    refuse_non_finite(stages, verdict, Step(done));
+    for (StageRuntime& stage : stages) {
+      stage.bucket.update(
+          rate, {.weight = weight, .clip = clip_scale(options.clip, verdict.total_norm)}, done + 1);
+    }
+    ++done;
+    return verdict.total_norm;
+  }
+};
+
+Reference::Reference(Program program, Optimizer optimizer, ReferenceOptions options)
+    : impl_(std::make_unique<Impl>(std::move(program), optimizer, std::move(options))) {}
+
+Reference::~Reference() = default;
+
+ReferenceStep Reference::step(const Batch& inputs, const Batch& labels) {
+  return impl_->on_batch(inputs, labels, true);
+}
+
+ReferenceStep Reference::accumulate(const Batch& inputs, const Batch& labels) {
+  return impl_->on_batch(inputs, labels, false);
+}
+
+std::vector<StateTensor> Reference::state() const {
+  std::vector<StateTensor> result;
+  for (const StageRuntime& stage : impl_->stages) {
+    stage.append_state(result);
+  }
+  return result;
+}
+
+std::vector<StateTensor> Reference::gradients() const {
+  if (impl_->options.clip && !impl_->options.keep_gradients) {
+    throw Error(Errc::UsageArgument,
+                "clipping has changed the gradients: set ReferenceOptions::keep_gradients before");
+  }
+  std::vector<StateTensor> result;
+  for (const StageRuntime& stage : impl_->stages) {
+    for (StateTensor& gradient : stage.bucket.gradients()) {
+      result.push_back(std::move(gradient));
+    }
+  }
+  return result;
+}
+
+std::int64_t Reference::steps() const {
+  return impl_->done;
+}
+
+void Reference::set_steps(std::int64_t steps) {
+  impl_->done = steps;
+}
+
+void Reference::set_learning_rate(std::optional<double> rate) {
+  if (rate) {
+    check_rate(*rate, "a learning rate");
+  }
+  impl_->set_rate = rate;
+}
+
+}  // namespace stagecraft

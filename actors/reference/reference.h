@@ -1,0 +1,84 @@
+/// Reference: trains in one process, without a pipeline, with the same arithmetic. A pipelined run
+/// is compared with it.
+///
+/// Runs the stages of a program one after the other as a single autograd graph, microbatch by
+/// microbatch, and shares everything else with the executor: buckets, averaging, vote, clipping,
+/// optimizer. Its steps run on a thread of their own, with the thread count of a worker.
+///
+/// RE-1: values cross the boundary of a stage through an identity whose gradient is contiguous, as
+///       on the wire. A parameter of several stages is a separate leaf in each, and the parts of
+///       its gradient are added as on their ranks (TY-1). Chunks have no boundary here (CB-1), and
+///       nothing is recomputed.
+/// RE-2: in a program with sizes of microbatches (resize.h), each stage runs its own
+///       (sized_pass.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/optimizer/learning_rate.h"
+#include "stagecraft/actors/executor/optimizer/optimizer.h"
+#include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/program/program.h"
+
+namespace stagecraft {
+
+struct ReferenceOptions {
+  LearningRate learning_rate;
+  std::vector<ParameterGroup> groups;
+  DecayOn decay_on = DecayOn::All;
+  std::optional<double> clip;
+  bool keep_gradients = false;        ///< for gradients(), if clipping changes them
+  std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
+  int threads = 1;
+};
+
+struct ReferenceStep {
+  std::vector<double> losses;  ///< per microbatch
+  double mean_loss = 0.0;      ///< weighted by samples (PT-2)
+  double gradient_norm = 0.0;
+  double learning_rate = 0.0;  ///< of parameters whose group has none of its own
+};
+
+class Reference {
+ public:
+  Reference(Program program, Optimizer optimizer, ReferenceOptions options);
+  ~Reference();
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  /// Makes one optimizer update, together with the accumulated batches.
+  /// Errors: those of Trainer::step and StepFuture::get; the accumulated batches are then dropped.
+  ReferenceStep step(const Batch& inputs, const Batch& labels);
+
+  /// As Trainer::accumulate.
+  ReferenceStep accumulate(const Batch& inputs, const Batch& labels);
+
+  /// Returns weights, optimizer state and buffers, named as in checkpoints; the living tensors. A
+  /// tensor of several stages occurs once for each.
+  [[nodiscard]] std::vector<StateTensor> state() const;
+
+  /// Returns the averaged gradients of the last step by parameter name, before clipping, without
+  /// those of frozen parameters; living tensors, too.
+  /// Errors: UsageArgument if steps are clipped and no gradients are kept.
+  [[nodiscard]] std::vector<StateTensor> gradients() const;
+
+  /// Returns the updates done so far; set it together with the state to continue from a checkpoint.
+  [[nodiscard]] std::int64_t steps() const;
+  void set_steps(std::int64_t steps);
+
+  /// As Trainer::set_learning_rate.
+  void set_learning_rate(std::optional<double> rate);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

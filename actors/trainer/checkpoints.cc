@@ -1,0 +1,280 @@
+#include "stagecraft/actors/trainer/checkpoints.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/trainer/checkpoint_file.h"
+#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/whole_file.h"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kEnd = ".ckpt";
+constexpr std::string_view kPart = ".ckpt.part-";  // WF-2
+
+std::string path_of(const std::string& folder, std::int64_t step) {
+  return (fs::path(folder) / fmt::format("{}{:09}{}", kPrefix, step, kEnd)).string();
+}
+
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kEnd) ||
+      name.size() <= kPrefix.size() + kEnd.size()) {
+    return std::nullopt;
+  }
+  const std::string_view digits =
+      name.substr(kPrefix.size(), name.size() - kPrefix.size() - kEnd.size());
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  return error == std::errc() && end == digits.data() + digits.size() && step >= 0
+             ? std::optional(step)
+             : std::nullopt;
+}
+
+struct Kept {
+  std::int64_t step = 0;
+  std::string path;
+};
+
+[[noreturn]] void unusable(const std::string& folder, const std::error_code& why) {
+  throw Error(Errc::UsageFile,
+              fmt::format("'{}' cannot be used as a folder of checkpoints: {}; name another",
+                          folder,
+                          why.message()));
+}
+
+/// Calls `visit` with each name in the folder.
+void for_each_name(const std::string& folder,
+                   const std::function<void(const std::string&)>& visit) {
+  std::error_code failure;
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    visit(entry->path().filename().string());
+  }
+  if (failure) {
+    unusable(folder, failure);
+  }
+}
+
+/// Returns the checkpoints of the folder, newest first.
+std::vector<Kept> checkpoints_in(const std::string& folder) {
+  std::vector<Kept> all;
+  for_each_name(folder, [&](const std::string& name) {
+    if (const auto step = step_of(name)) {
+      all.push_back({*step, (fs::path(folder) / name).string()});
+    }
+  });
+  std::ranges::sort(all, std::ranges::greater(), &Kept::step);
+  return all;
+}
+
+/// Locks a folder for this process. On a file system without locks, every process gets it.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : fd_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ < 0) {
+      unusable(folder, {errno, std::generic_category()});
+    }
+    alone_ = flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    if (!alone_ && errno == EWOULDBLOCK) {
+      close(fd_);
+      throw Error(Errc::UsageFile,
+                  fmt::format("expected a folder of checkpoints of this run's own, but another run "
+                              "writes its to '{}'; name another folder, or wait for its end",
+                              folder));
+    }
+  }
+  ~FolderLock() { close(fd_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  [[nodiscard]] bool alone() const { return alone_; }
+
+ private:
+  int fd_;
+  bool alone_ = false;
+};
+
+void make_folder(const std::string& folder) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure) {
+    unusable(folder, failure);
+  }
+}
+
+}  // namespace
+
+CheckpointSearch find_checkpoint(const std::string& folder) {
+  CheckpointSearch search;
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) {
+    return search;
+  }
+  for (const Kept& kept : checkpoints_in(folder)) {
+    try {
+      const CheckpointReader reader(kept.path);
+      search.newest = {
+          .path = kept.path, .step = reader.header().step, .seed = reader.header().seed};
+      break;
+    } catch (const Error& error) {
+      search.broken.push_back(error);
+    }
+  }
+  return search;
+}
+
+struct Checkpoints::Impl {
+  const HomeProcess home;
+  const std::string folder;
+  const std::size_t keep;
+  const FolderLock lock;
+  // The thread writes `outcome`, then `finished`; `outcome` is read only after the second is true.
+  std::optional<SavedCheckpoint> outcome;
+  std::atomic<bool> finished{true};
+  std::thread writer;
+
+  Impl(const std::string& f, int k) : folder(f), keep(static_cast<std::size_t>(k)), lock(f) {
+    if (lock.alone()) {
+      remove_parts();
+    }
+    const WholeFile tried(path_of(folder, 0));
+  }
+
+  /// Keeps CS-4.
+  void remove_parts() const {
+    std::vector<std::string> parts;
+    for_each_name(folder, [&](const std::string& name) {
+      if (name.starts_with(kPrefix) && name.find(kPart) != std::string::npos) {
+        parts.push_back((fs::path(folder) / name).string());
+      }
+    });
+    for (const std::string& part : parts) {
+      std::error_code ignored;
+      fs::remove(part, ignored);
+    }
+  }
+
+  void begin(Checkpoint checkpoint) {
+    finished = false;
+    writer = std::thread([this, checkpoint = std::move(checkpoint)]() mutable {
+      const process_end::AtWork at_work;
+      SavedCheckpoint saved{.step = checkpoint.step, .path = path_of(folder, checkpoint.step)};
+      try {
+        write_checkpoint(saved.path, checkpoint);
+        remove_older(saved.step);
+      } catch (const Error& error) {
+        saved.failure = error;
+      } catch (const std::exception& error) {
+        saved.failure = Error(Errc::UsageFile,
+                              fmt::format("'{}' was not written: {}", saved.path, error.what()));
+      }
+      checkpoint = {};  // free the memory before the next save begins
+      outcome = std::move(saved);
+      finished = true;
+    });
+  }
+
+  /// Keeps CS-2.
+  void remove_older(std::int64_t step) const {
+    std::size_t kept = 0;
+    for (const Kept& one : checkpoints_in(folder)) {
+      if (one.step <= step && ++kept > keep) {
+        std::error_code ignored;
+        fs::remove(one.path, ignored);
+      }
+    }
+  }
+
+  std::optional<SavedCheckpoint> wait() {
+    if (writer.joinable()) {
+      writer.join();
+    }
+    return std::exchange(outcome, std::nullopt);
+  }
+};
+
+Checkpoints::Checkpoints(const std::string& folder, int keep) {
+  if (keep < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected at least one checkpoint to keep, found {}", keep));
+  }
+  make_folder(folder);
+  impl_ = std::make_unique<Impl>(folder, keep);
+}
+
+Checkpoints::~Checkpoints() {
+  if (!impl_->home.is_here() || (process_end::begun() && !impl_->finished)) {
+    (void)impl_.release();  // its thread is the parent's, or parked (PE-1)
+    return;
+  }
+  if (const auto last = impl_->wait(); last && last->failure) {
+    log(Level::Error,
+        "checkpoint not written",
+        {{"step", last->step}, {"why", last->failure->message()}});
+  }
+}
+
+std::optional<SavedCheckpoint> Checkpoints::save(Trainer& trainer) {
+  impl_->home.require_here("this folder of checkpoints");
+  std::optional<SavedCheckpoint> before = impl_->wait();  // first: keeps CS-1
+  try {
+    impl_->begin(trainer.checkpoint());
+  } catch (...) {
+    impl_->outcome = std::move(before);
+    throw;
+  }
+  return before;
+}
+
+std::optional<SavedCheckpoint> Checkpoints::save(Checkpoint checkpoint) {
+  impl_->home.require_here("this folder of checkpoints");
+  std::optional<SavedCheckpoint> before = impl_->wait();
+  impl_->begin(std::move(checkpoint));
+  return before;
+}
+
+std::optional<SavedCheckpoint> Checkpoints::done() {
+  return impl_->finished ? impl_->wait() : std::nullopt;
+}
+
+std::optional<SavedCheckpoint> Checkpoints::wait() {
+  impl_->home.require_here("this folder of checkpoints");
+  return impl_->wait();
+}
+
+std::optional<std::string> Checkpoints::resume(Trainer& trainer, SeedFrom seed_from) {
+  (void)wait();
+  const CheckpointSearch search = find_checkpoint(impl_->folder);
+  for (const Error& broken : search.broken) {
+    log(Level::Warning, "checkpoint passed over", {{"why", broken.message()}});
+  }
+  if (!search.newest) {
+    return std::nullopt;
+  }
+  trainer.load(search.newest->path, seed_from);
+  return search.newest->path;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,91 @@
+/// Checkpoints: the checkpoints of a run in a folder, named step-000000120.ckpt and so on. A thread
+/// of its own writes them while steps go on.
+///
+///   sc::Checkpoints checkpoints("runs/first", 3);
+///   checkpoints.resume(trainer);             // from the newest whole one, or from nothing
+///   while (...) {
+///     (void)trainer.step(...).get();
+///     if (trainer.steps() % 100 == 0) {
+///       tell(checkpoints.save(trainer));     // the outcome of the save before
+///     }
+///   }
+///   tell(checkpoints.wait());
+///
+/// Used by `stagecraft train --save-every` and by programs. Thread: one at a time.
+/// CS-1: a step never waits for the disk. save() waits while the save before it is still being
+///       written, so at most one state is held for writing.
+/// CS-2: an older file is removed once a newer one stands whole (CK-3). A file of a later step is
+///       never removed. Other names in the folder are left alone.
+/// CS-3: a failed save is reported once, as a value. Training goes on, and the files in the folder
+///       stay.
+/// CS-4: one process at a time writes to a folder. It removes the half-written files of a killed
+///       process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/trainer/checkpoint.h"
+#include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+/// The outcome of a save.
+struct SavedCheckpoint {
+  std::int64_t step = 0;
+  std::string path;
+  std::optional<Error> failure;  ///< none: the file stands whole
+};
+
+/// The newest whole checkpoint of a folder.
+struct FoundCheckpoint {
+  std::string path;
+  std::int64_t step = 0;
+  std::uint64_t seed = 0;
+};
+
+struct CheckpointSearch {
+  std::optional<FoundCheckpoint> newest;
+  std::vector<Error> broken;  ///< newer ones that are broken; each error names its file
+};
+
+/// Looks through a folder, newest first, until a checkpoint is whole by its checksum. Finds none in
+/// a folder that does not exist. Errors: UsageFile if the folder cannot be read. Cost: reads the
+/// file once.
+[[nodiscard]] CheckpointSearch find_checkpoint(const std::string& folder);
+
+class Checkpoints {
+ public:
+  /// Makes the folder if there is none. Keeps the `keep` newest files.
+  /// Errors: UsageFile if the folder cannot be written to, or if another process writes to it;
+  ///         UsageArgument for a `keep` below 1.
+  explicit Checkpoints(const std::string& folder, int keep = 3);
+  /// Waits until the save under way has ended. Logs a failure that no caller took.
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  /// Copies the state after the steps under way, and begins to write it. Returns the outcome of
+  /// the save before, unless a caller has it already. Errors: those of Trainer::checkpoint.
+  [[nodiscard]] std::optional<SavedCheckpoint> save(Trainer& trainer);
+  [[nodiscard]] std::optional<SavedCheckpoint> save(Checkpoint checkpoint);
+
+  /// Returns the outcome of the last save, once it is known. Returns it only once.
+  [[nodiscard]] std::optional<SavedCheckpoint> done();
+  /// Waits for the outcome of the last save and returns it as done() does.
+  [[nodiscard]] std::optional<SavedCheckpoint> wait();
+
+  /// Loads the newest whole checkpoint and logs a warning for each broken one. Returns its path, or
+  /// nothing if there is none; the trainer is then unchanged. Errors: those of Trainer::load.
+  std::optional<std::string> resume(Trainer& trainer, SeedFrom seed_from = SeedFrom::Same);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

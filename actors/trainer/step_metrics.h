@@ -1,0 +1,27 @@
+/// step_metrics: the result of a step as the numbers of a MetricsWriter.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "stagecraft/actors/driver/step_result.h"
+#include "stagecraft/base/metrics_writer.h"
+
+namespace stagecraft {
+
+/// Returns loss, seconds, gradient_norm, learning_rate, bubble (a share), and peak_bytes (of the
+/// rank that held most).
+[[nodiscard]] inline Metrics metrics_of(const StepResult& step) {
+  std::int64_t peak = 0;
+  for (const RankTimes& rank : step.ranks) {
+    peak = std::max<std::int64_t>(peak, rank.peak_bytes);
+  }
+  return {{"loss", step.mean_loss},
+          {"seconds", step.seconds},
+          {"gradient_norm", step.gradient_norm},
+          {"learning_rate", step.learning_rate},
+          {"bubble", step.bubble},
+          {"peak_bytes", static_cast<double>(peak)}};
+}
+
+}  // namespace stagecraft

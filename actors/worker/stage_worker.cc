@@ -1,0 +1,380 @@
+#include "stagecraft/actors/worker/stage_worker.h"
+
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/mirror/packed_state.h"
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/actors/executor/setup/setup_wire.h"
+#include "stagecraft/actors/messages/data_tags.h"
+#include "stagecraft/actors/messages/timeline_tensor.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/base/process_end.h"
+#include "stagecraft/compiler/libtorch/lack_of_memory.h"
+
+namespace stagecraft {
+namespace {
+
+[[nodiscard]] at::Tensor receive_now(const WorkerDesk& desk,
+                                     Rank from,
+                                     const Tag& tag,
+                                     std::chrono::milliseconds patience,
+                                     std::string_view what) {
+  const Future<at::Tensor> arrival = desk.transport->receive(from, tag);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  if (!desk.progress->waits.wait({{from, arrival}}, deadline)) {
+    throw Error(
+        Errc::ClusterTimeout,
+        fmt::format("{} tensor {} was announced and has not arrived", what, tag.microbatch.value));
+  }
+  return arrival.get();
+}
+
+std::string_view text_of(const at::Tensor& bytes) {
+  return {static_cast<const char*>(bytes.const_data_ptr()),
+          static_cast<std::size_t>(bytes.nbytes())};
+}
+
+/// Receives the bytes from the driver, and the tensors to which they refer.
+template <class TagOf>
+std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerDesk& desk,
+                                                        const TagOf& tag_of,
+                                                        std::int64_t patience_ms,
+                                                        std::string_view what) {
+  const auto receive = [&](std::size_t index) {
+    return receive_now(desk, kDriver, tag_of(index), std::chrono::milliseconds(patience_ms), what);
+  };
+  at::Tensor bytes = receive(0);
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0, count = tensor_count(text_of(bytes)); i < count; ++i) {
+    tensors.push_back(receive(i + 1));
+  }
+  return {std::move(bytes), std::move(tensors)};
+}
+
+bool is_of_optimizer(const std::string& name) {
+  return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
+}
+
+/// Holds the state of the plan thread's actor: made and destroyed on its own thread (W-1).
+struct PlanThread {
+  static inline const char* name = "plan thread";
+  std::unique_ptr<StageWorker> worker;
+
+  ~PlanThread() {
+    const process_end::AtWork at_work;  // keeps W-4
+    worker.reset();
+  }
+};
+
+PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
+                                     const std::shared_ptr<WorkerDesk>& desk,
+                                     const SetupSource& source,
+                                     const VariantSource& variants) {
+  self->state.worker = std::make_unique<StageWorker>(desk, source, variants);
+  const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
+  return {[worker](const LoadPlan& m) { return worker().load(m); },
+          [worker](const StepOrder& m) { return worker().run(m); },
+          [worker](const SendState& m) { return worker().send_state(m); },
+          [worker](const TakeState& m) { return worker().take_state(m); },
+          [worker](const LoadVariant& m) { return worker().load_variant(m); }};
+}
+
+StatusReply status_of(const WorkerDesk& desk) {
+  const Progress& progress = *desk.progress;
+  StatusReply reply{.rank = desk.rank,
+                    .program = progress.program,
+                    .instruction = progress.instruction,
+                    .waiting_for = progress.waits.missing()};
+  if (reply.instruction != Progress::kBetweenSteps) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    reply.seconds =
+        std::chrono::duration<double>(now - std::chrono::nanoseconds(progress.since_ns)).count();
+  }
+  return reply;
+}
+
+AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<WorkerDesk>& desk) {
+  return {[desk](const Abort& m) {
+            const process_end::AtWork at_work;  // drops tensors of the epoch
+            desk->transport->advance(m.plan, m.epoch, to_error(m.reason));
+          },
+          [desk](const Status&) { return status_of(*desk); },
+          [desk](const EndWorker& m) {
+            const process_end::AtWork at_work;  // drops tensors that wait
+            desk->transport->close(to_error(m.reason));
+            return WorkerEnded{.rank = desk->rank};
+          }};
+}
+
+}  // namespace
+
+StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk,
+                         SetupSource source,
+                         VariantSource variants)
+    : desk_(std::move(desk)), source_(std::move(source)), variants_(std::move(variants)) {}
+
+StageWorker::~StageWorker() = default;
+
+template <class Reply, class Work>
+Reply StageWorker::answer(Reply reply, Work&& work) {
+  const process_end::AtWork at_work;
+  reply.rank = desk_->rank;
+  try {
+    work(reply);
+  } catch (...) {
+    Error error = foreign_error(std::current_exception());
+    if (error.code() == Errc::WorkerLost) {
+      phase_ = Phase::Failed;
+    }
+    reply.error = to_chain(error.with({.rank = desk_->rank}));
+  }
+  return reply;
+}
+
+Ready StageWorker::load(const LoadPlan& m) {
+  return answer(Ready{.clock = read_clock()}, [&](Ready& ready) {
+    if (m.rank != desk_->rank) {
+      throw Error(
+          Errc::WorkerPhase,
+          fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(desk_->rank)));
+    }
+    RankSetup setup = source_(*desk_, m);
+    plan_ = setup.plan_id;
+    state_deadline_ = setup.options.state_deadline;
+    feed_ = std::make_unique<LocalFeed>(setup);
+    executor_ =
+        std::make_unique<StageExecutor>(std::move(setup), desk_->transport, desk_->progress);
+    phase_ = Phase::Loaded;
+    ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
+  });
+}
+
+VariantLoaded StageWorker::load_variant(const LoadVariant& m) {
+  return answer(VariantLoaded{}, [&](VariantLoaded&) {
+    if (phase_ == Phase::Idle) {
+      check_phase("LoadVariant");
+    }
+    executor_->add_variant(variants_(*desk_, m, plan_));
+  });
+}
+
+StepReport StageWorker::run(const StepOrder& m) {
+  return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
+    check_phase("StepOrder");
+    LocalRead local;
+    if (!m.local.source.empty()) {
+      feed_->begin(m.local);
+      local = [this](EdgeId edge, Microbatch microbatch) { return feed_->take(edge, microbatch); };
+    }
+    report = executor_->run(m, local);
+    report.timeline_rows = send_timeline(m);
+  });
+}
+
+/// Does not fail if the timeline is lost: the step is done, weights may have changed.
+std::int64_t StageWorker::send_timeline(const StepOrder& m) {
+  try {
+    const std::vector<InstructionTime> timeline = executor_->take_timeline();
+    if (!timeline.empty()) {
+      desk_->transport->send(
+          kDriver, timeline_tag(plan_, m.epoch, m.submission), pack_timeline(timeline));
+    }
+    return std::ssize(timeline);
+  } catch (const std::exception& e) {
+    log(Level::Warning, "timeline lost", {{"rank", desk_->rank}, {"why", e.what()}});
+    return 0;
+  }
+}
+
+StateListing StageWorker::send_state(const SendState& m) {
+  return answer(StateListing{}, [&](StateListing& listing) {
+    if ((m.tensors && m.kept < 0) || phase_ == Phase::Idle) {
+      check_phase("SendState");  // names, shapes and copies are valid even after a failed step
+    }
+    if (m.kept >= 0) {
+      desk_->transport->send(m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
+      return;
+    }
+    if (executor_->mirror() != nullptr) {
+      MirrorStock stock = executor_->mirror()->stock();
+      listing.own = std::move(stock.own);
+      listing.kept = std::move(stock.kept);
+    }
+    const at::NoGradGuard no_grad;
+    const std::vector<StateTensor> state =
+        m.gradients ? executor_->gradients() : executor_->committed_state();
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      listing.names.push_back(state[i].name);
+      listing.shapes.push_back(state[i].tensor.sizes().vec());
+      listing.types.emplace_back(c10::toString(state[i].tensor.scalar_type()));
+      if (m.tensors) {
+        // Send a copy: the next step writes to the living tensor.
+        at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
+        desk_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
+      }
+    }
+  });
+}
+
+StateTaken StageWorker::take_state(const TakeState& m) {
+  return answer(StateTaken{}, [&](StateTaken&) {
+    if (phase_ == Phase::Idle) {
+      check_phase("TakeState");
+    }
+    executor_->drop_accumulated();
+    if (m.from == kDriver) {
+      take_named_state(m);
+    } else {
+      unpack(packed_copy(m), executor_->state());
+    }
+    phase_ = Phase::Ready;
+    if (executor_->mirror() != nullptr) {
+      mirror().restart(m.request, m.updates, m.from != kDriver, executor_->state());
+    }
+  });
+}
+
+void StageWorker::take_named_state(const TakeState& m) const {
+  const at::NoGradGuard no_grad;
+  const std::vector<StateTensor> state = named_state(m.names);
+  const std::vector<at::Tensor> taken = receive_state(state, m);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    state[i].tensor.copy_(taken[i]);
+  }
+}
+
+/// Returns the rank's own copy, or receives its keeper's.
+at::Tensor StageWorker::packed_copy(const TakeState& m) const {
+  return m.from == desk_->rank ? mirror().own(m.updates)
+                               : receive_now(*desk_,
+                                             m.from,
+                                             state_tag(plan_, m.request, 0, m.epoch),
+                                             state_deadline_,
+                                             "state");
+}
+
+Mirror& StageWorker::mirror() const {
+  if (executor_->mirror() == nullptr) {
+    throw Error(Errc::WorkerPhase,
+                "this rank keeps no copies of states: set TrainerOptions::mirror");
+  }
+  return *executor_->mirror();
+}
+
+/// Returns this rank's tensors of these names. They must be all tensors, except those that W-3
+/// allows to leave out.
+std::vector<StateTensor> StageWorker::named_state(const std::vector<std::string>& names) const {
+  std::vector<StateTensor> named;
+  bool complete = true;
+  for (StateTensor& state : executor_->state()) {
+    if (named.size() < names.size() && state.name == names[named.size()]) {
+      named.push_back(std::move(state));
+    } else {
+      complete = complete && phase_ == Phase::Loaded && is_of_optimizer(state.name);
+    }
+  }
+  if (!complete || named.size() != names.size()) {
+    throw Error(Errc::Internal,
+                "the state sent is not this rank's: its names differ from SendState's listing");
+  }
+  return named;
+}
+
+/// Receives and checks everything before anything is written (keeps W-3).
+std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor>& state,
+                                                   const TakeState& m) const {
+  std::vector<at::Tensor> taken;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    taken.push_back(
+        receive_now(*desk_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
+    if (taken.back().sizes() != state[i].tensor.sizes() ||
+        taken.back().scalar_type() != state[i].tensor.scalar_type()) {
+      throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
+    }
+  }
+  return taken;
+}
+
+void StageWorker::check_phase(const char* message) const {
+  if (phase_ == Phase::Ready) {
+    return;
+  }
+  const auto is = [this] {
+    switch (phase_) {
+      case Phase::Idle:
+        return "Idle: it has no plan yet";
+      case Phase::Loaded:
+        return "Loaded: its weights have not come yet";
+      default:
+        return "Failed: its state must be replaced first";
+    }
+  };
+  throw Error(Errc::WorkerPhase,
+              fmt::format("{} needs a rank that is Ready, this one is {}", message, is()));
+}
+
+PlanActor spawn_plan_thread(ActorHost& host,
+                            std::shared_ptr<WorkerDesk> desk,
+                            SetupSource source,
+                            VariantSource variants) {
+  try {
+    return host.system().spawn<caf::detached>(
+        plan_thread, std::move(desk), std::move(source), std::move(variants));
+  } catch (const std::system_error& error) {
+    const auto lack = lack_of_memory(
+        error,
+        "use fewer ranks, or raise what limits threads (ulimit -u) or addresses (ulimit -v)");
+    throw Error(lack.value_or(Error(Errc::WorkerFailed, error.what())));
+  }
+}
+
+AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
+  return host.system().spawn(agent, std::move(desk));
+}
+
+RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m) {
+  const auto [bytes, tensors] = received(
+      desk, [&](std::size_t index) { return setup_tag(m.plan, index); }, m.patience_ms, "setup");
+  return decode_setup(text_of(bytes), tensors);
+}
+
+RankVariant received_variant(const WorkerDesk& desk, const LoadVariant& m, PlanId plan) {
+  const auto [bytes, tensors] = received(
+      desk,
+      [&](std::size_t index) { return variant_tag(plan, m.request, index); },
+      m.patience_ms,
+      "shape");
+  return decode_variant(text_of(bytes), tensors);
+}
+
+std::string agent_name(Rank rank) {
+  return "the agent of " + peer_name(rank);
+}
+
+std::vector<std::optional<StatusReply>> ask_status(ActorHost& host,
+                                                   const std::vector<AgentActor>& agents,
+                                                   std::chrono::milliseconds limit) {
+  std::vector<Future<StatusReply>> answers;
+  for (std::size_t r = 0; r < agents.size(); ++r) {
+    answers.push_back(ask<StatusReply>(host, agents[r], agent_name(Rank(r)), limit, Status{}));
+  }
+  std::vector<std::optional<StatusReply>> replies;
+  for (const Future<StatusReply>& answer : answers) {
+    try {
+      replies.emplace_back(answer.get());
+    } catch (const Error& error) {
+      log(Level::Warning, "status missing", {{"why", error.what()}});
+      replies.emplace_back(std::nullopt);
+    }
+  }
+  return replies;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,116 @@
+/// Stage worker: the two actors behind one rank. They share a desk:
+///
+///   plan thread   detached, with a thread of its own; owns the executor, runs whole steps in it
+///   agent         scheduled; handles Abort, Status and EndWorker meanwhile
+///
+///   Idle --LoadPlan--> Loaded --TakeState--> Ready
+///   Ready --StepOrder, SendState, TakeState--> Ready   failed or not
+///   Ready --WorkerLost: weights are undefined until replaced--> Failed --TakeState--> Ready
+///   LoadVariant changes no phase, once there is a plan
+///
+/// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
+/// W-1: the executor is made, used and given up on the plan thread.
+/// W-2: `answer` is the one place where an exception becomes an error value.
+/// W-3: TakeState replaces the whole state or, if it fails, nothing. The first one may leave out
+///      the optimizer's state: in a rank that was just loaded, that is the one before the first
+///      step.
+/// W-4: both actors are marked busy (base/process_end.h) while they may touch tensors: in messages
+///      that make, move or drop tensors, and where the plan thread gives up what it holds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/worker/local_feed.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+/// Holds what both actors of a rank share. Any thread may use any part of it.
+struct WorkerDesk {
+  Rank rank;
+  std::shared_ptr<Transport> transport;
+  const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
+};
+
+/// Returns a rank's setup; called once for each LoadPlan on the plan thread. Within one process the
+/// setup was handed over; to another process it travels (received_setup).
+using SetupSource = std::function<RankSetup(const WorkerDesk&, const LoadPlan&)>;
+
+/// Does the same for each LoadVariant.
+using VariantSource = std::function<RankVariant(const WorkerDesk&, const LoadVariant&, PlanId)>;
+
+/// Receives a rank's stages for another shape, in a process other than the driver's.
+/// Errors: WireFormat; PlanInvalid; ClusterTimeout after the message's patience.
+[[nodiscard]] RankVariant received_variant(const WorkerDesk& desk,
+                                           const LoadVariant& m,
+                                           PlanId plan);
+
+/// Handles each message of the plan thread, without the actor around it.
+class StageWorker {
+ public:
+  StageWorker(std::shared_ptr<WorkerDesk> desk,
+              SetupSource source,
+              VariantSource variants = received_variant);
+  ~StageWorker();
+  StageWorker(const StageWorker&) = delete;
+  StageWorker& operator=(const StageWorker&) = delete;
+
+  Ready load(const LoadPlan& m);
+  VariantLoaded load_variant(const LoadVariant& m);
+  StepReport run(const StepOrder& m);
+  StateListing send_state(const SendState& m);
+  StateTaken take_state(const TakeState& m);
+
+ private:
+  enum class Phase : std::uint8_t { Idle, Loaded, Ready, Failed };
+
+  template <class Reply, class Work>
+  Reply answer(Reply reply, Work&& work);
+  void check_phase(const char* message) const;
+  /// Returns the number of rows that it sends.
+  std::int64_t send_timeline(const StepOrder& m);
+  void take_named_state(const TakeState& m) const;
+  [[nodiscard]] at::Tensor packed_copy(const TakeState& m) const;
+  [[nodiscard]] Mirror& mirror() const;
+  [[nodiscard]] std::vector<StateTensor> named_state(const std::vector<std::string>& names) const;
+  [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
+                                                      const TakeState& m) const;
+
+  const std::shared_ptr<WorkerDesk> desk_;
+  const SetupSource source_;
+  const VariantSource variants_;
+  PlanId plan_;  ///< of the last LoadPlan; so is the deadline
+  std::chrono::milliseconds state_deadline_{0};
+  std::unique_ptr<StageExecutor> executor_;
+  std::unique_ptr<LocalFeed> feed_;  ///< of the same plan
+  Phase phase_ = Phase::Idle;
+};
+
+/// Errors: DeviceOutOfMemory if no thread can be started for it.
+[[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
+                                          std::shared_ptr<WorkerDesk> desk,
+                                          SetupSource source,
+                                          VariantSource variants = received_variant);
+[[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
+
+/// Returns the agent's name for messages.
+[[nodiscard]] std::string agent_name(Rank rank);
+
+/// Waits on the data plane for the setup of a rank of another process than the driver's.
+/// Errors: WireFormat; ClusterTimeout after the message's patience.
+[[nodiscard]] RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m);
+
+/// Asks agents, from a thread that is no actor, what their ranks are doing. Returns the answers in
+/// the agents' order; nothing for an agent that is gone, or silent for longer than `limit`.
+[[nodiscard]] std::vector<std::optional<StatusReply>> ask_status(
+    ActorHost& host, const std::vector<AgentActor>& agents, std::chrono::milliseconds limit);
+
+}  // namespace stagecraft

@@ -1,0 +1,52 @@
+#include "stagecraft/compiler/libtorch/lack_of_memory.h"
+
+#include <string>
+#include <string_view>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/standard_lack_of_memory.h"
+
+namespace stagecraft {
+namespace {
+
+/// LibTorch has an exception type only for devices; on the CPU only the message tells.
+bool says_lack_of_memory(std::string_view text) {
+  for (const std::string_view words : {"allocate memory",    // the CPU allocator
+                                       "not enough memory",  // another allocator
+                                       "Storage size calculation overflowed"}) {  // more than 2^63
+    if (text.find(words) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Returns " at 123 bytes in one piece", or nothing.
+std::string size_in(std::string_view text) {
+  constexpr std::string_view kBefore = "you tried to allocate ";
+  const std::size_t begin = text.find(kBefore);
+  if (begin == std::string_view::npos) {
+    return "";
+  }
+  text.remove_prefix(begin + kBefore.size());
+  return fmt::format(" at {} bytes in one piece", text.substr(0, text.find(' ')));
+}
+
+}  // namespace
+
+std::optional<Error> lack_of_memory(const std::exception& thrown, std::string_view what_to_do) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&thrown);
+  if (torch == nullptr) {
+    return standard_lack_of_memory(thrown, what_to_do);
+  }
+  const std::string text = torch->what_without_backtrace();
+  if (dynamic_cast<const c10::OutOfMemoryError*>(torch) == nullptr && !says_lack_of_memory(text)) {
+    return std::nullopt;
+  }
+  return Error(Errc::DeviceOutOfMemory,
+               fmt::format("memory ran out{}: {}", size_in(text), what_to_do));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,41 @@
+#include "stagecraft/compiler/libtorch/random.h"
+
+#include <mutex>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace stagecraft {
+namespace {
+
+/// Does one round of a 64-bit finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014).
+std::uint64_t mix(std::uint64_t state, std::uint64_t word) {
+  std::uint64_t z = state + 0x9e3779b97f4a7c15ULL + word;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+std::uint64_t default_seed() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock lock(generator.mutex());
+  return generator.current_seed();
+}
+
+std::uint64_t random_seed(const RandomKey& key, int index) {
+  std::uint64_t seed = mix(0, key.seed);
+  seed = mix(seed, static_cast<std::uint64_t>(key.step));
+  seed = mix(seed, static_cast<std::uint64_t>(key.microbatch));
+  if (key.shape != 0) {
+    seed = mix(seed, key.shape);
+  }
+  return mix(seed, static_cast<std::uint64_t>(index));
+}
+
+at::Generator make_generator(const RandomKey& key, int index) {
+  return at::make_generator<at::CPUGeneratorImpl>(random_seed(key, index));
+}
+
+}  // namespace stagecraft

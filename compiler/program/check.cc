@@ -1,0 +1,174 @@
+#include "stagecraft/compiler/program/check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/notes/accumulation.h"
+#include "stagecraft/scheduler/render/terminal.h"
+
+namespace stagecraft {
+
+void CheckResult::or_throw() const {
+  if (ok()) {
+    return;
+  }
+  throw Error(Errc::ScheduleInvalid, "the schedule cannot run this program\n" + grid);
+}
+
+namespace {
+
+/// A schedule whose replicas do not fit the program breaks V32: its stages cannot be copies of the
+/// program's.
+Violation misfit(std::string message) {
+  Violation violation;
+  violation.rule = "V32";
+  violation.message = std::move(message);
+  return violation;
+}
+
+/// Returns the names of buffers that forwards write. Their final values depend on which forwards of
+/// the stage wrote them, and in what order.
+std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
+  std::vector<std::string> names;
+  for (const StageBuffer& buffer : stage.buffers) {
+    if (buffer.written) {
+      names.push_back(buffer.name);
+    }
+  }
+  return names;
+}
+
+/// In each copy running statistics see only a share of the microbatches; those of the first copy
+/// are kept.
+void find_divided_buffers(const CompiledProgram& program,
+                          const Layout& layout,
+                          CheckResult& result) {
+  if (layout.replicas() == 1) {
+    return;
+  }
+  for (const StageProgram& stage : program.partition.stages) {
+    const std::vector<std::string> names = names_of_written_buffers(stage);
+    if (!names.empty()) {
+      result.notes.push_back(
+          fmt::format("stage {} (\"{}\") writes {} in its forward, and each of its {} replicas "
+                      "sees its own share of the microbatches: behind every step all go on with "
+                      "what the first replica has, which one process would not have",
+                      stage.id.value,
+                      stage.name,
+                      fmt::join(names, ", "),
+                      layout.replicas()));
+      result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
+    }
+  }
+}
+
+/// A stage that writes buffers in its forward leaves other values in them if its forwards run in
+/// another order.
+void find_reordered_buffers(const CompiledProgram& program,
+                            const Schedule& schedule,
+                            const Layout& layout,
+                            CheckResult& result) {
+  for (const LateForward& late : late_forwards(schedule)) {
+    const StageProgram& stage = program.partition.stages[layout.model_stage(late.stage).index()];
+    const std::vector<std::string> names = names_of_written_buffers(stage);
+    if (names.empty()) {
+      continue;
+    }
+    result.notes.push_back(
+        fmt::format("stage {} (\"{}\") writes {} in its forward and runs microbatch {} after "
+                    "microbatch {}: what is in there in the "
+                    "end, and what is computed from it, will not have the bits of one process, "
+                    "which takes microbatches in order; run "
+                    "the forwards of this stage in order",
+                    late.stage.value,
+                    stage.name,
+                    fmt::join(names, ", "),
+                    late.microbatch.value,
+                    late.after.value));
+    result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
+  }
+}
+
+/// Finds the faults that keep stages of different microbatch sizes from running; validate() finds
+/// the others. Requires: the schedule has sizes, and is valid.
+void check_sizes(const Program& program, const StageGraph& graph, CheckResult& result) {
+  const Layout& layout = *result.layout;
+  if (layout.replicas() > 1) {
+    result.violations.push_back(
+        misfit("stages take microbatches of different sizes in a schedule of one replica only: "
+               "leave its @replicas or its @sizes out"));
+    return;
+  }
+  if (program.variants() == nullptr) {
+    result.violations.push_back(
+        misfit("stages take microbatches of other sizes only in a program that was compiled from "
+               "a module, which is captured for each size: leave the schedule's @sizes out"));
+  }
+  for (const auto& [from, to] : graph.edges()) {
+    const StageId producer(from);
+    const StageId consumer(to);
+    if (graph.microbatch_size(producer) != graph.microbatch_size(consumer) &&
+        std::ranges::equal(layout.ranks_of(producer), layout.ranks_of(consumer))) {
+      result.violations.push_back(misfit(
+          fmt::format("stage {} takes {} microbatches as one and stage {}, which it feeds, {}, and "
+                      "both are on one row: give each a row of its own, or both one size",
+                      from,
+                      graph.microbatch_size(producer),
+                      to,
+                      graph.microbatch_size(consumer))));
+    }
+  }
+}
+
+}  // namespace
+
+CheckResult check(const Program& program, const Schedule& schedule) {
+  CheckResult result;
+  StageGraph graph = schedule.stage_graph();
+  const std::vector<int> sizes = graph.microbatch_sizes();
+  try {
+    const Layout& layout = result.layout.emplace(Layout::of(schedule));
+    if (program.microbatches() % layout.replicas() == 0) {
+      graph = layout.expand(program.stage_graph());
+      if (!sizes.empty()) {
+        graph.set_microbatch_sizes(sizes);
+      }
+      result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
+      if (result.ok() &&
+          layout.stages() < graph.size()) {  // the tasks are right, but the header is not
+        result.violations.push_back(
+            misfit(fmt::format("the schedule declares {} stages, the program has {}: correct its "
+                               "header, or leave the number out",
+                               layout.stages(),
+                               graph.size())));
+      }
+    } else {
+      result.violations.push_back(
+          misfit(fmt::format("{} microbatches do not divide over {} replicas: use a multiple of {}",
+                             program.microbatches(),
+                             layout.replicas(),
+                             layout.replicas())));
+    }
+    if (result.ok() && !sizes.empty()) {
+      check_sizes(program, graph, result);
+    }
+    if (result.ok()) {
+      find_divided_buffers(program.compiled(), layout, result);
+      find_reordered_buffers(program.compiled(), schedule, layout, result);
+    }
+  } catch (const Error& error) {
+    if (error.code() != Errc::ScheduleParameter) {
+      throw;
+    }
+    result.violations.push_back(misfit(error.message()));
+  }
+  result.grid = render(schedule, result.violations, {.graph = &graph});
+  return result;
+}
+
+}  // namespace stagecraft

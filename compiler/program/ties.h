@@ -1,0 +1,28 @@
+/// Ties are parameters that several stages use (SP-2). Every such stage has a copy and a part of
+/// the gradient. Before the vote the parts become one gradient, so the copies keep the same bits.
+///
+/// compile finds these parameters. The training DAG and the reference find which of them have parts
+/// to add.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/stage/partition.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+
+namespace stagecraft {
+
+/// Keeps SP-2. Called when `trained` says where a gradient arrives.
+void train_together(Partition& partition);
+
+/// Returns the parameters of several stages, in the model's order. All of them are summed if they
+/// train, so V33 never rejects them.
+[[nodiscard]] std::vector<TiedParameter> tied_parameters(const Partition& partition);
+
+/// Returns the ties that train, for each replica: one tie for all parameters that the same stages
+/// use with one dtype. Their ranks are left empty.
+[[nodiscard]] std::vector<Tie> ties_of(const CompiledProgram& program);
+
+}  // namespace stagecraft

@@ -1,0 +1,146 @@
+/// StageProgram is the computation of one stage for one microbatch, as data that stands by itself:
+/// nothing in it points into the graph of the whole model.
+///
+/// partition makes it; the executor runs it, and so does compile, which checks and measures. It is
+/// a row of chunks, one unless it was cut (chunks.h): autograd ends at their borders, and a
+/// backward runs over them in reverse. Some chunks are recomputed (recompute.h). Values keep the
+/// ids of the whole graph. Weights are not part of it: it holds their names and shapes.
+///
+/// SP-1: the producer makes a value that crosses contiguous, in the order of memory
+///       (memory_order.h), so every transport delivers the same strides, and the value has its
+///       order at both ends.
+/// SP-2: every stage program that uses a parameter has it; one of them counts it. If it trains, it
+///       trains in all of them, even if the gradient reaches it in only one
+///       (compiler/program/ties.h).
+/// SP-3: every value that its operators, inputs and outputs name is in `values`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stagecraft/compiler/graph/graph.h"
+
+namespace stagecraft {
+
+struct StageInput {
+  enum class Source : std::uint8_t { Model, Label, Stage };
+  Source source = Source::Model;
+  int position = 0;  ///< the number of the model input or label; unused for Source::Stage
+  ValueId value;
+  StageId from;                ///< the producing stage, for Source::Stage
+  bool owes_gradient = false;  ///< this stage sends the value's gradient back
+};
+
+/// StageOutput is a value that other stages read.
+struct StageOutput {
+  ValueId value;
+  std::vector<StageId> consumers;   ///< in the order of their creation, earliest first
+  std::vector<bool> gradient_from;  ///< per consumer: it sends a gradient back
+};
+
+struct StageParameter {
+  std::string name;
+  ValueId value;
+  int position = 0;      ///< in the model
+  bool trained = false;  ///< a gradient reaches it, here or in another stage
+  bool counted = true;   ///< in the gradient's norm; true in the first stage that uses it
+};
+
+struct StageBuffer {
+  std::string name;
+  ValueId value;
+  int position = 0;      ///< in the model
+  bool written = false;  ///< by a forward: running statistics, counters
+  std::vector<std::int64_t> strides;
+};
+
+struct StageConstant {
+  ValueId value;  ///< of a parameter or buffer: evaluations.h, EV-3
+  at::Tensor tensor;
+};
+
+/// Chunk is a part of a stage between two borders of autograd.
+struct Chunk {
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;      ///< inputs of the stage and values of earlier chunks
+  std::vector<ValueId> outputs;     ///< values that later chunks or other stages read
+  bool recompute = false;           ///< its forward keeps only its inputs, and runs again
+  std::int64_t replayed_bytes = 0;  ///< bytes that the replay leaves for the backward, as measured
+};
+
+struct StageProgram {
+  StageId id;
+  std::string name;
+  int replica = 0;  ///< the copy of the pipeline that it belongs to
+  std::vector<Chunk> chunks;
+  std::vector<StageInput> inputs;
+  std::vector<StageOutput> outputs;
+  std::vector<StageParameter> parameters;  ///< in the model's order
+  std::vector<StageBuffer> buffers;        ///< likewise
+  std::vector<StageConstant> constants;
+  std::map<ValueId, Value> values;      ///< `hooks` counts the attachments below
+  std::vector<Attachment> attachments;  ///< valid in this process alone, like the attachments that
+                                        ///< nodes call by number
+  ValueId loss = kNoValue;              ///< set if this stage computes it
+  // Measured on one microbatch when compiled, in bytes.
+  std::int64_t saved_bytes = 0;      ///< kept from forward until backward
+  std::int64_t transient_bytes = 0;  ///< forward's peak above what it keeps
+
+  [[nodiscard]] const Value& at(ValueId value) const { return values.at(value); }
+  [[nodiscard]] bool trains() const;
+  [[nodiscard]] std::size_t operator_count() const;
+  [[nodiscard]] bool recomputes() const;
+  /// Return the bytes that recomputing holds: for one chunk after the other, as in a whole
+  /// backward, and for all chunks, as from the backward's input half to its weight half.
+  [[nodiscard]] std::int64_t largest_replay() const;
+  [[nodiscard]] std::int64_t replayed_bytes() const;
+};
+
+/// Returns the bytes of a stage's parameters.
+[[nodiscard]] std::int64_t weight_bytes(const StageProgram& stage);
+
+template <class V>
+decltype(auto) visit_fields(StageInput& m, V&& v) {
+  return v(m.source, m.position, m.value, m.from, m.owes_gradient);
+}
+template <class V>
+decltype(auto) visit_fields(StageOutput& m, V&& v) {
+  return v(m.value, m.consumers, m.gradient_from);
+}
+template <class V>
+decltype(auto) visit_fields(StageParameter& m, V&& v) {
+  return v(m.name, m.value, m.position, m.trained, m.counted);
+}
+template <class V>
+decltype(auto) visit_fields(StageBuffer& m, V&& v) {
+  return v(m.name, m.value, m.position, m.written, m.strides);
+}
+template <class V>
+decltype(auto) visit_fields(StageConstant& m, V&& v) {
+  return v(m.value, m.tensor);
+}
+template <class V>
+decltype(auto) visit_fields(Chunk& m, V&& v) {
+  return v(m.nodes, m.inputs, m.outputs, m.recompute, m.replayed_bytes);
+}
+template <class V>
+decltype(auto) visit_fields(StageProgram& m, V&& v) {
+  return v(m.id,
+           m.name,
+           m.replica,
+           m.chunks,
+           m.inputs,
+           m.outputs,
+           m.parameters,
+           m.buffers,
+           m.constants,
+           m.values,
+           m.attachments,
+           m.loss,
+           m.saved_bytes,
+           m.transient_bytes);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,25 @@
+/// verify checks that a stage program from any source can be bound and run without access to
+/// anything that is not there.
+///
+/// It is used for programs of other processes. Programs that partition makes keep all these rules.
+/// SV-1: a program that passes makes no interpreter, executor or bucket index outside of its lists,
+///       call an operator with another number or kind of operands than its schema has, or compute
+///       sizes that overflow. Operators themselves check the tensors that they get.
+/// SV-2: it calls only operators that check their arguments (allowed_operators.h), and operators of
+///       the user's own program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/compiler/stage/stage_program.h"
+
+namespace stagecraft {
+
+/// Returns everything that is wrong with the stage, one sentence each, each with the stage's
+/// number; empty for a sound stage. At most kMostFaults.
+[[nodiscard]] std::vector<std::string> verify(const StageProgram& stage);
+
+inline constexpr std::size_t kMostFaults = 16;
+
+}  // namespace stagecraft

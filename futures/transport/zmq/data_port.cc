@@ -1,0 +1,152 @@
+#include "stagecraft/futures/transport/zmq/data_port.h"
+
+#include <utility>
+#include <vector>
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/process_end.h"
+#include "stagecraft/futures/transport/zmq/outbox.h"
+#include "stagecraft/futures/transport/zmq/port_loop.h"
+
+namespace stagecraft {
+namespace {
+
+Error refused(const at::Tensor& tensor, Rank to, const Tag& tag, const std::string& what) {
+  return Error(Errc::TransportRefused,
+               fmt::format("a tensor of {} was to be sent to {} as {}: {}",
+                           c10::toString(tensor.scalar_type()),
+                           peer_name(to),
+                           to_string(tag),
+                           what));
+}
+
+/// Returns the tensor as its frames hold it: plain values, one after the other.
+at::Tensor plain(const at::Tensor& tensor, Rank to, const Tag& tag, std::int64_t largest) {
+  if (tensor.layout() != at::kStrided || !has_frames(tensor.scalar_type())) {
+    throw refused(tensor, to, tag, "only dense tensors that are not quantized can be; convert it");
+  }
+  if (!tensor.device().is_cpu()) {
+    throw refused(tensor, to, tag, "it is on " + tensor.device().str() + "; move it to the CPU");
+  }
+  if (static_cast<std::size_t>(tensor.dim()) > kMostDimensions) {
+    throw refused(tensor, to, tag, fmt::format("it has {} dimensions", tensor.dim()));
+  }
+  const std::int64_t bytes = tensor.numel() * static_cast<std::int64_t>(tensor.itemsize());
+  if (bytes > largest) {
+    throw refused(tensor,
+                  to,
+                  tag,
+                  fmt::format("{} bytes are more than {}: raise largest_tensor", bytes, largest));
+  }
+  const c10::AutoGradMode without_gradient(false);
+  at::Tensor values = tensor.requires_grad() ? tensor.detach() : tensor;
+  if (values._is_zerotensor()) {
+    values = values.clone();
+  }
+  return values.resolve_conj().resolve_neg().contiguous();
+}
+
+void check(const DataPortOptions& options) {
+  const auto require = [](bool good, std::string what) {
+    if (!good) {
+      throw Error(Errc::UsageArgument, std::move(what));
+    }
+  };
+  require(options.chunk_bytes > 0 && options.chunk_bytes <= kLargestChunk,
+          fmt::format("chunk_bytes is {}: expected 1 to {}", options.chunk_bytes, kLargestChunk));
+  require(options.largest_tensor > 0,
+          fmt::format("largest_tensor is {}: expected 1 or more bytes", options.largest_tensor));
+  require(options.io_threads > 0,
+          fmt::format("io_threads is {}: expected 1 or more", options.io_threads));
+  require(options.silence.count() >= 0,
+          fmt::format("silence is {} ms: expected 0 or more", options.silence.count()));
+}
+
+}  // namespace
+
+std::shared_ptr<DataPort> DataPort::open(DataPortOptions options) {
+  check(options);
+  process_end::arm();  // the threads touch tensors
+  return std::shared_ptr<DataPort>(new DataPort(std::move(options)));
+}
+
+DataPort::DataPort(DataPortOptions options)
+    : loop_(std::make_shared<PortLoop>(std::move(options))),
+      thread_([loop = loop_] { loop->run(); }) {}
+
+DataPort::~DataPort() {
+  if (!home_.is_here() || process_end::begun()) {
+    // Its threads are parked or do not exist, so a wait would never end.
+    struct Kept {
+      std::shared_ptr<PortLoop> loop;
+      std::thread thread;
+    };
+    static auto* const kept = new std::vector<Kept>;
+    kept->push_back({loop_, std::move(thread_)});
+    return;
+  }
+  close();
+}
+
+const PortAddress& DataPort::address() const {
+  return loop_->address();
+}
+
+void DataPort::admit(const PortAddress& peer) {
+  loop_->admit(peer);
+}
+
+void DataPort::forget(const PortAddress& peer) {
+  loop_->forget(peer);
+}
+
+void DataPort::send(const PortAddress& peer,
+                    NetworkId network,
+                    Rank from,
+                    Rank to,
+                    const Tag& tag,
+                    at::Tensor tensor) {
+  at::Tensor values = plain(tensor, to, tag, loop_->options().largest_tensor);
+  tensor.reset();
+  loop_->send(
+      peer.key,
+      {.network = network, .from = from, .to = to, .tag = tag, .tensor = std::move(values)});
+}
+
+void DataPort::attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes) {
+  loop_->attach(network, mailboxes);
+}
+
+void DataPort::detach(NetworkId network) {
+  loop_->detach(network);
+}
+
+void DataPort::tidy() {
+  loop_->tidy();
+}
+
+PortCounts DataPort::counts() const {
+  return loop_->counts();
+}
+
+void DataPort::close() {
+  loop_->stop();
+  std::thread ending;
+  {
+    const std::scoped_lock lock(closing_);
+    ending = std::move(thread_);
+  }
+  if (!ending.joinable()) {
+    return;
+  }
+  if (ending.get_id() == std::this_thread::get_id()) {
+    ending.detach();  // a callback of a received tensor released the port; the loop ends next
+  } else {
+    const process_end::Elsewhere waiting;
+    ending.join();
+  }
+}
+
+}  // namespace stagecraft

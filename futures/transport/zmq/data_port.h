@@ -1,0 +1,140 @@
+/// DataPort is one process's end of the data plane between processes. It sends tensors to other
+/// ports and delivers received ones to the mailboxes of the attached networks.
+///
+/// There is one per process and cluster, shared by all crews of the process; RoutedNetwork uses it.
+/// It speaks ZeroMQ with CURVE over TCP or a local socket. One progress thread does the work on all
+/// sockets; ZeroMQ's I/O threads encrypt. Every method may be called from any thread, and none
+/// waits for a peer. Every port has a new key pair, so a key identifies an incarnation.
+///
+/// DP-1: only admitted keys can connect, and the key identifies the sender of a message; garbage,
+///       plain clients and foreign keys never reach a frame. A handshake with a key that is not
+///       admitted waits some seconds for its admission, because the other end may have been told
+///       first.
+/// DP-2: frames from one port are counted. After a loss, or a frame that cannot be read, nothing
+///       more is taken from that link (RS-1), and `when_broken` is called. A tensor is delivered
+///       whole or not at all.
+/// DP-3: a peer that does not read, or is not there, holds back only its own tensors. They wait
+///       until the peer is forgotten or the port closes.
+/// DP-4: close does not linger: it drops everything that has not left. So before the end of a
+///       process, its owner must know by an answer that its messages were received.
+/// DP-5: a peer is connected to when something is first sent to it. So ports are connected only
+///       where tensors go, however many were admitted.
+/// DP-6: with a `silence`, the port reports a peer that does not get its messages although it may
+///       exist (PeerWatch): its connection has ended, or nothing has got through for that time.
+/// DP-7: the memory that others can take without an admitted key is bounded: a message is at most a
+///       chunk long, and of connections without a handshake the oldest are ended (Strangers). A
+///       local socket accepts only connections of its own user.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/home_process.h"
+#include "stagecraft/futures/transport/mailboxes.h"
+#include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/zmq/frame.h"
+
+namespace stagecraft {
+
+struct Outgoing;
+class PortLoop;
+
+struct DataPortOptions {
+  /// "tcp://ADDRESS:*" or ":PORT"; "ipc://*" for a name that no other port of the host has and that
+  /// leaves no file.
+  std::string bind = "tcp://127.0.0.1:*";
+  std::int64_t largest_tensor = std::int64_t{1} << 36U;  ///< bytes; a larger one is refused
+  std::int64_t chunk_bytes = kLargestChunk;              ///< at most kLargestChunk
+  int io_threads = 1;                                    ///< ZeroMQ's threads, which encrypt
+  /// Called once with the peer's key when a link has broken (DP-2), on the progress thread. Must
+  /// not block.
+  std::function<void(const std::string& key, const Error& why)> when_broken;
+  /// The time without progress after which a peer is out of reach (DP-6); 0: for ever.
+  std::chrono::milliseconds silence{0};
+  /// Called once when a peer is out of reach, in the same way.
+  std::function<void(const std::string& key, const Error& why)> when_cut;
+};
+
+/// Counts the traffic with one peer, by its key.
+struct LinkCounts {
+  std::int64_t tensors_sent = 0;
+  std::int64_t bytes_sent = 0;  ///< of tensors, chunk by chunk
+  std::int64_t tensors_received = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t tensors_dropped =
+      0;                            ///< waited for a peer that was forgotten, or was never admitted
+  std::int64_t frames_refused = 0;  ///< malformed, of a broken link, or of a key no longer admitted
+};
+
+struct PortCounts {
+  std::map<std::string, LinkCounts> links;  ///< of all peers, past ones included
+  std::int64_t connections_held = 0;        ///< handshakes with keys that were not admitted
+  std::int64_t strangers_ended = 0;         ///< connections whose handshake took too long (DP-7)
+  std::int64_t tensors_misdirected = 0;     ///< for a network or a rank that is not here
+  std::int64_t partial_bytes = 0;           ///< memory of tensors that have arrived in part
+};
+
+class DataPort {
+ public:
+  /// Errors: UsageArgument for invalid options; TransportRefused if the address cannot be bound.
+  [[nodiscard]] static std::shared_ptr<DataPort> open(DataPortOptions options = {});
+
+  DataPort(const DataPort&) = delete;
+  DataPort(DataPort&&) = delete;
+  DataPort& operator=(const DataPort&) = delete;
+  DataPort& operator=(DataPort&&) = delete;
+  /// Closes. At the end of the process, or in a child of fork(), it leaves everything as it is.
+  ~DataPort();
+
+  [[nodiscard]] const PortAddress& address() const;
+
+  /// Allows the peer to connect and to be sent to. A second call changes nothing.
+  /// Errors: TransportRefused for an invalid address or key.
+  void admit(const PortAddress& peer);
+  /// Revokes the admission: refuses the peer's key and drops its partly received tensors and those
+  /// that wait for it.
+  void forget(const PortAddress& peer);
+
+  /// Hands a tensor over for `to`, a rank in the process of `peer`. Drops and counts it if the peer
+  /// is not admitted. Order: T-1.
+  /// Errors: TransportRefused for a tensor that no frame can hold, and if no connection can be
+  /// started: because of too few open files, or an address that turns out to be invalid.
+  void send(const PortAddress& peer,
+            NetworkId network,
+            Rank from,
+            Rank to,
+            const Tag& tag,
+            at::Tensor tensor);
+
+  /// Delivers tensors for this network to these mailboxes, as long as they live.
+  /// Errors: UsageArgument if the port has a network of that id.
+  void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
+  void detach(NetworkId network);
+  /// Gives back the memory of partly received tensors that the mailboxes no longer accept.
+  void tidy();
+
+  [[nodiscard]] PortCounts counts() const;
+
+  /// Ends the sockets and the thread, and waits for that unless it runs on this thread; later sends
+  /// are dropped. A second close changes nothing.
+  void close();
+
+ private:
+  explicit DataPort(DataPortOptions options);
+
+  HomeProcess home_;
+  std::shared_ptr<PortLoop> loop_;
+  std::mutex closing_;  ///< guards thread_, because any thread may close
+  std::thread thread_;
+};
+
+}  // namespace stagecraft

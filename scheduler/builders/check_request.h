@@ -1,0 +1,16 @@
+/// check_request tells whether a builder accepts a request: its parameters, chunks, costs and stage
+/// graph, and a size that fits into a machine.
+///
+/// It runs before the builder. The builder itself checks what its algorithm needs of devices and
+/// microbatches (rule V34). Pure; any thread.
+#pragma once
+
+#include "stagecraft/scheduler/builders/registry.h"
+
+namespace stagecraft {
+
+/// Errors: UsageArgument for something that the builder does not take, or lacks; ScheduleParameter
+/// for an illegal number, with the nearest legal one, and for a schedule that is too large.
+void check_request(const BuilderInfo& builder, const BuildRequest& request);
+
+}  // namespace stagecraft

@@ -1,0 +1,366 @@
+#include "stagecraft/scheduler/formats/json/piper.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
+#include "stagecraft/scheduler/formats/json/json_reader.h"
+#include "stagecraft/scheduler/formats/json/piper_words.h"
+
+namespace stagecraft {
+namespace {
+
+using formats::JsonReader;
+using formats::kPasses;
+using formats::kPassTag;
+using formats::kStageTag;
+using formats::quoted;
+
+struct Filter {
+  std::size_t offset = 0;
+  std::map<std::string, std::optional<int>> tags;  ///< nothing for "*" and for other non-numbers
+  std::optional<CellKind> pass;
+};
+
+struct Directive {
+  std::size_t offset = 0;
+  std::string op;
+  Filter filter;
+  std::vector<int> devices;
+  std::string dimension;
+  std::optional<int> microbatches;
+  std::vector<std::vector<Filter>> groups;
+};
+
+class PiperReader {
+ public:
+  explicit PiperReader(std::string_view text) : json_(text) {}
+  PiperSchedule run();
+
+ private:
+  using Devices = std::vector<int>;
+  struct Order {
+    std::size_t offset;
+    std::vector<std::vector<Filter>> groups;
+  };
+
+  void open_array(std::string_view what);
+  [[nodiscard]] Directive directive();
+  [[nodiscard]] Filter filter();
+  [[nodiscard]] std::vector<int> devices();
+  [[nodiscard]] std::vector<std::vector<Filter>> groups();
+  void take(Directive directive);
+  void split(const Directive& directive);
+  void place(const Directive& directive);
+  [[nodiscard]] Task task(const Filter& filter) const;
+  [[nodiscard]] Schedule::Row row(const Order& order, const Devices*& devices);
+  [[nodiscard]] std::vector<Schedule::Row> rows();
+
+  JsonReader json_;
+  formats::FaultList faults_;
+  std::size_t cells_ = 0;
+  std::string dimension_;  ///< the tag of microbatches; empty: the step is one microbatch
+  std::optional<int> microbatches_;
+  std::map<int, Devices> placed_;    ///< by stage
+  std::map<int, int> first_placed_;  ///< by device: the first stage there
+  std::vector<Order> orders_;
+  bool says_more_ = false;
+};
+
+void PiperReader::open_array(std::string_view what) {
+  if (json_.next() != JsonReader::Kind::Array) {
+    json_.refuse(json_.offset(), fmt::format("expected a list: {}", what));
+  }
+  json_.open();
+}
+
+Filter PiperReader::filter() {
+  Filter filter{.offset = json_.offset(), .tags = {}, .pass = {}};
+  if (json_.next() != JsonReader::Kind::Object) {
+    json_.refuse(filter.offset, R"(a filter is an object, e.g. {"PP": 0, "MB": 0, "PASS": "F"})");
+  }
+  json_.open();
+  while (const auto tag = json_.next_key()) {
+    const std::size_t at = json_.offset();
+    if (*tag != kPassTag) {
+      filter.tags[*tag] = json_.integer();
+      continue;
+    }
+    const std::string name = json_.string().value_or("");
+    const auto* const pass =
+        std::ranges::find(kPasses, name, [](const auto& entry) { return entry.first; });
+    if (pass == kPasses.end()) {
+      faults_.attempt(
+          [&] { json_.refuse(at, fmt::format("PASS is F, B, BI or BW, found {}", quoted(name))); });
+      continue;
+    }
+    filter.pass = pass->second;
+  }
+  return filter;
+}
+
+std::vector<int> PiperReader::devices() {
+  std::vector<int> devices;
+  open_array("devices, e.g. [0]");
+  while (json_.next_element()) {
+    const std::size_t at = json_.offset();
+    const int device = json_.integer().value_or(-1);
+    if (device < 0) {
+      json_.refuse(at, "a device is a number from 0 on");
+    }
+    devices.push_back(device);
+  }
+  std::ranges::sort(devices);
+  return devices;
+}
+
+std::vector<std::vector<Filter>> PiperReader::groups() {
+  std::vector<std::vector<Filter>> groups;
+  open_array("groups of filters");
+  while (json_.next_element()) {
+    if (!formats::has_room(0, ++cells_)) {
+      json_.refuse(json_.offset(), formats::kNoRoom);
+    }
+    const std::size_t at = json_.offset();
+    open_array("the filters of a group");
+    auto& group = groups.emplace_back();
+    while (json_.next_element()) {
+      group.push_back(filter());
+    }
+    if (group.empty()) {
+      json_.refuse(at, "a group holds one filter or more");
+    }
+  }
+  return groups;
+}
+
+Directive PiperReader::directive() {
+  Directive read{.offset = json_.offset()};
+  if (json_.next() != JsonReader::Kind::Object) {
+    json_.refuse(read.offset, R"(a directive is an object with "op")");
+  }
+  json_.open();
+  while (const auto key = json_.next_key()) {
+    if (*key == "op") {
+      read.op = json_.string().value_or("");
+    } else if (*key == "filter") {
+      read.filter = filter();
+    } else if (*key == "filters") {
+      read.groups = groups();
+    } else if (*key == "devices") {
+      read.devices = devices();
+    } else if (*key == "dim_name") {
+      read.dimension = json_.string().value_or("");
+    } else if (*key == "num_microbatches") {
+      read.microbatches = json_.integer();
+    } else {
+      says_more_ = true;
+      (void)json_.skip();
+    }
+  }
+  return read;
+}
+
+void PiperReader::split(const Directive& directive) {
+  const int microbatches = directive.microbatches.value_or(0);
+  if (!directive.filter.tags.empty() || directive.filter.pass || !dimension_.empty()) {
+    json_.refuse(directive.offset,
+                 "only one split directive is read, that of the whole model: \"filter\": {}");
+  }
+  if (directive.dimension.empty() || microbatches < 1 || microbatches > kMaxMicrobatches) {
+    json_.refuse(directive.offset,
+                 fmt::format("a split directive wants \"dim_name\" and \"num_microbatches\" from 1 "
+                             "to {}",
+                             kMaxMicrobatches));
+  }
+  if (directive.dimension == kStageTag || directive.dimension == kPassTag) {
+    json_.refuse(directive.offset,
+                 fmt::format("dim_name {} is the tag of something else; take MB",
+                             quoted(directive.dimension)));
+  }
+  dimension_ = directive.dimension;
+  microbatches_ = microbatches;
+}
+
+void PiperReader::place(const Directive& directive) {
+  const auto stage = directive.filter.tags.find(std::string(kStageTag));
+  const bool one = directive.filter.tags.size() == 1 && !directive.filter.pass &&
+                   stage != directive.filter.tags.end() && stage->second && *stage->second >= 0 &&
+                   *stage->second < kMaxStages;
+  if (!one) {
+    json_.refuse(directive.offset,
+                 fmt::format("a place directive wants the filter of one stage below {}, "
+                             "{{\"PP\": 0}}; placing anything else is not read",
+                             kMaxStages));
+  }
+  if (directive.devices.empty()) {
+    json_.refuse(directive.offset, "a place directive wants \"devices\", e.g. [0]");
+  }
+  constexpr std::string_view kAdvice = "a rank of Piper is one set of devices";
+  if (const auto twice = std::ranges::adjacent_find(directive.devices);
+      twice != directive.devices.end()) {
+    json_.refuse(directive.offset, fmt::format("device {} is named twice; {}", *twice, kAdvice));
+  }
+  for (const int device : directive.devices) {
+    const auto first = first_placed_.find(device);
+    if (first != first_placed_.end() && placed_.at(first->second) != directive.devices) {
+      json_.refuse(directive.offset, fmt::format("device {} is in two sets; {}", device, kAdvice));
+    }
+  }
+  if (!placed_.emplace(*stage->second, directive.devices).second) {
+    json_.refuse(directive.offset, fmt::format("stage {} is placed twice", *stage->second));
+  }
+  for (const int device : directive.devices) {
+    first_placed_.emplace(device, *stage->second);
+  }
+  says_more_ = says_more_ || directive.devices.size() > 1;
+}
+
+void PiperReader::take(Directive directive) {
+  if (directive.op == "split") {
+    split(directive);
+  } else if (directive.op == "place") {
+    place(directive);
+  } else if (directive.op == "order") {
+    if (directive.groups.size() < 2) {
+      json_.refuse(directive.offset,
+                   "an order directive wants \"filters\" with two groups or more");
+    }
+    orders_.push_back({directive.offset, std::move(directive.groups)});
+  } else if (directive.op == "replicate" || directive.op == "shard") {
+    says_more_ = true;
+  } else {
+    json_.refuse(
+        directive.offset,
+        fmt::format("{} is no op of a directive; {}there are split, place, order, replicate and "
+                    "shard",
+                    quoted(directive.op),
+                    did_you_mean(directive.op, {"split", "place", "order", "replicate", "shard"})));
+  }
+}
+
+/// Returns the one task that a filter matches.
+Task PiperReader::task(const Filter& filter) const {
+  const auto number = [&](const std::string& tag) {
+    const auto found = filter.tags.find(tag);
+    return found == filter.tags.end() ? std::nullopt : found->second;
+  };
+  const auto stage = number(std::string(kStageTag));
+  const auto microbatch = dimension_.empty() ? std::optional<int>(0) : number(dimension_);
+  const std::size_t tags = dimension_.empty() ? 1 : 2;
+  if (!stage || !microbatch || !filter.pass || filter.tags.size() != tags) {
+    json_.refuse(filter.offset,
+                 fmt::format("a filter of an order wants exactly the tags PP{}{} and PASS, with "
+                             "numbers: it matches several tasks or parts of one otherwise",
+                             dimension_.empty() ? "" : ", ",
+                             dimension_));
+  }
+  if (!placed_.contains(*stage)) {
+    json_.refuse(filter.offset, fmt::format("stage {} is placed nowhere", *stage));
+  }
+  if (*microbatch < 0 || *microbatch >= microbatches_.value_or(1)) {
+    json_.refuse(filter.offset,
+                 fmt::format("{} is {}, but the step is split into {}",
+                             dimension_,
+                             *microbatch,
+                             microbatches_.value_or(1)));
+  }
+  return {*filter.pass, StageId(*stage), Microbatch(*microbatch)};
+}
+
+/// Returns the cells of an order and the devices of its stages, which must be equal.
+Schedule::Row PiperReader::row(const Order& order, const Devices*& devices) {
+  Schedule::Row row;
+  for (const std::vector<Filter>& group : order.groups) {
+    std::vector<Task> tasks;
+    for (const Filter& filter : group) {
+      faults_.attempt([&] {
+        tasks.push_back(task(filter));
+        const Devices& here = placed_.at(tasks.back().stage.value);
+        if (devices && *devices != here) {
+          json_.refuse(
+              filter.offset,
+              fmt::format("an order is of one set of devices, this one is of [{}] and [{}]",
+                          fmt::join(*devices, ", "),
+                          fmt::join(here, ", ")));
+        }
+        devices = &here;
+      });
+    }
+    row.push_back(tasks.size() == 1 ? Cell(tasks.front()) : Cell(std::move(tasks)));
+  }
+  return row;
+}
+
+std::vector<Schedule::Row> PiperReader::rows() {
+  std::map<Devices, Schedule::Row> rows;  // Piper's ranks: sets of devices by their numbers
+  for (const auto& [stage, devices] : placed_) {
+    rows[devices];
+  }
+  for (const Order& order : orders_) {
+    const Devices* devices = nullptr;
+    Schedule::Row cells = row(order, devices);
+    if (!devices) {
+      continue;  // none of its filters could be read
+    }
+    faults_.attempt([&] {
+      if (!rows[*devices].empty()) {
+        json_.refuse(order.offset,
+                     fmt::format("the devices [{}] have an order already; join the two",
+                                 fmt::join(*devices, ", ")));
+      }
+      rows[*devices] = std::move(cells);
+    });
+  }
+  faults_.refuse_if_any();
+  std::vector<Schedule::Row> list;
+  for (auto& [devices, row] : rows) {
+    if (row.empty()) {
+      throw Error(Errc::ScheduleParse,
+                  fmt::format("the devices [{}] have no order directive; Piper chooses their order "
+                              "itself then, so there is no schedule to read",
+                              fmt::join(devices, ", ")));
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+PiperSchedule PiperReader::run() {
+  open_array("Piper's directives");
+  while (json_.next_element()) {
+    Directive read = directive();
+    faults_.attempt([&] { take(std::move(read)); });
+  }
+  json_.finish();
+  faults_.refuse_if_any();
+  if (orders_.empty()) {
+    throw Error(Errc::ScheduleParse,
+                "the file has no order directive; Piper chooses the order itself then, so there is "
+                "no schedule to read");
+  }
+  Schedule schedule(Schedule::Form::List, rows());
+  if (schedule.microbatches() != microbatches_.value_or(1)) {  // else the cells tell the number
+    Schedule::Headers headers;
+    headers.microbatches = microbatches_;
+    schedule = Schedule(Schedule::Form::List, schedule.rows(), std::move(headers));
+  }
+  return {std::move(schedule), says_more_};
+}
+
+}  // namespace
+
+PiperSchedule parse_piper(std::string_view text) {
+  return PiperReader(text).run();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,52 @@
+/// Comparison sets the planned times of a schedule against the measured ones.
+///
+/// Made from a schedule, the durations to plan with and the measurements of a run; printed by the
+/// tools. A value; pure.
+/// CM-1: the comparison covers only tasks, over the makespan. It leaves out updates, wherever a
+///       schedule lists them, because a run makes them after the vote, when all tasks have ended.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/measured/measurements.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+
+namespace stagecraft {
+
+struct RowComparison {
+  Bill planned, measured;
+};
+
+/// The times of a cell, counted from the start of the first task of any row.
+struct CellComparison {
+  int row = 0;
+  Cell cell;
+  TimeSpan planned, measured;
+
+  [[nodiscard]] double late() const { return measured.end - planned.end; }
+};
+
+struct Comparison {
+  double planned_makespan = 0;
+  double measured_makespan = 0;
+  std::vector<RowComparison> rows;
+  std::vector<CellComparison> cells;  ///< by |late()|, largest first
+};
+
+/// Returns a sentence that names the first row and task in which the step belongs to another
+/// schedule; nothing if it belongs to this one. The tasks of a group may have run in any order.
+[[nodiscard]] std::optional<std::string> first_difference(const Schedule& schedule,
+                                                          const MeasuredStep& step);
+
+/// Requires: first_difference() finds nothing in the measured steps; measured.steps() > 0.
+/// Errors: those of simulate().
+[[nodiscard]] Comparison compare(const Schedule& schedule,
+                                 const StageGraph& graph,
+                                 const Costs& costs,
+                                 const Measurements& measured);
+
+}  // namespace stagecraft

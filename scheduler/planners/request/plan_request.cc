@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
+
+namespace stagecraft {
+
+std::vector<int> PlanRequest::sizes() const {
+  if (devices < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a plan wants a device at least, got {}", devices));
+  }
+  if (batch < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a step wants a sample at least, got a batch of {}", batch));
+  }
+  std::vector<int> found = microbatch_sizes;
+  if (found.empty()) {
+    found.push_back(costs.samples);
+    for (const auto& [samples, operators] : costs.operators_at) {
+      found.push_back(samples);
+    }
+    std::erase_if(found, [&](int samples) { return batch % samples != 0; });
+    if (found.empty()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("no microbatch size that was measured divides a batch of {}; choose "
+                              "another batch, or measure a size that does",
+                              batch));
+    }
+  }
+  for (const int samples : found) {
+    if (samples < 1 || batch % samples != 0) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("microbatches of {} do not divide a batch of {}", samples, batch));
+    }
+  }
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+}  // namespace stagecraft

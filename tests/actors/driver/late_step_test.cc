@@ -1,0 +1,146 @@
+#include "stagecraft/actors/driver/late_step.h"
+
+#include "stagecraft/tests/actors/driver/wait_plan.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// Gives each rank r two instructions: the forward of stage r on microbatch 3, and the vote.
+Plan small_plan(int ranks) {
+  Plan plan;
+  for (int r = 0; r < ranks; ++r) {
+    const Task last{CellKind::Forward, StageId(r), Microbatch(3)};
+    plan.ranks.push_back({.rank = Rank(r),
+                          .instructions = {{.id = InstructionId(0), .op = Op::Run, .task = last},
+                                           {.id = InstructionId(1), .op = Op::Vote}}});
+  }
+  return plan;
+}
+
+UnfinishedRank stuck_at(int rank, int instruction, std::vector<Rank> waiting_for = {}) {
+  return {
+      Rank(rank),
+      StatusReply{
+          .rank = Rank(rank), .instruction = instruction, .waiting_for = std::move(waiting_for)}};
+}
+
+UnfinishedRank computing(int rank, double seconds) {
+  return {Rank(rank),
+          StatusReply{.rank = Rank(rank), .instruction = 0, .seconds = seconds, .waiting_for = {}}};
+}
+
+UnfinishedRank waiting(int rank, double seconds, std::vector<Rank> waiting_for) {
+  return {Rank(rank),
+          StatusReply{.rank = Rank(rank),
+                      .instruction = 1,
+                      .seconds = seconds,
+                      .waiting_for = std::move(waiting_for)}};
+}
+
+Error late(std::vector<UnfinishedRank> silent) {
+  return late_step(std::move(silent), small_plan(4), std::chrono::milliseconds(250));
+}
+
+TEST_CASE("a rank that hangs in its last task is blamed, not the lowest one in the vote",
+          "[actors][driver]") {
+  const Error error = late({waiting(0, 2.0, {Rank(2)}),
+                            waiting(1, 1.5, {Rank(2)}),
+                            computing(2, 2.5),
+                            waiting(3, 1.0, {Rank(2)})});
+  CHECK(error.code() == Errc::ClusterTimeout);
+  CHECK(error.context().rank == Rank(2));
+  CHECK(error.context().stage == StageId(2));
+  CHECK(error.context().microbatch == Microbatch(3));
+  CHECK(
+      error.message() ==
+      "the step was not done within 250 ms: rank 0 waits for the vote of rank 2, which has been in "
+      "\"i0 run 2F3\" for 2.5 s and waits for nobody; not done either: rank 1, 3; find out what "
+      "holds rank 2 up, or set a longer step_deadline");
+}
+
+TEST_CASE("the blame follows the chain of waits to its end (LS-1)", "[actors][driver]") {
+  const Error error = late({waiting(0, 3.0, {Rank(3)}),
+                            computing(1, 0.5),
+                            waiting(2, 3.0, {kDriver, Rank(1)}),
+                            waiting(3, 3.0, {Rank(2)})});
+  CHECK(error.context().rank == Rank(1));
+  CHECK_THAT(
+      error.message(),
+      ContainsSubstring("rank 0 waits for the vote of rank 3, which waits for the vote of rank 2, "
+                        "which waits for the vote of the driver, rank 1; rank 1 has been in"));
+}
+
+TEST_CASE("of several that hold others up the one most wait for is blamed, then the longest",
+          "[actors][driver]") {
+  CHECK(late({computing(0, 9.0),
+              waiting(1, 1.0, {Rank(3)}),
+              waiting(2, 1.0, {Rank(3)}),
+              computing(3, 1.0)})
+            .context()
+            .rank == Rank(3));
+  CHECK(late({computing(0, 1.0), computing(1, 4.0), computing(2, 2.0)}).context().rank == Rank(1));
+}
+
+TEST_CASE("ranks that wait for each other are told, and none is blamed", "[actors][driver]") {
+  const Error error = late({waiting(0, 2.0, {Rank(1)}), waiting(1, 2.0, {Rank(0)})});
+  CHECK_FALSE(error.context().rank);
+  CHECK_THAT(error.message(), ContainsSubstring("so rank 0 waits for itself"));
+}
+
+TEST_CASE("a chain that ends outside of the silent ranks blames none of them", "[actors][driver]") {
+  const Error driver = late({waiting(0, 2.0, {kDriver}), waiting(1, 2.0, {Rank(0)})});
+  CHECK_FALSE(driver.context().rank);
+  CHECK_THAT(driver.message(), ContainsSubstring("the driver, which has sent what it had"));
+  const Error answered = late({waiting(0, 2.0, {Rank(3)})});
+  CHECK_FALSE(answered.context().rank);
+  CHECK_THAT(answered.message(), ContainsSubstring("rank 3, which has answered"));
+}
+
+TEST_CASE("a rank between its instructions, in one the plan has not, or of whom nothing is known",
+          "[actors][driver]") {
+  const UnfinishedRank between{Rank(0),
+                               StatusReply{.rank = Rank(0), .instruction = -1, .waiting_for = {}}};
+  const UnfinishedRank beyond{Rank(1),
+                              StatusReply{.rank = Rank(1), .instruction = 7, .waiting_for = {}}};
+  for (const UnfinishedRank& silent : {between, beyond}) {
+    const Error error = late({silent});
+    CHECK(error.context().rank == silent.rank);
+    CHECK_FALSE(error.context().stage);
+    CHECK_THAT(error.message(), ContainsSubstring("is in none of its instructions"));
+  }
+}
+
+TEST_CASE("a rank whose agent owes its answer is silent, and blamed before any that is slow",
+          "[actors][driver]") {
+  UnfinishedRank silent = stuck_at(2, 1, {});
+  silent.silent_for = 4.1;
+  const std::vector<UnfinishedRank> row{
+      stuck_at(0, 2, {Rank(1)}), stuck_at(1, 3, {Rank(2)}), silent};
+  const Error error = late_step(row, wait_plan(), std::chrono::seconds(5));
+  CHECK(error.context().rank == Rank(2));
+  CHECK_THAT(error.message(),
+             ContainsSubstring("rank 0 waits for 1B3 from rank 1, which waits for 2B3 from rank 2, "
+                               "silent since 4.1 s; find out what holds rank 2 up"));
+  CHECK_THAT(
+      late_step({stuck_at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).message(),
+      ContainsSubstring("rank 2 is silent: its agent has not answered for 4.1 s and was last "
+                        "in \"i1 run 2F3\"; not done either: rank 0"));
+  // The wait that its last report showed may be over (WG-1).
+  silent.status->waiting_for = {Rank(0)};
+  CHECK(late_step({stuck_at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).context().rank ==
+        Rank(2));
+  const UnfinishedRank never{Rank(1), std::nullopt, 2.0};
+  CHECK_THAT(late_step({silent, never}, wait_plan(), std::chrono::seconds(5)).message(),
+             ContainsSubstring("is silent: its agent has not answered for") &&
+                 ContainsSubstring("; silent, too: rank"));
+}
+
+TEST_CASE("a step that is done by the time its ranks are asked blames nobody", "[actors][driver]") {
+  CHECK_THAT(late({}).message(), ContainsSubstring("but is by now"));
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,97 @@
+#include "stagecraft/actors/driver/step_ledger.h"
+
+#include <thread>
+
+#include <ATen/ops/full.h>
+
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+StepInput input_with(at::Tensor tensor) {
+  return {.inputs = {{std::move(tensor)}}, .labels = {}};
+}
+
+TEST_CASE("a step completes once, and a commit is counted before that (SL-1, SL-3)",
+          "[actors][ledger]") {
+  StepLedger ledger;
+  const EnteredStep entered = ledger.enter({}, 1);
+  std::int64_t committed = -1;
+  entered.result.on_ready([&] { committed = ledger.committed(); });
+  ledger.complete(entered.submission, {.step = 1}, true);
+  CHECK(committed == 1);
+  ledger.fail(entered.submission, Error(Errc::WorkerFailed, "late"));
+  CHECK(entered.result.get().step == 1);
+}
+
+TEST_CASE("inputs are handed over once and kept by nobody afterwards (SL-2)", "[actors][ledger]") {
+  StepLedger ledger;
+  const at::Tensor watched = number(1);
+  const EnteredStep entered = ledger.enter(input_with(watched), 1);
+  CHECK(watched.use_count() == 2);
+  CHECK(ledger.start(entered.submission));
+  CHECK_FALSE(ledger.start(entered.submission));
+  CHECK(watched.use_count() == 1);
+}
+
+TEST_CASE("entering waits while as many steps as allowed are under way", "[actors][ledger]") {
+  StepLedger ledger;
+  const EnteredStep first = ledger.enter({}, 1);
+  EnteredStep second;
+  std::thread other([&] { second = ledger.enter({}, 1); });
+  ledger.complete(first.submission, {}, false);
+  other.join();
+  CHECK(first.result.ready());
+  CHECK(second.submission > first.submission);
+  CHECK(ledger.committed() == 0);
+}
+
+TEST_CASE("closing cancels what is under way, wakes who waits and takes nothing more",
+          "[actors][ledger]") {
+  StepLedger ledger;
+  const EnteredStep entered = ledger.enter({}, 1);
+  std::optional<Errc> refused;
+  std::thread other([&] { refused = thrown_by([&] { (void)ledger.enter({}, 1); }); });
+  ledger.close();
+  other.join();
+  CHECK(failure_of(entered.result) == Errc::Cancelled);
+  CHECK(refused == Errc::ClusterClosed);
+  CHECK_FALSE(ledger.start(entered.submission));
+  ledger.drain();
+}
+
+TEST_CASE("a broken ledger fails what is under way and what comes later with its reason",
+          "[actors][ledger]") {
+  StepLedger ledger;
+  const EnteredStep entered = ledger.enter({}, 1);
+  ledger.break_down(Error(Errc::Internal, "broken"));
+  ledger.close();
+  CHECK(failure_of(entered.result) == Errc::Internal);
+  CHECK(thrown_by([&] { (void)ledger.enter({}, 1); }) == Errc::Internal);
+}
+
+TEST_CASE("the first reason for lost weights stays until they are replaced", "[actors][ledger]") {
+  StepLedger ledger;
+  ledger.lose(Error(Errc::WorkerLost, "first"));
+  ledger.lose(Error(Errc::WorkerLost, "second"));
+  REQUIRE(ledger.lost());
+  CHECK(ledger.lost()->message() == "first");
+  ledger.resume(40);
+  CHECK_FALSE(ledger.lost());
+  CHECK(ledger.committed() == 40);
+}
+
+TEST_CASE("requests and submissions never share a number", "[actors][ledger]") {
+  StepLedger ledger;
+  const Submission a = ledger.enter({}, 9).submission;
+  const Submission b = ledger.next_request();
+  const Submission c = ledger.enter({}, 9).submission;
+  CHECK(a < b);
+  CHECK(b < c);
+  ledger.close();
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,515 @@
+/// Tests the copies of committed states that a rank keeps, in every order of events, and the state
+/// that a lost rank gets back.
+#include "stagecraft/actors/executor/mirror/mirror.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+
+#include "stagecraft/actors/executor/mirror/packed_state.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/futures/transport/faulty.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/actors/executor/pipeline.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+// ---- MI-1, in every order of events -------------------------------------------------------------
+
+constexpr int kRanks = 3;
+constexpr int kAttempts = 4;
+constexpr int kRefused = 1;  // this attempt's verdict is that it does not count
+
+at::Tensor copy_of(int rank, std::int64_t updates) {
+  return at::full({1}, 10 * updates + rank, at::kLong);
+}
+
+/// Models three ranks that train and mirror. Every event that changes something is a separate move.
+/// A rank that dies stops, and messages on their way to or from it stay there. So the states that
+/// the others can see after a death are those reached here, viewed without the dead rank.
+struct Model {
+  enum class Phase : std::uint8_t { Computing, Voted, Decided };
+  struct InFlight {
+    Submission round;
+    at::Tensor copy;
+  };
+  struct RankModel {
+    Phase phase = Phase::Computing;
+    int attempt = 0;
+    std::int64_t updates = 0;
+    MirrorKeeper keeper;
+    Submission round{0};           ///< the one begun last
+    std::vector<InFlight> coming;  ///< from the previous rank
+    std::array<std::int64_t, kAttempts> ballots{-2, -2, -2, -2};
+  };
+  std::array<RankModel, kRanks> ranks;
+  bool hasty = false;  ///< breaks the protocol: a round settles without a vote
+
+  /// Starts with the first copies on all ranks; training begins.
+  explicit Model(bool h) : hasty(h) {
+    for (int r = 0; r < kRanks; ++r) {
+      begin(r, Submission(0));
+    }
+    for (RankModel& rank : ranks) {
+      deliver(rank);
+    }
+  }
+
+  void begin(int r, Submission round) {
+    RankModel& rank = ranks[static_cast<std::size_t>(r)];
+    const at::Tensor copy = copy_of(r, rank.updates);
+    rank.keeper.begin(round, rank.updates, copy);
+    rank.round = round;
+    ranks[static_cast<std::size_t>((r + 1) % kRanks)].coming.push_back({round, copy});
+  }
+
+  void deliver(RankModel& rank) const {
+    rank.keeper.arrived(rank.coming.front().copy);
+    rank.coming.erase(rank.coming.begin());
+    if (hasty) {
+      rank.keeper.agreed(rank.round);
+    }
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> verdict(int attempt) const {
+    std::int64_t lowest = kAttempts;
+    for (const RankModel& rank : ranks) {
+      lowest = std::min(lowest, rank.ballots[static_cast<std::size_t>(attempt)]);
+    }
+    return lowest == -2 ? std::nullopt : std::optional(lowest);
+  }
+
+  /// Returns all possible next states.
+  [[nodiscard]] std::vector<Model> successors() const {
+    std::vector<Model> all;
+    bool undecided = true;
+    for (const RankModel& rank : ranks) {
+      undecided = undecided && rank.attempt == ranks[0].attempt && rank.attempt < kAttempts &&
+                  rank.phase != Phase::Decided;
+    }
+    if (undecided) {
+      Model& aborted = all.emplace_back(*this);
+      for (RankModel& rank : aborted.ranks) {
+        ++rank.attempt;
+        rank.phase = Phase::Computing;
+      }
+    }
+    for (int r = 0; r < kRanks; ++r) {
+      const RankModel& now = ranks[static_cast<std::size_t>(r)];
+      const auto next = [&]() -> RankModel& {
+        return all.emplace_back(*this).ranks[static_cast<std::size_t>(r)];
+      };
+      if (!now.coming.empty() && now.keeper.round_under_way() &&
+          now.coming.front().round == now.round) {
+        deliver(next());
+      }
+      if (now.attempt == kAttempts) {
+        continue;
+      }
+      const auto attempt = static_cast<std::size_t>(now.attempt);
+      if (now.phase == Phase::Computing) {
+        RankModel& voted = next();
+        voted.ballots[attempt] = now.keeper.newest_kept().value;
+        voted.phase = Phase::Voted;
+      } else if (now.phase == Phase::Voted && verdict(now.attempt)) {
+        RankModel& decided = next();
+        decided.keeper.agreed(Submission(*verdict(now.attempt)));
+        decided.phase = Phase::Decided;
+        if (now.attempt == kRefused) {  // its vote may also have been cut short
+          RankModel& never_knew = next();
+          never_knew.phase = Phase::Computing;
+          ++never_knew.attempt;
+        }
+      } else if (now.phase == Phase::Decided) {
+        RankModel& done = next();
+        done.phase = Phase::Computing;
+        ++done.attempt;
+        if (now.attempt != kRefused) {
+          ++done.updates;
+          if (!done.keeper.round_under_way()) {
+            all.back().begin(r, Submission(now.attempt + 1));
+          }
+        }
+      }
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::string key() const {
+    std::string text;
+    const auto add = [&text](std::int64_t value) { text += std::to_string(value) + ' '; };
+    const int oldest = std::ranges::min(ranks, {}, &RankModel::attempt).attempt;
+    for (const RankModel& rank : ranks) {
+      add(static_cast<int>(rank.phase));
+      add(rank.attempt);
+      add(rank.updates);
+      add(rank.round.value);
+      add(rank.keeper.round_under_way() ? 1 : 0);
+      add(rank.keeper.newest_kept().value);
+      for (const std::int64_t s : rank.keeper.own_states()) {
+        add(s);
+      }
+      text += '/';
+      for (const std::int64_t s : rank.keeper.kept_states()) {
+        add(s);
+      }
+      text += '/';
+      for (const InFlight& f : rank.coming) {
+        add(f.round.value);
+      }
+      for (int b = oldest; b < kAttempts; ++b) {  // no rank looks at earlier ones any more
+        add(rank.ballots[static_cast<std::size_t>(b)]);
+      }
+      text += '|';
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::vector<MirrorStock> stocks() const {
+    std::vector<MirrorStock> all;
+    for (const RankModel& rank : ranks) {
+      all.push_back({rank.keeper.own_states(), rank.keeper.kept_states()});
+    }
+    return all;
+  }
+};
+
+/// Returns the fault, or an empty text: the victim is lost and replaced, all ranks go back one
+/// after the other, and the same rank may be lost again at any time.
+std::string fault_after_loss_of(int victim, Model model) {
+  const auto v = static_cast<std::size_t>(victim);
+  model.ranks[v].keeper = {};
+  const auto choose = [&] {
+    std::vector<MirrorStock> stocks = model.stocks();
+    stocks[v] = {};
+    return choose_recovery(stocks);
+  };
+  try {
+    const RecoveryPoint point = choose();
+    for (int r = 0; r < kRanks; ++r) {
+      const bool lost = point.lost[static_cast<std::size_t>(r)];
+      const MirrorKeeper& of =
+          model.ranks[static_cast<std::size_t>(lost ? (r + 1) % kRanks : r)].keeper;
+      const at::Tensor copy = lost ? of.kept(point.updates) : of.own(point.updates);
+      if (lost != (r == victim) || copy.item<std::int64_t>() != 10 * point.updates + r) {
+        return "another copy";
+      }
+    }
+    for (int r = 0; r < kRanks; ++r) {
+      Model::RankModel& rank = model.ranks[static_cast<std::size_t>(r)];
+      rank.keeper.restart(point.updates);
+      rank.updates = point.updates;
+      rank.coming.clear();
+      if (r != victim) {  // it is lost again before it has begun anew
+        rank.keeper.begin(Submission(kAttempts + 1), point.updates, copy_of(r, point.updates));
+      }
+      if (choose().updates != point.updates) {
+        return "another state when lost again";
+      }
+    }
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+/// Returns the first fault found, and the number of states.
+std::pair<std::string, std::size_t> explore(bool hasty) {
+  std::vector<Model> todo{Model(hasty)};
+  std::set<std::string> seen{todo.back().key()};
+  while (!todo.empty()) {
+    const Model model = std::move(todo.back());
+    todo.pop_back();
+    for (int victim = 0; victim < kRanks; ++victim) {
+      if (const std::string fault = fault_after_loss_of(victim, model); !fault.empty()) {
+        return {fault, seen.size()};
+      }
+    }
+    for (const Model::RankModel& rank : model.ranks) {  // keeps MI-3
+      if (rank.keeper.own_states().size() > 2 || rank.keeper.kept_states().size() > 2) {
+        return {"more than two rounds", seen.size()};
+      }
+    }
+    for (Model& next : model.successors()) {
+      if (seen.insert(next.key()).second) {
+        todo.push_back(std::move(next));
+      }
+    }
+  }
+  return {"", seen.size()};
+}
+
+TEST_CASE("MI-1: whenever whichever rank is lost, all have a copy of one committed state",
+          "[executor][mirror]") {
+  const auto [fault, states] = explore(/*hasty=*/false);
+  CAPTURE(states);
+  CHECK(fault.empty());
+  CHECK(states > 2000);
+}
+
+TEST_CASE("a round that settled without the vote would lose the state, and be found out",
+          "[executor][mirror]") {
+  CHECK_THAT(explore(/*hasty=*/true).first, ContainsSubstring("load a checkpoint"));
+}
+
+TEST_CASE("the loss of a rank and its keeper is told with what is missing", "[executor][mirror]") {
+  const std::vector<MirrorStock> stocks{{{4, 5}, {4, 5}}, {}, {}, {{4}, {}}};
+  try {
+    (void)choose_recovery(stocks);
+    FAIL("there is nothing to go back to");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::WorkerLost);
+    CHECK_THAT(error.message(), ContainsSubstring("load a checkpoint"));
+    CHECK_THAT(error.message(),
+               ContainsSubstring("rank 0: 4 and 5 updates itself, nothing in its keeper"));
+    CHECK_THAT(error.message(), ContainsSubstring("rank 1: nothing itself, nothing in its keeper"));
+  }
+  const RecoveryPoint one = choose_recovery({{{4, 5}, {4, 5}}, {}, {{4, 5}, {4}}});
+  CHECK(one.updates == 4);
+  CHECK((one.lost == std::vector<bool>{false, true, false}));
+}
+
+// ---- packed states ------------------------------------------------------------------------------
+
+TEST_CASE("a packed state comes back bit by bit, whatever its types and strides",
+          "[executor][mirror]") {
+  const auto state = [](bool filled) {
+    const auto make = [filled](at::Tensor t) { return filled ? t : t.zero_(); };
+    return std::vector<NamedTensor>{{"a", make(at::randn({3, 5}))},
+                                    {"transposed", make(at::randn({4, 6}).t())},
+                                    {"empty", at::empty({0, 2})},
+                                    {"scalar", make(at::full({}, 7, at::kLong))},
+                                    {"bool", make(at::ones({3}, at::kBool))},
+                                    {"half", make(at::randn({5}).to(at::kBFloat16))},
+                                    {"part", make(at::randn({4, 8}).slice(1, 2, 5))}};
+  };
+  const auto sent = state(true);
+  const auto taken = state(false);
+  const at::Tensor packed = at::empty({packed_bytes(sent)}, at::kByte);
+  pack(sent, packed);
+  CHECK(thrown_by([&] { unpack(packed.slice(0, 1), taken); }) == Errc::Internal);
+  CHECK(thrown_by([&] { unpack(packed.to(at::kInt), taken); }) == Errc::Internal);
+  CHECK(taken[0].tensor.abs().sum().item<double>() == 0.0);
+  unpack(packed, taken);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    CAPTURE(sent[i].name);
+    CHECK(torch::equal(sent[i].tensor, taken[i].tensor));
+    CHECK(sent[i].tensor.strides() == taken[i].tensor.strides());
+  }
+}
+
+// ---- over a transport ---------------------------------------------------------------------------
+
+std::vector<NamedTensor> one_number(double value) {
+  return {{"weight:w", at::full({1000}, value)}};
+}
+
+/// Holds two ranks that mirror each other; rank 0's sends may be held back.
+struct MirrorPair {
+  InprocNetwork network{2};
+  std::shared_ptr<FaultyTransport> ends[2] = {
+      std::make_shared<FaultyTransport>(network.endpoint(Rank(0))),
+      std::make_shared<FaultyTransport>(network.endpoint(Rank(1)))};
+  std::int64_t submitted = 0;
+  Mirror mirrors[2] = {Mirror(setup(0), ends[0]), Mirror(setup(1), ends[1])};
+
+  static RankSetup setup(int rank) {
+    return {.rank = Rank(rank), .plan_id = PlanId(9), .ranks = {Rank(0), Rank(1)}};
+  }
+
+  /// Runs a whole step.
+  void step(std::int64_t updates) {
+    const Submission oldest = std::min(mirrors[0].newest_kept(), mirrors[1].newest_kept());
+    for (Mirror& mirror : mirrors) {
+      mirror.agreed(oldest);
+    }
+    ++submitted;
+    for (Mirror& mirror : mirrors) {
+      mirror.committed(Submission(submitted), updates, one_number(static_cast<double>(updates)));
+    }
+  }
+
+  void restart(std::int64_t updates, bool from_mirrors) {
+    ++submitted;
+    for (Mirror& mirror : mirrors) {
+      mirror.restart(
+          Submission(submitted), updates, from_mirrors, one_number(static_cast<double>(updates)));
+    }
+  }
+
+  std::int64_t recovery_without(std::size_t lost) {
+    std::vector<MirrorStock> stocks{mirrors[0].stock(), mirrors[1].stock()};
+    stocks[lost] = {};
+    return choose_recovery(stocks).updates;
+  }
+};
+
+TEST_CASE("prompt copies keep the recovery point at the last update, in memory for two",
+          "[executor][mirror]") {
+  MirrorPair pair;
+  pair.restart(0, false);
+  std::set<const void*> memory;
+  for (std::int64_t updates = 1; updates < 9; ++updates) {
+    pair.step(updates);
+    CHECK(pair.recovery_without(0) == updates);
+    CHECK(pair.recovery_without(1) == updates);
+    CHECK(pair.mirrors[0].own(updates).equal(pair.mirrors[1].kept(updates)));
+    memory.insert(pair.mirrors[0].own(updates).const_data_ptr());
+  }
+  CHECK(memory.size() <= 3);
+  CHECK(thrown_by([&] { (void)pair.mirrors[0].kept(3); }) == Errc::WorkerLost);
+}
+
+TEST_CASE("slow copies hold nobody up: the recovery point stays behind, and catches up",
+          "[executor][mirror]") {
+  MirrorPair pair;
+  pair.restart(0, false);
+  pair.step(1);
+  pair.ends[0]->hold_sends();
+  for (std::int64_t updates = 2; updates < 7; ++updates) {
+    pair.step(updates);
+    CHECK(pair.recovery_without(0) == 1);
+    CHECK(pair.ends[0]->sends_held() == 1);  // keeps MI-2: no further round starts meanwhile
+  }
+  pair.ends[0]->release_sends();
+  CHECK(pair.recovery_without(0) == 2);
+  pair.step(7);
+  CHECK(pair.recovery_without(0) == 7);
+  CHECK(pair.recovery_without(1) == 7);
+}
+
+TEST_CASE("a copy that cannot be sent fails no step; the last recovery point stays (MR-2)",
+          "[executor][mirror]") {
+  MirrorPair pair;
+  pair.restart(0, false);
+  pair.ends[0]->fail_send(2, Error(Errc::TransportRefused, "injected"));
+  for (std::int64_t updates = 1; updates < 4; ++updates) {
+    pair.step(updates);
+    CHECK(pair.recovery_without(0) == 0);
+  }
+  pair.restart(0, true);  // as recover() does
+  pair.step(1);
+  CHECK(pair.recovery_without(0) == 1);
+}
+
+TEST_CASE("copies of before another state was taken are dropped, also those on their way (MR-3)",
+          "[executor][mirror]") {
+  MirrorPair pair;
+  pair.restart(0, false);
+  pair.step(1);
+  pair.ends[0]->hold_sends();
+  pair.step(2);
+  for (const auto& end : pair.ends) {  // the abort of a step does not end a copy
+    end->advance(PlanId(9), Epoch(5), Error(Errc::WorkerAborted, "a step failed"));
+  }
+  pair.restart(50, false);
+  CHECK(thrown_by([&] { (void)pair.recovery_without(0); }) == Errc::WorkerLost);
+  pair.ends[0]->release_sends();
+  CHECK(pair.ends[1]->refused() == 1);
+  CHECK(pair.ends[1]->bytes_waiting() == 0);
+  CHECK(pair.recovery_without(0) == 50);
+  pair.step(51);
+  CHECK(pair.recovery_without(1) == 51);
+}
+
+TEST_CASE("one rank alone has no neighbour to keep its copies", "[executor][mirror]") {
+  const InprocNetwork network(1);
+  RankSetup alone{.rank = Rank(0), .ranks = {Rank(0)}};
+  CHECK(thrown_by([&] { (void)Mirror(alone, network.endpoint(Rank(0))); }) == Errc::UsageArgument);
+}
+
+// ---- a whole pipeline ---------------------------------------------------------------------------
+
+/// Returns the same weights every time, some of them in several stages.
+Program four_stages() {
+  torch::manual_seed(1);
+  testing::TiedChain module(4);
+  return compile(module,
+                 {.inputs = {torch::randn({8, 8})},
+                  .labels = {torch::zeros({8, 8})},
+                  .loss = testing::mean_square,
+                  .microbatches = 4});
+}
+
+/// Trains four stages on four ranks; rank `victim` throws at `op` in the fourth step.
+struct Training {
+  std::vector<at::Tensor> batches;
+  std::optional<testing::Pipeline> pipeline;
+
+  Training(const Program& program, Rank victim, std::optional<Op> op) {
+    torch::manual_seed(3);
+    for (int i = 0; i < 6; ++i) {
+      batches.push_back(torch::randn({8, 8}));
+    }
+    testing::PipelineOptions options{.optimizer = AdamW{.lr = 1e-2}, .clip = 0.1, .mirror = true};
+    if (op) {
+      options.faults[victim] = [op, seen = std::make_shared<int>(0)](const Instruction& i) {
+        if (i.op == *op && (*op != Op::Run || i.task.kind == CellKind::Forward) && ++*seen == 4) {
+          throw std::runtime_error("injected failure");
+        }
+      };
+    }
+    pipeline.emplace(program, one_f_one_b(program.stage_graph(), 4), options);
+  }
+
+  bool step(std::int64_t i) {
+    const at::Tensor& batch = batches[static_cast<std::size_t>(i)];
+    const auto outcome = pipeline->step({batch}, {batch});
+    return std::ranges::none_of(outcome.errors, [](const auto& e) { return e.has_value(); });
+  }
+};
+
+TEST_CASE("a rank lost in the middle of a step gets its state back, and training goes on bit-equal",
+          "[executor][mirror][fidelity]") {
+  const Program program = four_stages();
+  Training unbroken(program, Rank(0), std::nullopt);
+  for (int i = 0; i < 6; ++i) {
+    REQUIRE(unbroken.step(i));
+  }
+  const auto expected = unbroken.pipeline->state();
+  for (const Rank victim : {Rank(0), Rank(2), Rank(3)}) {
+    for (const Op op : {Op::Run, Op::Vote, Op::Update}) {
+      CAPTURE(victim, static_cast<int>(op));
+      Training broken(program, victim, op);
+      std::int64_t next = 0;
+      while (broken.step(next)) {
+        ++next;
+      }
+      broken.pipeline->replace(victim);
+      CHECK(broken.pipeline->recover() == next);
+      // Loses the same rank again, and then its keeper: copies were made anew.
+      broken.pipeline->replace(victim);
+      CHECK(broken.pipeline->recover() == next);
+      broken.pipeline->replace(Rank((victim.value + 1) % 4));
+      CHECK(broken.pipeline->recover() == next);
+      for (; next < 6; ++next) {
+        REQUIRE(broken.step(next));
+      }
+      for (int r = 0; r < 4; ++r) {
+        CHECK(testing::differing(expected, broken.pipeline->executor(r).state()).empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("the loss of two neighbours is not survived, of two others is", "[executor][mirror]") {
+  const Program program = four_stages();
+  Training training(program, Rank(0), std::nullopt);
+  REQUIRE(training.step(0));
+  training.pipeline->replace(Rank(0));
+  training.pipeline->replace(Rank(2));
+  CHECK(training.pipeline->recover() == 1);
+  training.pipeline->replace(Rank(1));
+  training.pipeline->replace(Rank(2));
+  CHECK(thrown_by([&] { (void)training.pipeline->recover(); }) == Errc::WorkerLost);
+}
+
+}  // namespace
+}  // namespace stagecraft

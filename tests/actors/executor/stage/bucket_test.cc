@@ -1,0 +1,224 @@
+/// Tests buckets: the norm of a gradient, gradients that are taken as they come, and updates that
+/// average and clip while they read.
+#include "stagecraft/actors/executor/stage/bucket.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include <torch/torch.h>
+
+#include "stagecraft/actors/executor/stage/backward.h"
+#include "stagecraft/actors/executor/stage/gradient_norm.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Tensors = std::vector<torch::Tensor>;
+
+void on_threads(int count, const std::function<void()>& body) {
+  std::thread([&] {
+    set_own_thread_count(count);
+    body();
+  }).join();
+}
+
+// ---- the norm -----------------------------------------------------------------------------------
+
+TEST_CASE("a gradient's norm is that of double precision, whatever its size and type",
+          "[executor][bucket]") {
+  torch::manual_seed(1);
+  const auto type = GENERATE(torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf);
+  for (const std::int64_t size :
+       {0L, 1L, 15L, 16L, 17L, kNormBlock - 1, kNormBlock, kNormBlock + 1, 3 * kNormBlock + 5}) {
+    CAPTURE(type, size);
+    const torch::Tensor sum = torch::randn({size}, torch::kDouble).to(type);
+    const double exact = torch::linalg_vector_norm(sum.to(torch::kDouble)).item<double>() / 8.0;
+    // Each of `size` additions rounds by at most 2^-53 of the result, and so do LibTorch's.
+    const double bound = static_cast<double>(2 * size + 8) * std::exp2(-53);
+    CHECK(squared_norm_of_mean(sum, 8.0) == Catch::Approx(exact * exact).epsilon(bound).margin(0));
+  }
+  const torch::Tensor imaginary = torch::complex(torch::full({2}, 3.0), torch::full({2}, 4.0));
+  CHECK(squared_norm_of_mean(imaginary, 1.0) == 50.0);
+}
+
+TEST_CASE("GN-1: neither threads nor the place in a buffer change a bit of a norm",
+          "[executor][bucket]") {
+  torch::manual_seed(2);
+  const torch::Tensor buffer = torch::randn({7 * kNormBlock + 100});
+  std::vector<double> norms;
+  for (const int threads : {1, 2, 3}) {
+    on_threads(threads, [&] {
+      for (const std::int64_t place : {0, 1, 50}) {
+        const torch::Tensor moved = torch::zeros_like(buffer);
+        moved.narrow(0, place, 7 * kNormBlock).copy_(buffer.narrow(0, 0, 7 * kNormBlock));
+        norms.push_back(squared_norm_of_mean(moved.narrow(0, place, 7 * kNormBlock), 3.0));
+      }
+    });
+  }
+  CHECK(norms == std::vector<double>(norms.size(), norms.front()));
+}
+
+TEST_CASE("a norm tells of any element that is not finite, and of squares beyond the type",
+          "[executor][bucket]") {
+  const auto norm_with = [](double element, std::int64_t place, at::ScalarType type) {
+    torch::Tensor sum = torch::ones({2 * kNormBlock + 3}, type);
+    sum[place] = element;
+    return squared_norm_of_mean(sum, 1.0);
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const std::int64_t place :
+       {std::int64_t{0}, kNormBlock - 1, kNormBlock, 2 * kNormBlock + 2}) {
+    for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+      for (const double wrong : {infinity, -infinity, std::nan("")}) {
+        CHECK_FALSE(std::isfinite(norm_with(wrong, place, type)));
+      }
+    }
+    CHECK_FALSE(std::isfinite(norm_with(1e20, place, torch::kFloat)));
+    CHECK_FALSE(std::isfinite(norm_with(1e20, place, torch::kBFloat16)));
+    CHECK(std::isfinite(norm_with(1e20, place, torch::kDouble)));
+    CHECK(std::isfinite(norm_with(1e18, place, torch::kFloat)));
+  }
+}
+
+// ---- sums over microbatches ---------------------------------------------------------------------
+
+/// Has two parameters that a backward reaches, one of them in two ways, and one that it does not
+/// reach.
+struct TwoWays {
+  Tensors leaves{torch::randn({5, 5}), torch::randn({5}), torch::randn({3})};
+  Tensors sums;
+  std::vector<torch::autograd::Edge> edges;
+
+  TwoWays() {
+    for (torch::Tensor& leaf : leaves) {
+      sums.push_back(torch::full_like(leaf, 77.0));
+      leaf.requires_grad_();
+    }
+  }
+
+  Tensors gradients(const torch::Tensor& x) {
+    edges.clear();
+    for (const torch::Tensor& leaf : leaves) {
+      edges.push_back(torch::autograd::impl::gradient_edge(leaf));
+    }
+    const torch::Tensor h = torch::tanh(x.matmul(leaves[0]) + leaves[1]);
+    Saved saved{.leaves = {}, .outputs = {}, .loss = (h.matmul(leaves[0]) * h).sum()};
+    return backward(saved, {}, edges).parameters;
+  }
+};
+
+TEST_CASE("GS-1: gradients that are taken as they come make the sums of those that come together",
+          "[executor][bucket]") {
+  torch::manual_seed(3);
+  TwoWays net;
+  GradientSums sums(net.sums, net.leaves);
+  Tensors batches, together;
+  for (int m = 0; m < 4; ++m) {
+    batches.push_back(torch::randn({6, 5}));
+  }
+  const std::vector<double> weights{1.0, 0.3, 1.0, 2.5};
+  for (const std::size_t first : {0, 1}) {  // first the one with weight 1, then the other
+    for (const bool taken : {false, true}) {
+      sums.begin();
+      for (std::size_t m = first; m < batches.size(); ++m) {
+        std::optional<GradientSums::Taking> taking;
+        const double weight = weights[m];
+        taking.emplace(
+            sums, std::vector<std::size_t>{0, 2}, taken ? std::optional(weight) : std::nullopt);
+        const Tensors gradients = net.gradients(batches[m]);
+        taking.reset();
+        CHECK(gradients[0].defined() == !taken);
+        CHECK(gradients[1].defined());
+        sums.add(gradients, weight);
+      }
+      if (!taken) {
+        together.clear();
+        for (const torch::Tensor& sum : net.sums) {
+          together.push_back(sum.clone());
+        }
+      }
+    }
+    for (std::size_t i = 0; i < net.sums.size(); ++i) {
+      CHECK(torch::equal(net.sums[i], together[i]));
+    }
+    CHECK(torch::equal(net.sums[2], torch::zeros({3})));  // no gradient reached it
+    CHECK(net.sums[0].abs().max().item<double>() > 0.0);
+  }
+}
+
+TEST_CASE("sums that a failed step has begun are forgotten", "[executor][bucket]") {
+  torch::manual_seed(4);
+  TwoWays net;
+  GradientSums sums(net.sums, net.leaves);
+  const torch::Tensor x = torch::randn({6, 5});
+  sums.begin();
+  try {
+    const GradientSums::Taking taking(sums, {0, 1, 2}, 1.0);
+    (void)net.gradients(x);
+    throw std::runtime_error("before it is accumulated");
+  } catch (const std::runtime_error&) {
+  }
+  sums.begin();
+  const Tensors gradients = net.gradients(x);
+  REQUIRE(gradients[0].defined());
+  sums.add(gradients, 1.0);
+  CHECK(torch::equal(net.sums[0], gradients[0]));
+  CHECK(torch::equal(net.sums[1], gradients[1]));
+}
+
+// ---- a bucket -----------------------------------------------------------------------------------
+
+Program skip_net() {
+  torch::manual_seed(5);
+  testing::SkipNet module;
+  return compile(module,
+                 {.inputs = {torch::randn({4, 6})},
+                  .labels = {torch::randn({4, 3})},
+                  .loss = testing::mean_square,
+                  .microbatches = 2});
+}
+
+TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves what is frozen",
+          "[executor][bucket]") {
+  const Program program = skip_net();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  const bool keeps = GENERATE(false, true);
+  Bucket bucket(stage,
+                Sgd{.lr = 1.0},
+                {.groups = {{.match = "a.bias", .frozen = true}}, .keep_gradients = keeps});
+  torch::manual_seed(6);
+  const Tensors first{torch::randn({8, 6}), torch::randn({8})};
+  const Tensors second{torch::randn({8, 6}), torch::randn({8})};
+  for (int step = 1; step <= 2; ++step) {  // earlier contents are dropped
+    const torch::Tensor before = bucket.parameters()[0].detach().clone();
+    bucket.begin_step();
+    bucket.accumulate(first);
+    bucket.accumulate(second, 2.0);
+    const torch::Tensor sum = torch::add(first[0], second[0], 2.0);
+    const torch::Tensor mean = sum / 3.0;
+    const std::vector<SquaredNorm> norms = bucket.squared_norms(3.0);
+    REQUIRE(norms.size() == 1);  // PG-2
+    CHECK(norms[0].value ==
+          Catch::Approx(mean.to(torch::kDouble).square().sum().item<double>()).epsilon(1e-6));
+    CHECK(torch::equal(bucket.gradient("a.weight"), sum));
+    bucket.update(1.0, {.weight = 3.0, .clip = 0.25}, step);
+    const torch::Tensor applied = bucket.gradient("a.weight");
+    CHECK(torch::equal(applied, sum / 12.0));
+    CHECK(torch::equal(bucket.parameters()[0], before - applied));
+    CHECK(torch::equal(bucket.parameters()[1], torch::zeros({8})));
+    REQUIRE(bucket.gradients().size() == 1);
+    CHECK(bucket.gradients()[0].name == "a.weight");
+    CHECK(torch::equal(bucket.gradients()[0].tensor, keeps ? mean : applied));
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,63 @@
+#include "stagecraft/compiler/libtorch/lack_of_memory.h"
+
+#include <limits>
+#include <system_error>
+#include <vector>
+
+#include <ATen/ops/empty.h>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// Returns the message that `work` throws if it is lack of memory.
+template <class Work>
+std::string told(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& thrown) {
+    const auto lack = lack_of_memory(thrown, "do less");
+    if (!lack) {
+      return "something else";
+    }
+    CHECK(lack->code() == Errc::DeviceOutOfMemory);
+    CHECK_THAT(lack->message(),
+               ContainsSubstring("memory ran out") && ContainsSubstring(": do less"));
+    return lack->message();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("a tensor for which there is no memory is lack of memory", "[compiler][memory]") {
+  // The sizes are more than any machine has, and more than a 64-bit number can hold.
+  CHECK_THAT(told([] { (void)at::empty({std::int64_t{1} << 50}, at::kByte); }),
+             ContainsSubstring("at 1125899906842624 bytes in one piece"));
+  CHECK_THAT(told([] {
+               (void)at::empty({std::int64_t{1} << 50, 1 << 20}, at::kFloat);
+             }),
+             ContainsSubstring("memory ran out"));
+}
+
+TEST_CASE("so is what the standard library throws", "[compiler][memory]") {
+  CHECK_THAT(told([] { throw std::bad_alloc(); }), ContainsSubstring("memory ran out"));
+  CHECK_THAT(told([] { std::vector<char>().reserve(std::numeric_limits<std::size_t>::max()); }),
+             ContainsSubstring("memory ran out"));
+  CHECK_THAT(
+      told([] {
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+      }),
+      ContainsSubstring("at a thread"));
+}
+
+TEST_CASE("other failures are not", "[compiler][memory]") {
+  CHECK(told([] { (void)at::empty({-1}); }) == "something else");
+  CHECK(told([] { throw std::runtime_error("no memory of it"); }) == "something else");
+  CHECK(told([] { throw Error(Errc::UsageFile, "x"); }) == "something else");
+}
+
+}  // namespace stagecraft

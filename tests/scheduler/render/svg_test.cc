@@ -1,0 +1,217 @@
+#include "stagecraft/scheduler/render/svg.h"
+
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/scheduler/golden.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++n;
+  }
+  return n;
+}
+
+std::string drawn(const Schedule& schedule) {
+  const StageGraph graph = schedule.stage_graph();
+  return render_svg(schedule, graph, nullptr, validate(schedule, graph));
+}
+
+TEST_CASE("a schedule is drawn with one box per entry", "[scheduler][render]") {
+  const std::string svg = drawn(one_f_one_b(2, 2));
+  CHECK(count(svg, "class=\"entry\"") == 8);
+  check_golden("one_f_one_b_2_2.svg", svg);
+}
+
+TEST_CASE("offending cells are framed in red and named below", "[scheduler][render]") {
+  const Schedule bad = Schedule::parse("0F0 0B0 . .\n. 1F0 1B0 .");
+  const std::string svg = drawn(bad);
+  CHECK(count(svg, "class=\"bad\"") == 2);
+  CHECK_THAT(svg, ContainsSubstring("V22"));
+}
+
+TEST_CASE("a deadlock's cycle is drawn with one arrow per step", "[scheduler][render]") {
+  const Schedule bad = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  const std::string svg = drawn(bad);
+  CHECK(count(svg, "marker-end") == 4);
+}
+
+TEST_CASE("long messages are broken into lines", "[scheduler][render]") {
+  const Schedule bad = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  const std::string svg = drawn(bad);
+  std::istringstream lines(svg);
+  std::size_t texts = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("bad-text\">") != std::string::npos) {
+      ++texts;
+      CHECK(line.size() < 200);
+    }
+  }
+  CHECK(texts > 1);
+}
+
+TEST_CASE("boxes are wide enough for names, whatever the unit of time", "[scheduler][render]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  Costs milliseconds;
+  milliseconds.stages.usual = {.forward = 0.001, .backward = 0.002};
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), milliseconds);
+  const std::string svg = render_svg(schedule, schedule.stage_graph(), &timeline);
+  CHECK_THAT(svg, ContainsSubstring(">0F0</text>") && ContainsSubstring("0.004 to 0.006"));
+}
+
+TEST_CASE("a timeline draws boxes as long as they take", "[scheduler][render]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  const Timeline timeline = simulate(schedule, schedule.stage_graph());
+  const std::string svg = render_svg(schedule, schedule.stage_graph(), &timeline);
+  CHECK_THAT(svg, ContainsSubstring("0B0 on row 0, 4 to 6") && ContainsSubstring("33.3% idle"));
+}
+
+TEST_CASE("what does nothing is an empty box, said on hover and below",
+          "[scheduler][render][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0});
+  const Schedule schedule = one_f_one_b(2, 2);
+  const std::string columns = render_svg(schedule, graph, nullptr);
+  CHECK(count(columns, "class=\"surplus\"") == 2);
+  CHECK_THAT(columns,
+             ContainsSubstring("0B1, 0B1 does nothing on row 0, column 5") &&
+                 ContainsSubstring("in empty boxes, 2 tasks do nothing: 2 B of stage 0"));
+  const Timeline timeline = simulate(schedule, graph);
+  CHECK(count(render_svg(schedule, graph, &timeline), "class=\"surplus\"") == 2);
+  CHECK(count(render_svg(schedule, schedule.stage_graph(), nullptr), "class=\"surplus\"") == 0);
+}
+
+TEST_CASE("both members of a group are drawn", "[scheduler][render]") {
+  const std::string svg = drawn(dualpipev(2, 4));
+  CHECK_THAT(svg, ContainsSubstring(">0F3</text>") && ContainsSubstring("0F3|3B1 on row 0"));
+}
+
+TEST_CASE("text cannot break out of the picture", "[scheduler][render]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.add_tied({.name = "<script>&", .stages = {StageId(0), StageId(1)}});
+  const Schedule schedule = one_f_one_b(2, 1);
+  const std::string svg = render_svg(schedule, graph, nullptr, validate(schedule, graph));
+  CHECK(svg.find("<script>") == std::string::npos);
+  CHECK_THAT(svg, ContainsSubstring("&lt;script&gt;&amp;"));
+}
+
+std::vector<std::string> matches(const std::string& text, const std::string& pattern) {
+  std::vector<std::string> found;
+  const std::regex wanted(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at) {
+    found.push_back((*at)[1]);
+  }
+  return found;
+}
+
+std::string timed(const Schedule& schedule,
+                  const Durations& durations = {},
+                  const PictureOptions& options = {}) {
+  const StageGraph graph = schedule.stage_graph();
+  Costs costs;
+  costs.stages.usual = durations;
+  const Timeline timeline = simulate(schedule, graph, costs);
+  return render_svg(schedule, graph, &timeline, {}, options);
+}
+
+TEST_CASE("a picture has a title, an axis of time with ticks, and a legend",
+          "[scheduler][render]") {
+  const std::string svg = timed(one_f_one_b(2, 2), {}, {.title = "Mine & yours"});
+  CHECK_THAT(svg,
+             ContainsSubstring(R"(class="title">Mine &amp; yours</text>)") &&
+                 ContainsSubstring(">time</text>") && ContainsSubstring(">stage 1</text>") &&
+                 ContainsSubstring(">F forward</text>") && ContainsSubstring(">B backward</text>"));
+  const auto labels = matches(svg, R"(class="axis">([^<]*)<)");
+  REQUIRE(labels.size() > 3);
+  CHECK(labels.front() == "0");
+  CHECK(count(svg, R"(class="tick")") == labels.size());
+  CHECK_THAT(drawn(one_f_one_b(2, 2)), ContainsSubstring(">column</text>"));
+}
+
+TEST_CASE("durations move and stretch what is drawn", "[scheduler][render]") {
+  const auto ratio = [](const Durations& durations) {
+    const auto widths = matches(timed(one_f_one_b(2, 2), durations, {.width = 640}),
+                                R"re(<title>0[FB]0 on[^<]*</title><rect[^>]* width="([0-9.]*)")re");
+    REQUIRE(widths.size() == 2);
+    return (std::stod(widths[1]) + 1) / (std::stod(widths[0]) + 1);  // a gap of one pixel
+  };
+  CHECK(ratio({}) == Catch::Approx(2).margin(0.02));
+  CHECK(ratio({.forward = 3, .backward = 5}) == Catch::Approx(5. / 3).margin(0.02));
+}
+
+TEST_CASE("a legend has exactly the colours that are drawn", "[scheduler][render]") {
+  for (const Schedule& schedule : {one_f_one_b(4, 8), dualpipev(4, 10), one_f_one_b(16, 20)}) {
+    for (const ColourBy by : kColourBys) {
+      CAPTURE(name(by), schedule.stages());
+      const std::string svg = timed(schedule, {}, {.colour_by = by});
+      const auto fills = matches(svg, R"re(<rect x="[^>]*[0-9]" fill="(#[^"]*)")re");
+      const std::set<std::string> boxes(fills.begin(), fills.end());
+      const auto swatches = matches(svg, R"re(class="swatch" fill="(#[^"]*)")re");
+      REQUIRE(swatches.size() > 2);
+      CHECK(swatches.back() == matches(svg, R"re(class="row" fill="(#[^"]*)")re").front());
+      for (std::size_t i = 0; i + 1 < swatches.size(); ++i) {
+        CHECK(boxes.contains(swatches[i]));
+      }
+      // There are so few kinds that each is explained.
+      if (by == ColourBy::Kind) {
+        CHECK(std::set(swatches.begin(), swatches.end() - 1) == boxes);
+      }
+    }
+  }
+}
+
+TEST_CASE("a legend leaves out what is drawn as an empty box", "[scheduler][render][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0, 1});
+  const std::string svg = render_svg(one_f_one_b(2, 2), graph, nullptr);
+  CHECK(count(svg, "class=\"surplus\"") == 4);
+  CHECK_THAT(svg, !ContainsSubstring("B backward"));
+}
+
+TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[scheduler][render]") {
+  const std::regex named_box(R"re(<rect x="([0-9.]*)"[^>]* width="([0-9.]*)"[^>]*/>)re"
+                             R"re(<text [^>]*font-size:([0-9.]*)px[^>]*>([^<]*)<)re");
+  for (const double width : {320.0, 605.0, 1200.0}) {
+    for (const Schedule& schedule : {one_f_one_b(4, 8), dualpipev(4, 16), one_f_one_b(8, 100)}) {
+      CAPTURE(width, schedule.columns());
+      const std::string svg = timed(schedule, {}, {.width = width});
+      CHECK(matches(svg, R"re(<svg[^>]* width="([0-9]*)")re").front() ==
+            fmt::format("{:.0f}", width));
+      std::size_t named = 0;
+      for (std::sregex_iterator at(svg.begin(), svg.end(), named_box), end; at != end; ++at) {
+        const std::smatch& m = *at;
+        // DejaVu Sans is the widest font in use: digits 0.636 em, F 0.575, B 0.686.
+        CHECK(0.65 * std::stod(m[3]) * static_cast<double>(m[4].length()) <= std::stod(m[2]));
+        CHECK(std::stod(m[3]) >= 6);
+        ++named;
+      }
+      const std::size_t tasks = matches(svg, R"re((<rect x="[^>]*[0-9]" fill=))re").size();
+      CHECK((named < tasks) == (svg.find(" bear none") != std::string::npos));
+      for (const std::string& left : matches(svg, R"re(<rect x="([0-9.]*)")re")) {
+        CHECK(std::stod(left) < width);
+      }
+    }
+  }
+}
+
+TEST_CASE("a picture of a million cells is refused", "[scheduler][render]") {
+  CHECK_THROWS_AS(drawn(one_f_one_b(4, 20'000)), Error);
+}
+
+}  // namespace
+}  // namespace stagecraft

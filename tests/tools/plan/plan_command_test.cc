@@ -1,0 +1,454 @@
+/// Tests `stagecraft plan` as a user sees it: the plan, its files, its comparison with others,
+/// wrong usage.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tools/plan/plan.h"
+#include "stagecraft/tools/plan/report.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
+using Json = nlohmann::json;
+
+/// Returns costs of a chain of operators with 4 MiB of weights each, one of them as long as four
+/// others.
+std::string uneven_costs() {
+  constexpr double kTimes[] = {1, 1, 4, 1, 1, 1, 1, 2};
+  Costs costs;
+  costs.samples = 2;
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = fmt::format("layer{}.weight", i);
+    OperatorCost op{.id = i,
+                    .name = "aten::linear",
+                    .forward = kTimes[i] * 1e-3,
+                    .backward_input = kTimes[i] * 1e-3,
+                    .backward_weight = kTimes[i] * 1e-3,
+                    .update = 1e-4,
+                    .kept = 1 << 20,
+                    .output = 1 << 18,
+                    .parameters = {name}};
+    if (i > 0) {
+      op.reads = {{i - 1, 0, 1 << 18}};
+    }
+    costs.operators.push_back(op);
+    costs.parameters.push_back({name, 1 << 20, 4 << 20});
+  }
+  costs.links.usual = {.latency = 1e-5, .bandwidth = 1e10};
+  return to_json(costs);
+}
+
+CommandResult run_plan(std::vector<std::string> words, const std::string& costs = uneven_costs()) {
+  words.insert(words.begin(), "-");
+  return run_in_test(&tools::plan, words, costs);
+}
+
+Json plan_json(std::vector<std::string> words) {
+  words.emplace_back("--json");
+  const CommandResult result = run_plan(std::move(words));
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out);
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("a plan says cut, schedule, time, memory, and what binds", "[tools][plan]") {
+  const CommandResult result = run_plan({"--devices", "2"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.err.empty());
+  for (const char* part : {"2 devices, a step of 16 samples",
+                           "microbatches",
+                           "holds at most",
+                           "what binds",
+                           "no plan of these devices is below"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("a plan from noisy costs carries a warning", "[tools][plan][json]") {
+  CHECK_FALSE(plan_json({"--devices", "2"}).contains("warnings"));
+  Costs noisy = parse_costs(uneven_costs()).costs;
+  noisy.device.noise = 1.11;
+  const CommandResult text = run_plan({"--devices", "2"}, to_json(noisy));
+  CHECK_THAT(text.out, ContainsSubstring("warning: the costs were measured with a noise of 111 %"));
+  const Json answer = Json::parse(run_plan({"--devices", "2", "--json"}, to_json(noisy)).out);
+  CHECK(answer.at("noise") == 1.11);
+  CHECK_THAT(answer.at("warnings").at(0).get<std::string>(), ContainsSubstring("111 %"));
+}
+
+TEST_CASE("every planner answers for programs, and auto is the best of them",
+          "[tools][plan][json]") {
+  double best = 1e9;
+  for (const char* planner : {"balance", "pfeife", "graphpipe", "capslog"}) {
+    CAPTURE(planner);
+    const Json answer = plan_json({"--devices", "2", "--planner", planner});
+    const Json& first = answer.at("plans").at(0);
+    CHECK(first.at("planner") == planner);
+    CHECK(first.at("fits") == true);
+    CHECK(first.at("step_seconds") >= first.at("lower_bound"));
+    best = std::min(best, first.at("step_seconds").get<double>());
+  }
+  const Json all = plan_json({"--devices", "2", "--top", "1000"});
+  CHECK(all.at("plans").at(0).at("step_seconds") <= best * 1.01);
+  CHECK(all.at("plans").size() == all.at("candidates"));
+  double before = 0;
+  for (std::size_t i = 1; i < all.at("plans").size(); ++i) {  // the first is one of the fastest
+    const Json& one = all.at("plans").at(i);
+    if (one.at("fits")) {
+      CHECK(one.at("step_seconds") >= before);
+      before = one.at("step_seconds");
+    }
+  }
+}
+
+TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.path() + "/s.txt", cut = folder.path() + "/c.txt";
+  const CommandResult result = run_plan(
+      {"--devices", "2", "--schedule", "1f1b", "--schedule-out", schedule, "--cut-out", cut});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Schedule read = Schedule::parse(text_of(schedule));
+  CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
+  // 12 forwards in all; the best cut of the row into two gives 6 and 6.
+  CHECK(text_of(cut) == "@microbatch-size 2\n{0-2}\n{3-7}\n");
+}
+
+TEST_CASE("a step has as many samples as that of the profiled data", "[tools][plan][json]") {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.batch = 8;
+  const CommandResult result = run_plan({"--devices", "2", "--json"}, to_json(costs));
+  REQUIRE(result.exit_code == 0);
+  const Json answer = Json::parse(result.out);
+  CHECK(answer.at("batch") == 8);
+  CHECK(answer.at("plans").at(0).at("microbatches") == 4);
+}
+
+/// Returns costs of operators that take longer one after the other than side by side, with any cut.
+std::string slow_links() {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.links.usual = {.latency = 1e-5, .bandwidth = 1e6};  // 0.26 s for every value
+  for (ParameterCost& parameter : costs.parameters) {
+    parameter.bytes = 10;
+  }
+  return to_json(costs);
+}
+
+TEST_CASE("stages have replicas only where they are asked for, and never in files",
+          "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/s.txt";
+  const auto replicas_of = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--devices", "2", "--json", "--top", "1000"});
+    const CommandResult result = run_plan(std::move(words), slow_links());
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+    std::vector<int> replicas;
+    const Json answer = Json::parse(result.out);
+    for (const Json& plan : answer.at("plans")) {
+      for (const Json& stage : plan.at("stages")) {
+        replicas.push_back(stage.at("replicas"));
+      }
+    }
+    return replicas;
+  };
+  const std::vector<int> with = replicas_of({"--replicas"});
+  CHECK(with.front() == 2);
+  const std::vector<int> without = replicas_of({});
+  CHECK(std::ranges::count(without, 1) == std::ssize(without));
+  for (const char* option : {"--schedule-out", "--cut-out"}) {
+    check_message(run_plan({"--devices", "2", "--replicas", option, file}, slow_links()),
+                  2,
+                  {"--schedule-out and --cut-out", "leave --replicas out"});
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
+  CHECK(run_plan({"--devices", "2", "--schedule-out", file}, slow_links()).exit_code == 0);
+  CHECK(Schedule::parse(text_of(file)).microbatches() == 8);
+}
+
+TEST_CASE("why says what would make another plan the better one", "[tools][plan]") {
+  const CommandResult result = run_plan({"--devices", "2", "--why"});
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring(" takes "));
+  const Json answer = plan_json({"--devices", "2", "--why", "--top", "1000"});
+  for (const Json& reason : answer.at("why")) {
+    const auto plan = reason.at("plan").get<std::size_t>();
+    CHECK(reason.at("step_seconds") == answer.at("plans").at(plan).at("step_seconds"));
+  }
+}
+
+TEST_CASE("a plan within 1 % of the fastest is told as equally fast", "[tools][plan]") {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  PlanRequest request{.costs = costs, .devices = 2, .batch = 16};
+  const std::vector<PlanProposal> found = propose(request, "balance");
+  std::vector<PlanProposal> three(3, found.front());
+  three[1].step *= 0.995;
+  three[1].candidate.stages.emplace_back();
+  three[2] = found.back();
+  three[2].step = found.front().step * 1.5;
+  const std::string text = tools::plan_text(request, three, 3);
+  CHECK_THAT(text,
+             ContainsSubstring("1 =") && ContainsSubstring("2 =") && !ContainsSubstring("3 =") &&
+                 ContainsSubstring("= within 1 % of the fastest"));
+  const std::vector<std::string> why = tools::why_sentences(request, three);
+  REQUIRE(why.size() == 2);
+  CHECK_THAT(why[0],
+             ContainsSubstring("0.5 % less: within 1 %, which counts as equally fast") &&
+                 ContainsSubstring("the first has fewer stages (2 and 3)"));
+  CHECK_THAT(why[1], !ContainsSubstring("equally fast"));
+  const Json answer = Json::parse(tools::plan_json(request, three, 3, /*why=*/true));
+  CHECK(answer.at("equally_fast_within") == 0.01);
+  CHECK(answer.at("why").at(0).at("equally_fast") == true);
+  CHECK(answer.at("why").at(0).at("would_win_if").empty());
+  CHECK(answer.at("why").at(1).at("equally_fast") == false);
+  three.resize(1);
+  CHECK_THAT(tools::plan_text(request, three, 3), !ContainsSubstring("within 1 %"));
+}
+
+TEST_CASE("operators stay together, on a device, in as few stages as asked for",
+          "[tools][plan][json]") {
+  const auto stage_of = [](const Json& plan, int id) {
+    for (const Json& stage : plan.at("stages")) {
+      const std::vector<int> operators = stage.at("operators");
+      if (std::ranges::find(operators, id) != operators.end()) {
+        return stage;
+      }
+    }
+    return Json();
+  };
+  // Plans without this option cut between operators 2 and 3.
+  const Json together = plan_json({"--devices", "2", "--together", "1-4", "--top", "1000"});
+  for (const Json& plan : together.at("plans")) {
+    CHECK(stage_of(plan, 1) == stage_of(plan, 4));
+  }
+  const Json pinned = plan_json({"--devices", "2", "--on-device", "1:0-1", "--top", "1000"});
+  for (const Json& plan : pinned.at("plans")) {
+    CHECK(stage_of(plan, 0).at("device") == 1);
+    CHECK(stage_of(plan, 1).at("device") == 1);
+  }
+  const Json few = plan_json({"--devices", "2", "--max-stages", "2", "--top", "1000"});
+  for (const Json& plan : few.at("plans")) {
+    CHECK(plan.at("stages").size() <= 2);
+  }
+  CHECK(plan_json({"--devices", "2", "--top", "1000"}).at("candidates") > few.at("candidates"));
+}
+
+TEST_CASE("a pinned plan runs as its schedule says", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.path() + "/s.txt";
+  const CommandResult result = run_plan(
+      {"--devices", "2", "--on-device", "1:0", "--schedule", "1f1b", "--schedule-out", schedule});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Schedule read = Schedule::parse(text_of(schedule));
+  CHECK(read.rows()[1].front().tasks().front() ==
+        Task{CellKind::Forward, StageId(0), Microbatch(0)});
+  CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
+}
+
+TEST_CASE("wrong constraints are refused with what they should be", "[tools][plan][bad-input]") {
+  const auto refused = [](const char* option, const char* word) {
+    return run_plan({"--devices", "2", option, word});
+  };
+  check_message(refused("--together", "4-3"), 2, {"--together", "3-9", "the costs have 0 to 7"});
+  check_message(refused("--together", "20-30"), 2, {"--together", "20-30"});
+  check_message(refused("--on-device", "2:0-1"), 2, {"a device from 0 to 1", "0:3-9"});
+  check_message(refused("--on-device", "1"), 2, {"--on-device"});
+  check_message(refused("--max-stages", "1"), 2, {"--devices 1"});
+  check_message(refused("--time-limit", "0"), 2, {"--time-limit"});
+  const CommandResult apart =
+      run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1-2"});
+  CHECK(apart.exit_code == 1);
+  CHECK_THAT(apart.err, ContainsSubstring("the pinned operators on their devices"));
+}
+
+TEST_CASE("a search that may take no time ends with the first plan, and says so", "[tools][plan]") {
+  const Json all = plan_json({"--devices", "2", "--top", "1000"});
+  const CommandResult result =
+      run_plan({"--devices", "2", "--time-limit", "1e-9", "--top", "1000", "--json"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err, ContainsSubstring("a larger --time-limit may find a better plan"));
+  CHECK(Json::parse(result.out).at("candidates") == 1);
+  CHECK(all.at("candidates") > 1);
+}
+
+TEST_CASE("a terminal shows what is searched, and nothing of it in the end",
+          "[tools][plan][progress]") {
+  const CommandResult result =
+      run_in_test(&tools::plan, {"-", "--devices", "2"}, uneven_costs(), {.terminal = true});
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err,
+             StartsWith("\rplanning, 0 s: balance begins\x1b[K") &&
+                 ContainsSubstring("pfeife loops=1") && EndsWith("\r\x1b[K"));
+}
+
+TEST_CASE("a changed link or memory is planned for", "[tools][plan][json]") {
+  const double usual = plan_json({"--devices", "2"}).at("plans").at(0).at("step_seconds");
+  const Json slow = plan_json({"--devices", "2", "--what-if", "link=0-1:0.001x"});
+  CHECK(slow.at("plans").at(0).at("step_seconds") > usual);
+  const Json tight = plan_json({"--devices", "2", "--what-if", "memory=30M"});
+  CHECK(tight.at("plans").at(0).at("bytes").at(0) <= 30.0 * (1 << 20));
+}
+
+/// Runs the command with a file of orders, for a plan that keeps them.
+CommandResult run_with_orders(const std::string& orders, std::vector<std::string> words) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/orders.txt";
+  std::ofstream(path) << orders;
+  words.insert(words.end(), {"--barriers", path});
+  return run_plan(std::move(words));
+}
+
+TEST_CASE("barriers and shared channels count for every planner", "[tools][plan][json]") {
+  for (const char* planner : {"balance", "pfeife", "capslog"}) {
+    CAPTURE(planner);
+    const auto step_of = [&](std::vector<std::string> words) {
+      words.insert(words.end(),
+                   {"--devices",
+                    "2",
+                    "--planner",
+                    planner,
+                    "--schedule",
+                    "gpipe",
+                    "--what-if",
+                    "link=0-1:0.01x"});
+      return plan_json(std::move(words)).at("plans").at(0).at("step_seconds").get<double>();
+    };
+    const double free = step_of({});
+    CHECK(step_of({"--channels", "free"}) == free);
+    CHECK(step_of({"--barriers", "phases"}) > free);
+    CHECK(step_of({"--channels", "shared"}) >= free);
+    CHECK(step_of({"--barriers", "phases", "--channels", "shared"}) > free);
+  }
+}
+
+TEST_CASE("a user's orders are part of the prediction, and the plan says so", "[tools][plan]") {
+  const CommandResult result =
+      run_with_orders("1B7 < 0B0  # stage 0 goes back last\n",
+                      {"--devices", "2", "--batch", "16", "--microbatch-sizes", "2"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("`train` runs the schedule without them"));
+}
+
+TEST_CASE("wrong barriers are refused with what they should be", "[tools][plan][bad-input]") {
+  check_message(run_with_orders("0F0 < 0F1\n0F0 - 0F1\n", {"--devices", "2"}),
+                2,
+                {"--barriers", "orders.txt", "line 2, column 1", "0F0>1 < 0F1"});
+  check_message(run_with_orders("", {"--devices", "2"}), 2, {"has no order"});
+  const CommandResult unknown = run_with_orders("0F0 < 0F99\n", {"--devices", "2"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("the order 0F0 < 0F99 names 0F99"));
+  for (const char* planner : {"balance: ", "pfeife: ", "graphpipe: ", "capslog: "}) {
+    CHECK_THAT(unknown.err, ContainsSubstring(planner));
+  }
+  const CommandResult circle = run_with_orders("1F0 < 0F0\n", {"--devices", "2"});
+  CHECK(circle.exit_code == 2);
+  CHECK_THAT(circle.err,
+             ContainsSubstring("the order 1F0 < 0F0 cannot be kept: 1F0 waits for 0F0"));
+  check_message(run_plan({"--devices", "2", "--barriers", "none.txt"}), 2, {"none.txt"});
+  check_message(run_plan({"--devices", "2", "--channels", "half"}), 2, {"--channels", "shared"});
+}
+
+TEST_CASE("a schedule of two copies is cut once, and holds the weights twice",
+          "[tools][plan][json]") {
+  for (const char* name : {"chimera", "dualpipe"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const std::string schedule = folder.path() + "/s.txt", cut = folder.path() + "/c.txt";
+    const Json plan =
+        plan_json(
+            {"--devices", "2", "--schedule", name, "--schedule-out", schedule, "--cut-out", cut})
+            .at("plans")
+            .at(0);
+    REQUIRE(plan.at("stages").size() == 2);
+    CHECK(plan.at("stages").at(0).at("devices") == Json{0, 1});
+    CHECK(plan.at("stages").at(1).at("devices") == Json{1, 0});
+    for (const double bytes : plan.at("bytes")) {
+      CHECK(bytes >= 8.0 * (4 << 20));  // of all operators, on both devices
+    }
+    const Schedule read = Schedule::parse(text_of(schedule));
+    CHECK(read.stage_graph().replicas() == 2);
+    CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
+    CHECK_THAT(text_of(cut), StartsWith("@microbatch-size 2\n{0") && EndsWith("7}\n"));
+    // The written file gives the same plan as the schedule's name.
+    const Json again = plan_json({"--devices", "2", "--schedule", schedule}).at("plans").at(0);
+    CHECK(again.at("step_seconds") == plan.at("step_seconds"));
+  }
+}
+
+TEST_CASE("a plan of two copies is told with both devices, and on a page", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string page = folder.path() + "/plan.html";
+  const CommandResult result =
+      run_plan({"--devices", "2", "--schedule", "chimera", "--html", page});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("0, 1"));
+  CHECK_THAT(text_of(page), ContainsSubstring("stage 3"));
+}
+
+TEST_CASE("a schedule made for costs is made for those of the stages", "[tools][plan][json]") {
+  const auto step_of = [](const char* name) {
+    return plan_json({"--devices", "2", "--schedule", name})
+        .at("plans")
+        .at(0)
+        .at("step_seconds")
+        .get<double>();
+  };
+  CHECK(step_of("zb-auto") <= step_of("zb-h1") * 1.001);
+}
+
+TEST_CASE("a schedule for stage graphs is planned by those who know graphs",
+          "[tools][plan][json]") {
+  for (const char* name : {"dag-1f1b", "dag-gpipe"}) {
+    CAPTURE(name);
+    const Json answer = plan_json({"--devices", "2", "--schedule", name});
+    CHECK(answer.at("plans").at(0).at("fits") == true);
+  }
+}
+
+TEST_CASE("what fits nowhere is said with the bytes that lack, and ends with 1",
+          "[tools][plan][bad-input]") {
+  const CommandResult result = run_plan({"--devices", "2", "--memory", "1M"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, ContainsSubstring("no plan fits the devices"));
+  CHECK_THAT(result.err, ContainsSubstring("use more devices"));
+}
+
+TEST_CASE("wrong words are refused with what they should be", "[tools][plan][bad-input]") {
+  check_message(run_plan({}), 2, {"--devices"});
+  check_message(run_plan({"--devices", "0"}), 2, {"a device at least"});
+  check_message(run_plan({"--devices", "2", "--planner", "pfeif"}), 2, {"did you mean pfeife"});
+  check_message(run_plan({"--devices", "2", "--memory", "much"}), 2, {"--memory", "2G"});
+  check_message(run_plan({"--devices", "2", "--memory", "-1"}), 2, {"--memory"});
+  check_message(run_plan({"--devices", "2", "--batch", "3"}), 2, {"divides a batch of 3"});
+  check_message(run_plan({"--devices", "2", "--what-if", "link=0-1"}), 2, {"link=0-1:10x"});
+  check_message(run_plan({"--devices", "2", "--what-if", "link=0-7:2x"}), 2, {"devices 0 to 1"});
+  check_message(run_plan({"--devices", "2", "--what-if", "speed=2"}), 2, {"memory=2G"});
+  check_message(run_plan({"--devices", "2"}, R"({"version": 1})"), 2, {"stagecraft profile"});
+  check_message(run_plan({"--devices", "2", "--schedule", "none.txt"}), 2, {"none.txt"});
+}
+
+}  // namespace
+}  // namespace stagecraft::tests

@@ -1,0 +1,99 @@
+/// Tests `stagecraft schedule diff` between schedules that cut the model into different numbers of
+/// stages: the whole model is the same work on both sides.
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/schedule/schedule_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Json = nlohmann::json;
+
+std::string made(const TemporaryFolder& folder, const std::string& name, const std::string& words) {
+  const CommandResult result = run_schedule_line("make " + words);
+  CAPTURE(words, result.err);
+  REQUIRE(result.exit_code == 0);
+  return folder.write(name, result.out);
+}
+
+}  // namespace
+
+TEST_CASE("diff weighs stages where there are more of them", "[tools][schedule][diff]") {
+  const TemporaryFolder folder;
+  const std::string one = made(folder, "a", "1f1b --devices 4 --microbatches 8");
+  const std::string two = made(folder, "b", "interleaved --devices 4 --microbatches 8");
+  const CommandResult result = run_schedule({"diff", one, two});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(
+      result.out,
+      ContainsSubstring("normalised to one model, of 4 stages in A and 8 in B:\na stage of B "
+                        "takes 4/8 of the time"));
+  // Work is 24 on each device; the ramp is 9, and two stages per device halve it.
+  CHECK_THAT(result.out, ContainsSubstring("makespan            33 -> 28.5 (-4.5)\n"));
+  CHECK_THAT(result.out, ContainsSubstring("bubble              27.3% -> 15.8%\n"));
+  // It holds 11 halves of what a device of 1F1B holds of one microbatch.
+  CHECK_THAT(result.out, ContainsSubstring("largest in flight   4 -> 5.5 (+1.5)\n"));
+  const CommandResult turned = run_schedule({"diff", two, one, "--f", "2", "--b", "4"});
+  CHECK_THAT(turned.out, ContainsSubstring("a stage of A takes 4/8"));
+  CHECK_THAT(turned.out, ContainsSubstring("makespan            57 -> 66 (+9)\n"));
+}
+
+TEST_CASE("replicas are copies of one model, not more stages of it", "[tools][schedule][diff]") {
+  const TemporaryFolder folder;
+  const std::string one = made(folder, "a", "1f1b --devices 4 --microbatches 8");
+  const std::string twice = made(folder, "b", "chimera --devices 4 --microbatches 8");
+  const CommandResult result = run_schedule({"diff", one, twice});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, !ContainsSubstring("normalised") && ContainsSubstring("makespan  "));
+}
+
+TEST_CASE("with costs diff takes the file's word for what stages take",
+          "[tools][schedule][diff][costs]") {
+  const TemporaryFolder folder;
+  const std::string costs =
+      folder.write("c.json", R"({"version": 1, "stages": {"usual": {"F": 1, "B": 2}}})");
+  const CommandResult result =
+      run_schedule({"diff",
+                    made(folder, "a", "1f1b --devices 4 --microbatches 8"),
+                    made(folder, "b", "interleaved --devices 4 --microbatches 8"),
+                    "--costs",
+                    costs});
+  CHECK_THAT(result.out, ContainsSubstring("not normalised: --costs says"));
+  CHECK_THAT(result.out, ContainsSubstring("makespan            33 -> 57 (+24)\n"));
+}
+
+TEST_CASE("diff for programs has both sides' figures and the rows that differ",
+          "[tools][schedule][diff][json]") {
+  const TemporaryFolder folder;
+  const std::string one = made(folder, "a", "1f1b --devices 4 --microbatches 8");
+  const std::string two = made(folder, "b", "interleaved --devices 4 --microbatches 8");
+  const CommandResult result = run_schedule({"diff", one, two, "--json"});
+  CHECK(result.exit_code == 1);
+  const Json json = Json::parse(result.out);
+  CHECK_FALSE(json["equal"].get<bool>());
+  CHECK(json["normalised"] == true);
+  CHECK(json["differs"] == "their stage graphs differ");
+  REQUIRE(json["rows"].size() == 4);
+  CHECK(json["rows"][3]["row"] == 3);
+  CHECK(json["rows"][3]["a"] == "3B0");
+  CHECK(json["rows"][3]["b"] == "3F1");
+  CHECK(json["a"]["stage_weight"] == 1);
+  CHECK(json["b"]["stage_weight"] == 0.5);
+  CHECK(json["b"]["makespan"] == 28.5);
+  CHECK(json["b"]["idle"] == Json({4.5, 4.5, 4.5, 4.5}));
+
+  const Json equal = Json::parse(run_schedule({"diff", one, one, "--json"}).out);
+  CHECK(equal["equal"] == true);
+  CHECK(equal["rows"].empty());
+
+  const std::string broken = folder.write("c", "0F0 . .\n. 1F0 1B0\n");
+  const Json half = Json::parse(run_schedule({"diff", one, broken, "--json"}).out);
+  CHECK(half["b"]["violations"] == 1);
+  CHECK(half["b"]["makespan"].is_null());
+  CHECK(half["a"]["makespan"] == 16.5);  // in units of B's stages, which are twice as large
+}
+
+}  // namespace stagecraft::tests

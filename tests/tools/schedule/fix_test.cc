@@ -1,0 +1,102 @@
+/// Tests `stagecraft schedule fix` when one exchange is not enough: several exchanges, wrong
+/// numbers, columns.
+
+#include <algorithm>
+#include <filesystem>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/schedule/schedule_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// Returns the result of fix, whose schedule must pass `check`.
+CommandResult fixed(const std::string& text) {
+  const CommandResult result = run_schedule({"fix", "-"}, text);
+  CAPTURE(text, result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(run_schedule({"check", "-"}, result.out).exit_code == 0);
+  return result;
+}
+
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("fix exchanges cells until nothing waits for ever", "[tools][schedule][fix]") {
+  // Two pipelines in one file each have their own deadlock.
+  const CommandResult two = fixed(
+      "@form list\n@edges 0-1,2-3\n"
+      "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n"
+      "2F0 2B0 2F1 2B1\n3F0 3F1 3B0 3B1\n");
+  CHECK(lines(two.err) == 2);
+  CHECK_THAT(two.err, ContainsSubstring("of row 0") || ContainsSubstring("of row 1"));
+  CHECK_THAT(two.err, ContainsSubstring("of row 2") || ContainsSubstring("of row 3"));
+}
+
+TEST_CASE("fix lays an array out anew where columns are too early", "[tools][schedule][fix]") {
+  const CommandResult result = fixed("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n");
+  CHECK(result.out ==
+        "0F0 0F1 .   0B0 .   0B1\n"
+        ".   1F0 1B0 1F1 1B1 .\n");
+  CHECK(result.err == "re-timed the columns: 6 cells in another, each row in its order\n");
+}
+
+TEST_CASE("fix exchanges cells of an array before it lays it out", "[tools][schedule][fix]") {
+  const CommandResult result = fixed(
+      "@edges 0-1,2-3\n"
+      "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n"
+      "2F0 2B0 2F1 2B1\n3F0 3F1 3B0 3B1\n");
+  CHECK(lines(result.err) == 3);
+  CHECK_THAT(result.err, ContainsSubstring("re-timed the columns"));
+  CHECK_THAT(result.out, !ContainsSubstring("@form list"));
+}
+
+TEST_CASE("one task twice and its neighbour missing is one wrong number",
+          "[tools][schedule][fix]") {
+  const CommandResult second = fixed("@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B0\n");
+  CHECK(second.err ==
+        "wrote 1B1 for 1B0 (row 1, position 3), which is there twice while 1B1 is missing\n");
+  CHECK_THAT(second.out, ContainsSubstring("1F0 1B0 1F1 1B1"));
+  // Only the first cell can be wrong: 0B0 needs 0F0.
+  const CommandResult first = fixed("@form list\n0F1 0B0 0F1 0B1\n");
+  CHECK_THAT(first.out, ContainsSubstring("0F0 0B0 0F1 0B1"));
+  // The wrong number is in a group, and on a half of a backward.
+  CHECK_THAT(fixed("@form list\n0F0 0F1|0I0 0W0 0I0 0W1\n").out,
+             ContainsSubstring("0F1|0I0 0W0 0I1 0W1"));
+}
+
+TEST_CASE("where no exchange lets the rows run further none is made",
+          "[tools][schedule][fix][bad-input]") {
+  // Both rows begin with a backward.
+  const CommandResult result =
+      run_schedule({"fix", "-"}, "@form list\n0B0 0B1 0F0 0F1\n1B0 1B1 1F0 1F1\n");
+  CHECK(result.exit_code == 1);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, ContainsSubstring("no repair is known") && ContainsSubstring("V29"));
+}
+
+TEST_CASE("two tasks missing are no wrong number", "[tools][schedule][fix][bad-input]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/out.txt";
+  const CommandResult result =
+      run_schedule({"fix", "-", "-o", file}, "@form list\n@microbatches 3\n0F0 0F1 0F2 0B0 0B0\n");
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, ContainsSubstring("no repair is known") && ContainsSubstring("V08"));
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("fix tells the steps that it made though they were not enough",
+          "[tools][schedule][fix][bad-input]") {
+  const CommandResult result =
+      run_schedule({"fix", "-"}, "@form list\n0F0 0B0 0F1 0B0\n1F0 1F1 1B0\n");
+  CHECK(result.exit_code == 1);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, ContainsSubstring("wrote 0B1 for 0B0") && ContainsSubstring("V10"));
+}
+
+}  // namespace stagecraft::tests

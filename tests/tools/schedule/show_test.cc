@@ -1,0 +1,157 @@
+/// Tests `stagecraft schedule show`: pictures for pages and papers, and the programs that convert
+/// them.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/environment_variable.h"
+#include "stagecraft/tests/tools/schedule/schedule_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+
+constexpr const char* kShownSchedule =
+    "0F0 0F1 .   0B0 .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+
+bool has_program(const std::string& name) {
+  return run_command({"sh", "-c", "command -v " + name}).exit_code == 0;
+}
+
+/// Makes a folder with at most one program, and makes it all of PATH.
+class OwnPath {
+ public:
+  OwnPath() : path_("PATH", folder_.path()) {}
+  OwnPath(const std::string& program, const std::string& script) : OwnPath() {
+    const std::string file = folder_.write(program, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  }
+
+ private:
+  TemporaryFolder folder_;
+  EnvironmentVariable path_;
+};
+
+TEST_CASE("show draws a picture at its durations, width, title and colours",
+          "[tools][schedule][show]") {
+  const auto drawn = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "-", "--svg", "-"});
+    const CommandResult result = run_schedule(words, kShownSchedule);
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const std::string usual = drawn({});
+  CHECK_THAT(usual,
+             ContainsSubstring(">2 devices, 2 stages, 2 microbatches</text>") &&
+                 ContainsSubstring("0B0 on row 0, 4 to 6"));
+  CHECK_THAT(drawn({"--f", "3", "--b", "5"}), ContainsSubstring("0B0 on row 0, 11 to 16"));
+  CHECK_THAT(drawn({"--latency", "1"}), ContainsSubstring("0B0 on row 0, 6 to 8"));
+  CHECK_THAT(drawn({"--title", "A <b>"}), ContainsSubstring(">A &lt;b&gt;</text>"));
+  CHECK_THAT(drawn({"--width", "605"}), ContainsSubstring("width=\"605\""));
+  for (const char* by : {"kind", "chunk", "microbatch"}) {
+    CHECK(drawn({"--colour-by", by}) != usual);
+  }
+  CHECK(drawn({"--colour-by", "stage"}) == usual);
+  CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kShownSchedule).out,
+             ContainsSubstring("<title>Mine</title>"));
+}
+
+TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]") {
+  const auto shown = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "-"});
+    return run_schedule(words, kShownSchedule);
+  };
+  check_message(shown({"--svg", "-", "--width", "10"}), 2, {"--width expects 320 to 16000 pixels"});
+  check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
+  check_message(shown({"--svg", "-", "--colour-by", "taste"}),
+                2,
+                {"--colour-by expects stage or kind or chunk or microbatch, found 'taste'"});
+  check_message(shown({"--width", "605"}), 2, {"--width is for a picture"});
+  check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
+}
+
+TEST_CASE("show writes PDF and PNG of the size asked for", "[tools][schedule][show]") {
+  if (!has_program("rsvg-convert")) {
+    SKIP("there is no rsvg-convert on this machine; tools/setup installs it");
+  }
+  const TemporaryFolder folder;
+  const std::string pdf = folder.path() + "/x.pdf";
+  const std::string png = folder.path() + "/x.png";
+  const CommandResult result =
+      run_schedule({"show", "-", "--pdf", pdf, "--png", png, "--width", "640"}, kShownSchedule);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(read_text_file(pdf), StartsWith("%PDF-") && ContainsSubstring("%%EOF"));
+  const std::string picture = read_text_file(png);
+  REQUIRE(picture.size() > 24);
+  CHECK(picture.substr(0, 4) == "\x89PNG");
+  // Bytes 16 to 19 are the width, which has two pixels for one.
+  CHECK(static_cast<unsigned char>(picture[18]) * 256 + static_cast<unsigned char>(picture[19]) ==
+        1280);
+}
+
+TEST_CASE("whichever converter there is gets the picture", "[tools][schedule][show]") {
+  for (const char* program : {"rsvg-convert", "inkscape", "cairosvg"}) {
+    CAPTURE(program);
+    const OwnPath path(program, "echo \"$0 $*\"\nexec /bin/cat\n");
+    const CommandResult pdf = run_schedule({"show", "-", "--pdf", "-"}, kShownSchedule);
+    CHECK(pdf.exit_code == 0);
+    CHECK_THAT(pdf.out,
+               ContainsSubstring(program) && ContainsSubstring("pdf") &&
+                   ContainsSubstring("\n<svg ") && ContainsSubstring("</svg>"));
+    CHECK_THAT(run_schedule({"show", "-", "--png", "-"}, kShownSchedule).out,
+               ContainsSubstring("png"));
+  }
+}
+
+TEST_CASE("without a converter show names what to install, and leaves the old file",
+          "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const std::string pdf = folder.write("x.pdf", "old");
+  {
+    const OwnPath path;
+    check_message(run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule),
+                  2,
+                  {"rsvg-convert, inkscape or cairosvg", "librsvg2-bin"});
+  }
+  {
+    const OwnPath path("rsvg-convert", "echo half a picture\necho no fonts >&2\nexit 3\n");
+    check_message(run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule),
+                  2,
+                  {"rsvg-convert could not convert the picture", "no fonts"});
+  }
+  {
+    const OwnPath path("rsvg-convert", "exit 0\n");
+    check_message(
+        run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule), 2, {"it says nothing"});
+  }
+  CHECK(read_text_file(pdf) == "old");
+}
+
+TEST_CASE("show writes a TikZ picture that TeX sets", "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const std::string tikz = folder.path() + "/picture.tex";
+  const CommandResult result = run_schedule(
+      {"show", "-", "--tikz", tikz, "--title", "50% of $x_1^2$ & {#} \\end ~"}, kShownSchedule);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(read_text_file(tikz), ContainsSubstring("\\begin{tikzpicture}"));
+  if (!has_program("pdflatex")) {
+    SKIP("there is no pdflatex on this machine; apt install texlive-pictures would run it");
+  }
+  (void)folder.write("paper.tex",
+                     "\\documentclass{article}\n\\usepackage{tikz}\n\\begin{document}\n"
+                     "\\noindent\\input{picture.tex}\n\\end{document}\n");
+  const CommandResult paper = run_command(
+      {"pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"}, folder.path());
+  CHECK(paper.exit_code == 0);
+  CHECK_THAT(paper.out, ContainsSubstring("Output written") && !ContainsSubstring("Overfull"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests

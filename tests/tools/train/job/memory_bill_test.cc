@@ -1,0 +1,144 @@
+/// Tests the bill of a run: the figures known before the model is built must match the model.
+
+#include "stagecraft/tools/train/job/memory_bill.h"
+
+#include <sstream>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/models/byte_text.h"
+#include "stagecraft/tools/train/models/llama_size.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Time = MemoryLine::Time;
+
+examples::LlamaOptions sizes(std::int64_t layers, std::int64_t dim, std::int64_t ffn) {
+  return {.vocabulary = 61,
+          .layers = layers,
+          .dim = dim,
+          .heads = 2,
+          .ffn = ffn,
+          .sequence = 24,
+          .stages = 1};
+}
+
+TrainJob job_of(std::vector<std::string> words) {
+  words.insert(words.end(), {"--dim", "64", "--heads", "2", "--ffn", "96", "--layers", "4"});
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  return make_job(std::get<TrainOptions>(parse_train_options(words)), console);
+}
+
+double bytes_at(const MemoryBill& bill, Time time) {
+  double bytes = 0.0;
+  for (const MemoryLine& line : bill.lines()) {
+    bytes += line.time == time ? line.bytes : 0.0;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the bytes of a Llama's weights are known before it is built", "[tools][memory]") {
+  const auto model = GENERATE(sizes(1, 8, 12), sizes(4, 32, 48), sizes(7, 64, 10));
+  double bytes = 0.0;
+  for (const at::Tensor& parameter : examples::Llama(model)->parameters()) {
+    bytes += static_cast<double>(parameter.nbytes());
+  }
+  CHECK(weight_bytes(model) == bytes);
+}
+
+TEST_CASE(
+    "the least a microbatch keeps is no more than what the compiled model keeps, and not much "
+    "less",
+    "[tools][memory]") {
+  const TrainJob job = job_of({"--microbatch-size", "8"});
+  double kept = 0.0;
+  for (const StageProgram& stage : job.program.compiled().partition.stages) {
+    kept += static_cast<double>(stage.saved_bytes);
+  }
+  const double least =
+      least_activation_bytes({.vocabulary = ByteText::read(job.options.text, 64).vocabulary(),
+                              .layers = 4,
+                              .dim = 64,
+                              .heads = 2,
+                              .ffn = 96,
+                              .sequence = 64},
+                             8);
+  CHECK(least <= kept);
+  CHECK(least >= 0.5 * kept);
+}
+
+TEST_CASE("sizes that no 64-bit number holds stay sizes", "[tools][memory]") {
+  const examples::LlamaOptions model = sizes(2147483647, 2147483646, 2147483647);
+  CHECK(weight_bytes(model) > 1e29);
+  CHECK(least_activation_bytes(model, 2147483647) > 1e29);
+}
+
+TEST_CASE("each option pays for what it holds", "[tools][memory]") {
+  const MemoryBill plain = job_of({"--ranks", "2"}).memory;
+  const double weights = plain.lines().front().bytes;
+  CHECK(bytes_at(plain, Time::Always) > weights);
+  // AdamW keeps two numbers for every weight beside its gradient, plain SGD none.
+  const MemoryBill sgd = job_of({"--ranks", "2", "--optimizer", "sgd"}).memory;
+  CHECK(plain.to_run() - sgd.to_run() >= 2 * weights);
+  // Frozen parameters have no state with any optimizer.
+  const MemoryBill frozen = job_of({"--ranks", "2", "--freeze", "*"}).memory;
+  CHECK(frozen.to_run() == sgd.to_run());
+  const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
+  CHECK(part.to_run() < plain.to_run());
+  CHECK(part.to_run() > sgd.to_run());
+  CHECK(job_of({"--ranks", "2", "--verify"}).memory.to_run() - plain.to_run() == 4 * weights);
+  CHECK(job_of({"--ranks", "2", "--mirror"}).memory.to_run() - plain.to_run() == 6 * weights);
+  // Processes share neither LibTorch nor mirrors.
+  const MemoryBill apart = job_of({"--ranks", "2", "--workers", "processes"}).memory;
+  CHECK(apart.to_run() > plain.to_run());
+  CHECK(job_of({"--ranks", "2", "--workers", "processes", "--mirror"}).memory.to_run() -
+            apart.to_run() ==
+        12 * weights);
+  // Every stage has two replicas.
+  const MemoryBill twice =
+      job_of({"--schedule", "dualpipe", "--ranks", "2", "--microbatches", "4"}).memory;
+  CHECK(bytes_at(twice, Time::Run) - bytes_at(plain, Time::Run) > 3 * weights);
+  // More microbatches in flight keep more activations; the weights are the same.
+  const MemoryBill gpipe =
+      job_of({"--ranks", "2", "--schedule", "gpipe", "--microbatches", "16"}).memory;
+  CHECK(bytes_at(gpipe, Time::Step) > bytes_at(plain, Time::Step));
+  CHECK(bytes_at(gpipe, Time::Run) == bytes_at(plain, Time::Run));
+}
+
+TEST_CASE("all lines of a run add up (MB-1)", "[tools][memory]") {
+  const MemoryBill bill = job_of({}).memory;
+  CHECK(bill.to_compile() == bytes_at(bill, Time::Always) + bytes_at(bill, Time::Compiling));
+  CHECK(bill.to_run() == bytes_at(bill, Time::Always) + bytes_at(bill, Time::Run) +
+                             bytes_at(bill, Time::Step) + bytes_at(bill, Time::State));
+}
+
+TEST_CASE("what the tightest limit does not leave is refused with the bill", "[tools][memory]") {
+  const MemoryBill bill = job_of({}).memory;
+  check_fits(bill, bill.to_run(), {});
+  check_fits(bill, bill.to_run(), {{"this machine", bill.to_run()}});
+  try {
+    check_fits(bill, bill.to_run(), {{"the group", bill.to_run() - 1}, {"this machine", 1e12}});
+    FAIL("was let through");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::DeviceOutOfMemory);
+    for (const char* part : {"left by the group",
+                             "weights of the model",
+                             "optimizer states",
+                             "activations of all ranks",
+                             "this machine"}) {
+      CHECK_THAT(error.message(), ContainsSubstring(part));
+    }
+  }
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,35 @@
+#include "stagecraft/tools/train/report/rank_table.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tools {
+
+TEST_CASE("the closing table has a line per rank under one heading", "[tools][table]") {
+  const std::string table = rank_table({{"0", 1.0, 2.0, 0.25, 0.5, 1024, 4096, 16, 512},
+                                        {"1,2", 1.5, 2.5, 0.25, 0.125, 2048, 8192, 32, 768}});
+  CHECK(std::count(table.begin(), table.end(), '\n') == 3);
+  CHECK_THAT(table, Catch::Matchers::ContainsSubstring("1,2"));
+  CHECK_THAT(table, Catch::Matchers::ContainsSubstring("2.0 KiB"));
+  for (const char* part : {"peak memory", "live", "cached", "8.0 KiB", "32 B", "768 B"}) {
+    CHECK_THAT(table, Catch::Matchers::ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("programs get the same figures of every rank", "[tools][table][json]") {
+  const nlohmann::ordered_json object =
+      rank_json({{"0", 1.0, 2.0, 0.25, 0.5, 1024, 4096, 16, 512},
+                 {"1,2", 1.5, 2.5, 0.25, 0.125, 2048, 8192, 32, 768}});
+  CHECK(object.at("event") == "ranks");
+  const auto& last = object.at("ranks").at(1);
+  CHECK(last.at("rank") == 1);
+  CHECK(last.at("stages") == "1,2");
+  CHECK(last.at("peak_activation_bytes") == 2048);
+  CHECK(last.at("peak_bytes") == 8192);
+  CHECK(last.at("cached_bytes") == 768);
+}
+
+}  // namespace stagecraft::tools

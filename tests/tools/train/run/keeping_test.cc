@@ -1,0 +1,284 @@
+/// Tests the files that `stagecraft train` keeps of a run, and continuing from them.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/compiler/tensor_files/module_file.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/train/run/train_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::ContainsSubstring;
+
+using Words = std::vector<std::string>;
+
+Words two_stages(Words words, const Words& more = {}) {
+  words.insert(words.end(), {"--stages", "2"});
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<std::vector<std::string>> table_of(const std::string& path) {
+  std::vector<std::vector<std::string>> table;
+  std::istringstream lines(read_text_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream cells(line + ",");
+    table.emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');) {
+      table.back().push_back(cell);
+    }
+  }
+  return table;
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+/// Those that the processes have started and that are still there.
+std::vector<pid_t> children_of(const std::vector<pid_t>& parents) {
+  std::vector<pid_t> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream status(entry.path() / "status");  // of what is no process there is none
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("PPid:") &&
+          std::ranges::find(parents, std::stoi(line.substr(5))) != parents.end()) {
+        children.push_back(std::stoi(entry.path().filename().string()));
+      }
+    }
+  }
+  return children;
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed goes on from its folder as if it had never stopped",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run";
+  const Words keeping = two_stages(
+      {"--resume", place, "--save-dir", place, "--save-every", "1", "--keep", "2", "--verify"});
+  Words endless = keeping;
+  endless.insert(endless.end(), {"--steps", "1000000000", "--json"});
+  RunningCommand running(small_train(endless));
+  REQUIRE(running.wait_for_output("\"event\":\"saved\",\"step\":3,"));
+  running.send_signal(SIGKILL);
+  const CommandResult killed = running.wait();
+  CAPTURE(killed.err);
+  CHECK(killed.exit_code == 128 + SIGKILL);
+  CHECK_THAT(killed.err, ContainsSubstring("the run starts from nothing"));
+
+  const CheckpointSearch search = find_checkpoint(place);
+  REQUIRE(search.newest);
+  const std::int64_t newest = search.newest->step;
+  CHECK(newest >= 3);
+  const std::string steps = std::to_string(newest + 2);
+  Words to_end = keeping;
+  to_end.insert(to_end.end(), {"--steps", steps});
+  const TrainOutput resumed = train_json(to_end);
+  CHECK(resumed.steps.front().at("step") == newest + 1);
+  CHECK(resumed.verify.at("bit_equal") == true);
+  const TrainOutput unbroken = train_json(two_stages({"--steps", steps}));
+  CHECK(resumed.sha256() == unbroken.sha256());
+  CHECK(names_in(place).size() == 2);
+
+  REQUIRE(resumed.others.size() > 0);
+  CHECK(resumed.others.front().at("event") == "resumed");
+  CHECK(resumed.others.front().at("step") == newest);
+  CHECK(resumed.others.front().at("file") == search.newest->path);
+
+  // The newest checkpoint is broken: the run takes the one before it, and says so.
+  const std::string last = find_checkpoint(place).newest->path;
+  fs::resize_file(last, fs::file_size(last) - 1);
+  const CommandResult again =
+      run_train(two_stages({"--resume", place, "--steps", std::to_string(newest + 3), "--json"}));
+  CAPTURE(again.out, again.err);
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.err, ContainsSubstring("--resume passes over: " + last));
+  CHECK_THAT(again.out, ContainsSubstring("\"step\":" + std::to_string(newest + 2) + ","));
+}
+
+TEST_CASE("a run that loses a worker while it saves says why at once, and how to go on",
+          "[tools][keeping][processes]") {
+  const TemporaryFolder folder;
+  // The more there is to save, the longer the worker is asked for it.
+  RunningCommand running(small_train({"--stages",
+                                      "2",
+                                      "--dim",
+                                      "256",
+                                      "--workers",
+                                      "processes",
+                                      "--save-dir",
+                                      folder.path(),
+                                      "--save-every",
+                                      "1",
+                                      "--steps",
+                                      "1000000000",
+                                      "--json"}));
+  const int saved = GENERATE(2, 4);
+  REQUIRE(running.wait_for_output("\"event\":\"saved\",\"step\":" + std::to_string(saved) + ","));
+  const std::vector<pid_t> workers = children_of(children_of({getpid()}));
+  REQUIRE(workers.size() == 2);
+  REQUIRE(kill(workers.front(), SIGKILL) == 0);
+  const CommandResult end = running.wait(std::chrono::seconds(60));  // no deadline of a trainer
+  CAPTURE(end.err);
+  CHECK_FALSE(end.timed_out);
+  CHECK(end.exit_code == 1);
+  CHECK_THAT(end.err,
+             ContainsSubstring(std::to_string(workers.front())) &&
+                 ContainsSubstring("was killed by signal 9") &&
+                 ContainsSubstring("start the run again, and it resumes") &&
+                 !ContainsSubstring("cluster.replace") && !ContainsSubstring("trainer.load"));
+  const CheckpointSearch search = find_checkpoint(folder.path());
+  REQUIRE(search.newest);
+  CHECK(search.newest->step >= saved);
+}
+
+TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run";
+  const auto until = [&](const std::string& step, const Words& more = {}) {
+    return run_train(two_stages({"--resume", place, "--save-dir", place, "--steps", step}, more));
+  };
+  REQUIRE(until("2").exit_code == 0);
+  const CommandResult again = until("2");
+  INFO(again.out << again.err);
+  CHECK(again.exit_code == 0);
+  CHECK(again.out == "nothing left to do: " + place + "/step-000000002.ckpt is at step 2 of 2\n");
+  CHECK_THAT(until("2", {"--json"}).out, ContainsSubstring("{\"event\":\"complete\",\"step\":2,"));
+
+  // The run continues from where it says, for more steps.
+  CHECK_THAT(until("3").out,
+             ContainsSubstring("goes on from step-000000002.ckpt, after step 2 of 3\n"));
+
+  // A run that has not written a promised file has not ended well.
+  const CommandResult lacks = until("3", {"--save", folder.path() + "/end.ckpt"});
+  CHECK(lacks.exit_code == 2);
+  CHECK_THAT(lacks.err, ContainsSubstring("the run is complete") && ContainsSubstring("--save '"));
+}
+
+TEST_CASE("a save that fails while it runs is told, and the run goes on to exit status 2",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() + "/step-000000001.ckpt");
+  const CommandResult result =
+      run_train(two_stages({"--save-dir", folder.path(), "--save-every", "1", "--json"}));
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, ContainsSubstring("the checkpoint of step 1 was not written"));
+  CHECK_THAT(result.out,
+             ContainsSubstring("\"event\":\"saved\",\"step\":3,") &&
+                 ContainsSubstring("\"event\":\"done\",\"steps\":3,"));
+}
+
+TEST_CASE("a signal saves to --save-dir too", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  RunningCommand running(
+      small_train(two_stages({"--save-dir", folder.path(), "--steps", "1000000000", "--json"})));
+  REQUIRE(running.wait_for_output("\"step\":2,"));
+  running.send_signal(SIGTERM);
+  const CommandResult result = running.wait();
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 128 + SIGTERM);
+  CHECK_THAT(result.err, ContainsSubstring("then saving"));
+  const CheckpointSearch search = find_checkpoint(folder.path());
+  REQUIRE(search.newest);
+  CHECK_THAT(result.out,
+             ContainsSubstring("\"interrupted\",\"step\":" + std::to_string(search.newest->step)));
+}
+
+TEST_CASE("a checkpoint of another seed is taken where it is said whose goes on",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/a.ckpt";
+  (void)train_json(two_stages({"--seed", "3", "--steps", "2", "--save", file}));
+  const Words load = two_stages({"--load", file, "--steps", "4"});
+  const CommandResult refused = run_train(load);
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("of seed 3") && ContainsSubstring("--seed-from checkpoint"));
+  const auto sha256 = [&](const Words& more) {
+    Words words = load;
+    words.insert(words.end(), more.begin(), more.end());
+    return train_json(words).sha256();
+  };
+  const std::string unbroken = train_json(two_stages({"--seed", "3", "--steps", "4"})).sha256();
+  CHECK(sha256({"--seed-from", "checkpoint"}) == unbroken);
+  CHECK(sha256({"--seed-from", "option"}) != unbroken);
+}
+
+TEST_CASE("train --metrics writes a row a step, and goes on where a run goes on",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string metrics = folder.path() + "/metrics", file = folder.path() + "/a.ckpt";
+  const Words both = two_stages({"--metrics", metrics, "--eval-every", "2", "--lr", "0.01"});
+  Words first = both, second = both;
+  first.insert(first.end(), {"--steps", "3", "--save", file});
+  second.insert(second.end(), {"--steps", "4", "--load", file});
+  (void)train_json(first);
+  const TrainOutput resumed = train_json(second);
+  const auto table = table_of(metrics + "/metrics.csv");
+  REQUIRE(table.size() == 5);
+  CHECK(table[0] == Words{"step",
+                          "loss",
+                          "seconds",
+                          "tokens_per_second",
+                          "gradient_norm",
+                          "learning_rate",
+                          "bubble",
+                          "peak_bytes",
+                          "eval_loss"});
+  for (std::size_t row = 1; row < table.size(); ++row) {
+    REQUIRE(table[row].size() == table[0].size());
+    CHECK(table[row][0] == std::to_string(row));
+    CHECK(table[row][5] == "0.01");
+    CHECK(table[row][8].empty() == (row % 2 == 1));
+    CHECK(std::stod(table[row][7]) > 0.0);
+  }
+  CHECK(std::stod(table[4][1]) == resumed.steps.at(0).at("loss").get<double>());
+  CHECK(names_in(metrics).size() == 3);  // the table, and one file of events per run
+}
+
+TEST_CASE("train --save-module writes all tensors by the model's names", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/module.pt";
+  const TrainOutput output = train_json(two_stages({"--save-module", file}));
+  REQUIRE(output.others.size() == 1);
+  CHECK(output.others[0] == nlohmann::json{{"event", "saved_module"}, {"step", 3}, {"file", file}});
+  CHECK_FALSE(read_module(file).parameters.empty());
+}
+
+TEST_CASE("places for what is kept are tried before the run", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("file", "");
+  const auto refused = [&](const Words& words) {
+    const CommandResult result = run_train(two_stages(words, {"--dry-run"}));
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(refused({"--save-dir", file}),
+             ContainsSubstring("--save-dir: expected a folder") && ContainsSubstring(file));
+  CHECK_THAT(refused({"--metrics", file + "/a"}),
+             ContainsSubstring("--metrics: expected a folder"));
+  CHECK_THAT(refused({"--save-module", folder.path()}), ContainsSubstring("--save-module"));
+  CHECK_THAT(refused({"--save", file, "--save-module", file}), ContainsSubstring("name one file"));
+  CHECK_THAT(refused({"--resume", folder.path() + "/none"}),
+             ContainsSubstring("--resume expects a folder of checkpoints"));
+  CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
+}
+
+}  // namespace stagecraft::tests

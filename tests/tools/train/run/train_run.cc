@@ -1,0 +1,65 @@
+#include "stagecraft/tests/tools/train/run/train_run.h"
+
+#include <sstream>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+
+std::vector<std::string> small_train(const std::vector<std::string>& more) {
+  std::vector<std::string> words{STAGECRAFT_COMMAND, "train"};
+  // The caller's options are left out here, because an option may be given once.
+  const std::vector<std::pair<std::string, std::string>> defaults{{"--layers", "4"},
+                                                                  {"--dim", "32"},
+                                                                  {"--heads", "2"},
+                                                                  {"--ffn", "48"},
+                                                                  {"--seq", "16"},
+                                                                  {"--microbatch-size", "2"},
+                                                                  {"--microbatches", "4"},
+                                                                  {"--steps", "3"}};
+  for (const auto& [option, value] : defaults) {
+    if (std::find(more.begin(), more.end(), option) == more.end()) {
+      words.insert(words.end(), {option, value});
+    }
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+CommandResult run_train(const std::vector<std::string>& more) {
+  return run_command(small_train(more));
+}
+
+TrainOutput train_json(const std::vector<std::string>& more) {
+  return train_output(small_train(more));
+}
+
+TrainOutput train_output(std::vector<std::string> words) {
+  words.emplace_back("--json");
+  const CommandResult result = run_command(words);
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  TrainOutput output;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    const std::string event = object.at("event");
+    if (event == "step") {
+      output.steps.push_back(object);
+    } else if (event == "verify") {
+      output.verify = object;
+    } else if (event == "planned_against_measured") {
+      output.timeline = object;
+    } else if (event == "ranks") {
+      output.ranks = object;
+    } else if (event == "done") {
+      output.done = object;
+    } else {
+      output.others.push_back(object);
+    }
+  }
+  REQUIRE(output.done.is_object());
+  return output;
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,15 @@
+/// Finds the faults of one machine in its answers. Pure.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/tools/doctor/checks/finding.h"
+#include "stagecraft/tools/doctor/talk/exam.h"
+
+namespace stagecraft::tools {
+
+/// Returns one finding per check, in the order of the report; for a host that did not answer, only
+/// that. `cluster_workers`: on all hosts.
+[[nodiscard]] std::vector<Finding> check_machine(const HostExam& exam, int cluster_workers);
+
+}  // namespace stagecraft::tools

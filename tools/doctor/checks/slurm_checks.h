@@ -1,0 +1,17 @@
+/// Checks the step of Slurm in which the doctor runs: node, task, allocation, and whether the
+/// processes of the step can meet as those of `stagecraft launch` do.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "stagecraft/tools/doctor/checks/finding.h"
+#include "stagecraft/tools/launch/slurm.h"
+
+namespace stagecraft::tools {
+
+/// `patience`: longest wait for the other processes of the step; each runs this check too.
+[[nodiscard]] std::vector<Finding> check_slurm(const SlurmStep& step,
+                                               std::chrono::seconds patience);
+
+}  // namespace stagecraft::tools

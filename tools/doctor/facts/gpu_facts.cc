@@ -1,0 +1,67 @@
+#include "stagecraft/tools/doctor/facts/gpu_facts.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <ATen/Version.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kNccl = "libnccl.so.2";
+constexpr const char* kNcclBesideLibTorch = "../../nvidia/nccl/lib";
+
+struct CloseLibrary {
+  void operator()(void* library) const { dlclose(library); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+/// Returns the number from a function of CUDA or NCCL; 0 if there is no such function, or if it
+/// fails.
+int number_of(void* library, const char* function) {
+  int number = 0;
+  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(library, function));
+  return ask != nullptr && ask(&number) == 0 ? number : 0;
+}
+
+/// Looks for NCCL where the system finds it, and where LibTorch looks for it: in its wheel.
+std::string nccl_version() {
+  Dl_info torch{};
+  std::filesystem::path beside;
+  if (dladdr(reinterpret_cast<const void*>(&at::get_cpu_capability), &torch) != 0) {
+    beside = std::filesystem::path(torch.dli_fname).parent_path() / kNcclBesideLibTorch / kNccl;
+  }
+  for (const std::string& place : {std::string(kNccl), beside.string()}) {
+    const Library library(dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL));
+    const int number = library ? number_of(library.get(), "ncclGetVersion") : 0;
+    if (number > 0) {
+      return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+GpuFacts gpu_facts() {
+  GpuFacts facts{.linked = at::detail::getCUDAHooks().hasCUDART(),
+                 .runtime = number_of(RTLD_DEFAULT, "cudaRuntimeGetVersion"),
+                 .driver = number_of(RTLD_DEFAULT, "cudaDriverGetVersion"),
+                 .visible = number_of(RTLD_DEFAULT, "cudaGetDeviceCount"),
+                 .visible_says = {},
+                 .nccl = nccl_version()};
+  if (const char* says = std::getenv("CUDA_VISIBLE_DEVICES"); says != nullptr) {
+    facts.visible_says = says;
+  }
+  return facts;
+}
+
+std::string cuda_version(int number) {
+  return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+}  // namespace stagecraft::tools

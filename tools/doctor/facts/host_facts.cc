@@ -1,0 +1,56 @@
+#include "stagecraft/tools/doctor/facts/host_facts.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/base/host_name.h"
+
+namespace stagecraft::tools {
+namespace {
+
+std::string memfd_fault() {
+  const int file = memfd_create("stagecraft-doctor", MFD_CLOEXEC);
+  const bool good = file >= 0 && ftruncate(file, 1) == 0;
+  const std::string fault = good ? "" : strerror(errno);
+  if (file >= 0) {
+    close(file);
+  }
+  return fault;
+}
+
+std::int64_t as_number(rlim_t limit) {
+  const auto most = static_cast<rlim_t>(std::numeric_limits<std::int64_t>::max());
+  return limit == RLIM_INFINITY ? -1 : static_cast<std::int64_t>(std::min(limit, most));
+}
+
+}  // namespace
+
+HostFacts facts_of_this_machine() {
+  HostFacts facts;
+  facts.name = host_name();
+  facts.protocol = kProtocol;
+  facts.build = build_fingerprint();
+  facts.cpu = processor_of_this_process();
+  facts.processors = static_cast<int>(std::thread::hardware_concurrency());
+  facts.memory = memory_limits(/*threads=*/0);
+  facts.memfd = memfd_fault();
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
+    facts.locked_bytes = as_number(limit.rlim_cur);
+  }
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    facts.open_files = as_number(limit.rlim_max);
+  }
+  facts.gpu = gpu_facts();
+  return facts;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,65 @@
+/// Reads the input of a schedule command: a schedule file of any format, standard input for "-",
+/// and stage edges from a word or a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/model/communication.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/tools/common/console.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stagecraft::tools {
+
+/// How to read a schedule file.
+struct ReadOptions {
+  std::string command;  ///< the reading command, for messages
+  std::string from;     ///< the format's name; empty: detected from the file
+  std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
+  /// The columns of a CSV must be times. If false, only the order of its rows counts when they are
+  /// not.
+  bool strict = false;
+};
+
+struct ScheduleFile {
+  std::string name;  ///< for messages
+  std::string text;  ///< as read
+  Schedule schedule;
+  StageGraph graph;
+  std::vector<CommAction> communication;  ///< as a CSV lists it
+  bool chain_assumed = false;             ///< the format has no stage graph, and no option gave one
+  bool says_more = false;  ///< the file holds more than a schedule does; that is left out
+};
+
+/// Adds the argument FILE. `path` must outlive the parse.
+void add_file_argument(CLI::App& app, std::string& path);
+/// Adds --from, --graph and --strict.
+void add_read_options(CLI::App& app, ReadOptions& options);
+
+/// Returns the content of a file, or of standard input for "-", up to the size that parsers take.
+/// `what` names it in errors: "FILE", "--costs".
+/// Errors: UsageFile.
+[[nodiscard]] std::string read_source(const std::string& path,
+                                      const std::string& what,
+                                      Console& console);
+
+/// Returns "standard input" or the path in quotes.
+[[nodiscard]] std::string source_name(const std::string& path);
+
+/// Returns the stage graph of a --graph option.
+/// Errors: UsageFile for an unreadable file, UsageArgument for text that is no list of edges.
+[[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
+
+/// Reads a schedule. A CSV whose columns are no times is read as a list, with a note on standard
+/// error.
+/// Errors: UsageFile; ScheduleParse with file, line, column and cell.
+[[nodiscard]] ScheduleFile read_schedule(const std::string& path,
+                                         const ReadOptions& options,
+                                         Console& console);
+
+}  // namespace stagecraft::tools

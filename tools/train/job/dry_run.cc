@@ -1,0 +1,164 @@
+#include "stagecraft/tools/train/job/dry_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/planned_bytes.h"
+#include "stagecraft/compiler/wire/program_wire.h"
+#include "stagecraft/scheduler/model/surplus.h"
+#include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/tools/schedule/report/surplus_json.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// What one rank of the plan holds. Units: bytes.
+struct RankFacts {
+  std::vector<int> stages;
+  std::size_t instructions = 0;
+  std::int64_t weights = 0;
+  std::int64_t peak_activations = 0;
+};
+
+std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program) {
+  std::vector<RankFacts> all;
+  for (const RankPlan& rank : plan.ranks) {
+    RankFacts facts{.instructions = rank.instructions.size(),
+                    .peak_activations = peak_activation_bytes(program, rank)};
+    for (const StageId stage : rank.stages) {
+      facts.stages.push_back(stage.value);
+      facts.weights += weight_bytes(program.partition.stages[stage.index()]);
+    }
+    all.push_back(facts);
+  }
+  return all;
+}
+
+/// Returns the program's graph, which knows what every stage trains, laid out for the schedule.
+const StageGraph& graph_of(const TrainJob& job) {
+  return job.laid_out.stage_graph();
+}
+
+template <class Id>
+std::vector<int> numbers_of(const std::vector<Id>& ids) {
+  std::vector<int> numbers;
+  for (const Id id : ids) {
+    numbers.push_back(id.value);
+  }
+  return numbers;
+}
+
+/// Returns the timeline that --costs predicts. Requires: it was given.
+Timeline prediction(const TrainJob& job) {
+  return simulate(job.choice.schedule, graph_of(job), job.costs->costs);
+}
+
+std::string prediction_text(const TrainJob& job) {
+  if (!job.costs) {
+    return "";
+  }
+  const Timeline planned = prediction(job);
+  return fmt::format("planned with {}: makespan {:.2f} ms, bubble {:.1f} %\n",
+                     job.costs->file,
+                     planned.makespan * 1e3,
+                     100 * planned.bubble_fraction());
+}
+
+std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
+  const CompiledProgram& program =
+      job.program.compiled();  // every stage once, for any number of replicas
+  nlohmann::ordered_json object{{"event", "dry_run"},
+                                {"microbatches", job.choice.microbatches},
+                                {"instructions", job.plan.instruction_count()},
+                                {"stages", nlohmann::ordered_json::array()},
+                                {"ranks", nlohmann::ordered_json::array()}};
+  for (const StageProgram& stage : program.partition.stages) {
+    const wire::TravelSize size = wire::travel_size(stage);
+    object["stages"].push_back({{"name", stage.name},
+                                {"parameters", stage.parameters.size()},
+                                {"weight_bytes", weight_bytes(stage)},
+                                {"program_bytes", size.program},
+                                {"constant_bytes", size.constants}});
+  }
+  for (const RankFacts& rank : ranks) {
+    object["ranks"].push_back({{"stages", rank.stages},
+                               {"instructions", rank.instructions},
+                               {"weight_bytes", rank.weights},
+                               {"peak_activation_bytes", rank.peak_activations}});
+  }
+  object["ties"] = nlohmann::ordered_json::array();
+  for (const Tie& tie : job.plan.ties) {
+    object["ties"].push_back({{"parameters", tie.parameters},
+                              {"stages", numbers_of(tie.stages)},
+                              {"ranks", numbers_of(tie.ranks)}});
+  }
+  if (job.costs) {
+    const Timeline planned = prediction(job);
+    object["planned"] = {{"costs", job.costs->file},
+                         {"makespan", planned.makespan},
+                         {"bubble_percent", 100 * planned.bubble_fraction()}};
+  }
+  object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
+  object["memory"] = job.memory.json(job.limits);
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// Returns what a rank with the stage gets once, beside its weights.
+std::string programs_text(const CompiledProgram& program) {
+  std::string text = fmt::format(
+      "{:>5}  {:>9}  {:>10}  {:>10}  {}\n", "stage", "operators", "program", "constants", "name");
+  for (const StageProgram& stage : program.partition.stages) {
+    const wire::TravelSize size = wire::travel_size(stage);
+    text += fmt::format("{:>5}  {:>9}  {:>10}  {:>10}  {}\n",
+                        stage.id.value,
+                        stage.operator_count(),
+                        bytes_text(static_cast<double>(size.program)),
+                        bytes_text(static_cast<double>(size.constants)),
+                        stage.name);
+  }
+  return text;
+}
+
+std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
+  const StageGraph graph = graph_of(job);
+  std::string text = fmt::format(
+      "{}\n{}\nplan: {} instructions{} for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+      job.program.explain(),
+      render(job.choice.schedule, {}, {.graph = &graph}),
+      job.plan.instruction_count(),
+      job.plan.surplus_count() == 0 ? ""
+                                    : fmt::format(" ({} do nothing)", job.plan.surplus_count()),
+      ranks.size(),
+      "rank",
+      "stages",
+      "instructions",
+      "weights",
+      "peak activations");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    text += fmt::format("{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+                        rank,
+                        fmt::format("{}", fmt::join(ranks[rank].stages, ",")),
+                        ranks[rank].instructions,
+                        bytes_text(static_cast<double>(ranks[rank].weights)),
+                        bytes_text(static_cast<double>(ranks[rank].peak_activations)));
+  }
+  for (const Tie& tie : job.plan.ties) {
+    text += fmt::format("before the vote: gradients of {}\n", to_string(tie));
+  }
+  text += prediction_text(job);
+  return fmt::format(
+      "{}\n{}\n{}", text, programs_text(job.program.compiled()), job.memory.text(job.limits));
+}
+
+}  // namespace
+
+std::string dry_run(const TrainJob& job) {
+  const std::vector<RankFacts> ranks = facts_of(job.plan, job.laid_out.compiled());
+  return job.options.json ? as_json(job, ranks) : as_text(job, ranks);
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,159 @@
+#include "stagecraft/tools/train/job/memory_bill.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/table.h"
+#include "stagecraft/tools/train/job/job.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Time = MemoryLine::Time;
+
+// Measured: the memory that LibTorch and the actors take when they start, the memory of each
+// worker, and the extra memory of the ranks' pools as a share of activations.
+constexpr double kProgram = 64.0 * 1024 * 1024;
+constexpr double kWorker = 4.0 * 1024 * 1024;
+constexpr double kCachedByPools = 1.0 / 4.0;
+
+std::string_view name_of(Time time) {
+  switch (time) {
+    case Time::Always:
+      return "always";
+    case Time::Compiling:
+      return "compiling";
+    case Time::Run:
+      return "in the run";
+    case Time::Step:
+      return "in a step";
+    case Time::State:
+      return "at save, load, end";
+  }
+  return "";
+}
+
+std::string verdict(double needed, const MemoryLimit& limit) {
+  return fmt::format(
+      "{} at once, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
+}
+
+}  // namespace
+
+MemoryBill::MemoryBill(const TrainOptions& options,
+                       const ScheduleChoice& choice,
+                       const WorkBytes& work,
+                       double activations) {
+  const auto add = [this](Time time, const std::string& what, double bytes) {
+    lines_.push_back({time, what, bytes});
+  };
+  const double weights = work.parameters;
+  const double held = work.on_stages > 0.0 ? work.on_stages : weights;
+  const double optimized = work.optimized.value_or(held);  // has optimizer states
+  const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
+  const auto replicas = static_cast<double>(choice.layout.replicas());
+  const auto ranks = static_cast<double>(choice.layout.ranks());
+  add(Time::Always, "weights of the model", weights);
+  add(Time::Always, "its modules and operators", work.description);
+  if (work.buffers > 0.0) {
+    add(Time::Always, "its buffers", work.buffers);
+    add(Time::Run, "buffers of all ranks", replicas * work.buffers);
+  }
+  if (work.file > 0.0) {
+    add(Time::Always, "the model as its file has it", work.file);
+  }
+  add(Time::Compiling,
+      "activations of one microbatch, as module and as replay",
+      2 * work.microbatch);
+  add(Time::Compiling, "inputs of one step", work.batch);
+  const bool processes = options.workers != WorkerKind::Threads;
+  add(Time::Run,
+      fmt::format("LibTorch and {} workers{}", ranks, processes ? ", each a process" : ""),
+      (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
+  add(Time::Run,
+      fmt::format("weights, gradients, {} optimizer states of all ranks", states),
+      replicas * (2 * held + states * optimized));
+  if (options.mirror) {
+    // Two of each state, in its rank and in its keeper; threads share them.
+    const int copies = processes ? 4 : 2;
+    add(Time::Run,
+        fmt::format(
+            "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
+        copies * replicas * (held + states * optimized));
+  }
+  if (options.verify) {
+    add(Time::Run,
+        "--verify: all of that once more",
+        2 * weights + states * std::min(weights, optimized));
+  }
+  add(Time::Step, "activations of all ranks", activations);
+  add(Time::Step, "what the pools of the ranks cache beside them", kCachedByPools * activations);
+  add(Time::Step, "gradients of one microbatch", replicas * held);
+  add(Time::Step, "inputs, and the workers' copies", 2 * work.batch);
+  add(Time::State,
+      "copies of weights and optimizer states",
+      replicas * (held + states * optimized) + weights);
+}
+
+double MemoryBill::sum(Time time) const {
+  double bytes = 0.0;
+  for (const MemoryLine& line : lines_) {
+    bytes += line.time == time ? line.bytes : 0.0;
+  }
+  return bytes;
+}
+
+double MemoryBill::to_compile() const {
+  return sum(Time::Always) + sum(Time::Compiling);
+}
+
+/// Returns the sum of a run's lines, or of compiling if that is more (keeps MB-1).
+double MemoryBill::to_run() const {
+  const double running = sum(Time::Always) + sum(Time::Run) + sum(Time::Step) + sum(Time::State);
+  return std::max(to_compile(), running);
+}
+
+std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
+  std::vector<std::vector<std::string>> rows;
+  for (const MemoryLine& line : lines_) {
+    rows.push_back({line.what, std::string(name_of(line.time)), bytes_text(line.bytes)});
+  }
+  rows.push_back({"at once, to compile", "", bytes_text(to_compile())});
+  rows.push_back({"at once, to run", "", bytes_text(to_run())});
+  for (const MemoryLimit& limit : limits) {
+    rows.push_back({fmt::format("left by {}", limit.who), "", bytes_text(limit.bytes)});
+  }
+  return table_text({"memory", "held", "bytes"}, rows);
+}
+
+nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) const {
+  nlohmann::ordered_json object{{"to_compile", number_json(to_compile())},
+                                {"to_run", number_json(to_run())},
+                                {"fits", limits.empty() || to_run() <= limits.front().bytes},
+                                {"lines", nlohmann::ordered_json::array()},
+                                {"limits", nlohmann::ordered_json::array()}};
+  for (const MemoryLine& line : lines_) {
+    object["lines"].push_back(
+        {{"time", name_of(line.time)}, {"what", line.what}, {"bytes", number_json(line.bytes)}});
+  }
+  for (const MemoryLimit& limit : limits) {
+    object["limits"].push_back({{"who", limit.who}, {"bytes", number_json(limit.bytes)}});
+  }
+  return object;
+}
+
+void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits) {
+  if (!limits.empty() && needed > limits.front().bytes) {
+    throw Error(Errc::DeviceOutOfMemory,
+                fmt::format("memory does not suffice: {}\n\n{}",
+                            verdict(needed, limits.front()),
+                            bill.text(limits)));
+  }
+}
+
+}  // namespace stagecraft::tools

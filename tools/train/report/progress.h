@@ -1,0 +1,83 @@
+/// Progress: what a training run reports while it runs, in one of three forms.
+///
+///   on a terminal       one line that is overwritten
+///   not on a terminal   a plain line per step
+///   --json              an object per line, for programs
+///
+/// Made by make_progress() for one run and called by its thread alone. Only the form differs: the
+/// run makes the same calls for all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/train/report/run_output.h"
+
+namespace stagecraft::tools {
+
+struct StepLine {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;  ///< where the run ends
+  double loss = 0.0;
+  std::optional<std::int64_t> tokens;  ///< of this step; none: count steps instead
+  double seconds = 0.0;                ///< of this step
+  double bubble = 0.0;                 ///< share of rank time in which nothing was computed
+  std::string slowest;                 ///< the stage whose rank computed longest
+  double eta_seconds = 0.0;
+};
+
+struct EvalLine {
+  std::int64_t step = 0;
+  double loss = 0.0;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+struct VerifyLine {
+  bool bit_equal = false;
+  bool good = false;      ///< bit-equal, or within `bound` where the schedule reorders sums
+  std::string reordered;  ///< why it reorders them; empty if bits must be equal
+  double bound = 0.0;     ///< largest allowed difference, over max(1, the value)
+  double max_abs_diff = 0.0;
+  std::int64_t losses = 0;                     ///< steps compared
+  std::int64_t parameters = 0;                 ///< number compared
+  std::int64_t buffers = 0;                    ///< number compared
+  std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
+  std::string first_difference;                ///< empty when bit-equal
+  std::string likely_cause = {};               ///< empty if unknown
+};
+
+struct DoneLine {
+  std::int64_t steps = 0;
+  double loss = 0.0;  ///< of the last step
+  double steps_per_second = 0.0;
+  std::optional<std::int64_t> tokens;  ///< of one step, as in StepLine
+  std::string weights_sha256;
+};
+
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  virtual void step(const StepLine& line) = 0;
+  virtual void evaluated(const EvalLine& line) = 0;
+  virtual void saved(std::int64_t step, const std::string& path) = 0;
+  virtual void saved_weights(std::int64_t step, const std::string& path) = 0;
+  virtual void interrupted(std::int64_t step, int signal) = 0;
+  virtual void verified(const VerifyLine& line) = 0;
+  virtual void done(const DoneLine& line) = 0;
+  /// Reports the same in two forms: as text, ending in a newline, and as one JSON object.
+  virtual void report(const std::string& text, const std::string& json) = 0;
+  /// Prints text for people unchanged; the JSON form leaves it out.
+  virtual void text(const std::string& text) = 0;
+};
+
+enum class ProgressForm { Live, Plain, JsonLines };
+
+/// Returns the form for standard output: JSON if asked for, live on a terminal, else plain.
+[[nodiscard]] ProgressForm progress_form(bool json);
+
+[[nodiscard]] std::unique_ptr<Progress> make_progress(ProgressForm form, RunOutput& out);
+
+}  // namespace stagecraft::tools

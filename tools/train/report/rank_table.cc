@@ -1,0 +1,60 @@
+#include "stagecraft/tools/train/report/rank_table.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/byte_count.h"
+
+namespace stagecraft::tools {
+
+std::string rank_table(const std::vector<RankTotals>& ranks) {
+  std::string table =
+      fmt::format("{:>4}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10}  {:>16}  {:>11}  {:>10}  {:>10}\n",
+                  "rank",
+                  "stages",
+                  "forward",
+                  "backward",
+                  "update",
+                  "waiting",
+                  "peak activations",
+                  "peak memory",
+                  "live",
+                  "cached");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankTotals& r = ranks[rank];
+    table += fmt::format(
+        "{:>4}  {:>6}  {:>8.2f} s  {:>8.2f} s  {:>8.2f} s  {:>8.2f} s  {:>16}  {:>11}  {:>10}  "
+        "{:>10}\n",
+        rank,
+        r.stages,
+        r.forward,
+        r.backward,
+        r.update,
+        r.waiting,
+        bytes_text(static_cast<double>(r.peak_bytes)),
+        bytes_text(static_cast<double>(r.memory_peak)),
+        bytes_text(static_cast<double>(r.memory_live)),
+        bytes_text(static_cast<double>(r.memory_cached)));
+  }
+  return table;
+}
+
+nlohmann::ordered_json rank_json(const std::vector<RankTotals>& ranks) {
+  nlohmann::ordered_json object{{"event", "ranks"}, {"ranks", nlohmann::ordered_json::array()}};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankTotals& r = ranks[rank];
+    object["ranks"].push_back({{"rank", rank},
+                               {"stages", r.stages},
+                               {"forward", r.forward},
+                               {"backward", r.backward},
+                               {"update", r.update},
+                               {"waiting", r.waiting},
+                               {"peak_activation_bytes", r.peak_bytes},
+                               {"peak_bytes", r.memory_peak},
+                               {"live_bytes", r.memory_live},
+                               {"cached_bytes", r.memory_cached}});
+  }
+  return object;
+}
+
+}  // namespace stagecraft::tools

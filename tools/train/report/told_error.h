@@ -1,0 +1,12 @@
+/// Rewrites an error of the runtime for a user of `train`: the runtime names fields and calls; the
+/// command has options for them, or nothing.
+#pragma once
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/options/options.h"
+
+namespace stagecraft::tools {
+
+[[nodiscard]] Error told_error(const Error& error, const TrainOptions& options);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,56 @@
+#include "stagecraft/tools/train/run/run_checkpoints.h"
+
+#include <ostream>
+
+#include <fmt/format.h>
+
+namespace stagecraft::tools {
+
+RunCheckpoints::RunCheckpoints(const TrainOptions& options, Console& console, Progress& progress)
+    : console_(console), progress_(progress), every_(options.save_every) {
+  if (options.save_dir) {
+    checkpoints_.emplace(*options.save_dir, static_cast<int>(options.keep));
+  }
+}
+
+void RunCheckpoints::after_step(Trainer& trainer) {
+  if (!checkpoints_) {
+    return;
+  }
+  tell(checkpoints_->done());
+  if (every_ && trainer.steps() % *every_ == 0) {
+    tell(checkpoints_->save(trainer));
+    last_ = trainer.steps();
+  }
+}
+
+void RunCheckpoints::close(Trainer& trainer) {
+  if (!checkpoints_) {
+    return;
+  }
+  if (last_ != trainer.steps()) {
+    tell(checkpoints_->save(trainer));
+    last_ = trainer.steps();
+  }
+  tell(checkpoints_->wait());
+  if (failure_) {
+    throw Error(*failure_);
+  }
+}
+
+void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
+  if (!saved) {
+    return;
+  }
+  if (!saved->failure) {
+    progress_.saved(saved->step, saved->path);
+    return;
+  }
+  console_.err << fmt::format("stagecraft: the checkpoint of step {} was not written: {}\n",
+                              saved->step,
+                              saved->failure->message())
+               << std::flush;
+  failure_ = failure_ ? failure_ : saved->failure;
+}
+
+}  // namespace stagecraft::tools

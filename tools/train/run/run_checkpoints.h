@@ -1,0 +1,41 @@
+/// RunCheckpoints: the folder of --save-dir during a run.
+///
+/// Called by the run after each step and at its end; single-threaded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/report/progress.h"
+
+namespace stagecraft::tools {
+
+class RunCheckpoints {
+ public:
+  /// Does nothing without --save-dir. All arguments outlive it. Errors: those of Checkpoints.
+  RunCheckpoints(const TrainOptions& options, Console& console, Progress& progress);
+
+  /// Saves if --save-every says so, and reports saves that have ended; a failed one on standard
+  /// error. Errors: those of Checkpoints::save.
+  void after_step(Trainer& trainer);
+
+  /// Saves the last step, unless it is saved, and waits for it.
+  /// Errors: the first failure of a save of this run.
+  void close(Trainer& trainer);
+
+ private:
+  void tell(const std::optional<SavedCheckpoint>& saved);
+
+  Console& console_;
+  Progress& progress_;
+  std::optional<std::int64_t> every_;
+  std::optional<Checkpoints> checkpoints_;
+  std::int64_t last_ = -1;  ///< step of the last save begun
+  std::optional<Error> failure_;
+};
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,74 @@
+#include "stagecraft/tools/train/run/run_metrics.h"
+
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/trainer/step_metrics.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kTokens = "tokens_per_second";
+constexpr const char* kSamples = "samples_per_second";
+
+}  // namespace
+
+RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& console)
+    : job_(job), console_(console) {
+  if (!job.options.metrics) {
+    return;
+  }
+  std::vector<std::string> columns{"loss",
+                                   "seconds",
+                                   job.work->tokens(job.choice) ? kTokens : kSamples,
+                                   "gradient_norm",
+                                   "learning_rate",
+                                   "bubble",
+                                   "peak_bytes"};
+  if (job.options.eval_every) {
+    columns.emplace_back("eval_loss");
+    for (const Metric& metric : job.work->metrics()) {
+      columns.push_back("eval_" + metric.name());
+    }
+  }
+  writer_.emplace(*job.options.metrics, columns, steps_made);
+}
+
+void RunMetrics::step(const StepResult& result, std::int64_t units) {
+  step_ = result.step;
+  told_ = metrics_of(result);
+  told_.emplace_back(job_.work->tokens(job_.choice) ? kTokens : kSamples,
+                     static_cast<double>(units) / result.seconds);
+}
+
+void RunMetrics::evaluated(const EvalLine& found) {
+  told_.emplace_back("eval_loss", found.loss);
+  for (const auto& [name, value] : found.metrics) {
+    told_.emplace_back("eval_" + name, value);
+  }
+}
+
+void RunMetrics::flush() {
+  if (!writer_ || failure_) {
+    return;
+  }
+  try {
+    writer_->write(step_, told_);
+  } catch (const Error& error) {
+    failure_ = error;
+    console_.err << fmt::format(
+                        "stagecraft: --metrics: {}; the run goes on without, to end with exit "
+                        "status 2\n",
+                        error.message())
+                 << std::flush;
+  }
+}
+
+void RunMetrics::close() {
+  if (failure_) {
+    throw Error(*failure_);
+  }
+}
+
+}  // namespace stagecraft::tools

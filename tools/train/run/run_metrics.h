@@ -1,0 +1,45 @@
+/// RunMetrics: the folder of --metrics during a run.
+///
+/// The run passes it each step and evaluation; single-threaded. A folder that can no longer be
+/// written does not end a run: that is reported once, and again at the end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "stagecraft/actors/driver/step_result.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/metrics_writer.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/report/progress.h"
+
+namespace stagecraft::tools {
+
+class RunMetrics {
+ public:
+  /// `steps_made`: by earlier runs. Does nothing without --metrics. Both other arguments outlive
+  /// it.
+  /// Errors: those of MetricsWriter.
+  RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& console);
+
+  /// `units`: tokens of the step, or samples if the work has no tokens.
+  void step(const StepResult& result, std::int64_t units);
+  /// Adds an evaluation after the last step passed to step().
+  void evaluated(const EvalLine& found);
+  /// Writes the metrics of the last step.
+  void flush();
+
+  /// Errors: the failure of a write, if one failed.
+  void close();
+
+ private:
+  const TrainJob& job_;
+  Console& console_;
+  std::optional<MetricsWriter> writer_;
+  std::int64_t step_ = 0;
+  Metrics told_;  ///< of this step, not written yet
+  std::optional<Error> failure_;
+};
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,68 @@
+#include "stagecraft/tools/train/run/run_timeline.h"
+
+#include <thread>
+
+#include "stagecraft/base/log.h"
+#include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/measured/comparison.h"
+#include "stagecraft/scheduler/measured/costs_of_run.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/trace/report.h"
+#include "stagecraft/tools/trace/trace_of_plan.h"
+
+namespace stagecraft::tools {
+
+RunTimeline::RunTimeline(const TrainJob& job,
+                         const Plan& plan,
+                         const std::vector<std::string>& stages)
+    : job_(job),
+      plan_(plan),
+      header_{.ranks = stages,
+              .threads_per_worker = static_cast<int>(job.options.threads_per_worker),
+              .processors = static_cast<int>(std::thread::hardware_concurrency()),
+              .planned_with = job.costs} {
+  if (job.options.trace) {
+    trace_.emplace(*job.options.trace, header_);
+  }
+}
+
+void RunTimeline::add(const StepResult& result) {
+  for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+    if (result.timelines[r].size() != plan_.ranks[r].instructions.size()) {
+      log(Level::Warning,
+          "step left out of the trace: a rank's timeline has not come",
+          {{"step", result.step}, {"rank", plan_.ranks[r].rank}});
+      return;
+    }
+  }
+  const TraceStep step = trace_step(result.step, plan_, job_.choice.layout, result.timelines);
+  measured_.add(measured_step(step, job_.choice.layout));
+  if (trace_) {
+    trace_->write(step);
+  }
+}
+
+void RunTimeline::report(Progress& progress) const {
+  const Layout& layout = job_.choice.layout;
+  const Comparison comparison = compare(job_.choice.schedule,
+                                        job_.laid_out.stage_graph(),
+                                        job_.costs ? job_.costs->costs : measured_.costs(),
+                                        measured_);
+  progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
+                  comparison_json(comparison, measured_, layout, header_, 0));
+}
+
+void RunTimeline::write_costs(Console& console) const {
+  if (job_.costs_out) {
+    const Costs costs = costs_of_run(measured_, *job_.costs_out, job_.laid_out.stage_graph());
+    write_output(*job_.options.costs_out, to_json(costs), console);
+  }
+}
+
+void RunTimeline::close() {
+  if (trace_) {
+    trace_->close();
+  }
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,48 @@
+/// RunTimeline: uses the timelines that the ranks of a training run record: for the trace file and
+/// the costs, if asked for, and for the report on planned against measured.
+///
+/// Made by the run, fed with every step, used on its thread alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/trainer/step_future.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/scheduler/measured/measurements.h"
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/trace/trace_file.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/report/progress.h"
+
+namespace stagecraft::tools {
+
+class RunTimeline {
+ public:
+  /// Begins the trace, and replaces an older one. `stages`: of each rank, as text. `job` and `plan`
+  /// outlive it.
+  /// Errors: UsageFile for a --trace that cannot be written.
+  RunTimeline(const TrainJob& job, const Plan& plan, const std::vector<std::string>& stages);
+
+  /// Adds a step. Requires: it was recorded.
+  void add(const StepResult& result);
+
+  /// Reports planned against measured. Requires: a step was added.
+  void report(Progress& progress) const;
+
+  /// Writes --costs-out with the measured costs. Requires: a step was added. Errors: UsageFile.
+  void write_costs(Console& console) const;
+
+  /// Errors: UsageFile if the trace could not be written to its end.
+  void close();
+
+ private:
+  const TrainJob& job_;
+  const Plan& plan_;
+  TraceHeader header_;
+  std::optional<TraceWriter> trace_;
+  Measurements measured_;
+};
+
+}  // namespace stagecraft::tools
