@@ -201,8 +201,10 @@ Program compile_workload(const Workload& given,
     return Program(std::move(compiled));
   }
   // These are copies of the caller's batch (split_batch.h).
-  auto example = std::make_shared<const Variants::Example>(Variants::Example{inputs, labels});
-  auto variants = std::make_shared<Variants>(compiled, source, options.shapes, std::move(example));
+  auto example =
+      std::make_shared<const ShapeVariants::Example>(ShapeVariants::Example{inputs, labels});
+  auto variants =
+      std::make_shared<ShapeVariants>(compiled, source, options.shapes, std::move(example));
   auto evaluations = std::make_shared<Evaluations>(compiled, std::move(source), options.shapes);
   return Program(std::move(compiled), std::move(variants), std::move(evaluations));
 }

@@ -121,7 +121,7 @@ struct Crew::Impl {
   [[nodiscard]] Error loss_of(Rank rank) const {
     return lost_worker(rank,
                        binding->cause_of_end(rank),
-                       driver ? way_back(job.options.mirror) : "make the trainer again");
+                       driver ? recovery_advice(job.options.mirror) : "make the trainer again");
   }
 
   /// Returns false at the deadline. Errors: WorkerLost if the rank ends first (keeps CR-3).

@@ -42,20 +42,20 @@ bool give(std::vector<StageProgram>& stages,
 
 }  // namespace
 
-ToldPrograms::ToldPrograms(Program training,
-                           std::shared_ptr<const Plan> plan,
-                           Schedule schedule,
-                           Layout layout)
+KnownPrograms::KnownPrograms(Program training,
+                             std::shared_ptr<const Plan> plan,
+                             Schedule schedule,
+                             Layout layout)
     : schedule_(std::move(schedule)), layout_(std::move(layout)) {
   programs_.push_back({kTraining, std::move(training), std::move(plan), {}});
 }
 
-const ToldPrograms::Told& ToldPrograms::told(Crew& crew,
-                                             const Program& program,
-                                             const Parts& parts,
-                                             const std::vector<StateTensor>& unused) {
+const KnownPrograms::Told& KnownPrograms::told(Crew& crew,
+                                               const Program& program,
+                                               const Parts& parts,
+                                               const std::vector<StateTensor>& unused) {
   Told& found = known(crew, program, unused);
-  for (const std::shared_ptr<const Variant>& variant : parts.variants) {
+  for (const std::shared_ptr<const ShapeVariant>& variant : parts.variants) {
     if (variant != nullptr && !found.shapes.contains(variant->number)) {
       std::vector<StageProgram> stages = replicate(variant->stages, layout_);
       give(stages, program.compiled().graph, unused);
@@ -70,15 +70,15 @@ const ToldPrograms::Told& ToldPrograms::told(Crew& crew,
   return found;
 }
 
-void ToldPrograms::unused_changed() {
+void KnownPrograms::unused_changed() {
   for (Told& told : programs_) {
     told.up_to_date = !told.has_unused;
   }
 }
 
-ToldPrograms::Told& ToldPrograms::known(Crew& crew,
-                                        const Program& program,
-                                        const std::vector<StateTensor>& unused) {
+KnownPrograms::Told& KnownPrograms::known(Crew& crew,
+                                          const Program& program,
+                                          const std::vector<StateTensor>& unused) {
   const auto begin = programs_.begin() + 1;
   const auto is_it = [&](const Told& told) { return told.program.shared() == program.shared(); };
   if (program.compiled().evaluates == nullptr) {
@@ -109,9 +109,9 @@ ToldPrograms::Told& ToldPrograms::known(Crew& crew,
 }
 
 /// Of its first shape; the others are told when they are needed.
-void ToldPrograms::tell(Crew& crew,
-                        Told& evaluation,
-                        const std::vector<StateTensor>& unused) const {
+void KnownPrograms::tell(Crew& crew,
+                         Told& evaluation,
+                         const std::vector<StateTensor>& unused) const {
   const Program laid_out = replicate(evaluation.program, layout_);
   auto plan = std::make_shared<const Plan>(
       lower_schedule(laid_out, schedule_, layout_, /*training=*/false));
@@ -127,7 +127,7 @@ void ToldPrograms::tell(Crew& crew,
   evaluation.up_to_date = true;
 }
 
-const Plan& ToldPrograms::plan(std::int32_t number) const {
+const Plan& KnownPrograms::plan(std::int32_t number) const {
   const auto found = std::ranges::find(programs_, number, &Told::number);
   SC_CHECK(found != programs_.end(), "what is ordered was told before");
   return *found->plan;

@@ -1,4 +1,4 @@
-/// ToldPrograms: which programs and shapes the ranks of a trainer know, beyond those of their
+/// KnownPrograms: which programs and shapes the ranks of a trainer know, beyond those of their
 /// setups.
 ///
 /// Held by a Trainer, on its caller's thread.
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-class ToldPrograms {
+class KnownPrograms {
  public:
   struct Told {
     std::int32_t number = 0;  ///< StepOrder::program
@@ -33,10 +33,10 @@ class ToldPrograms {
   };
 
   /// `training`: the program of the ranks' setups, laid out by `layout`.
-  ToldPrograms(Program training,
-               std::shared_ptr<const Plan> plan,
-               Schedule schedule,
-               Layout layout);
+  KnownPrograms(Program training,
+                std::shared_ptr<const Plan> plan,
+                Schedule schedule,
+                Layout layout);
 
   /// The program that trains, or an evaluation, which the ranks of `crew` are told of where it is
   /// new, with the shapes of these parts. `unused`: the parameters and buffers that no stage has.

@@ -1,4 +1,4 @@
-/// RollCall: which agents of a trainer's ranks were asked, and what each said last.
+/// AgentAnswers: which agents of a trainer's ranks were asked, and what each said last.
 ///
 /// Kept by the driver; no actor, no clock of its own. A rank owes an answer from the question on.
 /// RC-1: a rank has at most one open question. A silent rank collects no more of them, and its debt
@@ -14,11 +14,11 @@
 
 namespace stagecraft {
 
-class RollCall {
+class AgentAnswers {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit RollCall(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  explicit AgentAnswers(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
   /// Forgets the answers of the step before.
   void begin_step(Submission submission) {

@@ -194,7 +194,7 @@ class Driver {
                   fmt::format("the weights are undefined since an earlier step failed while "
                               "changing them, so no step is run{}{}",
                               kToGoOn,
-                              way_back(setup_.options.mirror)));
+                              recovery_advice(setup_.options.mirror)));
       return error.because(*why);
     }
     return std::nullopt;
@@ -520,7 +520,7 @@ class Driver {
   const DriverSetup setup_;
   std::deque<Submission> waiting_;
   LostWorkers lost_;
-  RollCall roll_;
+  AgentAnswers roll_;
   Epoch epoch_;
   Epoch ordered_epoch_;  ///< of the step under way
 

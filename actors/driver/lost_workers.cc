@@ -18,13 +18,13 @@ std::string loss_text(Rank rank, const std::string& cause) {
 
 }  // namespace
 
-Error lost_worker(Rank rank, const std::string& cause, std::string_view way_back) {
+Error lost_worker(Rank rank, const std::string& cause, std::string_view recovery_advice) {
   Error error(Errc::WorkerLost,
               fmt::format("{}{}cluster.replace(Rank({})), then {}",
                           loss_text(rank, cause),
                           kToGoOn,
                           rank.value,
-                          way_back));
+                          recovery_advice));
   return error.with({.rank = rank});
 }
 
@@ -41,12 +41,12 @@ std::string LostWorkers::what_happened(Rank rank) const {
 }
 
 /// Returns "cluster.replace(Rank(1)), then trainer.load(file)".
-std::string LostWorkers::way_back(const std::vector<Rank>& lost) const {
+std::string LostWorkers::recovery_advice(const std::vector<Rank>& lost) const {
   std::vector<std::string> calls;
   for (const Rank rank : lost) {
     calls.push_back(fmt::format("cluster.replace(Rank({}))", rank.value));
   }
-  return fmt::format("{}, then {}", fmt::join(calls, ", "), stagecraft::way_back(mirrored_));
+  return fmt::format("{}, then {}", fmt::join(calls, ", "), stagecraft::recovery_advice(mirrored_));
 }
 
 /// Returns "; not done either: rank 3, 4", for the ranks that are not in the chain.
@@ -63,7 +63,7 @@ std::string LostWorkers::others_text(const std::vector<UnfinishedRank>& unfinish
 }
 
 Error LostWorkers::error_of(Rank rank) const {
-  return lost_worker(rank, cause_of(rank), stagecraft::way_back(mirrored_));
+  return lost_worker(rank, cause_of(rank), stagecraft::recovery_advice(mirrored_));
 }
 
 Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const Plan& plan) const {
@@ -89,7 +89,7 @@ Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const P
     text += "; " + what_happened(ranks_[i]);
   }
   text += others_text(unfinished, chain);
-  Error error(Errc::WorkerLost, fmt::format("{}{}{}", text, kToGoOn, way_back(ranks_)));
+  Error error(Errc::WorkerLost, fmt::format("{}{}{}", text, kToGoOn, recovery_advice(ranks_)));
   ErrorContext place{.rank = first};
   if (task) {
     place.stage = task->stage;
@@ -108,7 +108,7 @@ Error LostWorkers::refusal() const {
               fmt::format("no step is run without {}, whose worker is lost{}{}",
                           fmt::join(names, ", "),
                           kToGoOn,
-                          way_back(ranks_)));
+                          recovery_advice(ranks_)));
   return error.with({.rank = ranks_.front()});
 }
 

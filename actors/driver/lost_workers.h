@@ -22,7 +22,9 @@ namespace stagecraft {
 /// Returns a WorkerLost about one rank: "rank 1 is lost: process 4711 was killed by signal 9
 /// (Killed); to go on: cluster.replace(Rank(1)), then trainer.load(file)". `cause`: why, as a
 /// clause; empty if unknown.
-[[nodiscard]] Error lost_worker(Rank rank, const std::string& cause, std::string_view way_back);
+[[nodiscard]] Error lost_worker(Rank rank,
+                                const std::string& cause,
+                                std::string_view recovery_advice);
 
 class LostWorkers {
  public:
@@ -50,7 +52,7 @@ class LostWorkers {
  private:
   [[nodiscard]] std::string cause_of(Rank rank) const;
   [[nodiscard]] std::string what_happened(Rank rank) const;
-  [[nodiscard]] std::string way_back(const std::vector<Rank>& lost) const;
+  [[nodiscard]] std::string recovery_advice(const std::vector<Rank>& lost) const;
   [[nodiscard]] std::string others_text(const std::vector<UnfinishedRank>& unfinished,
                                         const std::vector<Rank>& chain) const;
 

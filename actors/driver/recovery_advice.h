@@ -14,7 +14,7 @@ inline constexpr std::string_view kToGoOn = "; to go on: ";
 
 /// "trainer.load(file)", and where neighbours keep copies (TrainerOptions::mirror) recover() before
 /// it.
-constexpr std::string_view way_back(bool mirrored) {
+constexpr std::string_view recovery_advice(bool mirrored) {
   return mirrored ? "trainer.recover() or trainer.load(file)" : "trainer.load(file)";
 }
 

@@ -140,7 +140,7 @@ std::optional<Error> StepRound::lost() const {
                            answers_.size(),
                            step_.value,
                            kToGoOn,
-                           way_back(mirrored_)));
+                           recovery_advice(mirrored_)));
 }
 
 StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,

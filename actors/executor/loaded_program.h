@@ -18,7 +18,7 @@ namespace stagecraft {
 
 /// The stages for one shape.
 struct LoadedShape {
-  RankVariant told;                  ///< empty for the shape of the rank's setup
+  RankShapeVariant told;             ///< empty for the shape of the rank's setup
   std::vector<StageRuntime> stages;  ///< ascending
 };
 

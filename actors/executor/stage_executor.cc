@@ -109,7 +109,7 @@ struct StageExecutor::Impl {
                             what));
   }
 
-  void add(RankVariant given) {
+  void add(RankShapeVariant given) {
     const auto known = programs.find(given.program);
     const bool new_program = given.number == 0;
     if (given.rank != setup.rank || given.number < 0 || given.program < kTraining ||
@@ -124,14 +124,14 @@ struct StageExecutor::Impl {
     }
   }
 
-  void add_evaluation(RankVariant given) {
+  void add_evaluation(RankShapeVariant given) {
     const std::int32_t number = given.program;
     if (const auto faults = verify(given.list, setup); !faults.empty()) {
       refuse(faults.front());
     }
     LoadedProgram added;
     add_shape(added, std::move(given), misfit_of_evaluation);
-    const RankVariant& told = added.shapes.at(0).told;
+    const RankShapeVariant& told = added.shapes.at(0).told;
     BindScope scope{.stages = {}, .training = false};
     for (const StageProgram& stage : told.stages) {
       scope.stages.push_back(&stage);
@@ -143,7 +143,7 @@ struct StageExecutor::Impl {
 
   /// `fault`: returns why a stage cannot run in the place of another.
   void add_shape(LoadedProgram& to,
-                 RankVariant given,
+                 RankShapeVariant given,
                  std::string (*fault)(const StageProgram&, const StageProgram&)) {
     const std::vector<StageRuntime>& like = given.number == 0 ? stages : to.stages();
     for (std::size_t s = 0; s < like.size(); ++s) {
@@ -566,7 +566,7 @@ StageExecutor::StageExecutor(RankSetup setup,
 
 StageExecutor::~StageExecutor() = default;
 
-void StageExecutor::add_variant(RankVariant variant) {
+void StageExecutor::add_variant(RankShapeVariant variant) {
   impl_->add(std::move(variant));
 }
 

@@ -51,7 +51,7 @@ class StageExecutor {
   /// Takes on the stages for another shape or an evaluation, and replaces those that it has under
   /// these numbers. Requires: no step is under way.
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
-  void add_variant(RankVariant variant);
+  void add_variant(RankShapeVariant variant);
 
   /// Runs one step of the plan. `local` reads the inputs; if it is empty, the driver sends them.
   /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted if the transport's

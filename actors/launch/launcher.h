@@ -50,7 +50,7 @@ class Binding {
   /// Hands the rank's worker its stages for another shape, for the LoadVariant of this request:
   /// they are there, or on their way, when the worker asks for them.
   /// Errors: UsageArgument for a variant that cannot travel; the transport's.
-  virtual void hand_over(RankVariant variant, PlanId plan, Submission request) = 0;
+  virtual void hand_over(RankShapeVariant variant, PlanId plan, Submission request) = 0;
 
   /// Returns whether a new worker has taken the rank's place since launch() was called for it.
   [[nodiscard]] virtual bool was_replaced(Rank rank) const = 0;

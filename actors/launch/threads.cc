@@ -20,7 +20,7 @@ class ThreadBinding final : public Binding {
     std::shared_ptr<Transport> end = network_.endpoint(setup.rank);
     return launch_thread(host_, std::move(end), std::move(setup), shelf_);
   }
-  void hand_over(RankVariant variant, PlanId, Submission request) override {
+  void hand_over(RankShapeVariant variant, PlanId, Submission request) override {
     shelf_->put(std::move(variant), request);
   }
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
@@ -39,12 +39,12 @@ static Worker launch_thread(ActorHost& host,
                             std::shared_ptr<Transport> end,
                             SetupSource source,
                             VariantSource variants) {
-  const auto desk = std::make_shared<WorkerDesk>();
-  desk->rank = rank;
-  desk->transport = std::move(end);
+  const auto context = std::make_shared<WorkerContext>();
+  context->rank = rank;
+  context->transport = std::move(end);
   // Make the plan thread first: its thread is the resource that may be missing.
-  PlanActor plan_thread = spawn_plan_thread(host, desk, std::move(source), std::move(variants));
-  return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
+  PlanActor plan_thread = spawn_plan_thread(host, context, std::move(source), std::move(variants));
+  return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, context)};
 }
 
 Worker launch_thread(ActorHost& host,
@@ -63,19 +63,19 @@ Worker launch_thread(ActorHost& host,
       host,
       rank,
       std::move(end),
-      [given = std::move(setup)](const WorkerDesk&, const LoadPlan&) { return given; },
-      [from = std::move(shelf)](const WorkerDesk& desk, const LoadVariant& m, PlanId) {
-        return from->take(desk.rank, m.request);
+      [given = std::move(setup)](const WorkerContext&, const LoadPlan&) { return given; },
+      [from = std::move(shelf)](const WorkerContext& context, const LoadVariant& m, PlanId) {
+        return from->take(context.rank, m.request);
       });
 }
 
-void Shelf::put(RankVariant variant, Submission request) {
+void Shelf::put(RankShapeVariant variant, Submission request) {
   const std::scoped_lock lock(mutex_);
   const Rank rank = variant.rank;
   waiting_.insert_or_assign({rank, request}, std::move(variant));
 }
 
-RankVariant Shelf::take(Rank rank, Submission request) {
+RankShapeVariant Shelf::take(Rank rank, Submission request) {
   const std::scoped_lock lock(mutex_);
   auto found = waiting_.extract({rank, request});
   if (found.empty()) {

@@ -14,13 +14,13 @@ namespace stagecraft {
 /// Passes stages for other shapes to ranks of this process, between two steps.
 class Shelf {
  public:
-  void put(RankVariant variant, Submission request);
+  void put(RankShapeVariant variant, Submission request);
   /// Errors: Internal for a variant that was not put there.
-  [[nodiscard]] RankVariant take(Rank rank, Submission request);
+  [[nodiscard]] RankShapeVariant take(Rank rank, Submission request);
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<Rank, Submission>, RankVariant> waiting_;
+  std::map<std::pair<Rank, Submission>, RankShapeVariant> waiting_;
 };
 
 /// Starts a worker that is a thread of this process, at its end of a network. The rank gets its

@@ -359,7 +359,7 @@ class Profiler {
   }
 
   const CompiledProgram& program_;
-  const std::shared_ptr<Variants> variants_;
+  const std::shared_ptr<ShapeVariants> variants_;
   const Batch& inputs_;
   const Batch& labels_;
   const ProfileOptions& options_;

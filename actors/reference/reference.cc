@@ -51,7 +51,7 @@ struct Reference::Impl {
   TransportCollective collective{network.endpoint(Rank(0))};
   std::vector<StageRuntime> stages;  // in an order in which they can run
   struct OfVariant {
-    std::shared_ptr<const Variant> variant;
+    std::shared_ptr<const ShapeVariant> variant;
     std::vector<StageRuntime> stages;  // in the same order
   };
   std::map<int, OfVariant> variants;
@@ -91,7 +91,7 @@ struct Reference::Impl {
   }
 
   /// Returns the stages for microbatches of this shape.
-  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const Variant>& variant) {
+  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const ShapeVariant>& variant) {
     if (variant == nullptr) {
       return stages;
     }

@@ -19,7 +19,7 @@ namespace stagecraft {
 namespace {
 
 /// Returns the memory order in which the value of a microbatch was sent: that of its shape.
-MemoryOrder order_of(const ToldPrograms::Told& evaluation,
+MemoryOrder order_of(const KnownPrograms::Told& evaluation,
                      const Layout& layout,
                      const Parts& parts,
                      const PlanResult& result) {
@@ -63,7 +63,7 @@ double weight_of(const Parts& parts, std::size_t m) {
 
 }  // namespace
 
-EvaluationResults take_results(const ToldPrograms::Told& evaluation,
+EvaluationResults take_results(const KnownPrograms::Told& evaluation,
                                const Layout& layout,
                                const Parts& parts,
                                const std::vector<Future<at::Tensor>>& arrived,

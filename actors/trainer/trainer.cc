@@ -80,7 +80,7 @@ struct Trainer::Impl {
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   const Cluster cluster;
   std::unique_ptr<Crew> crew;
-  std::optional<ToldPrograms> programs;
+  std::optional<KnownPrograms> programs;
   std::optional<double> rate;       ///< set by set_learning_rate
   std::int64_t replaced_at = 0;     ///< updates when the state was last replaced
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has
@@ -170,7 +170,7 @@ struct Trainer::Impl {
 
   /// Takes the tensors out of `split`, the parts of a batch, in the form in which they cross to a
   /// rank. `scale`: of their weights.
-  StepInput input_of(const ToldPrograms::Told& told, Parts& split, double scale = 1.0) const {
+  StepInput input_of(const KnownPrograms::Told& told, Parts& split, double scale = 1.0) const {
     PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
     for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
       for (std::vector<at::Tensor>& part : *side) {
@@ -213,7 +213,7 @@ struct Trainer::Impl {
 
   /// Trains on the tensors of `parts`, or reads them from `local`.
   StepFuture train_on(Parts parts, const LocalBatch& local, bool updates) {
-    const ToldPrograms::Told& told = programs->told(*crew, program, parts, unused);
+    const KnownPrograms::Told& told = programs->told(*crew, program, parts, unused);
     if (update.batches == 0) {
       update.first_samples = parts.first_samples;
     }
@@ -254,7 +254,7 @@ struct Trainer::Impl {
 
   /// A batch that is being evaluated.
   struct UnderWay {
-    ToldPrograms::Told told;
+    KnownPrograms::Told told;
     Parts parts;  ///< without their tensors
     StepFuture step;
     std::shared_ptr<std::vector<Future<at::Tensor>>> results;
@@ -263,7 +263,7 @@ struct Trainer::Impl {
   UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels) {
     const OnCallersThread scope;
     Parts parts = parts_of(of, inputs, labels);
-    const ToldPrograms::Told& told = programs->told(*crew, of, parts, unused);
+    const KnownPrograms::Told& told = programs->told(*crew, of, parts, unused);
     StepInput input = input_of(told, parts);
     const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
     input.results = results;
@@ -341,8 +341,9 @@ struct Trainer::Impl {
   void require_weights() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
-      throw Error(Errc::WorkerLost,
-                  fmt::format("the weights are undefined{}{}", kToGoOn, way_back(options.mirror)))
+      throw Error(
+          Errc::WorkerLost,
+          fmt::format("the weights are undefined{}{}", kToGoOn, recovery_advice(options.mirror)))
           .because(*lost);
     }
   }

@@ -21,14 +21,14 @@
 namespace stagecraft {
 namespace {
 
-[[nodiscard]] at::Tensor receive_now(const WorkerDesk& desk,
+[[nodiscard]] at::Tensor receive_now(const WorkerContext& context,
                                      Rank from,
                                      const Tag& tag,
                                      std::chrono::milliseconds patience,
                                      std::string_view what) {
-  const Future<at::Tensor> arrival = desk.transport->receive(from, tag);
+  const Future<at::Tensor> arrival = context.transport->receive(from, tag);
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  if (!desk.progress->waits.wait({{from, arrival}}, deadline)) {
+  if (!context.progress->waits.wait({{from, arrival}}, deadline)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format("{} tensor {} was announced and has not arrived", what, tag.microbatch.value));
@@ -43,12 +43,13 @@ std::string_view text_of(const at::Tensor& bytes) {
 
 /// Receives the bytes from the driver, and the tensors to which they refer.
 template <class TagOf>
-std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerDesk& desk,
+std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerContext& context,
                                                         const TagOf& tag_of,
                                                         std::int64_t patience_ms,
                                                         std::string_view what) {
   const auto receive = [&](std::size_t index) {
-    return receive_now(desk, kDriver, tag_of(index), std::chrono::milliseconds(patience_ms), what);
+    return receive_now(
+        context, kDriver, tag_of(index), std::chrono::milliseconds(patience_ms), what);
   };
   at::Tensor bytes = receive(0);
   std::vector<at::Tensor> tensors;
@@ -74,10 +75,10 @@ struct PlanThread {
 };
 
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
-                                     const std::shared_ptr<WorkerDesk>& desk,
+                                     const std::shared_ptr<WorkerContext>& context,
                                      const SetupSource& source,
                                      const VariantSource& variants) {
-  self->state.worker = std::make_unique<StageWorker>(desk, source, variants);
+  self->state.worker = std::make_unique<StageWorker>(context, source, variants);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
           [worker](const StepOrder& m) { return worker().run(m); },
@@ -86,9 +87,9 @@ PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> sel
           [worker](const LoadVariant& m) { return worker().load_variant(m); }};
 }
 
-StatusReply status_of(const WorkerDesk& desk) {
-  const Progress& progress = *desk.progress;
-  StatusReply reply{.rank = desk.rank,
+StatusReply status_of(const WorkerContext& context) {
+  const Progress& progress = *context.progress;
+  StatusReply reply{.rank = context.rank,
                     .program = progress.program,
                     .instruction = progress.instruction,
                     .waiting_for = progress.waits.missing()};
@@ -100,32 +101,33 @@ StatusReply status_of(const WorkerDesk& desk) {
   return reply;
 }
 
-AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<WorkerDesk>& desk) {
-  return {[desk](const Abort& m) {
+AgentActor::behavior_type agent(AgentActor::pointer,
+                                const std::shared_ptr<WorkerContext>& context) {
+  return {[context](const Abort& m) {
             const process_end::AtWork at_work;  // drops tensors of the epoch
-            desk->transport->advance(m.plan, m.epoch, to_error(m.reason));
+            context->transport->advance(m.plan, m.epoch, to_error(m.reason));
           },
-          [desk](const Status&) { return status_of(*desk); },
-          [desk](const EndWorker& m) {
+          [context](const Status&) { return status_of(*context); },
+          [context](const EndWorker& m) {
             const process_end::AtWork at_work;  // drops tensors that wait
-            desk->transport->close(to_error(m.reason));
-            return WorkerEnded{.rank = desk->rank};
+            context->transport->close(to_error(m.reason));
+            return WorkerEnded{.rank = context->rank};
           }};
 }
 
 }  // namespace
 
-StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk,
+StageWorker::StageWorker(std::shared_ptr<WorkerContext> context,
                          SetupSource source,
                          VariantSource variants)
-    : desk_(std::move(desk)), source_(std::move(source)), variants_(std::move(variants)) {}
+    : context_(std::move(context)), source_(std::move(source)), variants_(std::move(variants)) {}
 
 StageWorker::~StageWorker() = default;
 
 template <class Reply, class Work>
 Reply StageWorker::answer(Reply reply, Work&& work) {
   const process_end::AtWork at_work;
-  reply.rank = desk_->rank;
+  reply.rank = context_->rank;
   try {
     work(reply);
   } catch (...) {
@@ -133,24 +135,24 @@ Reply StageWorker::answer(Reply reply, Work&& work) {
     if (error.code() == Errc::WorkerLost) {
       phase_ = Phase::Failed;
     }
-    reply.error = to_chain(error.with({.rank = desk_->rank}));
+    reply.error = to_chain(error.with({.rank = context_->rank}));
   }
   return reply;
 }
 
 Ready StageWorker::load(const LoadPlan& m) {
   return answer(Ready{.clock = read_clock()}, [&](Ready& ready) {
-    if (m.rank != desk_->rank) {
+    if (m.rank != context_->rank) {
       throw Error(
           Errc::WorkerPhase,
-          fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(desk_->rank)));
+          fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(context_->rank)));
     }
-    RankSetup setup = source_(*desk_, m);
+    RankSetup setup = source_(*context_, m);
     plan_ = setup.plan_id;
     state_deadline_ = setup.options.state_deadline;
     feed_ = std::make_unique<LocalFeed>(setup);
     executor_ =
-        std::make_unique<StageExecutor>(std::move(setup), desk_->transport, desk_->progress);
+        std::make_unique<StageExecutor>(std::move(setup), context_->transport, context_->progress);
     phase_ = Phase::Loaded;
     ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
   });
@@ -161,7 +163,7 @@ VariantLoaded StageWorker::load_variant(const LoadVariant& m) {
     if (phase_ == Phase::Idle) {
       check_phase("LoadVariant");
     }
-    executor_->add_variant(variants_(*desk_, m, plan_));
+    executor_->add_variant(variants_(*context_, m, plan_));
   });
 }
 
@@ -183,12 +185,12 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
   try {
     const std::vector<InstructionTime> timeline = executor_->take_timeline();
     if (!timeline.empty()) {
-      desk_->transport->send(
+      context_->transport->send(
           kDriver, timeline_tag(plan_, m.epoch, m.submission), pack_timeline(timeline));
     }
     return std::ssize(timeline);
   } catch (const std::exception& e) {
-    log(Level::Warning, "timeline lost", {{"rank", desk_->rank}, {"why", e.what()}});
+    log(Level::Warning, "timeline lost", {{"rank", context_->rank}, {"why", e.what()}});
     return 0;
   }
 }
@@ -199,7 +201,8 @@ StateListing StageWorker::send_state(const SendState& m) {
       check_phase("SendState");  // names, shapes and copies are valid even after a failed step
     }
     if (m.kept >= 0) {
-      desk_->transport->send(m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
+      context_->transport->send(
+          m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
       return;
     }
     if (executor_->mirror() != nullptr) {
@@ -217,7 +220,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       if (m.tensors) {
         // Send a copy: the next step writes to the living tensor.
         at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
-        desk_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
+        context_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
       }
     }
   });
@@ -252,12 +255,12 @@ void StageWorker::take_named_state(const TakeState& m) const {
 
 /// Returns the rank's own copy, or receives its keeper's.
 at::Tensor StageWorker::packed_copy(const TakeState& m) const {
-  return m.from == desk_->rank ? mirror().own(m.updates)
-                               : receive_now(*desk_,
-                                             m.from,
-                                             state_tag(plan_, m.request, 0, m.epoch),
-                                             state_deadline_,
-                                             "state");
+  return m.from == context_->rank ? mirror().own(m.updates)
+                                  : receive_now(*context_,
+                                                m.from,
+                                                state_tag(plan_, m.request, 0, m.epoch),
+                                                state_deadline_,
+                                                "state");
 }
 
 Mirror& StageWorker::mirror() const {
@@ -293,7 +296,7 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
     taken.push_back(
-        receive_now(*desk_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
+        receive_now(*context_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
@@ -321,12 +324,12 @@ void StageWorker::check_phase(const char* message) const {
 }
 
 PlanActor spawn_plan_thread(ActorHost& host,
-                            std::shared_ptr<WorkerDesk> desk,
+                            std::shared_ptr<WorkerContext> context,
                             SetupSource source,
                             VariantSource variants) {
   try {
     return host.system().spawn<caf::detached>(
-        plan_thread, std::move(desk), std::move(source), std::move(variants));
+        plan_thread, std::move(context), std::move(source), std::move(variants));
   } catch (const std::system_error& error) {
     const auto lack = lack_of_memory(
         error,
@@ -335,19 +338,19 @@ PlanActor spawn_plan_thread(ActorHost& host,
   }
 }
 
-AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
-  return host.system().spawn(agent, std::move(desk));
+AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerContext> context) {
+  return host.system().spawn(agent, std::move(context));
 }
 
-RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m) {
+RankSetup received_setup(const WorkerContext& context, const LoadPlan& m) {
   const auto [bytes, tensors] = received(
-      desk, [&](std::size_t index) { return setup_tag(m.plan, index); }, m.patience_ms, "setup");
+      context, [&](std::size_t index) { return setup_tag(m.plan, index); }, m.patience_ms, "setup");
   return decode_setup(text_of(bytes), tensors);
 }
 
-RankVariant received_variant(const WorkerDesk& desk, const LoadVariant& m, PlanId plan) {
+RankShapeVariant received_variant(const WorkerContext& context, const LoadVariant& m, PlanId plan) {
   const auto [bytes, tensors] = received(
-      desk,
+      context,
       [&](std::size_t index) { return variant_tag(plan, m.request, index); },
       m.patience_ms,
       "shape");

@@ -1,4 +1,4 @@
-/// Stage worker: the two actors behind one rank. They share a desk:
+/// Stage worker: the two actors behind one rank. They share a context:
 ///
 ///   plan thread   detached, with a thread of its own; owns the executor, runs whole steps in it
 ///   agent         scheduled; handles Abort, Status and EndWorker meanwhile
@@ -34,7 +34,7 @@
 namespace stagecraft {
 
 /// Holds what both actors of a rank share. Any thread may use any part of it.
-struct WorkerDesk {
+struct WorkerContext {
   Rank rank;
   std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
@@ -42,21 +42,22 @@ struct WorkerDesk {
 
 /// Returns a rank's setup; called once for each LoadPlan on the plan thread. Within one process the
 /// setup was handed over; to another process it travels (received_setup).
-using SetupSource = std::function<RankSetup(const WorkerDesk&, const LoadPlan&)>;
+using SetupSource = std::function<RankSetup(const WorkerContext&, const LoadPlan&)>;
 
 /// Does the same for each LoadVariant.
-using VariantSource = std::function<RankVariant(const WorkerDesk&, const LoadVariant&, PlanId)>;
+using VariantSource =
+    std::function<RankShapeVariant(const WorkerContext&, const LoadVariant&, PlanId)>;
 
 /// Receives a rank's stages for another shape, in a process other than the driver's.
 /// Errors: WireFormat; PlanInvalid; ClusterTimeout after the message's patience.
-[[nodiscard]] RankVariant received_variant(const WorkerDesk& desk,
-                                           const LoadVariant& m,
-                                           PlanId plan);
+[[nodiscard]] RankShapeVariant received_variant(const WorkerContext& context,
+                                                const LoadVariant& m,
+                                                PlanId plan);
 
 /// Handles each message of the plan thread, without the actor around it.
 class StageWorker {
  public:
-  StageWorker(std::shared_ptr<WorkerDesk> desk,
+  StageWorker(std::shared_ptr<WorkerContext> context,
               SetupSource source,
               VariantSource variants = received_variant);
   ~StageWorker();
@@ -84,7 +85,7 @@ class StageWorker {
   [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
                                                       const TakeState& m) const;
 
-  const std::shared_ptr<WorkerDesk> desk_;
+  const std::shared_ptr<WorkerContext> context_;
   const SetupSource source_;
   const VariantSource variants_;
   PlanId plan_;  ///< of the last LoadPlan; so is the deadline
@@ -96,17 +97,17 @@ class StageWorker {
 
 /// Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
-                                          std::shared_ptr<WorkerDesk> desk,
+                                          std::shared_ptr<WorkerContext> context,
                                           SetupSource source,
                                           VariantSource variants = received_variant);
-[[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
+[[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerContext> context);
 
 /// Returns the agent's name for messages.
 [[nodiscard]] std::string agent_name(Rank rank);
 
 /// Waits on the data plane for the setup of a rank of another process than the driver's.
 /// Errors: WireFormat; ClusterTimeout after the message's patience.
-[[nodiscard]] RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m);
+[[nodiscard]] RankSetup received_setup(const WorkerContext& context, const LoadPlan& m);
 
 /// Asks agents, from a thread that is no actor, what their ranks are doing. Returns the answers in
 /// the agents' order; nothing for an agent that is gone, or silent for longer than `limit`.

@@ -14,8 +14,9 @@ struct RandomKey {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t microbatch = 0;
-  std::uint64_t shape = 0;  ///< Variant::random of the microbatch; 0 for the sizes of the example
-                            ///< batch
+  std::uint64_t shape =
+      0;  ///< ShapeVariant::random of the microbatch; 0 for the sizes of the example
+          ///< batch
 };
 
 /// Returns the seed to use if the caller gives none: that of LibTorch's default CPU generator, as

@@ -33,7 +33,7 @@ KeptBytes::KeptBytes(const Graph& graph) : graph_(graph), kept_by_others_(graph.
 
 // The memory that a node's graph holds is found by releasing everything else. The node gets values
 // made for it, and those that are alive afterwards are held by its graph.
-KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
+KeptBytes::Bytes KeptBytes::measure(const SingleOperator& node,
                                     const Tensors& leaves,
                                     std::size_t number) {
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;

@@ -27,7 +27,7 @@ class KeptBytes {
   /// Runs the node on `leaves`, one for each of its inputs. `number`: its place in the graph.
   /// Memory of other operators that the node keeps is counted for those operators (kept_by_others).
   /// Later operators no longer count the memory that this node keeps.
-  [[nodiscard]] Bytes measure(const LoneNode& node,
+  [[nodiscard]] Bytes measure(const SingleOperator& node,
                               const std::vector<at::Tensor>& leaves,
                               std::size_t number);
 

@@ -107,13 +107,13 @@ class Measuring {
       cost.output += result == kNoValue ? 0 : static_cast<double>(bytes_of(graph_.at(result)));
     }
     {
-      const LoneNode first(graph_, node, /*all=*/false);
+      const SingleOperator first(graph_, node, /*all=*/false);
       const KeptBytes::Bytes bytes = bytes_.measure(first, arguments_of(first), number);
       cost.kept = bytes.kept;
       cost.transient = bytes.transient;
       measure_forward(first, cost);
     }
-    measure_backward(LoneNode(graph_, node, /*all=*/true), cost);
+    measure_backward(SingleOperator(graph_, node, /*all=*/true), cost);
     return cost;
   }
 
@@ -130,7 +130,7 @@ class Measuring {
   }
 
   /// Returns the values that the node reads, as leaves if a gradient flows to them.
-  [[nodiscard]] Tensors arguments_of(const LoneNode& node) const {
+  [[nodiscard]] Tensors arguments_of(const SingleOperator& node) const {
     Tensors arguments;
     for (const ValueId id : node.inputs()) {
       arguments.push_back(values_.at(id).detach().requires_grad_(carries_gradient(id)));
@@ -138,7 +138,7 @@ class Measuring {
     return arguments;
   }
 
-  void measure_forward(const LoneNode& node, OperatorCost& cost) const {
+  void measure_forward(const SingleOperator& node, OperatorCost& cost) const {
     std::vector<double> samples;
     for (int i = 0; i < repeats_; ++i) {
       const Tensors arguments = arguments_of(node);
@@ -151,7 +151,7 @@ class Measuring {
   /// Measures the backward towards values alone, and towards all. The difference counts for
   /// parameters, so that the halves add up to the whole. Each backward follows a forward of its
   /// own: keeps CF-3.
-  void measure_backward(const LoneNode& node, OperatorCost& cost) const {
+  void measure_backward(const SingleOperator& node, OperatorCost& cost) const {
     std::vector<double> towards_values, towards_all;
     const std::vector<ValueId> inputs = node.inputs();
     bool has_values = false;
@@ -192,7 +192,7 @@ class Measuring {
   }
 
   void hand_on(const Node& node) {
-    const LoneNode whole(graph_, node, /*all=*/true);
+    const SingleOperator whole(graph_, node, /*all=*/true);
     const Tensors results = whole.run(arguments_of(whole));
     const std::vector<ValueId> ids = whole.results();
     for (std::size_t i = 0; i < ids.size(); ++i) {

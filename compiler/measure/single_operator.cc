@@ -39,21 +39,21 @@ StageProgram program_of(const Graph& graph, const Node& node, bool all) {
 
 }  // namespace
 
-LoneNode::LoneNode(const Graph& graph, const Node& node, bool all)
-    : LoneNode(graph, program_of(graph, node, all)) {}
+SingleOperator::SingleOperator(const Graph& graph, const Node& node, bool all)
+    : SingleOperator(graph, program_of(graph, node, all)) {}
 
-LoneNode::LoneNode(const Graph& graph, StageProgram program)
+SingleOperator::SingleOperator(const Graph& graph, StageProgram program)
     : program_(std::move(program)),
       interpreter_(program_, program_.chunks.front()),
       state_(probe_state(graph, program_)) {}
 
-std::vector<ValueId> LoneNode::inputs() const {
+std::vector<ValueId> SingleOperator::inputs() const {
   std::vector<ValueId> ids;
   std::ranges::transform(program_.inputs, std::back_inserter(ids), &StageInput::value);
   return ids;
 }
 
-std::vector<ValueId> LoneNode::results() const {
+std::vector<ValueId> SingleOperator::results() const {
   std::vector<ValueId> ids;
   if (program_.loss != kNoValue) {
     ids.push_back(program_.loss);
@@ -62,7 +62,7 @@ std::vector<ValueId> LoneNode::results() const {
   return ids;
 }
 
-LoneNode::Tensors LoneNode::run(const Tensors& inputs) const {
+SingleOperator::Tensors SingleOperator::run(const Tensors& inputs) const {
   ChunkResult result = interpreter_.run(inputs, state_, kProbeKey);
   Tensors all;
   if (program_.loss != kNoValue) {

@@ -1,5 +1,5 @@
-/// LoneNode is one node of a captured graph as a stage program of its own, so that it can be run
-/// and measured repeatedly. measure_operators makes and uses it, on one thread.
+/// SingleOperator is one node of a captured graph as a stage program of its own, so that it can be
+/// run and measured repeatedly. measure_operators makes and uses it, on one thread.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@
 
 namespace stagecraft {
 
-class LoneNode {
+class SingleOperator {
  public:
   using Tensors = std::vector<at::Tensor>;
 
   /// `all`: run() returns every result, not just the first.
-  LoneNode(const Graph& graph, const Node& node, bool all);
+  SingleOperator(const Graph& graph, const Node& node, bool all);
 
   /// Returns the values of the batch and of other nodes that the node reads.
   [[nodiscard]] std::vector<ValueId> inputs() const;
@@ -31,7 +31,7 @@ class LoneNode {
   [[nodiscard]] Tensors run(const Tensors& inputs) const;
 
  private:
-  LoneNode(const Graph& graph, StageProgram program);
+  SingleOperator(const Graph& graph, StageProgram program);
 
   StageProgram program_;
   ChunkInterpreter interpreter_;

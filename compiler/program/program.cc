@@ -78,7 +78,7 @@ std::string explain_tie(const Partition& partition, const TiedParameter& tied) {
 }  // namespace
 
 Program::Program(std::shared_ptr<const CompiledProgram> compiled,
-                 std::shared_ptr<Variants> variants,
+                 std::shared_ptr<ShapeVariants> variants,
                  std::shared_ptr<Evaluations> evaluations)
     : compiled_(std::move(compiled)),
       variants_(std::move(variants)),

@@ -19,13 +19,13 @@ namespace stagecraft {
 struct CompiledProgram;
 struct CutReport;
 class Evaluations;
-class Variants;
+class ShapeVariants;
 
 class Program {
  public:
   /// Errors: UsageArgument for null.
   explicit Program(std::shared_ptr<const CompiledProgram> compiled,
-                   std::shared_ptr<Variants> variants = nullptr,
+                   std::shared_ptr<ShapeVariants> variants = nullptr,
                    std::shared_ptr<Evaluations> evaluations = nullptr);
   Program(const Program&) = default;  // keeps PR-2: these suppress the move operations
   Program& operator=(const Program&) = default;
@@ -49,13 +49,13 @@ class Program {
   [[nodiscard]] const CompiledProgram& compiled() const { return *compiled_; }
   [[nodiscard]] const std::shared_ptr<const CompiledProgram>& shared() const { return compiled_; }
   /// Returns null if no other shape can be captured.
-  [[nodiscard]] const std::shared_ptr<Variants>& variants() const { return variants_; }
+  [[nodiscard]] const std::shared_ptr<ShapeVariants>& variants() const { return variants_; }
   /// Returns null if there is no module to evaluate.
   [[nodiscard]] const std::shared_ptr<Evaluations>& evaluations() const { return evaluations_; }
 
  private:
   std::shared_ptr<const CompiledProgram> compiled_;
-  std::shared_ptr<Variants> variants_;
+  std::shared_ptr<ShapeVariants> variants_;
   std::shared_ptr<Evaluations> evaluations_;
 };
 

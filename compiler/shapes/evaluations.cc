@@ -244,7 +244,7 @@ Program Evaluations::compiled(const ModuleSource& source,
   made->stage_graph = stage_graph_of(made->partition);
   made->assignment = model_->assignment;
   log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});
-  auto variants = std::make_shared<Variants>(made, source, shapes_);
+  auto variants = std::make_shared<ShapeVariants>(made, source, shapes_);
   return Program(std::move(made), std::move(variants));
 }
 

@@ -43,14 +43,15 @@ struct FirstPart {
 struct Parts {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   /// Per microbatch; null for the shape that was compiled; empty if all are null.
-  std::vector<std::shared_ptr<const Variant>> variants;
+  std::vector<std::shared_ptr<const ShapeVariant>> variants;
   std::vector<double> weights;     ///< per microbatch; empty if all are 1
   std::int64_t samples = 1;        ///< of the batch, counted as in PT-1
   std::int64_t first_samples = 1;  ///< of the first part; 1 if no tensor is split
 };
 
 /// Splits a batch, and captures the program for shapes that are new.
-/// Errors: UsageArgument and CompileShape, as split_batch and Variants::of; CompileShape for fewer
+/// Errors: UsageArgument and CompileShape, as split_batch and ShapeVariants::of; CompileShape for
+/// fewer
 ///         samples than microbatches.
 [[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
 

@@ -170,19 +170,19 @@ void check_fit(const std::vector<StageProgram>& model, const std::vector<StagePr
 
 }  // namespace
 
-Variants::Variants(std::shared_ptr<const CompiledProgram> model,
-                   ModuleSource source,
-                   int most,
-                   std::shared_ptr<const Example> example)
+ShapeVariants::ShapeVariants(std::shared_ptr<const CompiledProgram> model,
+                             ModuleSource source,
+                             int most,
+                             std::shared_ptr<const Example> example)
     : model_(std::move(model)),
       source_(std::move(source)),
       most_(most),
       example_(std::move(example)) {}
 
-std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& inputs,
-                                            const std::vector<BatchSlice>& labels,
-                                            const Tensors& input_part,
-                                            const Tensors& label_part) {
+std::shared_ptr<const ShapeVariant> ShapeVariants::of(const std::vector<BatchSlice>& inputs,
+                                                      const std::vector<BatchSlice>& labels,
+                                                      const Tensors& input_part,
+                                                      const Tensors& label_part) {
   if (inputs == model_->inputs && labels == model_->labels) {
     return nullptr;
   }
@@ -210,7 +210,7 @@ std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& input
                     "batches to fewer shapes and give them one memory format, or allow more",
                     captured_.size() + 1));
   }
-  auto variant = std::make_shared<Variant>();
+  auto variant = std::make_shared<ShapeVariant>();
   variant->number = static_cast<int>(captured_.size()) + 1;
   variant->random = as_compiled ? 0 : random_of(inputs, labels);
   variant->inputs = inputs;
@@ -234,7 +234,7 @@ std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& input
   return variant;
 }
 
-std::shared_ptr<const Variant> Variants::of_size(int size) {
+std::shared_ptr<const ShapeVariant> ShapeVariants::of_size(int size) {
   if (size == 1) {
     return nullptr;
   }
@@ -245,12 +245,12 @@ std::shared_ptr<const Variant> Variants::of_size(int size) {
   return of(inputs, labels, input_part, label_part);
 }
 
-int Variants::count() const {
+int ShapeVariants::count() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<int>(captured_.size()) + 1;
 }
 
-Graph Variants::graph_of(const Tensors& inputs, const Tensors& labels) const {
+Graph ShapeVariants::graph_of(const Tensors& inputs, const Tensors& labels) const {
   if (!source_.one_shape.empty()) {
     throw Error(Errc::CompileShape,
                 fmt::format("the program was compiled for microbatches of {}, and {}",
@@ -270,7 +270,7 @@ Graph Variants::graph_of(const Tensors& inputs, const Tensors& labels) const {
   }
 }
 
-Graph Variants::graph_now(const Tensors& inputs, const Tensors& labels) const {
+Graph ShapeVariants::graph_now(const Tensors& inputs, const Tensors& labels) const {
   Workload workload = source_.workload();
   workload.parameters = internal::without_aliases(workload.parameters);
   workload.buffers = internal::without_aliases(workload.buffers);
@@ -281,7 +281,8 @@ Graph Variants::graph_now(const Tensors& inputs, const Tensors& labels) const {
   return graph;
 }
 
-std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensors& labels) const {
+std::vector<StageProgram> ShapeVariants::captured(const Tensors& inputs,
+                                                  const Tensors& labels) const {
   const CaptureScope scope(*model_);
   Graph graph = graph_now(inputs, labels);
   Partition made = model_->evaluates == nullptr ? stages_like(*model_, graph)

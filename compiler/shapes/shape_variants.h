@@ -1,5 +1,5 @@
-/// Variants holds the captures of a program for further shapes of microbatches, beside that of its
-/// example batch. The order of dimensions in memory is part of a shape, since operators choose
+/// ShapeVariants holds the captures of a program for further shapes of microbatches, beside that of
+/// its example batch. The order of dimensions in memory is part of a shape, since operators choose
 /// kernels by it, and capture records a view or a copy depending on it.
 ///
 /// The Program and all its copies hold it; parts_of calls it for every microbatch of another shape.
@@ -23,7 +23,7 @@
 
 namespace stagecraft {
 
-class Variants {
+class ShapeVariants {
  public:
   /// The microbatches of the example batch.
   struct Example {
@@ -32,20 +32,20 @@ class Variants {
 
   /// `model`: the program itself. `most`: the limit for all shapes, including the program's own.
   /// `example`: the microbatches of the example batch; null if there are none.
-  Variants(std::shared_ptr<const CompiledProgram> model,
-           ModuleSource source,
-           int most,
-           std::shared_ptr<const Example> example = nullptr);
+  ShapeVariants(std::shared_ptr<const CompiledProgram> model,
+                ModuleSource source,
+                int most,
+                std::shared_ptr<const Example> example = nullptr);
 
   /// Returns the variant for microbatches of this form; null for the program itself.
   /// Errors: CompileShape for one shape too many, for a module that no longer exists or cannot be
   ///         captured anew, and if the capture does not fit the program (VT-1); UsageArgument if
   ///         the module has changed.
   /// Cost: for a new shape that of compile, except copies of weights.
-  [[nodiscard]] std::shared_ptr<const Variant> of(const std::vector<BatchSlice>& inputs,
-                                                  const std::vector<BatchSlice>& labels,
-                                                  const Tensors& input_part,
-                                                  const Tensors& label_part);
+  [[nodiscard]] std::shared_ptr<const ShapeVariant> of(const std::vector<BatchSlice>& inputs,
+                                                       const std::vector<BatchSlice>& labels,
+                                                       const Tensors& input_part,
+                                                       const Tensors& label_part);
 
   /// Captures the module on one microbatch of any shape and returns the uncut graph, which is not
   /// kept as a variant. Its parameters and buffers are the module's own.
@@ -56,7 +56,7 @@ class Variants {
   /// Returns the variant for microbatches that join `size` microbatches of the example batch;
   /// captures it on the first ones. Null for size 1. Requires: the example batch has as many.
   /// Errors, cost: likewise.
-  [[nodiscard]] std::shared_ptr<const Variant> of_size(int size);
+  [[nodiscard]] std::shared_ptr<const ShapeVariant> of_size(int size);
 
   /// Returns how many shapes there are so far.
   [[nodiscard]] int count() const;
@@ -71,7 +71,7 @@ class Variants {
   const int most_;
   const std::shared_ptr<const Example> example_;
   mutable std::mutex mutex_;  ///< held while a shape is captured
-  std::vector<std::shared_ptr<const Variant>> captured_;
+  std::vector<std::shared_ptr<const ShapeVariant>> captured_;
 };
 
 }  // namespace stagecraft

@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-using Oddities = std::vector<Oddity>;
+using LintNotes = std::vector<LintNote>;
 
 std::vector<int> columns_of(const Schedule::Row& row) {
   std::vector<int> columns;
@@ -25,7 +25,7 @@ std::vector<int> columns_of(const Schedule::Row& row) {
   return columns;
 }
 
-void late_cells(const Schedule& schedule, const StageGraph& graph, Oddities& found) {
+void late_cells(const Schedule& schedule, const StageGraph& graph, LintNotes& found) {
   if (schedule.form() == Schedule::Form::List) {
     return;
   }
@@ -50,7 +50,7 @@ void late_cells(const Schedule& schedule, const StageGraph& graph, Oddities& fou
   }
 }
 
-void idle_rows(const Schedule& schedule, const StageGraph&, Oddities& found) {
+void idle_rows(const Schedule& schedule, const StageGraph&, LintNotes& found) {
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
     if (std::ranges::all_of(schedule.rows()[r], &Cell::idle)) {
       found.push_back({"idle-rows", fmt::format("row {} has no task, so no rank runs it", r)});
@@ -58,7 +58,7 @@ void idle_rows(const Schedule& schedule, const StageGraph&, Oddities& found) {
   }
 }
 
-void microbatch_order(const Schedule& schedule, const StageGraph& graph, Oddities& found) {
+void microbatch_order(const Schedule& schedule, const StageGraph& graph, LintNotes& found) {
   for (const Violation& v : validate(schedule, graph, {.microbatch_order = true})) {
     found.push_back({"microbatch-order", v.message});
   }
@@ -79,7 +79,7 @@ std::map<StageId, std::set<CellKind>> backwards_of(const Schedule& schedule) {
   return kinds;
 }
 
-void mixed_backwards(const Schedule& schedule, const StageGraph&, Oddities& found) {
+void mixed_backwards(const Schedule& schedule, const StageGraph&, LintNotes& found) {
   std::vector<int> stages;
   for (const auto& [stage, kinds] : backwards_of(schedule)) {
     if (kinds.size() > 1) {
@@ -105,7 +105,7 @@ bool is_half_of(const Cell& input, const Cell& weight) {
 
 /// Reports only if every half is joined: a schedule that splits joins some halves where nothing is
 /// to be gained.
-void joined_halves(const Schedule& schedule, const StageGraph&, Oddities& found) {
+void joined_halves(const Schedule& schedule, const StageGraph&, LintNotes& found) {
   int together = 0;
   int all = 0;
   const Schedule list = schedule.to_list();
@@ -123,7 +123,7 @@ void joined_halves(const Schedule& schedule, const StageGraph&, Oddities& found)
   }
 }
 
-void surplus(const Schedule& schedule, const StageGraph& graph, Oddities& found) {
+void surplus(const Schedule& schedule, const StageGraph& graph, LintNotes& found) {
   if (const auto nothing = find_surplus(schedule, graph); !nothing.empty()) {
     found.push_back({"surplus", to_string(nothing, graph)});
   }
@@ -131,8 +131,8 @@ void surplus(const Schedule& schedule, const StageGraph& graph, Oddities& found)
 
 }  // namespace
 
-std::vector<Oddity> find_oddities(const Schedule& schedule, const StageGraph& graph) {
-  Oddities found;
+std::vector<LintNote> lint_notes(const Schedule& schedule, const StageGraph& graph) {
+  LintNotes found;
   for (const auto check :
        {&late_cells, &idle_rows, &microbatch_order, &mixed_backwards, &joined_halves, &surplus}) {
     check(schedule, graph, found);

@@ -1,4 +1,4 @@
-/// oddities finds parts of a valid schedule that its author may not have meant.
+/// lint_notes finds parts of a valid schedule that its author may not have meant.
 ///
 /// Rules (validate.h) find schedules that cannot run. This file finds things that run and deserve a
 /// second look: cells that wait for nothing, devices without work, both kinds of backward in one
@@ -13,12 +13,12 @@
 
 namespace stagecraft {
 
-struct Oddity {
+struct LintNote {
   std::string kind;     ///< "late-cells": the name of the function in lint.cc
   std::string message;  ///< the finding, and the usual form
 };
 
 /// Returns all of them. Requires: the schedule is valid for the graph.
-[[nodiscard]] std::vector<Oddity> find_oddities(const Schedule& schedule, const StageGraph& graph);
+[[nodiscard]] std::vector<LintNote> lint_notes(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace stagecraft

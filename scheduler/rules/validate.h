@@ -48,7 +48,7 @@ struct Violation {
   static constexpr int kNowhere = -1;
 
   /// Another cell that breaks the rule for the same cause.
-  struct Kin {
+  struct SameCause {
     int row = kNowhere;
     int column = kNowhere;
     std::optional<Task> task;
@@ -63,7 +63,7 @@ struct Violation {
   std::string message;       ///< what was expected, what was found, what to do
   std::vector<Task> cycle;   ///< V29, V35: each waits for the one before it, the first for the last
   std::vector<std::pair<int, int>> cells;  ///< row and column of all cells involved, for drawing
-  std::vector<Kin> more;                   ///< in addition to the one of `task` and `message`
+  std::vector<SameCause> more;             ///< in addition to the one of `task` and `message`
   /// V09, V10: each of these stages lacks its task of each of these microbatches.
   std::vector<NumberRange> stages;
   std::vector<NumberRange> microbatches;

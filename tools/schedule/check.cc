@@ -60,11 +60,11 @@ Json ranges_json(const std::vector<NumberRange>& ranges) {
 /// Returns the other cells that break the rule for the same cause.
 Json more_json(const Violation& v) {
   Json list = Json::array();
-  for (const Violation::Kin& kin : v.more) {
-    list.push_back({{"row", place_json(kin.row)},
-                    {"column", place_json(kin.column)},
-                    {"task", task_json(kin.task)},
-                    {"missing", kin.missing}});
+  for (const Violation::SameCause& alike : v.more) {
+    list.push_back({{"row", place_json(alike.row)},
+                    {"column", place_json(alike.column)},
+                    {"task", task_json(alike.task)},
+                    {"missing", alike.missing}});
   }
   return list;
 }

@@ -19,21 +19,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string as_json(const std::vector<Oddity>& oddities) {
+std::string as_json(const std::vector<LintNote>& notes) {
   Json list = Json::array();
-  for (const Oddity& oddity : oddities) {
-    list.push_back({{"kind", oddity.kind}, {"message", oddity.message}});
+  for (const LintNote& note : notes) {
+    list.push_back({{"kind", note.kind}, {"message", note.message}});
   }
   return Json{{"oddities", list}}.dump() + '\n';
 }
 
-std::string as_text(const ScheduleFile& file, const std::vector<Oddity>& oddities) {
-  if (oddities.empty()) {
+std::string as_text(const ScheduleFile& file, const std::vector<LintNote>& notes) {
+  if (notes.empty()) {
     return fmt::format("nothing odd: {}\n", size_text(file));
   }
   std::string text;
-  for (const Oddity& oddity : oddities) {
-    text += fmt::format("{}: {}\n", oddity.kind, oddity.message);
+  for (const LintNote& note : notes) {
+    text += fmt::format("{}: {}\n", note.kind, note.message);
   }
   return text;
 }
@@ -57,9 +57,9 @@ ExitCode lint_schedule(const Words& words, Console& console) {
   }
   const ScheduleFile file = read_schedule(path, read, console);
   require_valid(file);
-  const std::vector<Oddity> oddities = find_oddities(file.schedule, file.graph);
-  write_output("", json ? as_json(oddities) : as_text(file, oddities), console);
-  return oddities.empty() ? ExitCode::Good : ExitCode::Failed;
+  const std::vector<LintNote> notes = lint_notes(file.schedule, file.graph);
+  write_output("", json ? as_json(notes) : as_text(file, notes), console);
+  return notes.empty() ? ExitCode::Good : ExitCode::Failed;
 }
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,5 @@
-/// RankVariant: what one rank must know to run its stages from another capture: for microbatches of
-/// another shape, or in evaluation mode.
+/// RankShapeVariant: what one rank must know to run its stages from another capture: for
+/// microbatches of another shape, or in evaluation mode.
 ///
 /// Cut out of a JobVariant for every rank when a step first needs it; taken in between two steps.
 /// RV-1: as RU-1: it points at nothing, and its attachments belong to this process alone.
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-struct RankVariant {
+struct RankShapeVariant {
   Rank rank;
   std::int32_t program = kTraining;  ///< of which this is a shape
   std::int32_t number = 1;           ///< names the shape in orders
@@ -37,15 +37,15 @@ struct JobVariant {
 };
 
 /// Returns the part of the variant for `rank`. `held`: its stages.
-[[nodiscard]] inline RankVariant rank_variant(const JobVariant& variant,
-                                              Rank rank,
-                                              const std::vector<StageId>& held) {
-  RankVariant part{.rank = rank,
-                   .program = variant.program,
-                   .number = variant.number,
-                   .random = variant.random,
-                   .stages = {},
-                   .list = {}};
+[[nodiscard]] inline RankShapeVariant rank_variant(const JobVariant& variant,
+                                                   Rank rank,
+                                                   const std::vector<StageId>& held) {
+  RankShapeVariant part{.rank = rank,
+                        .program = variant.program,
+                        .number = variant.number,
+                        .random = variant.random,
+                        .stages = {},
+                        .list = {}};
   for (const StageId stage : held) {
     part.stages.push_back(variant.stages[stage.index()]);
   }
@@ -56,7 +56,7 @@ struct JobVariant {
 }
 
 template <class V>
-decltype(auto) visit_fields(RankVariant& m, V&& v) {
+decltype(auto) visit_fields(RankShapeVariant& m, V&& v) {
   return v(m.rank, m.program, m.number, m.random, m.stages, m.list);
 }
 

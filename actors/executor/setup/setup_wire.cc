@@ -125,7 +125,7 @@ std::vector<std::string> obstacles(const RankSetup& setup) {
   return all;
 }
 
-std::vector<std::string> obstacles(const RankVariant& variant) {
+std::vector<std::string> obstacles(const RankShapeVariant& variant) {
   return obstacles_in(variant.stages);
 }
 
@@ -134,7 +134,7 @@ EncodedSetup encode(const RankSetup& setup) {
   return encoded(kMagic, setup);
 }
 
-EncodedSetup encode(const RankVariant& variant) {
+EncodedSetup encode(const RankShapeVariant& variant) {
   refuse_obstacles(variant.rank, obstacles(variant));  // keeps SW-3
   return encoded(kVariantMagic, variant);
 }
@@ -171,8 +171,8 @@ RankSetup decode_setup(std::string_view bytes, const std::vector<at::Tensor>& te
   return setup;
 }
 
-RankVariant decode_variant(std::string_view bytes, const std::vector<at::Tensor>& tensors) {
-  RankVariant variant = decoded<RankVariant>(kVariantMagic, bytes, tensors);
+RankShapeVariant decode_variant(std::string_view bytes, const std::vector<at::Tensor>& tensors) {
+  RankShapeVariant variant = decoded<RankShapeVariant>(kVariantMagic, bytes, tensors);
   std::vector<std::string> faults;
   for (const StageProgram& stage : variant.stages) {
     const std::vector<std::string> of_stage = verify(stage);

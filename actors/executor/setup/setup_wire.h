@@ -57,12 +57,12 @@ struct EncodedSetup {
                                      const std::vector<at::Tensor>& tensors);
 
 /// Encodes likewise what a rank is told of another shape: begins with "STGSHAPE" and holds a
-/// RankVariant. The executor judges it as a whole when it takes it on.
-[[nodiscard]] EncodedSetup encode(const RankVariant& variant);
-[[nodiscard]] RankVariant decode_variant(std::string_view bytes,
-                                         const std::vector<at::Tensor>& tensors);
+/// RankShapeVariant. The executor judges it as a whole when it takes it on.
+[[nodiscard]] EncodedSetup encode(const RankShapeVariant& variant);
+[[nodiscard]] RankShapeVariant decode_variant(std::string_view bytes,
+                                              const std::vector<at::Tensor>& tensors);
 
 /// Returns the parts of a variant that exist in this process alone.
-[[nodiscard]] std::vector<std::string> obstacles(const RankVariant& variant);
+[[nodiscard]] std::vector<std::string> obstacles(const RankShapeVariant& variant);
 
 }  // namespace stagecraft

@@ -14,7 +14,7 @@ struct Parts;
 /// `count` equal microbatches in a row.
 struct PartRun {
   std::int32_t count = 0;
-  std::int32_t variant = 0;  ///< RankVariant::number; 0: the compiled shape
+  std::int32_t variant = 0;  ///< RankShapeVariant::number; 0: the compiled shape
   double weight = 1.0;
 
   friend bool operator==(const PartRun&, const PartRun&) = default;

@@ -99,7 +99,7 @@ class ProcessBinding final : public Binding {
     return started.worker;
   }
 
-  void hand_over(RankVariant variant, PlanId plan, Submission request) override {
+  void hand_over(RankShapeVariant variant, PlanId plan, Submission request) override {
     const Rank rank = variant.rank;
     if (!is_remote(rank)) {
       shelf_->put(std::move(variant), request);

@@ -21,16 +21,16 @@ std::vector<NumberRange> ranges_of_set(const std::set<int>& numbers) {
 }
 
 /// Returns "; likewise 0F5, 0F6", to extend a message about the first alone.
-std::string likewise(const std::vector<Violation::Kin>& more) {
+std::string likewise(const std::vector<Violation::SameCause>& more) {
   std::vector<std::string> names;
   std::set<int> stages, microbatches;
-  for (const Violation::Kin& kin : more) {
-    if (kin.task) {
-      stages.insert(kin.task->stage.value);
-      microbatches.insert(kin.task->microbatch.value);
+  for (const Violation::SameCause& alike : more) {
+    if (alike.task) {
+      stages.insert(alike.task->stage.value);
+      microbatches.insert(alike.task->microbatch.value);
     }
     if (names.size() < kNamed) {
-      names.push_back(kin.task ? to_string(*kin.task) : kin.missing);
+      names.push_back(alike.task ? to_string(*alike.task) : alike.missing);
     }
   }
   if (more.size() <= kNamed) {

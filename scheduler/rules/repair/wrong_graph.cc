@@ -39,7 +39,7 @@ bool keeps_edge(const TaskGraph& tasks, StageId from, StageId to) {
 
 }  // namespace
 
-std::optional<Violation> find_no_chain(const Schedule& array) {
+std::optional<Violation> find_wrong_graph(const Schedule& array) {
   const StageGraph chain = StageGraph::chain(array.stages());
   const TaskGraph tasks(array.rows(), chain, array.microbatches());
   std::vector<StageGraph::Edge> edges;

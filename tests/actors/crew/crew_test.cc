@@ -33,11 +33,11 @@ enum class Part {
 };
 
 /// Waits for the rank's copy as a worker does: until the copy comes or the epoch is over.
-StateTaken take_copy(const TakeState& m, PlanId plan, const WorkerDesk& desk) {
-  StateTaken taken{.rank = desk.rank};
-  if (m.from != kDriver && m.from != desk.rank) {
+StateTaken take_copy(const TakeState& m, PlanId plan, const WorkerContext& context) {
+  StateTaken taken{.rank = context.rank};
+  if (m.from != kDriver && m.from != context.rank) {
     const auto code =
-        failure_of(desk.transport->receive(m.from, state_tag(plan, m.request, 0, m.epoch)));
+        failure_of(context.transport->receive(m.from, state_tag(plan, m.request, 0, m.epoch)));
     taken.error = to_chain(Error(code.value_or(Errc::Internal), "the copy has not come"));
   }
   return taken;
@@ -48,9 +48,9 @@ struct PlayedWorker {
 };
 
 PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker> self,
-                                const std::shared_ptr<WorkerDesk>& desk,
+                                const std::shared_ptr<WorkerContext>& context,
                                 Part part) {
-  const Rank rank = desk->rank;
+  const Rank rank = context->rank;
   const auto end_if = [self](bool now) {
     if (now) {
       self->quit(caf::exit_reason::kill);
@@ -70,7 +70,7 @@ PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker> self,
               listing.names = {"weight:w", "weight:v"};
               if (part != Part::Announce) {
                 for (std::size_t i = 0; i < 2; ++i) {
-                  desk->transport->send(
+                  context->transport->send(
                       kDriver, state_tag(self->state.plan, m.request, i), number(rank.value));
                 }
               }
@@ -78,7 +78,7 @@ PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker> self,
             end_if(part == Part::Announce || (part == Part::KeepAndVanish && m.kept >= 0));
             return listing;
           },
-          [=](const TakeState& m) { return take_copy(m, self->state.plan, *desk); },
+          [=](const TakeState& m) { return take_copy(m, self->state.plan, *context); },
           [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
 }
 
@@ -91,15 +91,15 @@ class PlayedBinding final : public Binding {
     return network_.endpoint(kDriver);
   }
   [[nodiscard]] Worker launch(RankSetup setup) override {
-    const auto desk = std::make_shared<WorkerDesk>();
-    desk->rank = setup.rank;
-    desk->transport = network_.endpoint(setup.rank);
+    const auto context = std::make_shared<WorkerContext>();
+    context->rank = setup.rank;
+    context->transport = network_.endpoint(setup.rank);
     const auto part = parts_.find(setup.rank.value);
     return {.plan_thread = host_.system().spawn<caf::detached>(
-                played, desk, part == parts_.end() ? Part::Answer : part->second),
-            .agent = spawn_agent(host_, desk)};
+                played, context, part == parts_.end() ? Part::Answer : part->second),
+            .agent = spawn_agent(host_, context)};
   }
-  void hand_over(RankVariant, PlanId, Submission) override {}
+  void hand_over(RankShapeVariant, PlanId, Submission) override {}
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
   [[nodiscard]] std::string cause_of_end(Rank rank) const override {
     return fmt::format("process 4711 of rank {} was killed", rank.value);
@@ -219,11 +219,11 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
   ActorHost& host = ActorHost::of_this_process();
   const InprocNetwork network(1);
   const auto start = [&] {
-    const auto desk = std::make_shared<WorkerDesk>();
-    desk->rank = Rank(0);
-    desk->transport = network.endpoint(Rank(0));
-    return Worker{.plan_thread = host.system().spawn<caf::detached>(played, desk, Part::Answer),
-                  .agent = spawn_agent(host, desk)};
+    const auto context = std::make_shared<WorkerContext>();
+    context->rank = Rank(0);
+    context->transport = network.endpoint(Rank(0));
+    return Worker{.plan_thread = host.system().spawn<caf::detached>(played, context, Part::Answer),
+                  .agent = spawn_agent(host, context)};
   };
   const auto end = [&](const Worker& worker) {
     CHECK(host.end({caf::actor_cast<caf::actor>(worker.plan_thread),

@@ -58,18 +58,18 @@ StepReport failed(Rank rank, const StepOrder& m, Errc code) {
 }
 
 /// Does at a Recv what the executor does: shows its instruction and the rank it waits for.
-StepReport wait_for_peer(const StepOrder& m, WorkerDesk& desk, const Plan& plan) {
-  const auto& list = plan.ranks[desk.rank.index()].instructions;
+StepReport wait_for_peer(const StepOrder& m, WorkerContext& context, const Plan& plan) {
+  const auto& list = plan.ranks[context.rank.index()].instructions;
   const auto receive = std::ranges::find(list, Op::Recv, &Instruction::op);
-  desk.progress->begin(static_cast<std::size_t>(receive - list.begin()));
-  const auto never = desk.transport->receive(
+  context.progress->begin(static_cast<std::size_t>(receive - list.begin()));
+  const auto never = context.transport->receive(
       receive->peer, {.epoch = m.epoch, .submission = m.submission, .edge = receive->edge});
-  (void)desk.progress->waits.wait({{receive->peer, never}}, patience());
-  return failed(desk.rank, m, *failure_of(never));
+  (void)context.progress->waits.wait({{receive->peer, never}}, patience());
+  return failed(context.rank, m, *failure_of(never));
 }
 
-StepReport play(Act act, const StepOrder& m, WorkerDesk& desk, Script& script) {
-  const Rank rank = desk.rank;
+StepReport play(Act act, const StepOrder& m, WorkerContext& context, Script& script) {
+  const Rank rank = context.rank;
   switch (act) {
     case Act::Fail:
       return failed(rank, m, Errc::WorkerFailed);
@@ -81,9 +81,9 @@ StepReport play(Act act, const StepOrder& m, WorkerDesk& desk, Script& script) {
       (void)script.let_go.future().wait_until(patience());
       return failed(rank, m, Errc::WorkerAborted);
     case Act::Peer:
-      return wait_for_peer(m, desk, wait_plan());
+      return wait_for_peer(m, context, wait_plan());
     case Act::Wait: {
-      const auto never = desk.transport->receive(
+      const auto never = context.transport->receive(
           kDriver, {.epoch = m.epoch, .submission = m.submission, .edge = EdgeId(99)});
       return failed(rank, m, *failure_of(never));
     }
@@ -112,11 +112,11 @@ StepReport play(Act act, const StepOrder& m, WorkerDesk& desk, Script& script) {
 }
 
 PlanActor::behavior_type scripted(PlanActor::pointer,
-                                  const std::shared_ptr<WorkerDesk>& desk,
+                                  const std::shared_ptr<WorkerContext>& context,
                                   const std::shared_ptr<Script>& script) {
-  const Rank rank = desk->rank;
+  const Rank rank = context->rank;
   return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
-          [=](const StepOrder& m) { return play(script->next(rank, m), m, *desk, *script); },
+          [=](const StepOrder& m) { return play(script->next(rank, m), m, *context, *script); },
           [=](const SendState&) { return StateListing{.rank = rank}; },
           [=](const TakeState&) { return StateTaken{.rank = rank}; },
           [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
@@ -126,24 +126,26 @@ using Promises = std::vector<caf::response_promise>;
 
 /// Counts the questions it gets. A mute agent does what it is told and never answers.
 AgentActor::behavior_type scripted_agent(AgentActor::stateful_pointer<Promises> self,
-                                         const std::shared_ptr<WorkerDesk>& desk,
+                                         const std::shared_ptr<WorkerContext>& context,
                                          const std::shared_ptr<Script>& script,
                                          bool mute) {
-  return {[desk](const Abort& m) { desk->transport->advance(m.plan, m.epoch, to_error(m.reason)); },
+  return {[context](const Abort& m) {
+            context->transport->advance(m.plan, m.epoch, to_error(m.reason));
+          },
           [=](const Status&) {
             auto answer = self->make_response_promise<StatusReply>();
             if (mute) {
               self->state.push_back(answer);
             } else {
-              answer.deliver(StatusReply{.rank = desk->rank,
-                                         .instruction = desk->progress->instruction,
-                                         .waiting_for = desk->progress->waits.missing()});
+              answer.deliver(StatusReply{.rank = context->rank,
+                                         .instruction = context->progress->instruction,
+                                         .waiting_for = context->progress->waits.missing()});
             }
             const std::scoped_lock lock(script->mutex);
-            ++script->questions[desk->rank.value];
+            ++script->questions[context->rank.value];
             return answer;
           },
-          [desk](const EndWorker&) { return WorkerEnded{.rank = desk->rank}; }};
+          [context](const EndWorker&) { return WorkerEnded{.rank = context->rank}; }};
 }
 
 struct StageOptions {
@@ -159,14 +161,14 @@ class Stage {
 
   explicit Stage(const StageOptions& options = {}) : network(options.ranks) {
     for (int r = 0; r < options.ranks; ++r) {
-      auto desk = std::make_shared<WorkerDesk>();
-      desk->rank = Rank(r);
-      desk->transport = network.endpoint(Rank(r));
-      desks.push_back(desk);
-      const PlanActor plan_thread = host.system().spawn<caf::detached>(scripted, desk, script);
+      auto context = std::make_shared<WorkerContext>();
+      context->rank = Rank(r);
+      context->transport = network.endpoint(Rank(r));
+      contexts.push_back(context);
+      const PlanActor plan_thread = host.system().spawn<caf::detached>(scripted, context, script);
       setup.members.push_back(
           {plan_thread,
-           host.system().spawn(scripted_agent, desk, script, options.mute.contains(r))});
+           host.system().spawn(scripted_agent, context, script, options.mute.contains(r))});
       all.push_back(caf::actor_cast<caf::actor>(setup.members.back().plan_thread));
       all.push_back(caf::actor_cast<caf::actor>(setup.members.back().agent));
     }
@@ -199,7 +201,7 @@ class Stage {
   void end_driver() { CHECK(host.end({caf::actor_cast<caf::actor>(driver)}, patience()) == 0); }
 
   [[nodiscard]] bool waits(int rank) const {
-    return !desks[static_cast<std::size_t>(rank)]->progress->waits.missing().empty();
+    return !contexts[static_cast<std::size_t>(rank)]->progress->waits.missing().empty();
   }
 
   int questions(int rank) {
@@ -226,7 +228,7 @@ class Stage {
 
   /// Sets what the rank's agent says from now on.
   void seems_busy(int rank, int instruction) {
-    desks[static_cast<std::size_t>(rank)]->progress->instruction = instruction;
+    contexts[static_cast<std::size_t>(rank)]->progress->instruction = instruction;
   }
 
   std::vector<StepOrder> asked(int rank) {
@@ -239,7 +241,7 @@ class Stage {
   const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   std::shared_ptr<Plan> plan;
   const std::shared_ptr<Script> script = std::make_shared<Script>();
-  std::vector<std::shared_ptr<WorkerDesk>> desks;
+  std::vector<std::shared_ptr<WorkerContext>> contexts;
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
       std::make_shared<std::atomic<std::int64_t>>(0);
   std::vector<caf::actor> all;
@@ -251,7 +253,7 @@ TEST_CASE("a batch that ranks read is named in the order, and nothing is sent",
           "[actors][driver]") {
   Stage stage;
   const LocalBatch batch{.source = "text", .argument = "file", .number = 7};
-  const auto waiting = [&] { return stage.desks[0]->transport->bytes_waiting(); };
+  const auto waiting = [&] { return stage.contexts[0]->transport->bytes_waiting(); };
   const Future<StepResult> read = stage.submit({.local = batch});
   REQUIRE(read.wait_until(patience()));
   CHECK(waiting() == 0);

@@ -56,9 +56,9 @@ inline RankSetup received(RankSetup setup) {
 /// Is the variant of the program's own forwards, run as an evaluation.
 inline constexpr std::int32_t kForwardsOnly = 1;
 
-inline RankVariant forwards_only(const Program& program,
-                                 const std::shared_ptr<const Plan>& plan,
-                                 Rank rank) {
+inline RankShapeVariant forwards_only(const Program& program,
+                                      const std::shared_ptr<const Plan>& plan,
+                                      Rank rank) {
   JobVariant forwards{.program = kForwardsOnly,
                       .number = 0,
                       .random = 0,

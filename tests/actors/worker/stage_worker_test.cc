@@ -41,8 +41,8 @@ Program tiny_program() {
 
 struct Fixture {
   Fixture() {
-    desk->rank = Rank(0);
-    desk->transport = network.endpoint(Rank(0));
+    context->rank = Rank(0);
+    context->transport = network.endpoint(Rank(0));
     Job job;
     job.program = program.shared();
     const Schedule schedule = gpipe(program.stage_graph(), 2);
@@ -58,9 +58,10 @@ struct Fixture {
         throw std::runtime_error("injected");
       }
     };
-    worker.emplace(desk, [setup = rank_setup(job, Rank(0))](const WorkerDesk&, const LoadPlan&) {
-      return setup;
-    });
+    worker.emplace(context,
+                   [setup = rank_setup(job, Rank(0))](const WorkerContext&, const LoadPlan&) {
+                     return setup;
+                   });
   }
 
   /// Loads the plan with the program's weights.
@@ -96,7 +97,7 @@ struct Fixture {
   const Program program = tiny_program();
   const InprocNetwork network{2};
   const std::shared_ptr<Transport> here = network.endpoint(kDriver);
-  const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
+  const std::shared_ptr<WorkerContext> context = std::make_shared<WorkerContext>();
   std::shared_ptr<const Plan> train;
   std::optional<Op> fails_at;
   std::function<void(const Instruction&)> before;
@@ -117,21 +118,21 @@ struct Remote {
     job.program = f.program.shared();
     job.train = f.train;
     job.plan_id = PlanId(7);
-    desk->transport = network.endpoint(Rank(0));
-    desk->rank = Rank(0);
+    context->transport = network.endpoint(Rank(0));
+    context->rank = Rank(0);
   }
 
   void send(std::size_t index, const at::Tensor& tensor) {
     network.endpoint(kDriver)->send(Rank(0), setup_tag(job.plan_id, index), tensor);
   }
   [[nodiscard]] Ready load(std::chrono::milliseconds patience) {
-    StageWorker worker(desk, received_setup);
+    StageWorker worker(context, received_setup);
     return worker.load({.rank = Rank(0), .plan = job.plan_id, .patience_ms = patience.count()});
   }
 
   Job job;
   const InprocNetwork network{1};
-  const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
+  const std::shared_ptr<WorkerContext> context = std::make_shared<WorkerContext>();
 };
 
 at::Tensor as_tensor(const std::string& bytes) {
@@ -240,8 +241,8 @@ TEST_CASE("a worker that waits for a state says that it waits for the driver", "
   StateTaken taken;
   std::thread rank([&] { taken = f.worker->take_state({.names = {"weight:w"}}); });
   const bool told =
-      eventually([&] { return f.desk->progress->waits.missing() == std::vector{kDriver}; });
-  f.desk->transport->close(Error(Errc::ClusterClosed, "the test ended it"));
+      eventually([&] { return f.context->progress->waits.missing() == std::vector{kDriver}; });
+  f.context->transport->close(Error(Errc::ClusterClosed, "the test ended it"));
   rank.join();
   CHECK(told);
   CHECK(code_of(taken.error) == Errc::TransportClosed);
@@ -254,8 +255,8 @@ TEST_CASE("a rank waits for another one's copy until the epoch of the request is
   StateTaken taken;
   std::thread rank([&] { taken = f.worker->take_state({.from = Rank(1), .epoch = Epoch(3)}); });
   const bool told =
-      eventually([&] { return f.desk->progress->waits.missing() == std::vector{Rank(1)}; });
-  f.desk->transport->advance(PlanId(), Epoch(4), Error(Errc::WorkerLost, "the test lost it"));
+      eventually([&] { return f.context->progress->waits.missing() == std::vector{Rank(1)}; });
+  f.context->transport->advance(PlanId(), Epoch(4), Error(Errc::WorkerLost, "the test lost it"));
   rank.join();
   CHECK(told);
   CHECK(code_of(taken.error) == Errc::WorkerAborted);
@@ -275,11 +276,11 @@ TEST_CASE("what ranks do is told also when one of their agents is gone", "[actor
   const InprocNetwork network(2);
   std::vector<AgentActor> agents;
   for (int r = 0; r < 2; ++r) {
-    const auto desk = std::make_shared<WorkerDesk>();
-    desk->rank = Rank(r);
-    desk->transport = network.endpoint(Rank(r));
-    desk->progress->instruction = 4 + r;
-    agents.push_back(spawn_agent(host, desk));
+    const auto context = std::make_shared<WorkerContext>();
+    context->rank = Rank(r);
+    context->transport = network.endpoint(Rank(r));
+    context->progress->instruction = 4 + r;
+    agents.push_back(spawn_agent(host, context));
   }
   CHECK(host.end({caf::actor_cast<caf::actor>(agents[0])}, patience()) == 0);
   const auto replies = ask_status(host, agents, std::chrono::seconds(60));
@@ -295,11 +296,11 @@ TEST_CASE("an agent that is told to end its worker closes the transport with the
           "[actors][worker]") {
   ActorHost& host = ActorHost::of_this_process();
   const InprocNetwork network(2);
-  const auto desk = std::make_shared<WorkerDesk>();
-  desk->rank = Rank(1);
-  desk->transport = network.endpoint(Rank(1));
-  const AgentActor agent = spawn_agent(host, desk);
-  const Future<at::Tensor> pending = desk->transport->receive(Rank(0), {});
+  const auto context = std::make_shared<WorkerContext>();
+  context->rank = Rank(1);
+  context->transport = network.endpoint(Rank(1));
+  const AgentActor agent = spawn_agent(host, context);
+  const Future<at::Tensor> pending = context->transport->receive(Rank(0), {});
   const EndWorker order{.reason = to_chain(Error(Errc::ClusterClosed, "the test ended it"))};
   const auto ended = ask<WorkerEnded>(host, agent, "the agent", std::chrono::seconds(60), order);
   CHECK(ended.get().rank == Rank(1));
@@ -317,7 +318,8 @@ TEST_CASE("a rank begins no instruction once its transport is closed or the epoc
     begun.push_back(i.op);
     if (i.op == Op::Accumulate) {
       const Error why(Errc::ClusterClosed, "the test ended it");
-      close ? f.desk->transport->close(why) : f.desk->transport->advance(PlanId(), Epoch(1), why);
+      close ? f.context->transport->close(why)
+            : f.context->transport->advance(PlanId(), Epoch(1), why);
     }
   };
   const at::Tensor weight = close ? at::Tensor() : f.weight();
@@ -333,7 +335,7 @@ TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "
   REQUIRE(f.load().error.empty());
   f.before = [&](const Instruction& i) {
     if (i.op == Op::Update) {
-      f.desk->transport->advance(PlanId(), Epoch(1), Error(Errc::WorkerFailed, "too late"));
+      f.context->transport->advance(PlanId(), Epoch(1), Error(Errc::WorkerFailed, "too late"));
     }
   };
   CHECK(f.run(0).committed);
@@ -368,8 +370,8 @@ TEST_CASE("a worker for which there is no thread is an error, and nobody waits f
   ActorHost& host = ActorHost::of_this_process();
   std::vector<caf::actor> started;
   const auto start = [&] {
-    const auto desk = std::make_shared<WorkerDesk>();
-    started.push_back(caf::actor_cast<caf::actor>(spawn_plan_thread(host, desk, {})));
+    const auto context = std::make_shared<WorkerContext>();
+    started.push_back(caf::actor_cast<caf::actor>(spawn_plan_thread(host, context, {})));
   };
   std::optional<Errc> thrown;
   int left = -1;

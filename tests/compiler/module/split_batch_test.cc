@@ -217,7 +217,7 @@ TEST_CASE("rows that lie in memory in another order are captured once more", "[c
   const Parts parts = parts_of(program, {across}, {rows(32)});
   CHECK(program.shapes() == 2);
   REQUIRE(parts.variants.size() == 4);
-  const Variant& variant = *parts.variants[0];
+  const ShapeVariant& variant = *parts.variants[0];
   CHECK(variant.random == 0);  // the sizes are the compiled ones
   const StageInput& input = variant.stages[0].inputs[0];
   CHECK(variant.stages[0].at(input.value).order == MemoryOrder{1, 0});
@@ -236,7 +236,7 @@ TEST_CASE("what is captured for another shape is cut where the program was", "[c
   for (const int count : {12, 4}) {  // with 4 rows, microbatches take another sequence of operators
     CAPTURE(chain.marked, count);
     const Parts parts = parts_of(program, {rows(count)}, {rows(2 * count)});
-    const Variant& variant = *parts.variants.at(0);
+    const ShapeVariant& variant = *parts.variants.at(0);
     CHECK(parts.weights.empty());
     REQUIRE(variant.stages.size() == 2);
     for (std::size_t s = 0; s < 2; ++s) {

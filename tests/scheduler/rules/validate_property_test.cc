@@ -152,8 +152,8 @@ TEST_CASE("an array breaks V20 to V23 exactly where a task comes too late",
     for (const Violation& v : validate(schedule, schedule.stage_graph())) {
       if (v.rule >= "V20" && v.rule <= "V23") {
         found.emplace(v.rule, v.task.value());
-        for (const Violation::Kin& kin : v.more) {
-          REQUIRE(found.emplace(v.rule, kin.task.value()).second);
+        for (const Violation::SameCause& alike : v.more) {
+          REQUIRE(found.emplace(v.rule, alike.task.value()).second);
         }
       } else {
         REQUIRE(v.rule == "V28");

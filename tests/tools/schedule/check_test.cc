@@ -104,7 +104,7 @@ TEST_CASE("violations are a grid, a message and exit status 1", "[tools][schedul
 }
 
 TEST_CASE("a wrong microbatch count is one line, and every cell for programs",
-          "[tools][schedule][json][kin]") {
+          "[tools][schedule][json][alike]") {
   const std::string text = std::string("@microbatches 1\n") + kValid;
   const TemporaryFolder folder;
   const CommandResult people = run_schedule({"check", folder.write("x", text)});
@@ -124,7 +124,7 @@ TEST_CASE("a wrong microbatch count is one line, and every cell for programs",
 }
 
 TEST_CASE("what stages lack is one line, and by numbers for programs",
-          "[tools][schedule][json][kin]") {
+          "[tools][schedule][json][alike]") {
   const Json found = check_json(std::string("@microbatches 5\n") + kValid, 1).at("violations");
   REQUIRE(found.size() == 2);
   CHECK(found[0].at("rule") == "V09");
@@ -272,10 +272,10 @@ TEST_CASE("edges of an option replace the chain", "[tools][schedule]") {
 TEST_CASE("a CSV is a chain unless edges are given, and keeps its own placement",
           "[tools][schedule]") {
   const std::string csv = "0F0,,,0B0\n1F0,,,1B0\n,2F0,2B0,\n";
-  const Json no_chain = check_json(csv, 1, {"--strict"}).at("violations");
-  REQUIRE(no_chain.size() == 1);
-  CHECK(no_chain[0].at("rule") == "V32");
-  CHECK_THAT(no_chain[0].at("message").get<std::string>(),
+  const Json wrong_graph = check_json(csv, 1, {"--strict"}).at("violations");
+  REQUIRE(wrong_graph.size() == 1);
+  CHECK(wrong_graph[0].at("rule") == "V32");
+  CHECK_THAT(wrong_graph[0].at("message").get<std::string>(),
              ContainsSubstring("stage 1 does not wait for 0") &&
                  ContainsSubstring("holds chains only") && ContainsSubstring("--graph 0-2,1-2"));
   // Text can state that its graph is a chain, and a fault in a chain stays a fault.

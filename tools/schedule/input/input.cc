@@ -126,7 +126,7 @@ void read_by_order(Schedule& schedule,
   if (early == 0) {
     return;
   }
-  const bool chain = !find_no_chain(schedule);
+  const bool chain = !find_wrong_graph(schedule);
   schedule = schedule.to_list();
   console.err << fmt::format(
       "note: {}: columns show no times: {} before what {}; read as an order{} (--strict takes them "

@@ -47,8 +47,8 @@ std::vector<Violation> violations_of(const ScheduleFile& file, std::optional<Mem
   std::vector<Violation> found = validate(file.schedule, file.graph, options);
   const bool array = file.schedule.form() == Schedule::Form::Array;
   if (file.chain_assumed && array && !found.empty() && file.communication.empty()) {
-    if (auto no_chain = find_no_chain(file.schedule)) {
-      return {std::move(*no_chain)};
+    if (auto wrong_graph = find_wrong_graph(file.schedule)) {
+      return {std::move(*wrong_graph)};
     }
   }
   return tell_mistyped(std::move(found), file.schedule, file.graph, options);

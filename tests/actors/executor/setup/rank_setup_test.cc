@@ -161,7 +161,7 @@ void check_lists(std::type_identity<std::variant<T...>>) {
 
 TEST_CASE("RU-1: every field of what a rank is given is listed", "[executor][setup]") {
   check_lists(std::type_identity<RankSetup>{});
-  check_lists(std::type_identity<RankVariant>{});
+  check_lists(std::type_identity<RankShapeVariant>{});
 }
 
 TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operator",

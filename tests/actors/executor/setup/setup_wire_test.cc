@@ -232,12 +232,12 @@ RankSetup small_setup() {
 }
 
 /// Returns the variant for microbatches of a batch of `rows`, for a setup of sent_setups_of().
-RankVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
+RankShapeVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
   const auto part = [&](const Batch& batch) {
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
   };
   const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
-  const Variant& variant = *parts.variants.at(0);
+  const ShapeVariant& variant = *parts.variants.at(0);
   return rank_variant(
       {.number = variant.number, .random = variant.random, .stages = variant.stages},
       setup.rank,
@@ -251,19 +251,19 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
   const auto x = torch::randn({8, 2});
   const Trained t = trained(module, {x}, {x});
   const std::vector<RankSetup> setups = sent_setups_of(t.program, gpipe(2, kSentMicrobatches));
-  const RankVariant variant = variant_for(t, 4, setups[0]);
+  const RankShapeVariant variant = variant_for(t, 4, setups[0]);
   const EncodedSetup sent = encode(variant);
-  const RankVariant got = decode_variant(sent.bytes, sent.tensors);
+  const RankShapeVariant got = decode_variant(sent.bytes, sent.tensors);
   CHECK(encode(got).bytes == sent.bytes);
   refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, kUnreadable);
   const EncodedSetup setup = encode(setups[0]);
   refusal([&] { (void)decode_variant(setup.bytes, setup.tensors); }, kUnreadable);
-  RankVariant damaged = variant;
+  RankShapeVariant damaged = variant;
   damaged.stages[0].chunks[0].nodes[0].results[0] = ValueId(9999);
   const EncodedSetup wrong = encode(damaged);
   refusal([&] { (void)decode_variant(wrong.bytes, wrong.tensors); }, Errc::PlanInvalid);
 
-  const auto executor_takes = [&](const RankVariant& given) {
+  const auto executor_takes = [&](const RankShapeVariant& given) {
     InprocNetwork network(2);
     StageExecutor executor(setups[0], network.endpoint(Rank(0)));
     executor.add_variant(given);
@@ -275,7 +275,7 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
     }
   };
   executor_takes(got);
-  RankVariant other = variant;
+  RankShapeVariant other = variant;
   other.rank = Rank(1);
   refusal([&] { executor_takes(other); }, Errc::PlanInvalid);
   other = variant;

@@ -52,7 +52,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validate][kin]") {
+TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validate][alike]") {
   const Schedule schedule = one_f_one_b(4, 8);
   const auto found = violations_of(schedule, {.microbatches = 4});
   REQUIRE(rules(found) == Rules{"V05"});
@@ -74,7 +74,7 @@ TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validat
 }
 
 TEST_CASE("too few microbatches are one violation of V09 and one of V10",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const auto found = violations_of(gpipe(4, 4), {.microbatches = 8});
   REQUIRE(rules(found) == Rules{"V09", "V10"});
   CHECK(
@@ -87,7 +87,7 @@ TEST_CASE("too few microbatches are one violation of V09 and one of V10",
 }
 
 TEST_CASE("stages that lack different microbatches, or a row, are told apart",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const auto found =
       violations_of(Schedule::parse("@stages 5\n"
                                     "@microbatches 3\n"
@@ -106,7 +106,7 @@ TEST_CASE("stages that lack different microbatches, or a row, are told apart",
                                  "cell for each"});
 }
 
-TEST_CASE("stages beyond the graph are one violation of V04", "[scheduler][validate][kin]") {
+TEST_CASE("stages beyond the graph are one violation of V04", "[scheduler][validate][alike]") {
   const auto found = validate(one_f_one_b(4, 2), StageGraph::chain(2));
   REQUIRE(rules(found) == Rules{"V04"});
   CHECK(found[0].more.size() == 7);
@@ -114,7 +114,7 @@ TEST_CASE("stages beyond the graph are one violation of V04", "[scheduler][valid
 }
 
 TEST_CASE("tasks of a stage on the wrong row are one violation of V07",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const Schedule schedule = Schedule::parse(
       "@form list\n"
       "0F0 0F1 0F2 0B0 0B1 0B2\n"
@@ -128,7 +128,7 @@ TEST_CASE("tasks of a stage on the wrong row are one violation of V07",
 }
 
 TEST_CASE("a row that is there twice over breaks V08 once per stage",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const Schedule twice = with_row(gpipe(2, 8).to_list(), 1, [](Schedule::Row& row) {
     const Schedule::Row copy = row;
     row.insert(row.end(), copy.begin(), copy.end());
@@ -140,7 +140,7 @@ TEST_CASE("a row that is there twice over breaks V08 once per stage",
 }
 
 TEST_CASE("a stage without its row is told once per rule and stage that waits for it",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const Schedule lacking =
       with_row(gpipe(4, 8), 2, [](Schedule::Row& row) { std::ranges::fill(row, Cell()); });
   const auto found = violations_of(lacking);
@@ -153,7 +153,7 @@ TEST_CASE("a stage without its row is told once per rule and stage that waits fo
   CHECK_FALSE(found[2].repair.has_value());  // there is nothing to exchange with
 }
 
-TEST_CASE("one missing task is one line for each rule it breaks", "[scheduler][validate][kin]") {
+TEST_CASE("one missing task is one line for each rule it breaks", "[scheduler][validate][alike]") {
   const Schedule lacking = with_row(gpipe(4, 8), 1, [](Schedule::Row& row) { row[1] = Cell(); });
   const auto found = violations_of(lacking);
   CHECK(rules(found) == Rules{"V09", "V20", "V21"});
@@ -164,7 +164,7 @@ TEST_CASE("one missing task is one line for each rule it breaks", "[scheduler][v
 }
 
 TEST_CASE("a cell left out of a row is one line per pair of stages that no longer fit",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const Schedule shifted =
       with_row(one_f_one_b(4, 8), 3, [](Schedule::Row& row) { row.erase(row.begin()); });
   const auto found = violations_of(shifted);
@@ -172,13 +172,13 @@ TEST_CASE("a cell left out of a row is one line per pair of stages that no longe
   CHECK(found[1].more.size() == 6);
 }
 
-TEST_CASE("late and missing are two causes", "[scheduler][validate][kin]") {
+TEST_CASE("late and missing are two causes", "[scheduler][validate][alike]") {
   const auto found =
       violations_of(Schedule::parse("@microbatches 2\n0F0 .   .   0B0 . .\n1F0 1F1 1B0 1B1 . ."));
   CHECK(rules(found) == Rules{"V09", "V10", "V20", "V20"});
 }
 
-TEST_CASE("halves without the other are one line per half", "[scheduler][validate][kin]") {
+TEST_CASE("halves without the other are one line per half", "[scheduler][validate][alike]") {
   std::vector<Schedule::Row> rows = zb_h1(4, 8).rows();
   for (Schedule::Row& row : rows) {
     for (Cell& cell : row) {
@@ -192,7 +192,8 @@ TEST_CASE("halves without the other are one line per half", "[scheduler][validat
   CHECK(found[0].more.size() == 31);
 }
 
-TEST_CASE("rows short of the longest are one line for each length", "[scheduler][validate][kin]") {
+TEST_CASE("rows short of the longest are one line for each length",
+          "[scheduler][validate][alike]") {
   const auto found =
       violations_of(Schedule::parse("0F0 .   .   .   0B0 .\n"
                                     ".   1F0 .   1B0 .\n"
@@ -207,21 +208,21 @@ TEST_CASE("rows short of the longest are one line for each length", "[scheduler]
   CHECK(found[0].more[0].row == 2);
 }
 
-TEST_CASE("few alike are named, many are counted", "[scheduler][validate][kin]") {
+TEST_CASE("few alike are named, many are counted", "[scheduler][validate][alike]") {
   CHECK_THAT(violations_of(one_f_one_b(1, 4), {.microbatches = 2})[0].message,
              EndsWith("; likewise 0B2, 0F3, 0B3"));
   CHECK_THAT(violations_of(one_f_one_b(1, 8), {.microbatches = 2})[0].message,
              EndsWith("; likewise 11 more, of stage 0 and microbatches 2 to 7"));
 }
 
-TEST_CASE("cells that JSON malforms in one way are one violation", "[scheduler][validate][kin]") {
+TEST_CASE("cells that JSON malforms in one way are one violation", "[scheduler][validate][alike]") {
   const Schedule schedule =
       parse_json(R"({"rows": [[[0, 0, "F"], 1, 2, [0, 0, "X"], [0, 1, "X"], [[0, 0, "B"]]]]})");
   CHECK(rules(violations_of(schedule)) == Rules{"V03", "V03", "V06"});
 }
 
 TEST_CASE("transfers that a file lacks are one line per stage and direction",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const PytorchSchedule read = parse_pytorch_csv(
       "0F0,0F1,0F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2\n");
@@ -233,7 +234,7 @@ TEST_CASE("transfers that a file lacks are one line per stage and direction",
 }
 
 TEST_CASE("actions that are alike are named, and counted where they are many",
-          "[scheduler][validate][kin]") {
+          "[scheduler][validate][alike]") {
   const auto found = [](int actions) {
     std::vector<CommAction> list;
     for (int i = 0; i < actions; ++i) {
@@ -246,7 +247,8 @@ TEST_CASE("actions that are alike are named, and counted where they are many",
   CHECK_THAT(found(9), EndsWith("; likewise 8 more: 5SEND_F1, 5SEND_F2, 5SEND_F3, 5SEND_F4, ..."));
 }
 
-TEST_CASE("a page marks so many cells, and says how many it does not", "[scheduler][render][kin]") {
+TEST_CASE("a page marks so many cells, and says how many it does not",
+          "[scheduler][render][alike]") {
   const Schedule schedule = gpipe(4, 8'000);
   const auto found = violations_of(schedule, {.microbatches = 1});
   const auto data = data_of(render_html(schedule, schedule.stage_graph(), nullptr, found));
