@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -47,6 +48,11 @@ std::string hooks_text(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+std::int64_t bytes_of(const Value& value) {
+  return c10::multiply_integers(value.sizes) *
+         static_cast<std::int64_t>(at::elementSize(value.dtype));
+}
 
 std::vector<ValueId> reads_of(const Node& node) {
   std::vector<ValueId> reads;

@@ -119,6 +119,9 @@ struct Graph {
 /// Returns "custom function Reverse", "2 hooks on w:a.weight".
 [[nodiscard]] const std::string& name_of(const Attachment& attachment);
 
+/// Returns the bytes of one microbatch of a value.
+[[nodiscard]] std::int64_t bytes_of(const Value& value);
+
 /// Returns every value that a node reads, once per use.
 [[nodiscard]] std::vector<ValueId> reads_of(const Node& node);
 

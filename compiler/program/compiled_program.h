@@ -44,7 +44,4 @@ struct CompiledProgram {
 /// mean over them.
 [[nodiscard]] int losses_of(const CompiledProgram& program);
 
-/// Returns the bytes of one microbatch of a value.
-[[nodiscard]] std::int64_t bytes_of(const Value& value);
-
 }  // namespace stagecraft

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include <c10/util/StringUtil.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/shape_variants.h"
 
 namespace stagecraft {
 namespace {
@@ -96,10 +94,6 @@ int Program::microbatches() const {
   return compiled_->microbatches;
 }
 
-int Program::shapes() const {
-  return variants_ == nullptr ? 1 : variants_->count();
-}
-
 std::vector<std::string> Program::parameter_names() const {
   std::vector<std::string> names;
   for (const NamedTensor& p : compiled_->graph.parameters) {
@@ -137,11 +131,6 @@ int losses_of(const CompiledProgram& program) {
   return last == stages.end()
              ? program.microbatches
              : program.microbatches / program.stage_graph.microbatch_size(last->id);
-}
-
-std::int64_t bytes_of(const Value& value) {
-  return c10::multiply_integers(value.sizes) *
-         static_cast<std::int64_t>(at::elementSize(value.dtype));
 }
 
 }  // namespace stagecraft

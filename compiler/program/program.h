@@ -34,8 +34,6 @@ class Program {
   /// Returns the stages, the edges between them, and which of them have a backward.
   [[nodiscard]] const StageGraph& stage_graph() const;
   [[nodiscard]] int microbatches() const;
-  /// Returns for how many shapes of microbatches it has been captured so far.
-  [[nodiscard]] int shapes() const;
   /// Returns the names of the parameters, in the module's order.
   [[nodiscard]] std::vector<std::string> parameter_names() const;
   /// Returns where the model was cut, and the costs of stages and operators if they were measured.

@@ -298,4 +298,8 @@ std::vector<StageProgram> ShapeVariants::captured(const Tensors& inputs,
   return std::move(made.stages);
 }
 
+int shapes_of(const Program& program) {
+  return program.variants() == nullptr ? 1 : program.variants()->count();
+}
+
 }  // namespace stagecraft

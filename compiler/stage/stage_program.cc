@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "stagecraft/compiler/program/compiled_program.h"
-
 namespace stagecraft {
 
 bool StageProgram::trains() const {
