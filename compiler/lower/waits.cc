@@ -34,7 +34,8 @@ std::vector<std::size_t> must_follow(const Instruction& instruction,
     add(slots[use.slot].freed);
   }
   std::ranges::sort(earlier, std::ranges::greater());
-  earlier.erase(std::ranges::unique(earlier).begin(), earlier.end());
+  earlier.erase(std::unique(earlier.begin(), earlier.end()),
+                earlier.end());  // clang 14 has no ranges::unique
   return earlier;
 }
 
