@@ -30,8 +30,7 @@ void compiled(M&& module) {
   (void)sc::compile(module, {.inputs = {Tensor()}});
 }
 
-// ---- modules
-// -------------------------------------------------------------------------------------
+// ---- modules ------------------------------------------------------------------------------------
 
 // says: torch::nn::Module, the base class, has no forward
 [[maybe_unused]] void base_class(std::shared_ptr<torch::nn::Module> module) {
@@ -160,8 +159,7 @@ struct ReturnsUnordered : Module {
   compiled(module);
 }
 
-// ---- losses
-// --------------------------------------------------------------------------------------
+// ---- losses -------------------------------------------------------------------------------------
 
 // says: CompileOptions::loss takes
 [[maybe_unused]] sc::Loss returns_number() {
@@ -189,8 +187,7 @@ Tensor with_default(Tensor, Tensor, std::string = "mean");
   return nullptr;
 }
 
-// ---- stages
-// --------------------------------------------------------------------------------------
+// ---- stages -------------------------------------------------------------------------------------
 
 // says: const and its forward or () is not
 [[maybe_unused]] void const_stage(const NotConst& module) {

@@ -34,14 +34,14 @@ using Operation = std::unique_ptr<PendingResult> (Collective::*)(const Group&,
 
 constexpr int kMostRanks = 4;
 constexpr std::int64_t kSize = 132;  // divisible by 1, 2, 3 and 4, but not by the width of a vector
-const Error kWhy(Errc::WorkerFailed, "a test ended the step");
+const Error kStepEnded(Errc::WorkerFailed, "a test ended the step");
 
 constexpr std::array<Operation, 4> kAll{&Collective::all_reduce,
                                         &Collective::reduce_scatter,
                                         &Collective::all_gather,
                                         &Collective::all_to_all};
 
-Sequence sequence(int number, int epoch = 0) {
+Sequence sequence_of(int number, int epoch = 0) {
   return {.epoch = Epoch{epoch}, .submission = Submission{5}, .number = number};
 }
 
@@ -68,7 +68,7 @@ Pending start(const Members& members,
               Operation operation,
               const Tensors& contributions,
               const Order& order,
-              const Sequence& which = sequence(0)) {
+              const Sequence& which = sequence_of(0)) {
   Pending pending(members.size());
   for (const std::size_t rank : order) {
     Collective& collective = *members[rank].collective;
@@ -80,7 +80,7 @@ Pending start(const Members& members,
 Pending start(const Members& members,
               Operation operation,
               const Tensors& contributions,
-              const Sequence& which = sequence(0)) {
+              const Sequence& which = sequence_of(0)) {
   return start(members, operation, contributions, all_orders(members.size()).front(), which);
 }
 
@@ -163,7 +163,7 @@ void by_rank_whoever_comes_first(const MakeMembers& make) {
     for (const Operation operation : kAll) {
       for (const Order& order : all_orders(members.size())) {
         const Tensors results =
-            wait(start(members, operation, contributions, order, sequence(number++)));
+            wait(start(members, operation, contributions, order, sequence_of(number++)));
         for (std::size_t rank = 0; rank < members.size(); ++rank) {
           CHECK(same(results[rank], expected(operation, contributions, rank)));
         }
@@ -188,7 +188,7 @@ void empty_buffers(const MakeMembers& make) {
     int number = 0;
     for (const Operation operation : kAll) {
       for (const at::Tensor& result :
-           wait(start(members, operation, contributions, sequence(number++)))) {
+           wait(start(members, operation, contributions, sequence_of(number++)))) {
         CHECK(same(result, at::empty({0}, at::kDouble)));
       }
     }
@@ -201,10 +201,10 @@ void keeps_the_dtype(const MakeMembers& make) {
   for (const at::ScalarType dtype : {at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kInt}) {
     const Tensors contributions{at::arange(4, dtype), at::full({4}, 2, dtype)};
     const Tensors sums =
-        wait(start(members, &Collective::all_reduce, contributions, sequence(number++)));
+        wait(start(members, &Collective::all_reduce, contributions, sequence_of(number++)));
     CHECK(same(sums[1], at::arange(2, 6, dtype)));
     const Tensors gathered =
-        wait(start(members, &Collective::all_gather, contributions, sequence(number++)));
+        wait(start(members, &Collective::all_gather, contributions, sequence_of(number++)));
     CHECK(same(gathered[0], at::cat(contributions)));
   }
 }
@@ -215,7 +215,7 @@ void results_are_the_callers_own(const MakeMembers& make) {
     const Tensors contributions = uneven_of(members.size());
     int number = 0;
     for (const Operation operation : kAll) {
-      const Tensors results = wait(start(members, operation, contributions, sequence(number++)));
+      const Tensors results = wait(start(members, operation, contributions, sequence_of(number++)));
       for (std::size_t rank = 0; rank < members.size(); ++rank) {
         CHECK(same(results[rank], expected(operation, contributions, rank)));
         results[rank].fill_(7);
@@ -233,7 +233,7 @@ void several_under_way(const MakeMembers& make) {
   std::vector<Pending> under_way;
   for (const Operation operation : kAll) {
     const int number = static_cast<int>(under_way.size());
-    under_way.push_back(start(members, operation, contributions, sequence(number)));
+    under_way.push_back(start(members, operation, contributions, sequence_of(number)));
   }
   const std::array<Order, 2> waits{Order{2, 0, 3, 1}, Order{1, 3, 0, 2}};
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
@@ -248,7 +248,7 @@ void nobody_elses_wait(const MakeMembers& make) {
   const Tensors contributions = uneven_of(3);
   int number = 0;
   for (const Operation operation : kAll) {
-    Pending pending = start(members, operation, contributions, sequence(number++));
+    Pending pending = start(members, operation, contributions, sequence_of(number++));
     pending[0].reset();
     CHECK(same(pending[1]->wait(patience()), expected(operation, contributions, 1)));
   }
@@ -259,7 +259,7 @@ void groups_and_sequences_do_not_mix(const MakeMembers& make) {
   const Group all = group_of(members);
   const Group outer{.ranks = {Rank{0}, Rank{2}}, .id = 1};
   const auto gather = [&](std::size_t rank, const Group& group, int at, int value) {
-    return members[rank].collective->all_gather(group, sequence(at), number(value));
+    return members[rank].collective->all_gather(group, sequence_of(at), number(value));
   };
   std::array<Pending, 3> of_all;
   Pending of_outer;
@@ -291,7 +291,7 @@ void unlike_buffers(const MakeMembers& make) {
     for (const at::Tensor& other : {at::ones({12}, at::kFloat), at::ones({6}, at::kInt)}) {
       const at::Tensor usual = at::ones({6}, at::kFloat);
       for (const auto& pending :
-           start(members, operation, {usual, other, usual}, sequence(number++))) {
+           start(members, operation, {usual, other, usual}, sequence_of(number++))) {
         CHECK_THROWS_WITH(static_cast<void>(pending->wait(patience())),
                           ContainsSubstring("rank 0") && ContainsSubstring("rank 1") &&
                               !ContainsSubstring("rank 2"));
@@ -305,7 +305,7 @@ void missing_members_are_named(const MakeMembers& make) {
   const Group group = group_of(members);
   int number = 0;
   for (const Operation operation : kAll) {
-    const Sequence which = sequence(number++);
+    const Sequence which = sequence_of(number++);
     const auto begin = [&](std::size_t rank) {
       return ((*members[rank].collective).*operation)(group, which, uneven(rank));
     };
@@ -329,7 +329,7 @@ void what_is_here_needs_no_time(const MakeMembers& make) {
   const Tensors contribution{uneven(0)};
   int number = 0;
   for (const Operation operation : kAll) {
-    const Pending pending = start(alone, operation, contribution, sequence(number++));
+    const Pending pending = start(alone, operation, contribution, sequence_of(number++));
     CHECK(same(pending[0]->wait(already_over()), contribution[0]));
   }
 }
@@ -339,7 +339,7 @@ void the_board_shows_the_missing(const MakeMembers& make) {
   const Group group = group_of(members);
   const WaitBoard& board = *members[0].board;
   const auto begin = [&](std::size_t rank) {
-    return members[rank].collective->all_reduce(group, sequence(0), uneven(rank));
+    return members[rank].collective->all_reduce(group, sequence_of(0), uneven(rank));
   };
   const auto one = begin(1);
   at::Tensor sum;
@@ -369,13 +369,13 @@ void an_abort_ends_what_waits(const MakeMembers& make) {
   const Members members = make(2);
   const auto abort = [&] {
     for (const Member& member : members) {
-      member.transport->advance(PlanId{}, Epoch{1}, kWhy);
+      member.transport->advance(PlanId{}, Epoch{1}, kStepEnded);
     }
   };
-  CHECK(ended_by(members, sequence(0), abort) == Errc::WorkerAborted);
+  CHECK(ended_by(members, sequence_of(0), abort) == Errc::WorkerAborted);
   const Tensors contributions = uneven_of(2);
   for (const at::Tensor& sum :
-       wait(start(members, &Collective::all_reduce, contributions, sequence(0, 1)))) {
+       wait(start(members, &Collective::all_reduce, contributions, sequence_of(0, 1)))) {
     CHECK(same(sum, expected(&Collective::all_reduce, contributions, 0)));
   }
 }
@@ -384,20 +384,20 @@ void an_abort_ends_what_is_under_way(const MakeMembers& make) {
   const Members members = make(2);
   int number = 0;
   for (const Operation operation : kAll) {
-    const Sequence which = sequence(number, number);
+    const Sequence which = sequence_of(number, number);
     const auto pending = ((*members[0].collective).*operation)(group_of(members), which, uneven(0));
-    members[0].transport->advance(PlanId{}, Epoch{++number}, kWhy);
+    members[0].transport->advance(PlanId{}, Epoch{++number}, kStepEnded);
     CHECK(thrown_by([&] { static_cast<void>(pending->wait(patience())); }) == Errc::WorkerAborted);
   }
 }
 
 void a_close_ends_what_waits(const MakeMembers& make) {
   const Members members = make(2);
-  const auto close = [&] { members[0].transport->close(kWhy); };
-  CHECK(ended_by(members, sequence(0), close) == Errc::TransportClosed);
+  const auto close = [&] { members[0].transport->close(kStepEnded); };
+  CHECK(ended_by(members, sequence_of(0), close) == Errc::TransportClosed);
   CHECK(thrown_by([&] {
           const auto started =
-              members[0].collective->all_reduce(group_of(members), sequence(1), uneven(0));
+              members[0].collective->all_reduce(group_of(members), sequence_of(1), uneven(0));
           static_cast<void>(started->wait(patience()));
         }) == Errc::TransportClosed);
 }
@@ -419,7 +419,7 @@ void no_group_of_the_callers(const MakeMembers& make) {
                                Group{{Rank{0}, Rank{1}}, -1}}) {
       CHECK(thrown_by([&] {
               static_cast<void>(
-                  ((*members[1].collective).*operation)(group, sequence(0), uneven(1)));
+                  ((*members[1].collective).*operation)(group, sequence_of(0), uneven(1)));
             }) == Errc::Internal);
     }
   }
@@ -431,7 +431,7 @@ void no_flat_buffer(const MakeMembers& make) {
   const auto refused = [&](Operation operation, const at::Tensor& contribution) {
     return thrown_by([&] {
              static_cast<void>(((*members[0].collective).*operation)(
-                 group_of(members), sequence(0), contribution));
+                 group_of(members), sequence_of(0), contribution));
            }) == Errc::Internal;
   };
   for (const Operation operation : kAll) {
@@ -459,7 +459,7 @@ void many_threads(const MakeMembers& make) {
         for (const Operation operation : kAll) {
           const int place = round * 4 + static_cast<int>(pending.size());
           pending.push_back(((*members[rank].collective).*operation)(
-              group, sequence(place), contributions[rank]));
+              group, sequence_of(place), contributions[rank]));
         }
         for (std::size_t i = kAll.size(); i-- > 0;) {
           const at::Tensor result = pending[i]->wait(patience());

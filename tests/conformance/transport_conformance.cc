@@ -21,7 +21,7 @@ namespace {
 
 const Error kClosed(Errc::WorkerFailed, "a test ended the step");
 
-Tag tag(int edge, int microbatch = 0, int epoch = 0) {
+Tag on_edge(int edge, int microbatch = 0, int epoch = 0) {
   return {.epoch = Epoch{epoch},
           .submission = Submission{7},
           .edge = EdgeId{edge},
@@ -45,9 +45,9 @@ std::optional<Errc> cause_of(const Future<at::Tensor>& future) {
 
 void receive_after_arrival(const MakeEndpoints& make) {
   const Endpoints net = make(2);
-  net.ranks[0]->send(Rank{1}, tag(3), number(42));
+  net.ranks[0]->send(Rank{1}, on_edge(3), number(42));
   REQUIRE(eventually([&] { return net.ranks[1]->bytes_waiting() == 8; }));
-  const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+  const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
   CHECK(arrival.ready());
   CHECK(number_from(arrival) == 42);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
@@ -55,9 +55,9 @@ void receive_after_arrival(const MakeEndpoints& make) {
 
 void receive_before_arrival(const MakeEndpoints& make) {
   const Endpoints net = make(2);
-  const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+  const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
   CHECK_FALSE(arrival.ready());
-  net.ranks[0]->send(Rank{1}, tag(3), number(42));
+  net.ranks[0]->send(Rank{1}, on_edge(3), number(42));
   CHECK(number_from(arrival) == 42);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
 }
@@ -67,12 +67,12 @@ void fifo(const MakeEndpoints& make) {
   std::vector<Future<at::Tensor>> arrivals;
   const auto post = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      arrivals.push_back(net.ranks[1]->receive(Rank{0}, tag(3)));
+      arrivals.push_back(net.ranks[1]->receive(Rank{0}, on_edge(3)));
     }
   };
   post(3);
   for (int i = 0; i < 9; ++i) {
-    net.ranks[0]->send(Rank{1}, tag(3), number(i));
+    net.ranks[0]->send(Rank{1}, on_edge(3), number(i));
   }
   post(6);
   for (int i = 0; i < 9; ++i) {
@@ -82,7 +82,7 @@ void fifo(const MakeEndpoints& make) {
 
 void tags_do_not_mix(const MakeEndpoints& make) {
   const Endpoints net = make(3);
-  const Tag base = tag(3);
+  const Tag base = on_edge(3);
   std::vector<Tag> tags(6, base);
   tags[1].edge = EdgeId{4};
   tags[2].microbatch = Microbatch{1};
@@ -103,10 +103,10 @@ void driver_is_a_peer(const MakeEndpoints& make) {
   const Endpoints net = make(1);
   CHECK(net.driver->self() == kDriver);
   CHECK(net.ranks[0]->self() == Rank{0});
-  net.driver->send(Rank{0}, tag(0), number(1));
-  CHECK(number_from(net.ranks[0]->receive(kDriver, tag(0))) == 1);
-  net.ranks[0]->send(kDriver, tag(1), number(2));
-  CHECK(number_from(net.driver->receive(Rank{0}, tag(1))) == 2);
+  net.driver->send(Rank{0}, on_edge(0), number(1));
+  CHECK(number_from(net.ranks[0]->receive(kDriver, on_edge(0))) == 1);
+  net.ranks[0]->send(kDriver, on_edge(1), number(2));
+  CHECK(number_from(net.driver->receive(Rank{0}, on_edge(1))) == 2);
 }
 
 void arrives_as_sent(const MakeEndpoints& make) {
@@ -121,8 +121,8 @@ void arrives_as_sent(const MakeEndpoints& make) {
       at::arange(5, at::kBFloat16),
   };
   for (const at::Tensor& sent : all) {
-    net.ranks[0]->send(Rank{1}, tag(3), sent);
-    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    net.ranks[0]->send(Rank{1}, on_edge(3), sent);
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
     REQUIRE(arrival.wait_until(patience()));
     CHECK(arrives_whole(sent, arrival.get()));
   }
@@ -132,9 +132,9 @@ void sender_may_let_go(const MakeEndpoints& make) {
   Endpoints net = make(2);
   {
     at::Tensor sent = at::arange(1000, at::kFloat);
-    net.ranks[0]->send(Rank{1}, tag(3), std::move(sent));
+    net.ranks[0]->send(Rank{1}, on_edge(3), std::move(sent));
   }
-  const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+  const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
   REQUIRE(arrival.wait_until(patience()));
   const at::Tensor kept = arrival.get();
   net = {};
@@ -143,13 +143,13 @@ void sender_may_let_go(const MakeEndpoints& make) {
 
 void one_tensor_one_receive(const MakeEndpoints& make) {
   const Endpoints net = make(2);
-  const Future<at::Tensor> first = net.ranks[1]->receive(Rank{0}, tag(3));
-  const Future<at::Tensor> second = net.ranks[1]->receive(Rank{0}, tag(3));
+  const Future<at::Tensor> first = net.ranks[1]->receive(Rank{0}, on_edge(3));
+  const Future<at::Tensor> second = net.ranks[1]->receive(Rank{0}, on_edge(3));
   std::atomic<int> completions = 0;
   for (const Future<at::Tensor>& arrival : {first, second}) {
     arrival.on_ready([&completions] { ++completions; });
   }
-  net.ranks[0]->send(Rank{1}, tag(3), number(1));
+  net.ranks[0]->send(Rank{1}, on_edge(3), number(1));
   CHECK(number_from(first) == 1);
   CHECK_FALSE(second.ready());
   net.ranks[1]->close(kClosed);
@@ -163,10 +163,10 @@ void close_fails_everything(const MakeEndpoints& make) {
   Transport& closing = *net.ranks[1];
   std::vector<Future<at::Tensor>> pending;
   for (int edge = 0; edge < 5; ++edge) {
-    pending.push_back(closing.receive(Rank{0}, tag(edge)));
-    pending.push_back(closing.receive(kDriver, tag(edge)));
+    pending.push_back(closing.receive(Rank{0}, on_edge(edge)));
+    pending.push_back(closing.receive(kDriver, on_edge(edge)));
   }
-  net.ranks[0]->send(Rank{1}, tag(9), number(1));
+  net.ranks[0]->send(Rank{1}, on_edge(9), number(1));
   REQUIRE(eventually([&] { return closing.bytes_waiting() == 8; }));
   closing.close(kClosed);
   closing.close(Error(Errc::Internal, "a second close changes nothing"));
@@ -174,27 +174,27 @@ void close_fails_everything(const MakeEndpoints& make) {
     CHECK(failure_of(receive) == Errc::TransportClosed);
   }
   CHECK(closing.bytes_waiting() == 0);
-  CHECK(failure_of(closing.receive(Rank{0}, tag(9))) == Errc::TransportClosed);
-  CHECK(thrown_by([&] { closing.send(Rank{0}, tag(1), number(1)); }) == Errc::TransportClosed);
+  CHECK(failure_of(closing.receive(Rank{0}, on_edge(9))) == Errc::TransportClosed);
+  CHECK(thrown_by([&] { closing.send(Rank{0}, on_edge(1), number(1)); }) == Errc::TransportClosed);
   CHECK(cause_of(pending.front()) == kClosed.code());
 }
 
 void sending_to_a_closed_peer(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   net.ranks[1]->close(kClosed);
-  CHECK_FALSE(thrown_by([&] { net.ranks[0]->send(Rank{1}, tag(3), number(1)); }));
+  CHECK_FALSE(thrown_by([&] { net.ranks[0]->send(Rank{1}, on_edge(3), number(1)); }));
   CHECK(net.ranks[1]->bytes_waiting() == 0);
-  net.ranks[0]->send(kDriver, tag(3), number(2));
-  CHECK(number_from(net.driver->receive(Rank{0}, tag(3))) == 2);
+  net.ranks[0]->send(kDriver, on_edge(3), number(2));
+  CHECK(number_from(net.driver->receive(Rank{0}, on_edge(3))) == 2);
 }
 
 void advance_ends_older_epochs(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& aborting = *net.ranks[1];
-  const Future<at::Tensor> old_receive = aborting.receive(Rank{0}, tag(1, 0, 4));
-  const Future<at::Tensor> new_receive = aborting.receive(Rank{0}, tag(1, 0, 5));
-  net.ranks[0]->send(Rank{1}, tag(2, 0, 4), number(40));
-  net.ranks[0]->send(Rank{1}, tag(2, 0, 5), number(50));
+  const Future<at::Tensor> old_receive = aborting.receive(Rank{0}, on_edge(1, 0, 4));
+  const Future<at::Tensor> new_receive = aborting.receive(Rank{0}, on_edge(1, 0, 5));
+  net.ranks[0]->send(Rank{1}, on_edge(2, 0, 4), number(40));
+  net.ranks[0]->send(Rank{1}, on_edge(2, 0, 5), number(50));
   REQUIRE(eventually([&] { return aborting.bytes_waiting() == 16; }));
 
   aborting.advance(PlanId{}, Epoch{5}, kClosed);
@@ -203,28 +203,28 @@ void advance_ends_older_epochs(const MakeEndpoints& make) {
   CHECK_FALSE(new_receive.ready());
   CHECK(aborting.bytes_waiting() == 8);
   CHECK(aborting.refused() == 0);
-  CHECK(failure_of(aborting.receive(Rank{0}, tag(2, 0, 4))) == Errc::WorkerAborted);
+  CHECK(failure_of(aborting.receive(Rank{0}, on_edge(2, 0, 4))) == Errc::WorkerAborted);
 
-  net.ranks[0]->send(Rank{1}, tag(3, 0, 4), number(41));
+  net.ranks[0]->send(Rank{1}, on_edge(3, 0, 4), number(41));
   CHECK(eventually([&] { return aborting.refused() == 1; }));
   CHECK(aborting.bytes_waiting() == 8);
-  net.ranks[0]->send(Rank{1}, tag(1, 0, 5), number(51));
+  net.ranks[0]->send(Rank{1}, on_edge(1, 0, 5), number(51));
   CHECK(number_from(new_receive) == 51);
-  CHECK(number_from(aborting.receive(Rank{0}, tag(2, 0, 5))) == 50);
+  CHECK(number_from(aborting.receive(Rank{0}, on_edge(2, 0, 5))) == 50);
 }
 
 void advance_never_goes_back(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& aborting = *net.ranks[1];
   aborting.advance(PlanId{}, Epoch{5}, kClosed);
-  const Future<at::Tensor> pending = aborting.receive(Rank{0}, tag(1, 0, 5));
+  const Future<at::Tensor> pending = aborting.receive(Rank{0}, on_edge(1, 0, 5));
   aborting.advance(PlanId{}, Epoch{5}, Error(Errc::WorkerLost, "the same epoch again"));
   aborting.advance(PlanId{}, Epoch{3}, Error(Errc::WorkerLost, "an epoch before"));
   CHECK_FALSE(pending.ready());
-  const Future<at::Tensor> over = aborting.receive(Rank{0}, tag(1, 0, 4));
+  const Future<at::Tensor> over = aborting.receive(Rank{0}, on_edge(1, 0, 4));
   CHECK(failure_of(over) == Errc::WorkerAborted);
   CHECK(cause_of(over) == kClosed.code());
-  net.ranks[0]->send(Rank{1}, tag(1, 0, 5), number(5));
+  net.ranks[0]->send(Rank{1}, on_edge(1, 0, 5), number(5));
   CHECK(number_from(pending) == 5);
 }
 
@@ -233,11 +233,11 @@ void plans_abort_each_for_itself(const MakeEndpoints& make) {
   Transport& shared = *net.ranks[1];
   const PlanId other{1};
   const auto of_other = [other](int edge) {
-    Tag named = tag(edge);
+    Tag named = on_edge(edge);
     named.plan = other;
     return named;
   };
-  const Future<at::Tensor> mine = shared.receive(Rank{0}, tag(1));
+  const Future<at::Tensor> mine = shared.receive(Rank{0}, on_edge(1));
   const Future<at::Tensor> theirs = shared.receive(Rank{0}, of_other(1));
   net.ranks[0]->send(Rank{1}, of_other(2), number(2));
   REQUIRE(eventually([&] { return shared.bytes_waiting() == 8; }));
@@ -278,15 +278,15 @@ void an_epoch_that_is_over_can_be_asked_about(const MakeEndpoints& make) {
 void callbacks_may_call_the_transport(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& receiver = *net.ranks[1];
-  const Future<at::Tensor> ping = receiver.receive(Rank{0}, tag(1));
+  const Future<at::Tensor> ping = receiver.receive(Rank{0}, on_edge(1));
   ping.on_ready([&] {
-    receiver.send(Rank{0}, tag(2), number(number_in(ping.get()) + 1));
+    receiver.send(Rank{0}, on_edge(2), number(number_in(ping.get()) + 1));
     static_cast<void>(receiver.bytes_waiting());
   });
-  const Future<at::Tensor> ended = receiver.receive(Rank{0}, tag(3));
-  ended.on_ready([&] { static_cast<void>(receiver.receive(Rank{0}, tag(4))); });
-  net.ranks[0]->send(Rank{1}, tag(1), number(1));
-  CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(2))) == 2);
+  const Future<at::Tensor> ended = receiver.receive(Rank{0}, on_edge(3));
+  ended.on_ready([&] { static_cast<void>(receiver.receive(Rank{0}, on_edge(4))); });
+  net.ranks[0]->send(Rank{1}, on_edge(1), number(1));
+  CHECK(number_from(net.ranks[0]->receive(Rank{1}, on_edge(2))) == 2);
   receiver.close(kClosed);
   CHECK(failure_of(ended) == Errc::TransportClosed);
 }
@@ -294,11 +294,11 @@ void callbacks_may_call_the_transport(const MakeEndpoints& make) {
 void wrong_use(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& end = *net.ranks[0];
-  CHECK(thrown_by([&] { end.send(Rank{2}, tag(1), number(1)); }) == Errc::TransportRefused);
-  CHECK(thrown_by([&] { end.send(Rank{-2}, tag(1), number(1)); }) == Errc::TransportRefused);
-  CHECK(thrown_by([&] { static_cast<void>(end.receive(Rank{2}, tag(1))); }) ==
+  CHECK(thrown_by([&] { end.send(Rank{2}, on_edge(1), number(1)); }) == Errc::TransportRefused);
+  CHECK(thrown_by([&] { end.send(Rank{-2}, on_edge(1), number(1)); }) == Errc::TransportRefused);
+  CHECK(thrown_by([&] { static_cast<void>(end.receive(Rank{2}, on_edge(1))); }) ==
         Errc::TransportRefused);
-  CHECK(thrown_by([&] { end.send(Rank{1}, tag(1), at::Tensor()); }) == Errc::TransportRefused);
+  CHECK(thrown_by([&] { end.send(Rank{1}, on_edge(1), at::Tensor()); }) == Errc::TransportRefused);
 }
 
 /// Sends from every rank to every rank, itself included, from two threads; each thread has its own
@@ -316,10 +316,10 @@ void many_threads(const MakeEndpoints& make) {
     const auto at = static_cast<std::size_t>(self);
     for (int m = 0; m < kMicrobatches; ++m) {
       for (int to = 0; to < kRanks; ++to) {
-        net.ranks[at]->send(Rank{to}, tag(edge, m % 5), number(value(self, to, edge, m)));
+        net.ranks[at]->send(Rank{to}, on_edge(edge, m % 5), number(value(self, to, edge, m)));
       }
       for (int from = 0; from < kRanks; ++from) {
-        const auto arrived = number_from(net.ranks[at]->receive(Rank{from}, tag(edge, m % 5)));
+        const auto arrived = number_from(net.ranks[at]->receive(Rank{from}, on_edge(edge, m % 5)));
         right += arrived == value(from, self, edge, m) ? 1 : 0;
       }
     }
@@ -348,7 +348,7 @@ void abort_while_busy(const MakeEndpoints& make) {
   std::atomic<int> wrong = 0;
   std::jthread sender([&] {
     for (int i = 0; i < kEpochs * kPerEpoch; ++i) {
-      net.ranks[0]->send(Rank{1}, tag(1, 0, i / kPerEpoch), number(i));
+      net.ranks[0]->send(Rank{1}, on_edge(1, 0, i / kPerEpoch), number(i));
     }
   });
   std::jthread aborter([&] {
@@ -358,7 +358,7 @@ void abort_while_busy(const MakeEndpoints& make) {
     }
   });
   for (int i = 0; i < kEpochs * kPerEpoch; ++i) {
-    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(1, 0, i / kPerEpoch));
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(1, 0, i / kPerEpoch));
     arrival.on_ready([&completions] { ++completions; });
     const std::optional<Errc> failure = failure_of(arrival);
     wrong += !arrival.ready() || (failure && failure != Errc::WorkerAborted) ? 1 : 0;
@@ -379,7 +379,7 @@ void close_while_busy(const MakeEndpoints& make) {
   });
   std::vector<Future<at::Tensor>> receives;
   for (int i = 0; i < 500; ++i) {
-    receives.push_back(net.ranks[1]->receive(Rank{0}, tag(1, i)));
+    receives.push_back(net.ranks[1]->receive(Rank{0}, on_edge(1, i)));
     if (i == 100) {
       started = true;
       started.notify_one();
@@ -402,11 +402,11 @@ at::Tensor bytes_from(std::int64_t count, std::int64_t first = 0) {
 bool passes(const Endpoints& net, const at::Tensor& sent, bool posted_first) {
   Future<at::Tensor> arrival;
   if (posted_first) {
-    arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
   }
-  net.ranks[0]->send(Rank{1}, tag(3), sent);
+  net.ranks[0]->send(Rank{1}, on_edge(3), sent);
   if (!posted_first) {
-    arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
   }
   return arrival.wait_until(patience()) && arrives_whole(sent, arrival.get());
 }
@@ -435,8 +435,8 @@ void every_dtype(const MakeEndpoints& make) {
                                      at::kFloat8_e8m0fnu}) {
     INFO(c10::toString(dtype));
     const at::Tensor sent = at::arange(96, at::kByte).view(dtype);
-    net.ranks[0]->send(Rank{1}, tag(3), sent);
-    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    net.ranks[0]->send(Rank{1}, on_edge(3), sent);
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
     REQUIRE(arrival.wait_until(patience()));
     CHECK(arrival.get().scalar_type() == dtype);
     CHECK(at::equal(arrival.get().view(at::kByte), sent.view(at::kByte)));
@@ -506,7 +506,7 @@ void interleaved_tags(const MakeEndpoints& make) {
   const auto post = [&](int i) {
     for (int which = 0; which < kTags; ++which) {
       arrivals[static_cast<std::size_t>(which * kPerTag + i)] =
-          net.ranks[1]->receive(Rank{0}, tag(which));
+          net.ranks[1]->receive(Rank{0}, on_edge(which));
     }
   };
   for (int i = 0; i < kPerTag / 2; ++i) {
@@ -514,7 +514,7 @@ void interleaved_tags(const MakeEndpoints& make) {
   }
   for (int i = 0; i < kPerTag; ++i) {
     for (int which = kTags; which-- > 0;) {
-      net.ranks[0]->send(Rank{1}, tag(which), sent(which, i));
+      net.ranks[0]->send(Rank{1}, on_edge(which), sent(which, i));
     }
   }
   for (int i = kPerTag / 2; i < kPerTag; ++i) {
@@ -535,24 +535,24 @@ void many_in_flight(const MakeEndpoints& make) {
   constexpr int kMany = 3000;
   const Endpoints net = make(3);
   for (int i = 0; i < kMany; ++i) {
-    net.ranks[0]->send(Rank{1 + i % 2}, tag(i), number(i));
+    net.ranks[0]->send(Rank{1 + i % 2}, on_edge(i), number(i));
   }
   int right = 0;
   for (int i = kMany; i-- > 0;) {
-    right +=
-        number_from(net.ranks[static_cast<std::size_t>(1 + i % 2)]->receive(Rank{0}, tag(i))) == i
-            ? 1
-            : 0;
+    right += number_from(
+                 net.ranks[static_cast<std::size_t>(1 + i % 2)]->receive(Rank{0}, on_edge(i))) == i
+                 ? 1
+                 : 0;
   }
   CHECK(right == kMany);
 }
 
 void a_future_that_nobody_keeps(const MakeEndpoints& make) {
   const Endpoints net = make(2);
-  static_cast<void>(net.ranks[1]->receive(Rank{0}, tag(3)));
-  net.ranks[0]->send(Rank{1}, tag(3), number(1));
-  net.ranks[0]->send(Rank{1}, tag(3), number(2));
-  CHECK(number_from(net.ranks[1]->receive(Rank{0}, tag(3))) == 2);
+  static_cast<void>(net.ranks[1]->receive(Rank{0}, on_edge(3)));
+  net.ranks[0]->send(Rank{1}, on_edge(3), number(1));
+  net.ranks[0]->send(Rank{1}, on_edge(3), number(2));
+  CHECK(number_from(net.ranks[1]->receive(Rank{0}, on_edge(3))) == 2);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
 }
 
@@ -563,22 +563,22 @@ void ended_half_way(const MakeEndpoints& make) {
   const Endpoints net = make(3);
   const auto send_large = [&](int epoch) {
     for (int i = 0; i < kLarge; ++i) {
-      net.ranks[0]->send(Rank{1}, tag(i, 0, epoch), bytes_from(5'000'000));
+      net.ranks[0]->send(Rank{1}, on_edge(i, 0, epoch), bytes_from(5'000'000));
     }
   };
   send_large(0);
-  const Future<at::Tensor> pending = net.ranks[1]->receive(Rank{0}, tag(99));
+  const Future<at::Tensor> pending = net.ranks[1]->receive(Rank{0}, on_edge(99));
   net.ranks[1]->advance(PlanId{}, Epoch{1}, kClosed);
   CHECK(failure_of(pending) == Errc::WorkerAborted);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
   send_large(1);
-  net.ranks[0]->send(Rank{1}, tag(9, 0, 1), number(9));
-  CHECK(number_from(net.ranks[1]->receive(Rank{0}, tag(9, 0, 1))) == 9);
+  net.ranks[0]->send(Rank{1}, on_edge(9, 0, 1), number(9));
+  CHECK(number_from(net.ranks[1]->receive(Rank{0}, on_edge(9, 0, 1))) == 9);
   net.ranks[1]->close(kClosed);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
   send_large(2);
-  net.ranks[0]->send(Rank{2}, tag(9), number(10));
-  CHECK(number_from(net.ranks[2]->receive(Rank{0}, tag(9))) == 10);
+  net.ranks[0]->send(Rank{2}, on_edge(9), number(10));
+  CHECK(number_from(net.ranks[2]->receive(Rank{0}, on_edge(9))) == 10);
   CHECK(eventually([&] { return net.ranks[1]->refused() >= kLarge; }));
   CHECK(net.ranks[1]->bytes_waiting() == 0);
 }
@@ -587,15 +587,15 @@ void a_receiver_that_does_not_read(const MakeEndpoints& make) {
   constexpr int kMany = 64;
   const Endpoints net = make(3);
   for (int i = 0; i < kMany; ++i) {
-    net.ranks[0]->send(Rank{1}, tag(3), bytes_from(1 << 20, i));
-    net.ranks[0]->send(Rank{2}, tag(3), number(i));
+    net.ranks[0]->send(Rank{1}, on_edge(3), bytes_from(1 << 20, i));
+    net.ranks[0]->send(Rank{2}, on_edge(3), number(i));
   }
   for (int i = 0; i < kMany; ++i) {
-    CHECK(number_from(net.ranks[2]->receive(Rank{0}, tag(3))) == i);
+    CHECK(number_from(net.ranks[2]->receive(Rank{0}, on_edge(3))) == i);
   }
   int right = 0;
   for (int i = 0; i < kMany; ++i) {
-    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
     REQUIRE(arrival.wait_until(patience()));
     right += at::equal(arrival.get(), bytes_from(1 << 20, i)) ? 1 : 0;
   }
@@ -612,17 +612,17 @@ void ends_half_way(const MakeEndpoints& make, std::int64_t after) {
   }
   const at::Tensor lost = bytes_from(40'000'000);
   const at::Tensor later = bytes_from(3'000'000, 5);
-  const Future<at::Tensor> first = net.ranks[0]->receive(Rank{1}, tag(3));
-  net.ranks[1]->send(Rank{0}, tag(3), lost);
+  const Future<at::Tensor> first = net.ranks[0]->receive(Rank{1}, on_edge(3));
+  net.ranks[1]->send(Rank{0}, on_edge(3), lost);
   const auto successor = net.replace(Rank{1}, after);
-  successor->send(Rank{0}, tag(3), later);
-  successor->send(Rank{0}, tag(3), number(8));
+  successor->send(Rank{0}, on_edge(3), later);
+  successor->send(Rank{0}, on_edge(3), number(8));
   REQUIRE(first.wait_until(patience()));
   const bool was_whole = arrives_whole(lost, first.get());
-  const Future<at::Tensor> second = was_whole ? net.ranks[0]->receive(Rank{1}, tag(3)) : first;
+  const Future<at::Tensor> second = was_whole ? net.ranks[0]->receive(Rank{1}, on_edge(3)) : first;
   REQUIRE(second.wait_until(patience()));
   CHECK(arrives_whole(later, second.get()));
-  CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(3))) == 8);
+  CHECK(number_from(net.ranks[0]->receive(Rank{1}, on_edge(3))) == 8);
   CHECK(net.ranks[0]->bytes_waiting() == 0);
 }
 
@@ -640,13 +640,13 @@ void a_receiver_that_ends_half_way(const MakeEndpoints& make) {
     return;
   }
   for (int i = 0; i < 3; ++i) {
-    net.ranks[0]->send(Rank{1}, tag(3), bytes_from(20'000'000));
+    net.ranks[0]->send(Rank{1}, on_edge(3), bytes_from(20'000'000));
   }
   const auto successor = net.replace(Rank{1}, 0);
-  net.ranks[0]->send(Rank{1}, tag(3), number(7));
-  CHECK(number_from(successor->receive(Rank{0}, tag(3))) == 7);
-  successor->send(Rank{0}, tag(4), number(8));
-  CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(4))) == 8);
+  net.ranks[0]->send(Rank{1}, on_edge(3), number(7));
+  CHECK(number_from(successor->receive(Rank{0}, on_edge(3))) == 7);
+  successor->send(Rank{0}, on_edge(4), number(8));
+  CHECK(number_from(net.ranks[0]->receive(Rank{1}, on_edge(4))) == 8);
 }
 
 /// Sends small and large tensors of an epoch from several ranks until it ends, and continues in the
@@ -666,14 +666,14 @@ void epochs_end_under_load(const MakeEndpoints& make) {
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
       for (int i = 0; i < kPerEpoch; ++i) {
         net.ranks[static_cast<std::size_t>(from)]->send(
-            Rank{kSenders}, tag(i % 2, 0, epoch), sent(from, epoch, i));
+            Rank{kSenders}, on_edge(i % 2, 0, epoch), sent(from, epoch, i));
       }
     }
   };
   const auto listen = [&](int from) {
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
       for (int i = 0; i < kPerEpoch; ++i) {
-        const auto arrival = receiver.receive(Rank{from}, tag(i % 2, 0, epoch));
+        const auto arrival = receiver.receive(Rank{from}, on_edge(i % 2, 0, epoch));
         const std::optional<Errc> failure = failure_of(arrival);
         if (failure) {
           wrong += failure == Errc::WorkerAborted && epoch + 1 < kEpochs ? 0 : 1;

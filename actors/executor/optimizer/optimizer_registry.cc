@@ -273,8 +273,7 @@ struct Row<CustomOptimizer> : Plain {
   }
 };
 
-// ---- functions over all rows
-// ---------------------------------------------------------------------
+// ---- functions over all rows --------------------------------------------------------------------
 
 /// Calls `visitor` with each setting and the field of that name.
 template <class O, class V>

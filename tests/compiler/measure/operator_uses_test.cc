@@ -16,7 +16,7 @@ constexpr double kWhole = 4 * 4 * sizeof(float);  // of a value of 4 rows
 constexpr double kHalf = kWhole / 2;
 
 /// Has a parameter used twice, an operator with two results, and a write through a view.
-struct Net : torch::nn::Module {
+struct TwiceUsed : torch::nn::Module {
   torch::Tensor a{register_parameter("a", torch::randn({4, 4}))};
 
   torch::Tensor forward(torch::Tensor x) {
@@ -30,7 +30,7 @@ struct Net : torch::nn::Module {
 };
 
 struct Uses {
-  Net net;
+  TwiceUsed net;
   torch::Tensor x = torch::randn({4, 4});
   Program program = compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square});
   std::vector<OperatorCost> costs = [&] {

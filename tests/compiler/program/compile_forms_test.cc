@@ -53,8 +53,7 @@ std::size_t outputs_of(Module&& module, std::size_t inputs = 1) {
   return program.compiled().graph.outputs.size();
 }
 
-// ---- holders of the module
-// ------------------------------------------------------------------------
+// ---- holders of the module ----------------------------------------------------------------------
 
 struct NetImpl : Layer {
   torch::Tensor forward(torch::Tensor x) { return linear(x); }
@@ -104,8 +103,7 @@ TEST_CASE("a module that is not there is refused", "[compiler][forms]") {
              ContainsSubstring("empty module holder"));
 }
 
-// ---- parameters of forward
-// ------------------------------------------------------------------------
+// ---- parameters of forward ----------------------------------------------------------------------
 
 template <class Signature>
 struct Takes;
@@ -232,8 +230,7 @@ TEST_CASE("more tensors than are tried one by one are refused with the way out",
   CHECK_THAT(refusal([] { outputs_of(NetImpl(), 0); }), ContainsSubstring("inputs is empty"));
 }
 
-// ---- results of forward
-// ---------------------------------------------------------------------------
+// ---- results of forward -------------------------------------------------------------------------
 
 struct TensorPair {
   torch::Tensor first, second;
@@ -327,8 +324,7 @@ TEST_CASE("a module that returns no tensor at all is refused", "[compiler][forms
              ContainsSubstring("returned no tensor"));
 }
 
-// ---- structures
-// ----------------------------------------------------------------------------------
+// ---- structures ---------------------------------------------------------------------------------
 
 /// Is neither a plain struct nor another known structure.
 class Ragged {
