@@ -205,8 +205,8 @@ TEST_CASE("a job that is told to end before it is done queues itself again",
               .exit_code == 0);
   REQUIRE(comes([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
   REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
-  REQUIRE(comes([&] { return first_job(slurm).find("Restarts=1") != std::string::npos; }));
-  CHECK_THAT(first_job(slurm), ContainsSubstring("JobState=PENDING"));
+  REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
+  CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   const fs::path runs = slurm.folder() + "/runs/1";
   CHECK(std::ranges::any_of(fs::directory_iterator(runs),
                             [](const auto& file) { return file.path().extension() == ".ckpt"; }));

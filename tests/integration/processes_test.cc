@@ -112,7 +112,7 @@ TEST_CASE("several worker processes that are killed at once are replaced one by 
   f.cluster.replace(Rank(0));
   CHECK_THROWS_WITH(
       f.trainer.load(f.file),
-      ContainsSubstring("Cluster::replace") && ContainsSubstring("was killed by signal 9"));
+      ContainsSubstring("cluster.replace") && ContainsSubstring("was killed by signal 9"));
   CHECK(error_of(step_of(f.trainer, 1)).code() == Errc::WorkerLost);  // still lost
   f.cluster.replace(Rank(3));
   f.trainer.load(f.file);

@@ -1,3 +1,4 @@
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -29,7 +30,7 @@ std::map<std::string, RuleFile> rule_files() {
   std::map<std::string, RuleFile> files;
   for (const fs::directory_entry& file : fs::directory_iterator("scheduler/rules")) {
     const std::string name = file.path().filename().string();
-    if (name.starts_with('v') && name.ends_with(".cc")) {
+    if (name.starts_with('v') && std::isdigit(name.at(1)) != 0 && name.ends_with(".cc")) {
       const int first = number_at(name, 1);
       const bool range = name.substr(3, 2) == "_v" && name.at(7) == '_';
       std::ifstream in(file.path());
