@@ -205,6 +205,7 @@ int run(int argc, char** argv) {
         f.bare.processor,
         f.driver.wall / f.bare.wall);
   }
+  return 0;
 }
 
 }  // namespace stagecraft::bench::driver_scale
