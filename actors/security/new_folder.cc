@@ -14,7 +14,7 @@
 
 #include "stagecraft/actors/security/small_file.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/write_all.h"
 
 namespace stagecraft::security {
 namespace {

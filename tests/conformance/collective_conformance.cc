@@ -18,8 +18,8 @@
 #include <ATen/ops/ones.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

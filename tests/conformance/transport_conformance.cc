@@ -13,8 +13,8 @@
 #include <ATen/ops/imag.h>
 #include <ATen/ops/ones.h>
 
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

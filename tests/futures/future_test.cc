@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

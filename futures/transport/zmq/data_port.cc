@@ -6,8 +6,8 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include "stagecraft/base/process_end.h"
-#include "stagecraft/futures/transport/zmq/outbox.h"
+#include "stagecraft/base/process/process_end.h"
+#include "stagecraft/futures/transport/zmq/frames/outbox.h"
 #include "stagecraft/futures/transport/zmq/port_loop.h"
 
 namespace stagecraft {

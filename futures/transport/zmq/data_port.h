@@ -38,10 +38,10 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/process/home_process.h"
 #include "stagecraft/futures/transport/mailboxes.h"
 #include "stagecraft/futures/transport/port_address.h"
-#include "stagecraft/futures/transport/zmq/frame.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
 
 namespace stagecraft {
 

@@ -19,7 +19,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/futures/transport/zmq/peer_watch.h"
 #include "stagecraft/futures/transport/zmq/strangers.h"
 

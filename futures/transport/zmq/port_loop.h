@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "stagecraft/futures/transport/zmq/data_port.h"
-#include "stagecraft/futures/transport/zmq/outbox.h"
-#include "stagecraft/futures/transport/zmq/reassembly.h"
+#include "stagecraft/futures/transport/zmq/frames/outbox.h"
+#include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 
 namespace stagecraft {
 

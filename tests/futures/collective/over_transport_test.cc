@@ -4,11 +4,11 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 
-#include "stagecraft/futures/transport/faulty.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/faulty_transport.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

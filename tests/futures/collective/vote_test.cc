@@ -15,9 +15,9 @@
 
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

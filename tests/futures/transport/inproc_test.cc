@@ -5,8 +5,8 @@
 #include <ATen/ops/empty.h>
 
 #include "stagecraft/tests/conformance/transport_conformance.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

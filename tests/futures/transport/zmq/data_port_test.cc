@@ -22,12 +22,12 @@
 #include <poll.h>
 #include <zmq.hpp>
 
-#include "stagecraft/futures/transport/zmq/routed.h"
+#include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/zmq/strangers.h"
 #include "stagecraft/tests/futures/transport/zmq/raw_peer.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/lingering_port.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

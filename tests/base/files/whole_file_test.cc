@@ -1,4 +1,4 @@
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "stagecraft/base/standard_lack_of_memory.h"
+#include "stagecraft/base/process/standard_lack_of_memory.h"
 
 #include <new>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/zmq/frame.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/faulty.h"
+#include "stagecraft/tests/support/faulty_transport.h"
 
 #include <limits>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "stagecraft/base/event_records.h"
+#include "stagecraft/base/files/event_records.h"
 
 #include <array>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/zmq/routed.h"
+#include "stagecraft/futures/routing/routed.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,8 +10,8 @@
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"
 #include "stagecraft/tests/conformance/transport_conformance.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

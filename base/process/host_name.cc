@@ -1,4 +1,4 @@
-#include "stagecraft/base/host_name.h"
+#include "stagecraft/base/process/host_name.h"
 
 #include <unistd.h>
 

@@ -16,7 +16,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/futures/transport/zmq/frame.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
 
 namespace stagecraft {
 

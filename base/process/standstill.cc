@@ -1,4 +1,4 @@
-#include "stagecraft/base/standstill.h"
+#include "stagecraft/base/process/standstill.h"
 
 #include <algorithm>
 #include <system_error>

@@ -1,4 +1,4 @@
-#include "stagecraft/base/output_place.h"
+#include "stagecraft/base/files/output_place.h"
 
 #include <sys/stat.h>
 #include <sys/vfs.h>

@@ -1,4 +1,4 @@
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "stagecraft/base/metrics_writer.h"
+#include "stagecraft/base/files/metrics_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,9 +20,9 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/event_records.h"
-#include "stagecraft/base/whole_file.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/event_records.h"
+#include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/base/files/write_all.h"
 
 namespace stagecraft {
 namespace {

@@ -1,4 +1,4 @@
-#include "stagecraft/base/metrics_writer.h"
+#include "stagecraft/base/files/metrics_writer.h"
 
 #include <bit>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/event_records.h"
+#include "stagecraft/base/files/event_records.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"

@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/zmq/outbox.h"
+#include "stagecraft/futures/transport/zmq/frames/outbox.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/write_all.h"
 
 namespace stagecraft {
 namespace {

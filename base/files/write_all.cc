@@ -1,4 +1,4 @@
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/write_all.h"
 
 #include <unistd.h>
 

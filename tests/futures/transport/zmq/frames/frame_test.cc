@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/zmq/frame.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
 
 #include <functional>
 #include <limits>
@@ -10,10 +10,10 @@
 #include <ATen/ops/equal.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/futures/transport/zmq/outbox.h"
-#include "stagecraft/futures/transport/zmq/reassembly.h"
-#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/futures/transport/zmq/frames/outbox.h"
+#include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/zmq/reassembly.h"
+#include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 
 #include <cstring>
 #include <utility>

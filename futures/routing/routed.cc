@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/zmq/routed.h"
+#include "stagecraft/futures/routing/routed.h"
 
 #include <cstddef>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "stagecraft/base/memory_pool.h"
+#include "stagecraft/base/process/memory_pool.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

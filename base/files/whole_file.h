@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "stagecraft/base/output_place.h"
+#include "stagecraft/base/files/output_place.h"
 
 namespace stagecraft {
 

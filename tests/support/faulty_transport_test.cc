@@ -1,9 +1,9 @@
-#include "stagecraft/futures/transport/faulty.h"
+#include "stagecraft/tests/support/faulty_transport.h"
 
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/conformance/transport_conformance.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
