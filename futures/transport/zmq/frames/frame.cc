@@ -28,7 +28,7 @@ template <class... Parts>
 Error malformed(fmt::format_string<Parts...> format, Parts&&... parts) {
   return Error(Errc::TransportRefused,
                "malformed frame: " + fmt::format(format, std::forward<Parts>(parts)...) +
-                   "; only ports of the same release of Stagecraft may talk to each other");
+                   "; run the same release of Stagecraft in all processes");
 }
 
 /// Reads the fields of a header in order.
@@ -39,7 +39,7 @@ class Fields {
   std::uint64_t natural() {
     const msgpack::object& field = next();
     if (field.type != msgpack::type::POSITIVE_INTEGER) {
-      throw malformed("field {} is no number from 0", at_);
+      throw malformed("field {} is not a number of 0 or more", at_);
     }
     return field.via.u64;
   }
@@ -54,7 +54,7 @@ class Fields {
     using Int = decltype(Id{}.value);
     const std::int64_t value = integer();
     if (value < std::numeric_limits<Int>::min() || value > std::numeric_limits<Int>::max()) {
-      throw malformed("field {} is {}, beyond its type", at_, value);
+      throw malformed("field {} is {}, which is out of range", at_, value);
     }
     return Id(static_cast<Int>(value));
   }
@@ -62,13 +62,13 @@ class Fields {
   at::ScalarType dtype() {
     const msgpack::object& field = next();
     if (field.type != msgpack::type::STR) {
-      throw malformed("field {} is no name of a dtype", at_);
+      throw malformed("field {} is not the name of a dtype", at_);
     }
     const std::string_view name(field.via.str.ptr, field.via.str.size);
     const auto found = std::ranges::find_if(
         kTypes, [name](at::ScalarType type) { return name == c10::toString(type); });
     if (found == kTypes.end()) {
-      throw malformed("nothing is known of a dtype of {} characters", name.size());
+      throw malformed("its dtype, a name of {} characters, is unknown", name.size());
     }
     return *found;
   }
@@ -76,7 +76,7 @@ class Fields {
   std::vector<std::int64_t> sizes() {
     const msgpack::object& field = next();
     if (field.type != msgpack::type::ARRAY || field.via.array.size > kMostDimensions) {
-      throw malformed("field {} is no list of at most {} sizes", at_, kMostDimensions);
+      throw malformed("field {} is not a list of at most {} sizes", at_, kMostDimensions);
     }
     std::vector<std::int64_t> sizes;
     for (std::uint32_t i = 0; i < field.via.array.size; ++i) {
@@ -94,7 +94,7 @@ class Fields {
     }
     if (field.type != msgpack::type::POSITIVE_INTEGER ||
         field.via.u64 > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw malformed("field {} is no integer of 64 bits", at_);
+      throw malformed("field {} is not an integer of 64 bits", at_);
     }
     return static_cast<std::int64_t>(field.via.u64);
   }
@@ -109,35 +109,38 @@ void check_sizes(const FrameHeader& header) {
   bool empty = false;
   for (const std::int64_t size : header.sizes) {
     if (size < 0) {
-      throw malformed("a size is {}", size);
+      throw malformed("one of its sizes is {}", size);
     }
     empty = empty || size == 0;
     if (__builtin_mul_overflow(strides, std::max<std::int64_t>(size, 1), &strides)) {
-      throw malformed("its sizes are more than can be addressed");
+      throw malformed("its sizes are larger than memory can be");
     }
   }
   if (header.total != (empty ? 0 : strides)) {
-    throw malformed("its sizes make {} bytes, and it says {}", empty ? 0 : strides, header.total);
+    throw malformed("its sizes make {} bytes, but it says {}", empty ? 0 : strides, header.total);
   }
   if (header.chunk < 0 || header.chunk > kLargestChunk || header.offset < 0 ||
       header.offset > header.total || header.chunk > header.total - header.offset ||
       (header.chunk == 0 && header.total > 0)) {
-    throw malformed(
-        "{} bytes at {} are no chunk of {} bytes", header.chunk, header.offset, header.total);
+    throw malformed("{} bytes at byte {} are not a chunk of a tensor of {} bytes",
+                    header.chunk,
+                    header.offset,
+                    header.total);
   }
 }
 
 FrameHeader header_in(const msgpack::object& object) {
   if (object.type != msgpack::type::ARRAY || object.via.array.size == 0) {
-    throw malformed("its header is no list");
+    throw malformed("its header is not a list");
   }
   Fields fields(object.via.array);
   const std::uint64_t version = fields.natural();
   if (version != kFrameVersion) {
-    throw malformed("it is of version {}, and this end speaks {}", version, kFrameVersion);
+    throw malformed(
+        "it has version {}, but this process speaks version {}", version, kFrameVersion);
   }
   if (object.via.array.size != kFields) {
-    throw malformed("it has {} fields, not {}", object.via.array.size, kFields);
+    throw malformed("it has {} fields, expected {}", object.via.array.size, kFields);
   }
   FrameHeader header;
   header.link = fields.natural();
@@ -193,8 +196,7 @@ std::string encode_frame(const FrameHeader& header) {
 
 FrameHeader decode_frame(std::string_view bytes) {
   if (bytes.size() > kLongestHeader) {
-    throw malformed(
-        "its header is {} bytes long, and {} is the most", bytes.size(), kLongestHeader);
+    throw malformed("its header has {} bytes, expected at most {}", bytes.size(), kLongestHeader);
   }
   try {
     std::size_t end = 0;
@@ -207,7 +209,7 @@ FrameHeader decode_frame(std::string_view bytes) {
     }
     return header_in(unpacked.get());
   } catch (const msgpack::unpack_error& error) {
-    throw malformed("its header is no msgpack: {}", error.what());
+    throw malformed("its header is not msgpack: {}", error.what());
   }
 }
 

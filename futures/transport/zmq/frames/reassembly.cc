@@ -62,10 +62,10 @@ void Reassembly::check_order(const FrameHeader& header) {
     forget_partial();
   }
   if (header.sequence != next_) {
-    throw refused("frame {} of link {} came where frame {} was due: frames were lost",
-                  header.sequence,
+    throw refused("frames were lost: expected frame {} of link {}, received frame {}",
+                  next_,
                   header.link,
-                  next_);
+                  header.sequence);
   }
   ++next_;
 }
@@ -74,17 +74,19 @@ std::optional<at::Tensor> Reassembly::add(const FrameHeader& header,
                                           std::string_view bytes,
                                           bool wanted) {
   if (bytes.size() != static_cast<std::size_t>(header.chunk)) {
-    throw refused("a chunk of {} bytes came as {}", header.chunk, bytes.size());
+    throw refused("expected a chunk of {} bytes, received {}", header.chunk, bytes.size());
   }
   if (header.total > largest_tensor_) {
-    throw refused("a tensor of {} bytes is announced, and {} are allowed: raise largest_tensor",
-                  header.total,
-                  largest_tensor_);
+    throw refused(
+        "the peer announced a tensor of {} bytes, but at most {} are allowed: raise largest_tensor",
+        header.total,
+        largest_tensor_);
   }
   auto at = partial_.find(header.transfer);
   if (at == partial_.end()) {
     if (header.offset != 0) {
-      throw refused("a tensor begins at its byte {}", header.offset);
+      throw refused("the first chunk of a tensor begins at byte {}, expected byte 0",
+                    header.offset);
     }
     at::Tensor tensor =
         wanted ? at::empty(header.sizes, at::TensorOptions().dtype(header.dtype)) : at::Tensor();
@@ -95,12 +97,12 @@ std::optional<at::Tensor> Reassembly::add(const FrameHeader& header,
       return tensor;
     }
     if (partial_.size() >= kMostPartial) {
-      throw refused("more than {} tensors are under way at once", kMostPartial);
+      throw refused("the peer sends more than {} tensors at once", kMostPartial);
     }
     at = partial_.emplace(header.transfer, Partial{header, std::move(tensor)}).first;
     bytes_ += wanted ? header.total : 0;
   } else if (!continues(at->second.header, header)) {
-    throw refused("a chunk at byte {} does not go on at byte {} of the same tensor",
+    throw refused("a chunk at byte {} does not continue its tensor, whose next byte is {}",
                   header.offset,
                   at->second.header.offset + at->second.header.chunk);
   }
