@@ -66,8 +66,8 @@ void check_columns(const std::vector<std::string>& columns) {
     if (name.empty() || name == kStepColumn || name.find_first_of(",\"\r\n") != std::string::npos ||
         std::ranges::count(columns, name) > 1) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("expected columns of different names without commas, quotes and line "
-                              "ends, other than 'step'; found '{}'",
+                  fmt::format("expected column names that differ from each other and from 'step', "
+                              "without commas, quotes and line ends; found '{}'",
                               name));
     }
   }

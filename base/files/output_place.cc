@@ -76,7 +76,7 @@ std::string OutputPlace::folder() const {
 
 OutputPlace output_place(const std::string& path) {
   if (path.empty()) {
-    refuse(path, "it is no name");
+    refuse(path, "the name is empty");
   }
   fs::path place = path;
   for (int links = 0; links <= kMostLinks; ++links) {

@@ -33,8 +33,7 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
 [[noreturn]] void irreplaceable(const std::string& path, const std::string& what) {
   throw Error(
       Errc::UsageFile,
-      fmt::format(
-          "'{}' is {}, which no file can take the place of; name another place", path, what));
+      fmt::format("'{}' is {}, which a file cannot replace; name another place", path, what));
 }
 
 /// Returns whether the folder is like /tmp, in which only a file's owner may replace the file.

@@ -21,8 +21,8 @@ class HomeProcess {
       throw Error(Errc::UsageArgument,
                   std::string(what) + " was made in process " + std::to_string(process_) +
                       " and is used in its child " + std::to_string(getpid()) +
-                      ", which fork() gave no worker threads: make a trainer in the child, or "
-                      "fork before the first one is made");
+                      ", which has no worker threads after fork(): make a trainer in the child, "
+                      "or fork before the first one is made");
     }
   }
 

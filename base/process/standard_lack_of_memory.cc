@@ -10,8 +10,8 @@ namespace stagecraft {
 
 std::optional<Error> standard_lack_of_memory(const std::exception& thrown,
                                              std::string_view what_to_do) {
-  const auto ran_out = [&](std::string_view where) {
-    return Error(Errc::DeviceOutOfMemory, fmt::format("memory ran out{}: {}", where, what_to_do));
+  const auto ran_out = [&](std::string_view when) {
+    return Error(Errc::DeviceOutOfMemory, fmt::format("memory ran out{}: {}", when, what_to_do));
   };
   if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr ||
       dynamic_cast<const std::length_error*>(&thrown) != nullptr) {
@@ -20,7 +20,7 @@ std::optional<Error> standard_lack_of_memory(const std::exception& thrown,
   if (const auto* system = dynamic_cast<const std::system_error*>(&thrown)) {
     const std::error_condition what = system->code().default_error_condition();
     if (what == std::errc::not_enough_memory || what == std::errc::resource_unavailable_try_again) {
-      return ran_out(" at a thread");
+      return ran_out(" when a thread was to be made");
     }
   }
   return std::nullopt;

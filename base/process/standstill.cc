@@ -42,7 +42,8 @@ std::shared_ptr<const Standstills> watch_standstills() {
       while (const auto there = watched.lock()) {
         if (const auto length = there->look(Clock::now()); length.count() > 0) {
           log(Level::Warning,
-              "this process stood still, as when its job is suspended; peers may take it for lost",
+              "this process did not run for a time, as when its job is suspended; peers may treat "
+              "it as lost",
               {{"seconds", std::chrono::duration<double>(length).count()}});
         }
         std::this_thread::sleep_for(Standstills::kLook);

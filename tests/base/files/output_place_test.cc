@@ -23,7 +23,7 @@ std::string complaint(const std::string& path) {
   return refusal([&] { (void)output_place(path); }, Errc::UsageFile);
 }
 
-TEST_CASE("what stands at a place is told", "[base][output_place]") {
+TEST_CASE("output_place says what stands at a path", "[base][output_place]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("file", "x");
   const std::string pipe = folder.path() + "/pipe";
@@ -40,7 +40,7 @@ TEST_CASE("what stands at a place is told", "[base][output_place]") {
   CHECK(output_place("/dev/stdout").kind == Kind::Descriptor);
 }
 
-TEST_CASE("links are followed to their end, also where nothing is", "[base][output_place]") {
+TEST_CASE("links are followed to their end, even if nothing is there", "[base][output_place]") {
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
   (void)folder.write("file", "x");
@@ -58,14 +58,14 @@ TEST_CASE("links are followed to their end, also where nothing is", "[base][outp
   CHECK(output_place("plain name").folder() == ".");
 }
 
-TEST_CASE("a place that cannot be is refused, and why is said", "[base][output_place]") {
+TEST_CASE("an impossible place is refused with the reason", "[base][output_place]") {
   namespace fs = std::filesystem;
   const TemporaryFolder folder;
   const std::string base = folder.path() + "/";
   (void)folder.write("file", "x");
   fs::create_symlink("circle", base + "circle");
   fs::create_symlink("no/such", base + "astray");
-  CHECK_THAT(complaint(""), ContainsSubstring("it is no name"));
+  CHECK_THAT(complaint(""), ContainsSubstring("the name is empty"));
   CHECK_THAT(complaint(base + "no/such/file"),
              ContainsSubstring("no folder '" + base + "no/such'"));
   CHECK_THAT(complaint(base + "astray"), ContainsSubstring("no folder '" + base + "no'"));

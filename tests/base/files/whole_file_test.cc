@@ -51,7 +51,7 @@ mode_t mode_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file takes the place of the old one when it is published, not before (WF-1)",
+TEST_CASE("a file replaces the old one when it is published, not before (WF-1)",
           "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", "old");
@@ -67,7 +67,7 @@ TEST_CASE("a file takes the place of the old one when it is published, not befor
   CHECK(entries(folder.path()) == 1);
 }
 
-TEST_CASE("a file that is given up leaves nothing behind (WF-2)", "[base][whole_file]") {
+TEST_CASE("a file that is dropped leaves nothing behind (WF-2)", "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", "old");
   {
@@ -141,7 +141,8 @@ TEST_CASE("links stay links, and their target is replaced or made (WF-3)", "[bas
   CHECK(entries(other.path()) == 2);
 }
 
-TEST_CASE("what is no regular file is refused, and stays", "[base][whole_file]") {
+TEST_CASE("a place that is not a regular file is refused and does not change",
+          "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string base = folder.path() + "/";
   CHECK_THAT(whole_file_complaint(folder.path()), ContainsSubstring("is a directory"));
@@ -163,7 +164,7 @@ TEST_CASE("what is no regular file is refused, and stays", "[base][whole_file]")
   CHECK(entries(folder.path()) == 3);
 }
 
-TEST_CASE("a device is refused, and stays", "[base][whole_file]") {
+TEST_CASE("a device is refused and does not change", "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string device = folder.path() + "/device";
   // Makes a node of its own, equal to /dev/full, so that the test uses no shared node.
@@ -174,7 +175,7 @@ TEST_CASE("a device is refused, and stays", "[base][whole_file]") {
   CHECK(S_ISCHR(mode_of(device)));
 }
 
-TEST_CASE("a folder that cannot be written is found out at once, also by root",
+TEST_CASE("a folder that cannot be written is refused at once, also for root",
           "[base][whole_file]") {
   // No process can make a file in it; access() would tell root the contrary.
   CHECK_THAT(whole_file_complaint("/proc/x"), ContainsSubstring("'/proc/x' cannot be written"));
@@ -204,7 +205,7 @@ TEST_CASE("a file that may not be written is not replaced", "[base][whole_file]"
   close(fd);
 }
 
-TEST_CASE("a name as long as names can be is written", "[base][whole_file]") {
+TEST_CASE("a file with the longest possible name is written", "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/" + std::string(255, 'n');
   write_whole(path, "x");

@@ -145,7 +145,7 @@ TEST_CASE("a block that was freed is the next of its size", "[base][memory]") {
   CHECK(again.get() == first);
 }
 
-TEST_CASE("steps that repeat take nothing more, and little beside what is live (MP-3)",
+TEST_CASE("repeated steps take no more memory, and little beside the live bytes (MP-3)",
           "[base][memory]") {
   const auto seed = static_cast<unsigned>(GENERATE(range(0, 20)));
   const PoolStep step(seed), evaluation(seed + 100, 50);
@@ -188,7 +188,7 @@ TEST_CASE("blocks are freed on other threads while their pool allocates", "[base
   CHECK(pool.use().live == 0);
 }
 
-TEST_CASE("what is freed behind its pool's end keeps no more than itself till then (MP-2)",
+TEST_CASE("after its pool's end a block keeps only its own memory until it is freed (MP-2)",
           "[base][memory]") {
   std::optional<MemoryPool> pool(std::in_place);
   Block large = block_of(*pool, 8 * kMiB), small = block_of(*pool, 64);
@@ -212,7 +212,8 @@ TEST_CASE("what is freed behind its pool's end keeps no more than itself till th
   CHECK_FALSE(MemoryPool::owns(where));
 }
 
-TEST_CASE("a limit is for live and cached together; what is cached goes first", "[base][memory]") {
+TEST_CASE("a limit covers live and cached memory; cached memory is given back first",
+          "[base][memory]") {
   constexpr std::int64_t kLimit = 8 * kMiB;
   MemoryPool pool(kLimit);
   {
@@ -231,14 +232,14 @@ TEST_CASE("a limit is for live and cached together; what is cached goes first", 
   CHECK(pool.allocate(2 * kMiB) == nullptr);
 }
 
-TEST_CASE("a limit below a huge page is one all the same", "[base][memory]") {
+TEST_CASE("a limit below a huge page is kept too", "[base][memory]") {
   MemoryPool pool(10'000);
   CHECK(block_of(pool, 8000) != nullptr);
   CHECK(held(pool) <= 10'000);
   CHECK(pool.allocate(12'000) == nullptr);
 }
 
-TEST_CASE("bytes that no address has are refused", "[base][memory]") {
+TEST_CASE("a size larger than any address is refused", "[base][memory]") {
   MemoryPool pool;
   const std::size_t bytes = GENERATE(std::numeric_limits<std::size_t>::max(),
                                      std::numeric_limits<std::size_t>::max() / 2,
@@ -248,7 +249,7 @@ TEST_CASE("bytes that no address has are refused", "[base][memory]") {
   CHECK(block_of(pool, 100) != nullptr);
 }
 
-TEST_CASE("where the system has no more, what pools cache is given back first", "[base][memory]") {
+TEST_CASE("if the system has no memory, pools first give back what they cache", "[base][memory]") {
 #ifdef __SANITIZE_ADDRESS__
   SKIP("the address sanitizer takes terabytes of address space");
 #endif
@@ -283,7 +284,7 @@ TEST_CASE("where the system has no more, what pools cache is given back first", 
   CHECK(status == 0);
 }
 
-TEST_CASE("a child of fork() frees what was its parent's (MP-4)", "[base][memory]") {
+TEST_CASE("a child of fork() frees blocks of its parent (MP-4)", "[base][memory]") {
   MemoryPool pool;
   Block block = block_of(pool, 1000);
   std::atomic<bool> done = false;

@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("a process that nobody looked at for seconds stood still", "[base][standstill]") {
+TEST_CASE("a gap of seconds between two looks is a standstill", "[base][standstill]") {
   const Standstills::Time begin{};
   Standstills known(begin);
   CHECK(known.look(begin + milliseconds(200)) == milliseconds(0));
@@ -22,7 +22,7 @@ TEST_CASE("a process that nobody looked at for seconds stood still", "[base][sta
   CHECK(known.longest(begin + milliseconds(12200), milliseconds(100)) == milliseconds(0));
 }
 
-TEST_CASE("whoever asks before the next look hears of the standstill that has just ended",
+TEST_CASE("a question before the next look includes the standstill that has just ended",
           "[base][standstill]") {
   const Standstills::Time begin{};
   const Standstills known(begin);
