@@ -11,7 +11,7 @@ target_compile_options(stagecraft_warnings INTERFACE
 if(CMAKE_UNITY_BUILD)
   # The warning is about anonymous types in headers; in a batch, g++ takes an included source for a
   # header.
-  target_compile_options(stagecraft_warnings INTERFACE -Wno-subobject-linkage)
+  target_compile_options(stagecraft_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
 # Sets what all three kinds share.
