@@ -1,4 +1,5 @@
-/// Holds what tests of futures share: patience, and tensors that can be told apart.
+/// Holds what tests that wait for futures share: deadlines, tensors that can be told apart, and the
+/// codes of failures.
 #pragma once
 
 #include <chrono>

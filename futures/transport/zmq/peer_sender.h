@@ -5,7 +5,7 @@
 ///
 /// Sending at once saves a change of threads for every small tensor. The mutex guards everything
 /// here, because ZeroMQ's sockets may change threads, with a fence. No tensor is destroyed under
-/// it. DataPort keeps LP-1, so that only one thread at a time has chunks to send.
+/// it. While chunks wait, only the loop sends (LP-1).
 #pragma once
 
 #include <chrono>
