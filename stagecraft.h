@@ -18,7 +18,7 @@
 #include "stagecraft/actors/trainer/step_metrics.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/metrics_writer.h"
+#include "stagecraft/base/files/metrics_writer.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/cut/planned_cut.h"

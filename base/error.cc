@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/base/check.h"
-
 namespace stagecraft {
 namespace {
 
@@ -120,13 +118,6 @@ void Error::render() {
   if (cause_) {
     what_ += fmt::format("; because {}", cause_->what());
   }
-}
-
-void check_failed(const char* expression, const char* file, int line, const std::string& detail) {
-  throw Error(
-      Errc::Internal,
-      fmt::format(
-          "a bug of Stagecraft: {} does not hold at {}:{}: {}", expression, file, line, detail));
 }
 
 }  // namespace stagecraft

@@ -47,7 +47,7 @@ ErrorChain to_chain(const Error& error) {
 }
 
 Error to_error(const ErrorChain& chain) {
-  SC_CHECK(!chain.empty(), "an empty chain is no error");
+  SC_CHECK(!chain.empty(), "an empty chain is not an error");
   Error error = one_error(chain.back());
   for (auto value = chain.rbegin() + 1; value != chain.rend(); ++value) {
     Error outer = one_error(*value);

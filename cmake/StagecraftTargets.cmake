@@ -15,7 +15,7 @@ if(CMAKE_UNITY_BUILD)
     "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=4000000>")
   # The warning is about anonymous types in headers; in a batch, g++ takes an included source for a
   # header.
-  target_compile_options(stagecraft_warnings INTERFACE -Wno-subobject-linkage)
+  target_compile_options(stagecraft_warnings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 
 # Sets what all three kinds share.

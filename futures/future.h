@@ -131,7 +131,7 @@ class Future {
   explicit Future(std::shared_ptr<detail::FutureCell<T>> cell) : cell_(std::move(cell)) {}
 
   [[nodiscard]] detail::FutureCell<T>& cell() const {
-    SC_CHECK(cell_ != nullptr, "a future that was never given a promise was used");
+    SC_CHECK(cell_ != nullptr, "a future without a promise was used");
     return *cell_;
   }
 

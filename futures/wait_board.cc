@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 

@@ -23,7 +23,7 @@ using Arrival = std::pair<Rank, Future<at::Tensor>>;
 class WaitBoard {
  public:
   /// Waits until all have arrived or failed. Returns false if some have not at the deadline. While
-  /// it waits, the thread is not at work (base/process_end.h).
+  /// it waits, the thread is not at work (process_end.h).
   [[nodiscard]] bool wait(const std::vector<Arrival>& arrivals, Deadline deadline);
 
   /// Returns the peers that have not delivered, in the order of the wait; empty if the rank does

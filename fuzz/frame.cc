@@ -5,7 +5,7 @@
 /// An input is a row of frames: a byte of flags (1: the tensor is wanted; 2: the chunk is a byte
 /// too long; 4: nothing is wanted any more), the header's length in two bytes, little-endian, the
 /// header. Chunks are made up: each byte of a tensor is its position.
-#include "stagecraft/futures/transport/zmq/frame.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/futures/transport/zmq/reassembly.h"
+#include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/standard_lack_of_memory.h"
+#include "stagecraft/base/process/standard_lack_of_memory.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/sub_command.h"

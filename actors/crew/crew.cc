@@ -19,8 +19,8 @@
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/worker/stage_worker.h"
 #include "stagecraft/base/clock.h"
-#include "stagecraft/base/home_process.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/home_process.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/base/ids.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/host_name.h"
+#include "stagecraft/base/process/host_name.h"
 
 namespace stagecraft {
 namespace {

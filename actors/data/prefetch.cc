@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 

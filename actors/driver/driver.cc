@@ -18,7 +18,7 @@
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 

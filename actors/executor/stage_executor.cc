@@ -21,7 +21,7 @@
 #include "stagecraft/actors/executor/stage/snapshot.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/actors/executor/step/step_parts.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/shapes/shape_variant.h"
 #include "stagecraft/futures/collective/over_transport.h"

@@ -23,8 +23,8 @@
 #include "stagecraft/actors/messages/messages.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
+#include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/zmq/data_port.h"
-#include "stagecraft/futures/transport/zmq/routed.h"
 
 namespace stagecraft {
 

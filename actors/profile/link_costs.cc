@@ -10,8 +10,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/inproc.h"
-#include "stagecraft/futures/transport/zmq/routed.h"
 
 namespace stagecraft {
 namespace {

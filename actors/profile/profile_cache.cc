@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/model/hash.h"
 

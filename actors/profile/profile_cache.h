@@ -1,6 +1,6 @@
 /// ProfileCache: keeps earlier measurements, one file for each key. Used by profile().
 ///
-/// A file is a costs.json that appears whole (base/whole_file.h). Its name is the hash of its key,
+/// A file is a costs.json that appears whole (whole_file.h). Its name is the hash of its key,
 /// and the key names the version of the profiler too. A file that cannot be read, or that has wrong
 /// contents, counts as none: its measurement is repeated.
 #pragma once

@@ -32,7 +32,7 @@ void check_name(const char* what, const std::string& name) {
       !std::ranges::all_of(name, is_plain)) {
     throw Error(Errc::UsageArgument,
                 fmt::format("expected the name of a {} of 1 to {} letters, digits, '.', '_' and "
-                            "'-', the first a letter or digit, found '{}'; take another",
+                            "'-', the first a letter or digit, found '{}'; choose another",
                             what,
                             kLongestName,
                             name));
@@ -85,9 +85,9 @@ Authority load_authority(const std::string& dir) {
   const std::string key_path = dir + "/" + kAuthorityKeyFile;
   if (!exists(key_path)) {
     throw Error(Errc::UsageFile,
-                fmt::format("'{}' is not there, and without the key of the authority no "
-                            "certificate can be made; bring it back, or make a new cluster with "
-                            "stagecraft credentials make DIR",
+                fmt::format("'{}' does not exist, and no certificate can be made without the "
+                            "authority's key; restore it, or make a new cluster with stagecraft "
+                            "credentials make DIR",
                             key_path));
   }
   require_own_folder(dir);
@@ -104,8 +104,8 @@ PrivateKey kept_key(const std::string& folder, const Authority& authority) {
   if (facts_of(read_certificate(folder, kAuthorityFile)).fingerprint !=
       facts_of(authority.certificate).fingerprint) {
     throw Error(Errc::UsageFile,
-                fmt::format("'{}' believes another authority than this cluster's; remove the "
-                            "folder, and a new one is made",
+                fmt::format("'{}' trusts another authority than this cluster's; remove the folder, "
+                            "so that a new one is made",
                             folder));
   }
   return read_key(folder, kKeyFile);

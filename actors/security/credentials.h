@@ -12,12 +12,9 @@
 
 #include <string>
 
-namespace stagecraft {
+#include "stagecraft/actors/security/credential_paths.h"
 
-/// Paths of PEM files.
-struct Credentials {
-  std::string certificate, key, authority;
-};
+namespace stagecraft {
 
 /// Returns the credentials in `dir`, the folder of one member. Keeps CE-1.
 /// Errors: UsageFile for each of: no folder, the folder of a whole cluster, a folder to which

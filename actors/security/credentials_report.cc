@@ -60,7 +60,7 @@ void report_authority(CredentialsReport& report, const std::string& dir) {
 void check_cluster(MemberFolder& member, const std::string& folder, const CertificateFacts& ours) {
   if (member.authority && member.authority->fingerprint != ours.fingerprint) {
     member.problems.push_back(
-        fmt::format("'{}' believes another authority (SHA-256 {}) than this cluster's; remove the "
+        fmt::format("'{}' trusts another authority (SHA-256 {}) than this cluster's; remove the "
                     "folder and make it again with stagecraft credentials renew --add",
                     folder,
                     member.authority->fingerprint));
@@ -87,7 +87,7 @@ CredentialsReport report_cluster(const std::string& dir) {
   std::ranges::sort(report.members, {}, &order_of);
   if (report.members.empty()) {
     report.problems.push_back(fmt::format(
-        "'{}' has no member's folder; stagecraft credentials renew --add makes one", dir));
+        "'{}' contains no folder of a member; stagecraft credentials renew --add makes one", dir));
   }
   return report;
 }
@@ -112,8 +112,8 @@ CredentialsReport inspect_credentials(const std::string& dir) {
   }
   if (!any) {
     throw Error(Errc::UsageFile,
-                fmt::format("'{}' has no credentials in it: expected the folder that stagecraft "
-                            "credentials make has made, or that of a member in it; name one of "
+                fmt::format("'{}' contains no credentials: expected the folder that stagecraft "
+                            "credentials make made, or the folder of a member in it; name one of "
                             "these",
                             folder));
   }

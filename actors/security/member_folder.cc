@@ -30,8 +30,8 @@ void check_owner(const std::string& dir, const std::string& path, const SmallFil
   const bool shared = (find_folder(dir).mode & kWritableByOthers) != 0;
   if (shared && file.owner != geteuid() && file.owner != 0) {
     unusable(
-        fmt::format("'{}' belongs to user {}, in a folder that others may write to; put the "
-                    "credentials into a folder of user {}, mode 0700",
+        fmt::format("'{}' belongs to user {}, in a folder that others can write to; put the "
+                    "credentials into a folder of user {} with mode 0700",
                     path,
                     file.owner,
                     geteuid()));
@@ -64,7 +64,7 @@ void check_validity(const std::string& path,
   const TimePoint now = std::chrono::system_clock::now();
   if (now > facts.valid_until) {
     unusable(
-        fmt::format("'{}' has expired: it was valid until {} and the clock of this host says "
+        fmt::format("'{}' has expired: it was valid until {}, and the clock of this host says "
                     "{}; if the clock is right, {}",
                     path,
                     utc_text(facts.valid_until),
@@ -73,9 +73,9 @@ void check_validity(const std::string& path,
   }
   if (now < facts.valid_from) {
     unusable(
-        fmt::format("'{}' is not valid yet: it is from {} on and the clock of this host says "
-                    "{}; set the clock of this host or of the one that made it right, or, if "
-                    "they are, wait",
+        fmt::format("'{}' is not valid yet: it is valid from {}, and the clock of this host "
+                    "says {}; correct the clock of this host or of the host that made it, or, "
+                    "if both are right, wait",
                     path,
                     utc_text(facts.valid_from),
                     utc_text(now)));
@@ -131,8 +131,8 @@ void check_chain(const MemberFolder& member,
   for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
     if (const char* const refusal = tls_refusal(certificate, authority, purpose)) {
       unusable(
-          fmt::format("'{}' would be refused as a {}'s ({}); make credentials with stagecraft "
-                      "credentials make",
+          fmt::format("TLS would refuse '{}' as the certificate of a {} ({}); make credentials "
+                      "with stagecraft credentials make",
                       path,
                       purpose == X509_PURPOSE_SSL_SERVER ? "server" : "client",
                       refusal));
@@ -200,8 +200,8 @@ MemberFolder examine_member(const std::string& named) {
     (void)find_folder(dir);
     if (is_cluster_folder(dir)) {
       unusable(
-          fmt::format("'{0}' is the folder of a whole cluster; name that of one member in it, "
-                      "such as '{0}/driver'",
+          fmt::format("'{0}' is the folder of a whole cluster; name the folder of one member in "
+                      "it, such as '{0}/driver'",
                       dir));
     }
     return true;
@@ -227,9 +227,9 @@ Certificate read_certificate(const std::string& dir,
   admit(dir, name, file, modes);
   if ((file.mode & kWritableByOthers) != 0) {
     unusable(
-        fmt::format("'{0}' can be written to by others than its owner (mode {1}), who could "
-                    "change whom this process believes; see that it is the right one, then: "
-                    "chmod 644 '{0}'",
+        fmt::format("users other than its owner can write to '{0}' (mode {1}), and could "
+                    "change which peers this process trusts; check that it is the right file, "
+                    "then: chmod 644 '{0}'",
                     path,
                     mode_text(file.mode)));
   }
@@ -243,9 +243,9 @@ PrivateKey read_key(const std::string& dir, const std::string& name, std::vector
   admit(dir, name, file, modes);
   if ((file.mode & forbidden_to_others(file)) != 0) {
     unusable(
-        fmt::format("'{0}' is open to others than its owner (mode {1}), and whoever has it can "
-                    "act in the whole cluster; if nobody can have read it: chmod 600 '{0}', "
-                    "else make a new cluster",
+        fmt::format("users other than its owner can read or write '{0}' (mode {1}), and "
+                    "anybody who has this key can act in the whole cluster; if nobody can have "
+                    "read it: chmod 600 '{0}'; otherwise make a new cluster",
                     path,
                     mode_text(file.mode)));
   }
@@ -256,9 +256,9 @@ void require_own_folder(const std::string& dir) {
   const Folder folder = find_folder(dir);
   if ((folder.mode & kWritableByOthers) != 0 && (folder.mode & S_ISVTX) == 0) {
     unusable(
-        fmt::format("the folder '{0}' can be written to by others than its owner (mode {1}), "
-                    "who could exchange what is in it; see that it is the right one, then: "
-                    "chmod 700 '{0}'",
+        fmt::format("users other than its owner can write to the folder '{0}' (mode {1}), and "
+                    "could replace its files; check that it is the right folder, then: chmod "
+                    "700 '{0}'",
                     dir,
                     mode_text(folder.mode)));
   }

@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "stagecraft/actors/security/certificate_facts.h"
-#include "stagecraft/actors/security/credentials.h"
+#include "stagecraft/actors/security/credential_paths.h"
 #include "stagecraft/actors/security/pem.h"
 #include "stagecraft/actors/security/small_file.h"
 
 namespace stagecraft::security {
-
-inline constexpr const char* kCertificateFile = "certificate.pem";
-inline constexpr const char* kKeyFile = "key.pem";
-inline constexpr const char* kAuthorityFile = "ca.pem";
-inline constexpr const char* kAuthorityKeyFile = "ca-key.pem";  ///< in the cluster's folder alone
 
 struct FileMode {
   std::string name;

@@ -14,7 +14,7 @@
 
 #include "stagecraft/actors/security/small_file.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/write_all.h"
 
 namespace stagecraft::security {
 namespace {
@@ -27,8 +27,8 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
   if (error == ENOENT) {
     throw Error(
         Errc::UsageFile,
-        fmt::format("'{}' cannot be made: the folder that it is to be in is not there; make "
-                    "that first",
+        fmt::format("'{}' cannot be made: its parent folder does not exist; make that folder "
+                    "first",
                     path));
   }
   throw Error(Errc::UsageFile,
@@ -39,9 +39,9 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
 
 [[noreturn]] void taken(const std::string& path) {
   throw Error(Errc::UsageFile,
-              fmt::format("'{}' exists already, and credentials are never written over; name a new "
-                          "folder, or look into this one with stagecraft credentials show and "
-                          "extend it with stagecraft credentials renew",
+              fmt::format("'{}' exists, and credentials are never overwritten; name a new folder, "
+                          "or inspect this one with stagecraft credentials show and extend it "
+                          "with stagecraft credentials renew",
                           path));
 }
 

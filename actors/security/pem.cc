@@ -118,9 +118,9 @@ PrivateKey key_of_pem(const std::string& path, const SecretText& secret) {
   check_blocks(path, text, kKey);
   if (text.find("ENCRYPTED") != std::string::npos) {
     throw Error(Errc::UsageFile,
-                fmt::format("'{0}' is protected by a passphrase, and a worker has nobody to ask "
-                            "for it; take it off, in a folder that nobody else reads: openssl pkey "
-                            "-in '{0}' -out key.pem",
+                fmt::format("'{0}' is protected by a passphrase, which a worker cannot ask for; "
+                            "remove it, in a folder that nobody else can read: openssl pkey -in "
+                            "'{0}' -out key.pem",
                             path));
   }
   const Bio bio = memory_of(text);
@@ -156,11 +156,12 @@ std::string openssl_reason() {
 
 void require_openssl(bool good, const char* what) {
   if (!good) {
-    throw Error(Errc::Internal,
-                fmt::format("OpenSSL could not make {}: {}; look whether this machine has memory "
-                            "left and OpenSSL's configuration is whole",
-                            what,
-                            openssl_reason()));
+    throw Error(
+        Errc::Internal,
+        fmt::format("OpenSSL could not make {}: {}; check that this machine has free memory "
+                    "and that the configuration of OpenSSL is valid",
+                    what,
+                    openssl_reason()));
   }
 }
 

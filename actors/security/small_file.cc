@@ -27,7 +27,7 @@ std::string reason_of(int error) {
 
 [[noreturn]] void absent(const std::string& path, int error) {
   if (error == ENOENT && exists(path)) {
-    unusable_file(fmt::format("'{}' is a link to nothing; mend or remove it", path));
+    unusable_file(fmt::format("'{}' is a link to nothing; correct or remove it", path));
   }
   if (error == ENOENT) {
     unusable_file(
@@ -36,8 +36,8 @@ std::string reason_of(int error) {
                     path));
   }
   unusable_file(
-      fmt::format("'{}' cannot be read: {}; let the user of this process read it, and nobody "
-                  "else",
+      fmt::format("'{}' cannot be read: {}; allow the user of this process to read it, and "
+                  "nobody else",
                   path,
                   reason_of(error)));
 }
@@ -59,7 +59,7 @@ void check_kind(const std::string& path) {
     absent(path, errno);
   }
   if (!S_ISREG(found.st_mode)) {
-    unusable_file(fmt::format("'{}' is {} where a file is meant; put the file in its place",
+    unusable_file(fmt::format("expected a file at '{}', found {}; put the file in its place",
                               path,
                               kind_of(found.st_mode)));
   }
@@ -100,8 +100,8 @@ SmallFile read_small_file(const std::string& path) {
   }
   if (size > kLargest) {
     unusable_file(
-        fmt::format("'{}' has more than {} bytes, which is no certificate and no key; put the "
-                    "right file in its place",
+        fmt::format("'{}' has more than {} bytes, so it is neither a certificate nor a key; put "
+                    "the right file in its place",
                     path,
                     kLargest));
   }

@@ -67,12 +67,14 @@ std::string make_in_place(const Make& make) {
 constexpr std::string_view kGreeting = "stagecraft-member ";
 /// Bounds the text of a member: certificates and keys are some KiB.
 constexpr std::size_t kMostBytes = 256 * 1024;
-constexpr std::array<const char*, 3> kFiles{"certificate.pem", "key.pem", "ca.pem"};
+/// The order of a member's files in its text.
+constexpr std::array kFiles{
+    security::kCertificateFile, security::kKeyFile, security::kAuthorityFile};
 
 [[noreturn]] void throw_no_member() {
   throw Error(Errc::UsageFile,
-              "expected a member's credentials on this descriptor, as a driver hands them to a "
-              "worker on another host, found something else, or the driver has gone");
+              "expected a member's credentials on this descriptor, which a driver sends to a "
+              "worker on another host; found something else, or the driver has ended");
 }
 
 std::string read_bytes(int descriptor, std::size_t count) {

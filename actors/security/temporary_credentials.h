@@ -12,7 +12,7 @@
 #include <mutex>
 #include <string>
 
-#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/process/home_process.h"
 
 namespace stagecraft {
 

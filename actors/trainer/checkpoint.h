@@ -18,7 +18,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
 

@@ -22,7 +22,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "stagecraft/actors/trainer/sha256.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
 

@@ -19,10 +19,10 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/trainer/checkpoint_file.h"
-#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/process_end.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/process/home_process.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {

@@ -1,7 +1,7 @@
 #include "stagecraft/actors/trainer/step_future.h"
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "stagecraft/actors/driver/step_result.h"
-#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/process/home_process.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {

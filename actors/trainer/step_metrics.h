@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "stagecraft/actors/driver/step_result.h"
-#include "stagecraft/base/metrics_writer.h"
+#include "stagecraft/base/files/metrics_writer.h"
 
 namespace stagecraft {
 

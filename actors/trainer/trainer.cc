@@ -22,7 +22,7 @@
 #include "stagecraft/actors/trainer/checkpoint.h"
 #include "stagecraft/actors/trainer/evaluation_results.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"

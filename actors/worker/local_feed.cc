@@ -11,8 +11,8 @@
 #include "stagecraft/actors/data/local_source.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/base/check.h"
-#include "stagecraft/base/host_name.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/host_name.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/lower/feeds.h"
 

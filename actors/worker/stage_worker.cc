@@ -15,7 +15,7 @@
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
 
 namespace stagecraft {

@@ -14,7 +14,7 @@
 /// W-3: TakeState replaces the whole state or, if it fails, nothing. The first one may leave out
 ///      the optimizer's state: in a rank that was just loaded, that is the one before the first
 ///      step.
-/// W-4: both actors are marked busy (base/process_end.h) while they may touch tensors: in messages
+/// W-4: both actors are marked busy (process_end.h) while they may touch tensors: in messages
 ///      that make, move or drop tensors, and where the plan thread gives up what it holds.
 #pragma once
 

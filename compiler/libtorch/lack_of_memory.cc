@@ -6,7 +6,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "stagecraft/base/standard_lack_of_memory.h"
+#include "stagecraft/base/process/standard_lack_of_memory.h"
 
 namespace stagecraft {
 namespace {

@@ -14,7 +14,7 @@
 #include <torch/serialize/output-archive.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
 
 namespace stagecraft {

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/compiler/tensor_files/tensor_bytes.h"
 
 namespace stagecraft {

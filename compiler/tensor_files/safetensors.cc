@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/compiler/tensor_files/tensor_bytes.h"
 
 namespace stagecraft {

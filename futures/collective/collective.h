@@ -2,9 +2,8 @@
 ///
 /// Every member starts the same operation with the same group and sequence, continues to compute,
 /// and waits for the result later. Buffers are flat: contiguous, of one dimension, and of equal
-/// size and dtype on all members. The waiting thread does the work, never the thread on which a
-/// peer's buffer arrives. Called from the plan thread. tests/conformance/collective_conformance.h
-/// proves the contract for every form:
+/// size and dtype on all members. Called from the plan thread; a form says which thread does the
+/// work. tests/conformance/collective_conformance.h proves the contract for every form:
 ///
 /// CL-1: results depend only on ranks, never on the order of arrival: parts lie in ascending order
 ///       of rank, and sums are added in that order, so all members have the same bits.
@@ -57,8 +56,8 @@ class PendingResult {
   PendingResult& operator=(PendingResult&&) = delete;
   virtual ~PendingResult() = default;
 
-  /// Waits until every member has started the operation, computes the result on the calling thread
-  /// and returns it. The rank's WaitBoard shows the missing members meanwhile. Called once.
+  /// Waits until every member has started the operation, and returns the result. The rank's
+  /// WaitBoard shows the missing members meanwhile. Called once.
   /// Errors: ClusterTimeout, with the members still missing at the deadline; the transport's own
   /// (WorkerAborted, TransportClosed); Internal, on all members, with two ranks whose sizes or
   /// dtypes differ.

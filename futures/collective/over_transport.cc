@@ -49,7 +49,7 @@ Tensors whole_to_each(const at::Tensor& contribution, std::size_t members) {
 Tensors part_to_each(const at::Tensor& contribution, std::size_t members) {
   const auto count = static_cast<std::int64_t>(members);
   SC_CHECK(contribution.numel() % count == 0,
-           fmt::format("{} elements are not equal parts for {} members: pad the buffer",
+           fmt::format("{} elements do not divide into equal parts for {} members: pad the buffer",
                        contribution.numel(),
                        members));
   const std::int64_t size = contribution.numel() / count;
@@ -71,16 +71,16 @@ Tag tag_of(const Group& group, const Sequence& sequence) {
 }
 
 void check_group(const Group& group, Rank self) {
-  SC_CHECK(group.id >= 0, "group " + std::to_string(group.id) + " has no edge of its own");
+  SC_CHECK(group.id >= 0, "expected a group id of 0 or more, found " + std::to_string(group.id));
   SC_CHECK(std::ranges::adjacent_find(group.ranks, std::greater_equal<>{}) == group.ranks.end(),
-           "the ranks of a group are distinct and ascending");
+           "expected the ranks of a group to be distinct and ascending");
   SC_CHECK(std::ranges::binary_search(group.ranks, self),
-           "rank " + to_string(self) + " calls a collective of a group it is not in");
+           "rank " + to_string(self) + " calls a collective of a group without it");
 }
 
 void check_flat(const at::Tensor& contribution) {
   SC_CHECK(contribution.defined() && contribution.dim() == 1 && contribution.is_contiguous(),
-           "a contribution is a flat buffer: contiguous and of one dimension");
+           "expected a flat buffer as contribution: contiguous and of one dimension");
 }
 
 std::string describe(const at::Tensor& part) {
@@ -122,7 +122,7 @@ class PendingParts final : public PendingResult {
     SC_CHECK(
         part.numel() == first.numel() && part.scalar_type() == first.scalar_type(),
         fmt::format("in {} rank {} sends {}, but rank {} sends {}: the buffers of a collective "
-                    "have one size and dtype",
+                    "must have the same size and dtype",
                     name_,
                     rank.value,
                     describe(part),
@@ -142,8 +142,8 @@ class PendingParts final : public PendingResult {
       return;
     }
     Error error(Errc::ClusterTimeout,
-                fmt::format("{} still lacked rank {} at its deadline: it failed, is slower than "
-                            "the deadline allows, or never called",
+                fmt::format("{} did not hear from rank {} before its deadline: it failed, is too "
+                            "slow, or did not start the operation",
                             name_,
                             missing));
     ErrorContext context;

@@ -2,7 +2,8 @@
 /// for groups on CPUs. It shares the rank's transport with the plan; negative edges are its own
 /// (TG-1).
 ///
-/// Each member gets its data directly from the others and adds by itself. An all_reduce made of
+/// The waiting thread computes the result, never the thread on which a peer's buffer arrives. Each
+/// member gets its data directly from the others and adds by itself. An all_reduce made of
 /// reduce_scatter and all_gather would send less for three or more members, but its second half
 /// would begin in the waits of the others, which breaks CL-4. Within a process, sending costs
 /// nothing.

@@ -60,7 +60,8 @@ double squared_norm(std::span<const double> ballots, std::size_t size, std::size
       continue;
     }
     SC_CHECK(value == kElsewhere,
-             fmt::format("two ballots hold parameter {}: a parameter has one owner", parameter));
+             fmt::format("two ballots hold parameter {}: expected one owner of each parameter",
+                         parameter));
     value = cast;
   }
   return value;

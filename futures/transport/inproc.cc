@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "stagecraft/futures/transport/hand_over.h"
 #include "stagecraft/futures/transport/mailbox_transport.h"
 
 namespace stagecraft {
@@ -10,12 +11,15 @@ namespace {
 class InprocTransport final : public MailboxTransport {
  public:
   InprocTransport(Rank self, std::shared_ptr<const Mailboxes> mailboxes)
-      : MailboxTransport(self, std::move(mailboxes)) {}
+      : MailboxTransport(self, mailboxes), hand_over_(std::move(mailboxes)) {}
 
   void send(Rank to, const Tag& tag, at::Tensor tensor) override {
     check_send(to, tag, tensor);
-    mailboxes().of(to).deliver(self(), tag, std::move(tensor));
+    hand_over_.carry(self(), to, tag, std::move(tensor));
   }
+
+ private:
+  HandOver hand_over_;
 };
 
 }  // namespace

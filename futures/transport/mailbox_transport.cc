@@ -9,8 +9,8 @@ void MailboxTransport::check_send(Rank to, const Tag& tag, const at::Tensor& ten
   static_cast<void>(mailboxes_->of(to));
   if (!tensor.defined()) {
     throw Error(Errc::TransportRefused,
-                fmt::format("an undefined tensor was to be sent to {} as {}: send zeros "
-                            "where there is no value",
+                fmt::format("cannot send an undefined tensor to {} as {}: send zeros where "
+                            "there is no value",
                             peer_name(to),
                             to_string(tag)));
   }

@@ -1,5 +1,5 @@
-/// MailboxTransport is the receiving half of a transport that delivers to a mailbox. A concrete
-/// transport derives from it and implements how a tensor gets into the mailbox of a peer.
+/// MailboxTransport is the end of a rank that receives from its mailbox. The ends of a network
+/// derive from it and send through a Carrier.
 #pragma once
 
 #include <memory>
@@ -29,8 +29,6 @@ class MailboxTransport : public Transport {
   /// Errors: TransportRefused for a rank that is not in the network.
   MailboxTransport(Rank self, std::shared_ptr<const Mailboxes> mailboxes)
       : self_(self), mailboxes_(std::move(mailboxes)), own_(mailboxes_->of(self)) {}
-
-  [[nodiscard]] const Mailboxes& mailboxes() const { return *mailboxes_; }
 
   /// Checks the arguments of every send.
   /// Errors: TransportClosed if this end is closed; TransportRefused for a rank that is no peer or

@@ -20,10 +20,11 @@ Mailboxes::Mailboxes(int ranks) {
 Mailbox& Mailboxes::of(Rank rank) const {
   Mailbox* const mailbox = find(rank);
   if (mailbox == nullptr) {
-    throw Error(Errc::TransportRefused,
-                fmt::format("rank {} is no peer here: expected the driver or a rank from 0 to {}",
-                            rank.value,
-                            ranks() - 1));
+    throw Error(
+        Errc::TransportRefused,
+        fmt::format("rank {} is not a peer here: expected the driver or a rank from 0 to {}",
+                    rank.value,
+                    ranks() - 1));
   }
   return *mailbox;
 }

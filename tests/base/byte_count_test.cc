@@ -5,7 +5,7 @@
 namespace stagecraft {
 namespace {
 
-TEST_CASE("bytes are told in the largest unit of which there is one", "[base][bytes]") {
+TEST_CASE("bytes are printed in the largest unit that fits once", "[base][bytes]") {
   CHECK(bytes_text(0) == "0 B");
   CHECK(bytes_text(1023) == "1023 B");
   CHECK(bytes_text(1024) == "1.0 KiB");
@@ -14,7 +14,7 @@ TEST_CASE("bytes are told in the largest unit of which there is one", "[base][by
   CHECK(bytes_text(1e30) == "867361737988.4 EiB");
 }
 
-TEST_CASE("part of a byte, as a mean has it, is not rounded away", "[base][bytes]") {
+TEST_CASE("a fraction of a byte, as in a mean, is not rounded away", "[base][bytes]") {
   CHECK(bytes_text(0.5) == "0.5 B");
 }
 

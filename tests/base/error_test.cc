@@ -3,7 +3,6 @@
 #include <set>
 #include <string>
 
-#include "stagecraft/base/check.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -73,21 +72,6 @@ TEST_CASE("every code has a family and a name of its own", "[base][error]") {
   CHECK(family(Errc::ScheduleInvalid) == ErrorFamily::Schedule);
   CHECK(family(Errc::NonFinite) == ErrorFamily::Worker);
   CHECK(family(Errc::CheckpointFormat) == ErrorFamily::Usage);
-}
-
-TEST_CASE("a failed check is an internal error that says what does not hold and where",
-          "[base][error]") {
-  const int slots = 3;
-  CHECK_NOTHROW([&] { SC_CHECK(slots == 3, "unused"); }());
-  try {
-    SC_CHECK(slots == 4, "the plan asked for " + std::to_string(slots));
-    FAIL("SC_CHECK let a false expression pass");
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::Internal);
-    CHECK_THAT(error.what(),
-               ContainsSubstring("slots == 4") && ContainsSubstring("error_test.cc") &&
-                   EndsWith("the plan asked for 3"));
-  }
 }
 
 }  // namespace

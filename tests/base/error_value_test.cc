@@ -25,13 +25,13 @@ TEST_CASE("an error crosses a message with its place and its causes", "[base][er
   CHECK(std::string(back.what()) == error.what());
 }
 
-TEST_CASE("what an error does not know stays unknown", "[base][errors]") {
+TEST_CASE("unknown fields of an error stay unknown", "[base][errors]") {
   const Error back = to_error(to_chain(Error(Errc::Internal, "somewhere")));
   CHECK(back.context() == ErrorContext{});
   CHECK(back.cause() == nullptr);
 }
 
-TEST_CASE("no chain is no error", "[base][errors]") {
+TEST_CASE("an empty chain is refused", "[base][errors]") {
   CHECK_THROWS_AS(to_error({}), Error);
 }
 

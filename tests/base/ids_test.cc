@@ -15,7 +15,7 @@ TEST_CASE("an id of one kind is not an id of another, nor a number", "[base][ids
   CHECK(StageId(3).index() == 3);
 }
 
-TEST_CASE("ids are ordered and hashed by their number and print as it", "[base][ids]") {
+TEST_CASE("ids are ordered, hashed and printed by their number", "[base][ids]") {
   CHECK(StageId(1) < StageId(2));
   CHECK(StageId{} == StageId(0));
   CHECK(to_string(Step(12345678901)) == "12345678901");

@@ -4,7 +4,7 @@
 
 namespace stagecraft {
 
-TEST_CASE("a mistyped word finds the known word it was meant to be", "[base]") {
+TEST_CASE("a mistyped word finds the known word that was meant", "[base]") {
   const std::vector<std::string> known{"--layers", "--steps", "--stages", "--optimizer"};
   CHECK(nearest("--layer", known) == "--layers");
   CHECK(nearest("--lyaers", known) == "--layers");

@@ -18,8 +18,8 @@
 #include <ATen/ops/ones.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
@@ -318,7 +318,7 @@ void missing_members_are_named(const MakeMembers& make) {
       FAIL("ranks 1 and 3 were not missed");
     } catch (const Error& error) {
       CHECK(error.code() == Errc::ClusterTimeout);
-      CHECK_THAT(error.message(), ContainsSubstring("lacked rank 1, 3 at"));
+      CHECK_THAT(error.message(), ContainsSubstring("did not hear from rank 1, 3 before"));
       CHECK(error.context().peer == "rank 1, 3");
     }
   }
@@ -478,29 +478,29 @@ const std::vector<CollectiveCase>& collective_cases() {
   static const std::vector<CollectiveCase> cases{
       {"every operation gives what one thread computes by rank, whoever starts first (CL-1)",
        by_rank_whoever_comes_first},
-      {"another order of adding would show in the bits (CL-1)", another_order_would_show},
+      {"another order of addition would show in the bits (CL-1)", another_order_would_show},
       {"buffers without elements work", empty_buffers},
       {"the result has the dtype of the contributions", keeps_the_dtype},
-      {"contributions stay as they are, results are the caller's own (CL-3)",
+      {"contributions do not change, and results are the caller's own (CL-3)",
        results_are_the_callers_own},
       {"several operations are under way and waited for in any order (CL-4)", several_under_way},
-      {"a result needs nobody else's wait, and may be let go (CL-4)", nobody_elses_wait},
+      {"a result needs nobody else's wait, and may be dropped (CL-4)", nobody_elses_wait},
       {"groups and sequences of one step do not mix (CL-2)", groups_and_sequences_do_not_mix},
-      {"buffers of other sizes or dtypes fail on every member, which names two ranks",
+      {"buffers of different sizes or dtypes fail on every member, with two ranks named",
        unlike_buffers},
       {"members that never start are named at the deadline", missing_members_are_named},
-      {"what is here already needs no time", what_is_here_needs_no_time},
-      {"who waits shows whom it waits for (WB-1)", the_board_shows_the_missing},
-      {"an abort ends what waits, and the next epoch goes on (CL-2)", an_abort_ends_what_waits},
-      {"an abort ends what is under way and not waited for yet (CL-2)",
+      {"a result whose parts have arrived needs no time", what_is_here_needs_no_time},
+      {"a waiting member shows for whom it waits (WB-1)", the_board_shows_the_missing},
+      {"an abort ends a wait, and the next epoch works (CL-2)", an_abort_ends_what_waits},
+      {"an abort ends an operation that nobody waits for yet (CL-2)",
        an_abort_ends_what_is_under_way},
-      {"a close ends what waits, and what is started later", a_close_ends_what_waits},
+      {"a close ends a wait and later operations", a_close_ends_what_waits},
       {"a result is waited for once", a_result_is_waited_for_once},
-      {"a group that is no group, or not the caller's, is refused before anything is sent",
+      {"an invalid group, or one without the caller, is refused before anything is sent",
        no_group_of_the_callers},
-      {"what is no flat buffer, or has no equal parts, is refused before anything is sent",
+      {"a buffer that is not flat, or has no equal parts, is refused before anything is sent",
        no_flat_buffer},
-      {"members on threads of their own get the same (CL-1, CL-4)", many_threads},
+      {"members on threads of their own get the same results (CL-1, CL-4)", many_threads},
   };
   return cases;
 }

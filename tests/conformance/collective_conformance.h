@@ -1,11 +1,7 @@
 /// Holds the contract of `futures/collective/collective.h` as a list of cases that every form of
 /// the collectives has to pass.
 ///
-/// A form's own test makes the members of a network and runs the list:
-///
-///     TEST_CASE("the X collective keeps the contract", "[futures][collective]") {
-///       const CollectiveCase& contract = GENERATE(from_range(collective_cases()));
-///       DYNAMIC_SECTION(contract.name) { contract.run(make_x_members); } }
+/// collective_conformance_test.cc runs it for every form in collective_forms.h.
 ///
 /// Most cases play all members on one thread: first all start, then all wait (CL-4).
 #pragma once

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
@@ -80,7 +80,7 @@ TEST_CASE("the first completion counts and later ones report that they came too 
   CHECK(failure_of(promise.future()) == expected[first]);
 }
 
-TEST_CASE("a promise that goes away unfulfilled is an error for whoever waits (F-2)",
+TEST_CASE("a promise that is destroyed unfulfilled is an error for its readers (F-2)",
           "[futures][future]") {
   Future<int> future;
   SECTION("by its destructor") {
@@ -108,7 +108,7 @@ TEST_CASE("a promise keeps its future when it moves", "[futures][future]") {
   CHECK(future.get() == 5);
 }
 
-TEST_CASE("using an empty future or a promise that was moved away is our bug and is named",
+TEST_CASE("the use of an empty future or of a moved promise is our bug, and the error says so",
           "[futures][future]") {
   const Future<int> none;
   CHECK_FALSE(none.valid());
@@ -161,7 +161,7 @@ TEST_CASE("a callback may use the future and register another (F-4)", "[futures]
   CHECK(seen == 42);
 }
 
-TEST_CASE("what a callback holds is let go once it has run", "[futures][future]") {
+TEST_CASE("a callback is destroyed after it has run", "[futures][future]") {
   const auto held = std::make_shared<int>(1);
   Promise<int> promise;
   const Future<int> future = promise.future();
@@ -171,7 +171,7 @@ TEST_CASE("what a callback holds is let go once it has run", "[futures][future]"
   CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("the value is let go with the last future (F-3)", "[futures][future]") {
+TEST_CASE("the value lives as long as the last future (F-3)", "[futures][future]") {
   const auto value = std::make_shared<int>(1);
   Promise<std::shared_ptr<int>> promise;
   auto future = std::make_unique<Future<std::shared_ptr<int>>>(promise.future());
@@ -182,7 +182,7 @@ TEST_CASE("the value is let go with the last future (F-3)", "[futures][future]")
   CHECK(value.use_count() == 1);
 }
 
-TEST_CASE("of many threads that complete one promise exactly one succeeds (F-1)",
+TEST_CASE("exactly one of many threads that complete a promise succeeds (F-1)",
           "[futures][future]") {
   for (int round = 0; round < 50; ++round) {
     Promise<int> promise;

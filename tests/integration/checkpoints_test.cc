@@ -11,11 +11,11 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
 namespace {

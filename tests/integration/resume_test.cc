@@ -1,10 +1,10 @@
 #include <filesystem>
 
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "stagecraft/compiler/shapes/shape_variants.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/output_place.h"
-#include "stagecraft/base/whole_file.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/output_place.h"
+#include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/base/files/write_all.h"
 
 namespace stagecraft::tools {
 namespace {

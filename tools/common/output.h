@@ -8,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// Prints if `path` is "" or "-". Otherwise writes a file that appears whole (base/whole_file.h): a
+/// Prints if `path` is "" or "-". Otherwise writes a file that appears whole (whole_file.h): a
 /// failure leaves the old one. A pipe or a device gets the text appended. Errors: UsageFile if it
 /// cannot be written.
 void write_output(const std::string& path, std::string_view text, Console& console);

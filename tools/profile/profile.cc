@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/profile/profile.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/common/memory_limits.h"

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/output_place.h"
-#include "stagecraft/base/whole_file.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/output_place.h"
+#include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/base/files/write_all.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"

@@ -5,7 +5,7 @@
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/engine.h>
 
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {

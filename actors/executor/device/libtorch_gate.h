@@ -1,6 +1,6 @@
 /// libtorch_gate: keeps our threads out of LibTorch once the process has begun to end.
 ///
-/// LG-1: from then on every operator and every node of autograd is a gate (base/process_end.h), so
+/// LG-1: from then on every operator and every node of autograd is a gate (process_end.h), so
 ///       that a rank inside a long instruction stops at the next one. It costs nothing before.
 #pragma once
 

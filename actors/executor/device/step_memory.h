@@ -18,7 +18,7 @@
 #include <optional>
 
 #include "stagecraft/actors/executor/step/rank_times.h"
-#include "stagecraft/base/memory_pool.h"
+#include "stagecraft/base/process/memory_pool.h"
 
 namespace stagecraft {
 

@@ -20,7 +20,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_table.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {

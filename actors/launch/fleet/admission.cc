@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "stagecraft/actors/launch/fleet/fleet.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
 namespace {

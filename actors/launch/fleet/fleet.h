@@ -31,7 +31,7 @@
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/ways/child_process.h"
 #include "stagecraft/actors/launch/worker/worker_program.h"
-#include "stagecraft/base/standstill.h"
+#include "stagecraft/base/process/standstill.h"
 #include "stagecraft/futures/transport/zmq/data_port.h"
 
 namespace stagecraft {

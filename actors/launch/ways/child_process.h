@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/process/home_process.h"
 
 namespace stagecraft {
 

@@ -17,10 +17,10 @@
 #include "stagecraft/actors/launch/ways/local_address.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
-#include "stagecraft/base/host_name.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/process_end.h"
-#include "stagecraft/base/standstill.h"
+#include "stagecraft/base/process/host_name.h"
+#include "stagecraft/base/process/process_end.h"
+#include "stagecraft/base/process/standstill.h"
 
 namespace stagecraft {
 namespace {

@@ -6,8 +6,8 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include "stagecraft/base/process_end.h"
-#include "stagecraft/futures/transport/zmq/outbox.h"
+#include "stagecraft/base/process/process_end.h"
+#include "stagecraft/futures/transport/zmq/frames/outbox.h"
 #include "stagecraft/futures/transport/zmq/port_loop.h"
 
 namespace stagecraft {
@@ -15,7 +15,7 @@ namespace {
 
 Error refused(const at::Tensor& tensor, Rank to, const Tag& tag, const std::string& what) {
   return Error(Errc::TransportRefused,
-               fmt::format("a tensor of {} was to be sent to {} as {}: {}",
+               fmt::format("cannot send a tensor of {} to {} as {}: {}",
                            c10::toString(tensor.scalar_type()),
                            peer_name(to),
                            to_string(tag),
@@ -25,20 +25,27 @@ Error refused(const at::Tensor& tensor, Rank to, const Tag& tag, const std::stri
 /// Returns the tensor as its frames hold it: plain values, one after the other.
 at::Tensor plain(const at::Tensor& tensor, Rank to, const Tag& tag, std::int64_t largest) {
   if (tensor.layout() != at::kStrided || !has_frames(tensor.scalar_type())) {
-    throw refused(tensor, to, tag, "only dense tensors that are not quantized can be; convert it");
+    throw refused(
+        tensor, to, tag, "only dense tensors that are not quantized can be sent; convert it");
   }
   if (!tensor.device().is_cpu()) {
     throw refused(tensor, to, tag, "it is on " + tensor.device().str() + "; move it to the CPU");
   }
   if (static_cast<std::size_t>(tensor.dim()) > kMostDimensions) {
-    throw refused(tensor, to, tag, fmt::format("it has {} dimensions", tensor.dim()));
+    throw refused(
+        tensor,
+        to,
+        tag,
+        fmt::format(
+            "it has {} dimensions, but at most {} can be sent", tensor.dim(), kMostDimensions));
   }
   const std::int64_t bytes = tensor.numel() * static_cast<std::int64_t>(tensor.itemsize());
   if (bytes > largest) {
-    throw refused(tensor,
-                  to,
-                  tag,
-                  fmt::format("{} bytes are more than {}: raise largest_tensor", bytes, largest));
+    throw refused(
+        tensor,
+        to,
+        tag,
+        fmt::format("its {} bytes are more than {}: raise largest_tensor", bytes, largest));
   }
   const c10::AutoGradMode without_gradient(false);
   at::Tensor values = tensor.requires_grad() ? tensor.detach() : tensor;
@@ -48,26 +55,10 @@ at::Tensor plain(const at::Tensor& tensor, Rank to, const Tag& tag, std::int64_t
   return values.resolve_conj().resolve_neg().contiguous();
 }
 
-void check(const DataPortOptions& options) {
-  const auto require = [](bool good, std::string what) {
-    if (!good) {
-      throw Error(Errc::UsageArgument, std::move(what));
-    }
-  };
-  require(options.chunk_bytes > 0 && options.chunk_bytes <= kLargestChunk,
-          fmt::format("chunk_bytes is {}: expected 1 to {}", options.chunk_bytes, kLargestChunk));
-  require(options.largest_tensor > 0,
-          fmt::format("largest_tensor is {}: expected 1 or more bytes", options.largest_tensor));
-  require(options.io_threads > 0,
-          fmt::format("io_threads is {}: expected 1 or more", options.io_threads));
-  require(options.silence.count() >= 0,
-          fmt::format("silence is {} ms: expected 0 or more", options.silence.count()));
-}
-
 }  // namespace
 
 std::shared_ptr<DataPort> DataPort::open(DataPortOptions options) {
-  check(options);
+  require_valid(options);
   process_end::arm();  // the threads touch tensors
   return std::shared_ptr<DataPort>(new DataPort(std::move(options)));
 }
@@ -116,11 +107,11 @@ void DataPort::send(const PortAddress& peer,
 }
 
 void DataPort::attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes) {
-  loop_->attach(network, mailboxes);
+  loop_->networks().attach(network, mailboxes);
 }
 
 void DataPort::detach(NetworkId network) {
-  loop_->detach(network);
+  loop_->networks().detach(network);
 }
 
 void DataPort::tidy() {

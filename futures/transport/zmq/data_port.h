@@ -26,62 +26,22 @@
 ///       local socket accepts only connections of its own user.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/base/error.h"
-#include "stagecraft/base/home_process.h"
+#include "stagecraft/base/process/home_process.h"
 #include "stagecraft/futures/transport/mailboxes.h"
 #include "stagecraft/futures/transport/port_address.h"
-#include "stagecraft/futures/transport/zmq/frame.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
+#include "stagecraft/futures/transport/zmq/port_counts.h"
+#include "stagecraft/futures/transport/zmq/port_options.h"
 
 namespace stagecraft {
 
-struct Outgoing;
 class PortLoop;
-
-struct DataPortOptions {
-  /// "tcp://ADDRESS:*" or ":PORT"; "ipc://*" for a name that no other port of the host has and that
-  /// leaves no file.
-  std::string bind = "tcp://127.0.0.1:*";
-  std::int64_t largest_tensor = std::int64_t{1} << 36U;  ///< bytes; a larger one is refused
-  std::int64_t chunk_bytes = kLargestChunk;              ///< at most kLargestChunk
-  int io_threads = 1;                                    ///< ZeroMQ's threads, which encrypt
-  /// Called once with the peer's key when a link has broken (DP-2), on the progress thread. Must
-  /// not block.
-  std::function<void(const std::string& key, const Error& why)> when_broken;
-  /// The time without progress after which a peer is out of reach (DP-6); 0: for ever.
-  std::chrono::milliseconds silence{0};
-  /// Called once when a peer is out of reach, in the same way.
-  std::function<void(const std::string& key, const Error& why)> when_cut;
-};
-
-/// Counts the traffic with one peer, by its key.
-struct LinkCounts {
-  std::int64_t tensors_sent = 0;
-  std::int64_t bytes_sent = 0;  ///< of tensors, chunk by chunk
-  std::int64_t tensors_received = 0;
-  std::int64_t bytes_received = 0;
-  std::int64_t tensors_dropped =
-      0;                            ///< waited for a peer that was forgotten, or was never admitted
-  std::int64_t frames_refused = 0;  ///< malformed, of a broken link, or of a key no longer admitted
-};
-
-struct PortCounts {
-  std::map<std::string, LinkCounts> links;  ///< of all peers, past ones included
-  std::int64_t connections_held = 0;        ///< handshakes with keys that were not admitted
-  std::int64_t strangers_ended = 0;         ///< connections whose handshake took too long (DP-7)
-  std::int64_t tensors_misdirected = 0;     ///< for a network or a rank that is not here
-  std::int64_t partial_bytes = 0;           ///< memory of tensors that have arrived in part
-};
 
 class DataPort {
  public:

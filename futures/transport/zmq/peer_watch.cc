@@ -51,9 +51,8 @@ std::optional<std::string> PeerWatch::look(Time now, bool used) {
     return std::nullopt;
   }
   told_ = true;
-  return cut ? fmt::format(
-                   "the connection was reset, or what was sent was not acknowledged for {} ms",
-                   silence_.count())
+  return cut ? fmt::format("the connection was reset, or sent data was not acknowledged for {} ms",
+                           silence_.count())
              : fmt::format("there has been no connection for {} ms", silence_.count());
 }
 

@@ -17,8 +17,8 @@
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

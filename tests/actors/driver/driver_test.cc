@@ -11,9 +11,9 @@
 #include "stagecraft/actors/worker/stage_worker.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/error_of.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

@@ -99,19 +99,19 @@ const std::vector<Fault>& faults() {
          fs::remove(p.file("key.pem"));
          fs::create_directory(p.file("key.pem"));
        },
-       {"key.pem' is a folder where a file is meant"}},
+       {"key.pem', found a folder"}},
       {"a pipe for a file",
        [](const Place& p) {
          fs::remove(p.file("ca.pem"));
          REQUIRE(mkfifo(p.file("ca.pem").c_str(), 0600) == 0);
        },
-       {"ca.pem' is a pipe where a file is meant"}},
+       {"ca.pem', found a pipe"}},
       {"a device for a file",
        [](const Place& p) {
          fs::remove(p.file("ca.pem"));
          fs::create_symlink("/dev/zero", p.file("ca.pem"));
        },
-       {"ca.pem' is a device where a file is meant"}},
+       {"ca.pem', found a device"}},
       {"too large",
        [](const Place& p) { p.put("certificate.pem", std::string(100'000, 'x')); },
        {"certificate.pem' has more than 65536 bytes"}},
@@ -183,25 +183,25 @@ const std::vector<Fault>& faults() {
        {"key.pem' is protected by a passphrase", "openssl pkey -in"}},
       {"key readable by the group",
        [](const Place& p) { chmod(p.file("key.pem").c_str(), 0640); },
-       {"key.pem' is open to others than its owner (mode 0640)", "chmod 600 '"}},
+       {"key.pem' (mode 0640), and anybody", "chmod 600 '"}},
       {"key readable by all",
        [](const Place& p) { chmod(p.file("key.pem").c_str(), 0604); },
-       {"key.pem' is open to others than its owner (mode 0604)"}},
+       {"key.pem' (mode 0604), and anybody"}},
       {"key writable by others",
        [](const Place& p) { chmod(p.file("key.pem").c_str(), 0602); },
-       {"key.pem' is open to others than its owner (mode 0602)"}},
+       {"key.pem' (mode 0602), and anybody"}},
       {"authority writable by others",
        [](const Place& p) { chmod(p.file("ca.pem").c_str(), 0646); },
-       {"ca.pem' can be written to by others", "(mode 0646)", "chmod 644 '"}},
+       {"can write to '", "ca.pem' (mode 0646)", "chmod 644 '"}},
       {"certificate writable by the group",
        [](const Place& p) { chmod(p.file("certificate.pem").c_str(), 0664); },
-       {"certificate.pem' can be written to by others", "(mode 0664)"}},
+       {"can write to '", "certificate.pem' (mode 0664)"}},
       {"folder writable by others",
        [](const Place& p) { chmod(p.worker.c_str(), 0707); },
-       {"the folder '", "worker-0' can be written to by others", "(mode 0707)", "chmod 700 '"}},
+       {"can write to the folder '", "worker-0' (mode 0707)", "chmod 700 '"}},
       {"folder writable by the group",
        [](const Place& p) { chmod(p.worker.c_str(), 0770); },
-       {"worker-0' can be written to by others", "(mode 0770)"}},
+       {"can write to the folder '", "worker-0' (mode 0770)"}},
       {"key of another member",
        [](const Place& p) { p.put("key.pem", read_text_file(p.cluster + "/driver/key.pem")); },
        {"key.pem' is not the key of '", "copy both from the same folder"}},
@@ -218,7 +218,7 @@ const std::vector<Fault>& faults() {
          p.put("certificate.pem", p.text("ca.pem"));
          p.put("key.pem", read_text_file(p.cluster + "/ca-key.pem"));
        },
-       {"certificate.pem' would be refused as a server's (unsuitable certificate purpose)"}},
+       {"certificate.pem' as the certificate of a server (unsuitable certificate purpose)"}},
   };
   return all;
 }
@@ -256,7 +256,7 @@ class AnotherUser {
 
 }  // namespace
 
-TEST_CASE("credentials as they were made are taken", "[security]") {
+TEST_CASE("credentials are accepted as they were made", "[security]") {
   const Place place;
   const Credentials found = load_credentials(place.worker);
   CHECK(found.certificate == place.worker + "/certificate.pem");
@@ -296,14 +296,14 @@ TEST_CASE("the folder of a whole cluster is not a member's", "[security]") {
                  ContainsSubstring("cluster/driver'"));
 }
 
-TEST_CASE("what has expired, or is not valid yet, is refused with its dates and this host's clock",
+TEST_CASE("expired and not yet valid files are refused with their dates and this host's clock",
           "[security]") {
   const auto now = std::chrono::system_clock::now();
   {
     const Place place({.valid_for = kDay, .starts = now - 30 * kDay});
     CHECK_THAT(load_refusal(place.worker),
                ContainsSubstring("certificate.pem' has expired: it was valid until ") &&
-                   ContainsSubstring("UTC and the clock of this host says ") &&
+                   ContainsSubstring("UTC, and the clock of this host says ") &&
                    ContainsSubstring("stagecraft credentials renew DIR worker-0") &&
                    !ContainsSubstring("more:"));
     issue_member(place.cluster, "worker-0", kDay);
@@ -319,7 +319,7 @@ TEST_CASE("what has expired, or is not valid yet, is refused with its dates and 
   {
     const Place place({.starts = now + kDay});
     CHECK_THAT(load_refusal(place.worker),
-               ContainsSubstring("ca.pem' is not valid yet: it is from ") &&
+               ContainsSubstring("ca.pem' is not valid yet: it is valid from ") &&
                    ContainsSubstring("the clock of this host says "));
   }
   {
@@ -334,7 +334,7 @@ TEST_CASE("what has expired, or is not valid yet, is refused with its dates and 
   }
 }
 
-TEST_CASE("files that may not be read are told as that", "[security]") {
+TEST_CASE("a file that cannot be read has a message of its own", "[security]") {
   const Place place;
   chmod(place.file("key.pem").c_str(), 0);
   {
@@ -351,7 +351,7 @@ TEST_CASE("files that may not be read are told as that", "[security]") {
   }
 }
 
-TEST_CASE("a key of root's may be lent by its group, to read alone", "[security]") {
+TEST_CASE("root may lend a key to a group, for reading only", "[security]") {
   if (geteuid() != 0) {
     SKIP("only root has a key to lend");
   }
@@ -369,12 +369,12 @@ TEST_CASE("a key of root's may be lent by its group, to read alone", "[security]
       CHECK_NOTHROW(load_credentials(place.worker));
     } else {
       CHECK_THAT(load_refusal(place.worker),
-                 ContainsSubstring("key.pem' is open to others than its owner"));
+                 ContainsSubstring("can read or write '") && ContainsSubstring("key.pem' (mode"));
     }
   }
   chmod(place.file("key.pem").c_str(), 0440);
   CHECK_THAT(load_refusal(place.worker),  // no other user can lend it to root
-             ContainsSubstring("key.pem' is open to others than its owner (mode 0440)"));
+             ContainsSubstring("key.pem' (mode 0440), and anybody"));
 }
 
 TEST_CASE("a folder that everybody may write to needs the sticky bit and files of our own",
@@ -386,7 +386,7 @@ TEST_CASE("a folder that everybody may write to needs the sticky bit and files o
     SKIP("only root can give files away");
   }
   CHECK_THAT(load_refusal(place.worker),
-             ContainsSubstring("ca.pem' belongs to user 65534, in a folder that others may write"));
+             ContainsSubstring("ca.pem' belongs to user 65534, in a folder that others can write"));
 }
 
 }  // namespace stagecraft::tests

@@ -17,9 +17,9 @@
 
 #include "stagecraft/actors/trainer/sha256.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

@@ -51,7 +51,7 @@ TEST_CASE("so is what the standard library throws", "[compiler][memory]") {
       told([] {
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
       }),
-      ContainsSubstring("at a thread"));
+      ContainsSubstring("when a thread was to be made"));
 }
 
 TEST_CASE("other failures are not", "[compiler][memory]") {

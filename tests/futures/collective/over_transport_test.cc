@@ -4,11 +4,10 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 
-#include "stagecraft/futures/transport/faulty.h"
 #include "stagecraft/futures/transport/inproc.h"
-#include "stagecraft/tests/conformance/collective_conformance.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/faulty_transport.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
@@ -26,25 +25,7 @@ Tag tag(int edge, int place) {
           .microbatch = Microbatch{place}};
 }
 
-Members make_members(int ranks) {
-  const InprocNetwork network(ranks);
-  Members members;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::shared_ptr<Transport> transport = network.endpoint(Rank{rank});
-    const auto board = std::make_shared<WaitBoard>();
-    members.push_back({transport, board, std::make_shared<TransportCollective>(transport, board)});
-  }
-  return members;
-}
-
-TEST_CASE("collectives over a transport keep the contract", "[futures][collective]") {
-  const CollectiveCase& contract = GENERATE(from_range(collective_cases()));
-  DYNAMIC_SECTION(contract.name) {
-    contract.run(make_members);
-  }
-}
-
-TEST_CASE("contributions that arrive in the opposite order are still by rank (CL-1)",
+TEST_CASE("contributions that arrive in the opposite order are combined by rank (CL-1)",
           "[futures][collective]") {
   const Group group{.ranks = {Rank{0}, Rank{1}, Rank{2}}, .id = 0};
   const InprocNetwork network(3);
@@ -63,7 +44,7 @@ TEST_CASE("contributions that arrive in the opposite order are still by rank (CL
   }
 }
 
-TEST_CASE("a group has an edge below 0 of its own, so nothing of the plan mixes with it (TG-1)",
+TEST_CASE("each group has its own edge below 0, so the plan does not mix with it (TG-1)",
           "[futures][collective]") {
   const InprocNetwork network(2);
   const Group other{.ranks = kTwo.ranks, .id = 1};
@@ -84,7 +65,7 @@ TEST_CASE("a group has an edge below 0 of its own, so nothing of the plan mixes 
   CHECK(arrived(other, 0) == 200);
 }
 
-TEST_CASE("a member is sent what it needs, no more", "[futures][collective]") {
+TEST_CASE("a member receives what it needs and no more", "[futures][collective]") {
   const InprocNetwork network(2);
   TransportCollective collective(network.endpoint(Rank{0}));
   const std::shared_ptr<Transport> peer = network.endpoint(Rank{1});

@@ -15,9 +15,9 @@
 
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
@@ -133,7 +133,8 @@ TEST_CASE("a gradient that is not finite is named by model order on every rank",
   }
 }
 
-TEST_CASE("of many ranks each hears from a few, and learns of all (VO-2)", "[futures][vote]") {
+TEST_CASE("each of many ranks hears from a few and learns the ballots of all (VO-2)",
+          "[futures][vote]") {
   const std::size_t ranks = GENERATE(17, 19, 25, 31, 37);
   const std::size_t bad = GENERATE_COPY(std::size_t{0}, ranks / 2, ranks - 1);
   std::vector<Ballot> ballots(ranks, {.model_parameters = 1, .mirrored = 7});
@@ -149,7 +150,7 @@ TEST_CASE("of many ranks each hears from a few, and learns of all (VO-2)", "[fut
   CHECK(heard <= 3 * static_cast<std::size_t>(std::ceil(std::sqrt(ranks))));
 }
 
-TEST_CASE("of several that found something, the lowest rank is named", "[futures][vote]") {
+TEST_CASE("if several ranks found something, the result names the lowest", "[futures][vote]") {
   const std::size_t ranks = GENERATE(3, 20);
   std::vector<Ballot> ballots(ranks, {.model_parameters = 1});
   ballots[1].finite = false;
@@ -176,13 +177,13 @@ TEST_CASE("a rank without parameters can say that its loss is not finite", "[fut
   }
 }
 
-TEST_CASE("a vote about nothing is finite and zero", "[futures][vote]") {
+TEST_CASE("a vote without parameters is finite and zero", "[futures][vote]") {
   const std::vector<VoteResult> results = vote_of({{}, {}});
   CHECK(results[1].all_finite);
   CHECK(results[1].total_norm == 0.0);
 }
 
-TEST_CASE("frozen parameters, which are on no ballot, count nothing", "[futures][vote]") {
+TEST_CASE("frozen parameters, which are on no ballot, do not count", "[futures][vote]") {
   for (const VoteResult& result : vote_of({{5, true, {{1, 9.0}}}, {5, true, {{3, 16.0}}}})) {
     CHECK(result.all_finite);
     CHECK(result.total_norm == 5.0);
@@ -201,7 +202,8 @@ std::string refused(const Ballot& own, const Ballot& other) {
                  Errc::Internal);
 }
 
-TEST_CASE("a parameter that is claimed twice is our bug, and named", "[futures][vote]") {
+TEST_CASE("a parameter that two ranks claim is our bug, and the error names it",
+          "[futures][vote]") {
   const Ballot own{3, true, {{1, 2.0}}};
   CHECK_THAT(refused(own, {3, true, {{1, 1.0}}}),
              ContainsSubstring("two ballots hold parameter 1"));
@@ -209,7 +211,7 @@ TEST_CASE("a parameter that is claimed twice is our bug, and named", "[futures][
              ContainsSubstring("parameter 1 twice"));
 }
 
-TEST_CASE("ballots about another model, or a parameter it does not have, are refused",
+TEST_CASE("ballots about another model, or about a parameter that the model lacks, are refused",
           "[futures][vote]") {
   CHECK_THAT(refused({3, true, {}}, {2, true, {}}), ContainsSubstring("rank 1 sends 4"));
   const std::int64_t beyond = GENERATE(-1, 3);

@@ -4,9 +4,9 @@
 
 #include <ATen/ops/empty.h>
 
-#include "stagecraft/tests/conformance/transport_conformance.h"
-#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/conformance/transport_forms.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
@@ -14,24 +14,8 @@ namespace {
 constexpr Tag kInprocTag{
     .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
 
-Endpoints make_endpoints(int ranks) {
-  const InprocNetwork network(ranks);
-  Endpoints ends{network.endpoint(kDriver), {}};
-  for (int rank = 0; rank < ranks; ++rank) {
-    ends.ranks.push_back(network.endpoint(Rank{rank}));
-  }
-  return ends;
-}
-
-TEST_CASE("the in-process transport keeps the transport contract", "[futures][transport]") {
-  const TransportCase& contract = GENERATE(from_range(transport_cases()));
-  DYNAMIC_SECTION(contract.name) {
-    contract.run(make_endpoints);
-  }
-}
-
 TEST_CASE("the in-process transport hands tensors over without a copy", "[futures][transport]") {
-  const Endpoints net = make_endpoints(2);
+  const Endpoints net = InOneProcess::ends(2);
   const bool posted_first = GENERATE(false, true);
   Future<at::Tensor> arrival;
   if (posted_first) {
@@ -48,7 +32,7 @@ TEST_CASE("the in-process transport hands tensors over without a copy", "[future
 }
 
 TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][transport]") {
-  const Endpoints net = make_endpoints(2);
+  const Endpoints net = InOneProcess::ends(2);
   const at::Tensor watched = number(1);
   net.ranks[0]->send(Rank{1}, kInprocTag, watched);
   CHECK(watched.use_count() == 2);
@@ -65,16 +49,16 @@ TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][tr
 }
 
 TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transport]") {
-  const Endpoints net = make_endpoints(2);
+  const Endpoints net = InOneProcess::ends(2);
   net.ranks[1]->close(Error(Errc::ClusterClosed, "closed"));
   net.ranks[0]->send(Rank{1}, kInprocTag, number(1));
   CHECK(net.ranks[1]->refused() == 1);
   CHECK(net.ranks[0]->refused() == 0);
 }
 
-TEST_CASE("peers are called by their names, the driver too", "[futures][transport]") {
+TEST_CASE("errors name the peers, the driver too", "[futures][transport]") {
   using Catch::Matchers::ContainsSubstring;
-  const Endpoints net = make_endpoints(2);
+  const Endpoints net = InOneProcess::ends(2);
   const Future<at::Tensor> from_driver = net.ranks[0]->receive(kDriver, kInprocTag);
   const Future<at::Tensor> from_rank = net.ranks[0]->receive(Rank{1}, kInprocTag);
   net.ranks[0]->close(Error(Errc::ClusterClosed, "closed"));
@@ -83,10 +67,10 @@ TEST_CASE("peers are called by their names, the driver too", "[futures][transpor
   CHECK_THROWS_WITH(net.driver->send(Rank{5}, kInprocTag, number(1)),
                     ContainsSubstring("expected the driver or a rank from 0 to 1"));
   CHECK_THROWS_WITH(net.ranks[1]->send(kDriver, kInprocTag, at::Tensor()),
-                    ContainsSubstring("to be sent to the driver"));
+                    ContainsSubstring("an undefined tensor to the driver"));
 }
 
-TEST_CASE("two ends of one rank are one mailbox", "[futures][transport]") {
+TEST_CASE("two ends of one rank share a mailbox", "[futures][transport]") {
   const InprocNetwork network(1);
   network.endpoint(kDriver)->send(Rank{0}, kInprocTag, number(1));
   CHECK(network.endpoint(Rank{0})->bytes_waiting() == 8);
@@ -96,7 +80,7 @@ TEST_CASE("two ends of one rank are one mailbox", "[futures][transport]") {
 TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
   Future<at::Tensor> arrival;
   {
-    const Endpoints net = make_endpoints(2);
+    const Endpoints net = InOneProcess::ends(2);
     arrival = net.ranks[1]->receive(Rank{0}, kInprocTag);
   }
   REQUIRE(arrival.ready());
@@ -104,7 +88,7 @@ TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
 }
 
 TEST_CASE("a receive that failed says where and why", "[futures][transport]") {
-  const Endpoints net = make_endpoints(2);
+  const Endpoints net = InOneProcess::ends(2);
   const Future<at::Tensor> receive = net.ranks[1]->receive(Rank{0}, kInprocTag);
   net.ranks[1]->advance(PlanId{}, Epoch{1}, Error(Errc::WorkerFailed, "rank 0 ran out of memory"));
   CHECK_THROWS_MATCHES(

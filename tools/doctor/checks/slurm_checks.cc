@@ -10,7 +10,7 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/host_name.h"
+#include "stagecraft/base/process/host_name.h"
 #include "stagecraft/tools/doctor/talk/exam.h"
 #include "stagecraft/tools/launch/step_folder.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "stagecraft/actors/launch/port/control_port.h"
-#include "stagecraft/base/host_name.h"
+#include "stagecraft/base/process/host_name.h"
 
 namespace stagecraft::tools {
 namespace {

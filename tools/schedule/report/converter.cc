@@ -13,7 +13,7 @@
 #include <spawn.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/write_all.h"
+#include "stagecraft/base/files/write_all.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/output_place.h"
-#include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/files/output_place.h"
+#include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/train/catalog/models.h"

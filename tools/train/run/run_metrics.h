@@ -9,7 +9,7 @@
 
 #include "stagecraft/actors/driver/step_result.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/metrics_writer.h"
+#include "stagecraft/base/files/metrics_writer.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/report/progress.h"

@@ -9,12 +9,12 @@
 
 #include "stagecraft/actors/executor/mirror/packed_state.h"
 #include "stagecraft/compiler/compile.h"
-#include "stagecraft/futures/transport/faulty.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/faulty_transport.h"
 #include "stagecraft/tests/support/modules.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

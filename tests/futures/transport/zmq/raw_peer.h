@@ -1,4 +1,5 @@
 /// RawPeer speaks ZeroMQ to a data port without being one, so it can send what no port would send.
+/// MutePeer listens like a port and never reads.
 #pragma once
 
 #include <array>
@@ -41,15 +42,27 @@ class RawPeer {
     out_.connect(port.address().endpoint);
   }
 
-  void send(const std::vector<std::string>& parts) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      REQUIRE(out_.send(zmq::buffer(parts[i]),
-                        i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none));
+  void send(const std::vector<std::string>& parts) { REQUIRE(offer(parts)); }
+
+  /// Returns whether ZeroMQ took the message. It takes none once the port has ended the handshake.
+  bool offer(const std::vector<std::string>& parts) {
+    bool taken = true;
+    for (std::size_t i = 0; i < parts.size() && taken; ++i) {
+      const auto more = i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+      taken = out_.send(zmq::buffer(parts[i]), more | zmq::send_flags::dontwait).has_value();
     }
+    return taken;
   }
 
   /// Sends the first `chunk` bytes of `total`, for rank 0 from rank 1.
   void send_frame(std::uint64_t sequence, std::int64_t total, std::int64_t chunk) {
+    send(frame(sequence, total, chunk));
+  }
+
+  /// Returns the parts of the message that send_frame() sends.
+  static std::vector<std::string> frame(std::uint64_t sequence,
+                                        std::int64_t total,
+                                        std::int64_t chunk) {
     FrameHeader header;
     header.link = 1;
     header.sequence = sequence;
@@ -62,13 +75,35 @@ class RawPeer {
     header.sizes = {total};
     header.total = total;
     header.chunk = chunk;
-    send({encode_frame(header), std::string(static_cast<std::size_t>(chunk), 'x')});
+    return {encode_frame(header), std::string(static_cast<std::size_t>(chunk), 'x')};
   }
 
  private:
   KeyPair keys_;
   zmq::context_t context_;
   zmq::socket_t out_{context_, zmq::socket_type::push};
+};
+
+/// Listens with a key of its own and never reads.
+class MutePeer {
+ public:
+  MutePeer() {
+    in_.set(zmq::sockopt::linger, 0);
+    in_.set(zmq::sockopt::rcvhwm, 1);
+    in_.set(zmq::sockopt::rcvbuf, 4096);
+    in_.set(zmq::sockopt::curve_server, true);
+    in_.set(zmq::sockopt::curve_secretkey, std::string(keys_.secret.data()));
+    in_.bind("tcp://127.0.0.1:*");
+  }
+
+  [[nodiscard]] PortAddress address() const {
+    return {in_.get(zmq::sockopt::last_endpoint), keys_.open.data()};
+  }
+
+ private:
+  KeyPair keys_;
+  zmq::context_t context_;
+  zmq::socket_t in_{context_, zmq::socket_type::pull};
 };
 
 }  // namespace stagecraft

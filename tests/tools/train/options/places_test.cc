@@ -74,7 +74,7 @@ TEST_CASE("a checkpoint's place is a file, or nothing yet, also behind a link", 
   CHECK_THAT(complaint(saving(kinds.astray)), ContainsSubstring("no folder"));
   CHECK_THAT(complaint(saving("/proc/x")), ContainsSubstring("cannot be written"));
   CHECK_THAT(complaint(saving("/dev/stdout")), ContainsSubstring("an open descriptor"));
-  CHECK_THAT(complaint(saving("")), ContainsSubstring("it is no name"));
+  CHECK_THAT(complaint(saving("")), ContainsSubstring("the name is empty"));
   CHECK_THAT(complaint(saving("-")), ContainsSubstring("./-"));
   CHECK(entries(kinds.folder.path()) == 5);
   CHECK(read_text_file(kinds.file) == "old");

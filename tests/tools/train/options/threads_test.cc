@@ -31,7 +31,7 @@ TEST_CASE("a run whose threads cannot be started says so and ends, forced or not
   CHECK(result.exit_code == 1);
   CHECK_FALSE(result.timed_out);
   CHECK_THAT(result.err,
-             ContainsSubstring("memory ran out at a thread: 12 are needed") &&
+             ContainsSubstring("memory ran out when a thread was to be made: 12 are needed") &&
                  ContainsSubstring("--threads-per-worker"));
 }
 

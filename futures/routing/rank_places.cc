@@ -1,0 +1,63 @@
+#include "stagecraft/futures/routing/rank_places.h"
+
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+RankPlaces::RankPlaces(std::shared_ptr<DataPort> port, NetworkId id, int ranks)
+    : here_{.port = std::move(port),
+            .id = id,
+            .mailboxes = std::make_shared<const Mailboxes>(ranks)},
+      places_(static_cast<std::size_t>(ranks) + 1,
+              Place{.carrier = choose_carrier(here_, here_.port->address()), .elsewhere = {}}) {
+  here_.port->attach(here_.id, here_.mailboxes);
+}
+
+RankPlaces::~RankPlaces() {
+  here_.port->detach(here_.id);
+}
+
+std::shared_ptr<const Carrier> RankPlaces::carrier_to(Rank rank) const {
+  const std::scoped_lock lock(mutex_);
+  return of(rank).carrier;
+}
+
+std::optional<std::string> RankPlaces::elsewhere(Rank rank) const {
+  const std::scoped_lock lock(mutex_);
+  return of(rank).elsewhere;
+}
+
+void RankPlaces::set(Rank rank, const PortAddress& where) {
+  Mailbox& mailbox = here_.mailboxes->of(rank);
+  if (where == here_.port->address()) {
+    if (elsewhere(rank)) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} was in another process and cannot come to this one: make a new "
+                              "network",
+                              peer_name(rank)));
+    }
+    return;
+  }
+  Place place{.carrier = choose_carrier(here_, where), .elsewhere = where.endpoint};
+  {
+    const std::scoped_lock lock(mutex_);
+    std::swap(places_[index(rank)], place);
+  }
+  mailbox.close(Error(Errc::TransportClosed, peer_name(rank) + " is in another process"));
+}
+
+const RankPlaces::Place& RankPlaces::of(Rank rank) const {
+  static_cast<void>(here_.mailboxes->of(rank));
+  return places_[index(rank)];
+}
+
+std::size_t RankPlaces::index(Rank rank) {
+  return static_cast<std::size_t>(rank.value - kDriver.value);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,56 @@
+/// RankPlaces knows in which process each rank of a network lives, and what carries tensors there.
+///
+/// A RoutedNetwork and its ends share it; the last of them detaches the network from the port. Any
+/// thread may use it. The mutex guards the places.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/futures/routing/transport_choice.h"
+
+namespace stagecraft {
+
+class RankPlaces {
+ public:
+  /// Makes mailboxes for ranks 0 to ranks - 1 and the driver; all are in this process.
+  /// Errors: UsageArgument if the port has a network of that id.
+  RankPlaces(std::shared_ptr<DataPort> port, NetworkId id, int ranks);
+  RankPlaces(const RankPlaces&) = delete;
+  RankPlaces(RankPlaces&&) = delete;
+  RankPlaces& operator=(const RankPlaces&) = delete;
+  RankPlaces& operator=(RankPlaces&&) = delete;
+  ~RankPlaces();
+
+  [[nodiscard]] const NetworkHere& here() const { return here_; }
+
+  /// Returns what carries tensors to the rank.
+  /// Errors: TransportRefused for a rank that is not in this network.
+  [[nodiscard]] std::shared_ptr<const Carrier> carrier_to(Rank rank) const;
+  /// Returns the endpoint of the rank's process; nothing if it is this one. Errors: as above.
+  [[nodiscard]] std::optional<std::string> elsewhere(Rank rank) const;
+
+  /// Places the rank as RoutedNetwork::place says.
+  void set(Rank rank, const PortAddress& where);
+
+ private:
+  struct Place {
+    std::shared_ptr<const Carrier> carrier;
+    std::optional<std::string> elsewhere;  ///< the endpoint of another process
+  };
+
+  /// Needs the mutex.
+  [[nodiscard]] const Place& of(Rank rank) const;
+  [[nodiscard]] static std::size_t index(Rank rank);
+
+  const NetworkHere here_;
+  mutable std::mutex mutex_;
+  std::vector<Place> places_;  ///< the driver's first, rank r's at r + 1
+};
+
+}  // namespace stagecraft

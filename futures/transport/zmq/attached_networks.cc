@@ -1,0 +1,33 @@
+#include "stagecraft/futures/transport/zmq/attached_networks.h"
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+void AttachedNetworks::attach(NetworkId network,
+                              const std::shared_ptr<const Mailboxes>& mailboxes) {
+  const std::scoped_lock lock(mutex_);
+  std::weak_ptr<const Mailboxes>& place = networks_[network];
+  if (!place.expired()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the data port already has a network {}: give each crew an id of its "
+                            "own",
+                            network.value));
+  }
+  place = mailboxes;
+}
+
+void AttachedNetworks::detach(NetworkId network) {
+  const std::scoped_lock lock(mutex_);
+  networks_.erase(network);
+}
+
+std::shared_ptr<const Mailboxes> AttachedNetworks::find(NetworkId network) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = networks_.find(network);
+  return found == networks_.end() ? nullptr : found->second.lock();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,31 @@
+/// AttachedNetworks finds the mailboxes of each network that has ranks in this process.
+///
+/// A data port has one. Networks attach and detach on any thread; the thread of the port looks
+/// mailboxes up. The mutex guards the table and is held for one lookup at a time.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "stagecraft/futures/transport/mailboxes.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
+
+namespace stagecraft {
+
+class AttachedNetworks {
+ public:
+  /// Adds the mailboxes of a network, which are found as long as they live.
+  /// Errors: UsageArgument if there is a network of that id.
+  void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
+  void detach(NetworkId network);
+
+  /// Returns null for a network that is not here.
+  [[nodiscard]] std::shared_ptr<const Mailboxes> find(NetworkId network) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<NetworkId, std::weak_ptr<const Mailboxes>> networks_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,153 @@
+#include "stagecraft/futures/transport/zmq/peer_sender.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+
+#include <zmq.hpp>
+
+#include "stagecraft/base/process/process_end.h"
+#include "stagecraft/futures/transport/zmq/sockets.h"
+
+namespace stagecraft {
+
+namespace {
+
+/// Up to this size, a copy is cheaper than keeping the tensor until it has left.
+constexpr std::int64_t kCopied = 4096;
+
+/// A tensor whose bytes a message refers to. The sending thread makes it; a thread of ZeroMQ
+/// releases it.
+struct Lent {
+  at::Tensor tensor;
+  std::atomic<bool> given{false};  ///< orders the two threads for race detectors too
+};
+
+void let_go(void* /*data*/, void* hint) {
+  const process_end::AtWork at_work;
+  auto* const lent = static_cast<Lent*>(hint);
+  static_cast<void>(lent->given.load(std::memory_order_acquire));
+  delete lent;
+}
+
+/// Returns the bytes of one chunk: copied if small, else lent.
+zmq::message_t chunk_of(const at::Tensor& tensor, const FrameHeader& header) {
+  const auto size = static_cast<std::size_t>(header.chunk);
+  if (size == 0) {
+    return {};
+  }
+  const char* const bytes = static_cast<const char*>(tensor.const_data_ptr()) + header.offset;
+  if (header.chunk <= kCopied) {
+    return {bytes, size};
+  }
+  auto* const lent = new Lent{tensor, {}};
+  lent->given.store(true, std::memory_order_release);
+  return {const_cast<char*>(bytes), size, let_go, lent};  // ZeroMQ only reads it
+}
+
+}  // namespace
+
+PeerSender::PeerSender(const PortAddress& peer,
+                       std::uint64_t link,
+                       const DataPortOptions& options,
+                       PortSockets& sockets,
+                       PortCounter& counter)
+    : peer_(peer),
+      link_(link),
+      options_(options),
+      sockets_(sockets),
+      counter_(counter),
+      outbox_(options.chunk_bytes) {}
+
+PeerSender::~PeerSender() = default;
+
+void PeerSender::connect() {
+  try {
+    auto socket = sockets_.new_connection(peer_);
+    std::unique_ptr<PeerWatch> watch;
+    if (options_.silence.count() > 0) {
+      watch = std::make_unique<PeerWatch>(
+          sockets_.context(), socket->handle(), link_, options_.silence);
+    }
+    socket->connect(peer_.endpoint);
+    socket_ = std::move(socket);
+    watch_ = std::move(watch);
+  } catch (const zmq::error_t& error) {
+    throw cannot_connect(
+        peer_.endpoint,
+        error.what(),
+        error.num() == EMFILE ? "raise the limit of open files (ulimit -n)" : kNameAnAddress);
+  }
+}
+
+bool PeerSender::send(Outgoing outgoing) {
+  Spent spent;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!gone_) {
+      if (socket_ == nullptr) {
+        connect();
+      }
+      const bool others_wait = !outbox_.empty();
+      outbox_.push(std::move(outgoing));
+      return !others_wait && !send_chunks(spent);
+    }
+  }
+  counter_.change_link(peer_.key, [](LinkCounts& link) { ++link.tensors_dropped; });
+  return false;
+}
+
+Outbox PeerSender::give_up() {
+  const std::scoped_lock lock(mutex_);
+  gone_ = true;
+  return std::exchange(outbox_, Outbox(options_.chunk_bytes));
+}
+
+bool PeerSender::send_waiting() {
+  Spent spent;
+  const std::scoped_lock lock(mutex_);
+  return send_chunks(spent);
+}
+
+bool PeerSender::send_chunks(Spent& spent) {
+  for (int i = 0; i < kTurn && !is_full_ && !outbox_.empty(); ++i) {
+    auto [header, tensor] = outbox_.next();
+    header.link = link_;
+    header.sequence = sequence_;
+    const std::string encoded = encode_frame(header);
+    zmq::message_t body = chunk_of(tensor, header);
+    // ZeroMQ takes both or none: if it does not take the second, it has dropped the first.
+    if (!socket_->send(zmq::buffer(encoded),
+                       zmq::send_flags::sndmore | zmq::send_flags::dontwait) ||
+        !socket_->send(std::move(body), zmq::send_flags::dontwait)) {
+      is_full_ = true;
+      return false;
+    }
+    ++sequence_;
+    const bool last = header.offset + header.chunk == header.total;
+    if (last) {
+      spent.push_back(std::move(tensor));
+    }
+    outbox_.sent();
+    counter_.change_link(peer_.key, [last, bytes = header.chunk](LinkCounts& link) {
+      link.bytes_sent += bytes;
+      link.tensors_sent += last ? 1 : 0;
+    });
+  }
+  return outbox_.empty();
+}
+
+std::optional<std::string> PeerSender::look(std::chrono::steady_clock::time_point now) {
+  bool used = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (watch_ == nullptr) {
+      return std::nullopt;  // nothing was sent yet (DP-5)
+    }
+    used = sequence_ > 0 || !outbox_.empty();
+  }
+  return watch_->look(now, used);
+}
+
+}  // namespace stagecraft

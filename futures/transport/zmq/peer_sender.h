@@ -1,0 +1,93 @@
+/// PeerSender sends tensors to one peer, in chunks.
+///
+///   send() -> Outbox -> the socket takes chunks          on the thread that sends
+///                   `-> the socket is full: chunks wait  the loop sends them later
+///
+/// Sending at once saves a change of threads for every small tensor. The mutex guards everything
+/// here, because ZeroMQ's sockets may change threads, with a fence. No tensor is destroyed under
+/// it. While chunks wait, only the loop sends (LP-1).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/zmq/frames/outbox.h"
+#include "stagecraft/futures/transport/zmq/peer_watch.h"
+#include "stagecraft/futures/transport/zmq/port_counts.h"
+#include "stagecraft/futures/transport/zmq/port_options.h"
+
+namespace zmq {
+class socket_t;
+}  // namespace zmq
+
+namespace stagecraft {
+
+class PortSockets;
+
+class PeerSender {
+ public:
+  /// `link`: the number of the connection, which its frames carry. The other arguments outlive
+  /// this.
+  PeerSender(const PortAddress& peer,
+             std::uint64_t link,
+             const DataPortOptions& options,
+             PortSockets& sockets,
+             PortCounter& counter);
+  PeerSender(const PeerSender&) = delete;
+  PeerSender(PeerSender&&) = delete;
+  PeerSender& operator=(const PeerSender&) = delete;
+  PeerSender& operator=(PeerSender&&) = delete;
+  ~PeerSender();
+
+  /// Sends a tensor, after those that wait. Returns whether it left chunks for the loop, which must
+  /// be told then (LP-1). Drops and counts the tensor after give_up(). Any thread may call it.
+  /// Errors: TransportRefused if no connection can be started.
+  [[nodiscard]] bool send(Outgoing outgoing);
+
+  /// Stops sending. Returns the waiting tensors, so that the caller drops them outside of all
+  /// locks. Any thread may call it.
+  [[nodiscard]] Outbox give_up();
+
+  // The functions below belong to the thread of the loop.
+
+  /// Sends some of the waiting chunks. Returns whether none is left.
+  [[nodiscard]] bool send_waiting();
+  /// Returns the socket if it is full, so that chunks wait for it; else null.
+  [[nodiscard]] zmq::socket_t* full_socket() const { return is_full_ ? socket_.get() : nullptr; }
+  /// Says that the socket accepts messages again.
+  void set_ready() { is_full_ = false; }
+  /// Returns why the peer is out of reach, at the first look that detects it (PeerWatch).
+  [[nodiscard]] std::optional<std::string> look(std::chrono::steady_clock::time_point now);
+
+ private:
+  /// Tensors that have been sent, to be destroyed outside of all locks.
+  using Spent = std::vector<at::Tensor>;
+
+  // The functions below need the mutex.
+  void connect();
+  [[nodiscard]] bool send_chunks(Spent& spent);
+
+  const PortAddress peer_;
+  const std::uint64_t link_;
+  const DataPortOptions& options_;
+  PortSockets& sockets_;
+  PortCounter& counter_;
+
+  std::mutex mutex_;
+  std::unique_ptr<zmq::socket_t> socket_;  ///< made with the first tensor (DP-5)
+  std::uint64_t sequence_ = 0;             ///< of the next frame
+  Outbox outbox_;
+  bool is_full_ = false;              ///< the socket accepts no more for now
+  bool gone_ = false;                 ///< nothing is sent any more
+  std::unique_ptr<PeerWatch> watch_;  ///< made with the socket; then belongs to the loop
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,25 @@
+#include "stagecraft/futures/transport/zmq/port_options.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+
+void require_valid(const DataPortOptions& options) {
+  const auto require = [](bool good, std::string what) {
+    if (!good) {
+      throw Error(Errc::UsageArgument, std::move(what));
+    }
+  };
+  require(options.chunk_bytes > 0 && options.chunk_bytes <= kLargestChunk,
+          fmt::format("chunk_bytes is {}: expected 1 to {}", options.chunk_bytes, kLargestChunk));
+  require(options.largest_tensor > 0,
+          fmt::format("largest_tensor is {}: expected 1 or more bytes", options.largest_tensor));
+  require(options.io_threads > 0,
+          fmt::format("io_threads is {}: expected 1 or more", options.io_threads));
+  require(options.silence.count() >= 0,
+          fmt::format("silence is {} ms: expected 0 or more", options.silence.count()));
+}
+
+}  // namespace stagecraft

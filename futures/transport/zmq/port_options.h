@@ -1,0 +1,34 @@
+/// DataPortOptions says where a data port listens, how much it accepts, and whom it tells about
+/// peers that it loses.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
+
+namespace stagecraft {
+
+struct DataPortOptions {
+  /// "tcp://ADDRESS:*" or ":PORT"; "ipc://*" for a name that no other port of the host has and that
+  /// leaves no file.
+  std::string bind = "tcp://127.0.0.1:*";
+  std::int64_t largest_tensor = std::int64_t{1} << 36U;  ///< bytes; a larger one is refused
+  std::int64_t chunk_bytes = kLargestChunk;              ///< at most kLargestChunk
+  int io_threads = 1;                                    ///< ZeroMQ's threads, which encrypt
+  /// Called once with the peer's key when a link has broken (DP-2), on the progress thread. Must
+  /// not block.
+  std::function<void(const std::string& key, const Error& why)> when_broken;
+  /// The time without progress after which a peer is out of reach (DP-6); 0: for ever.
+  std::chrono::milliseconds silence{0};
+  /// Called once when a peer is out of reach, in the same way.
+  std::function<void(const std::string& key, const Error& why)> when_cut;
+};
+
+/// Errors: UsageArgument for a value out of range.
+void require_valid(const DataPortOptions& options);
+
+}  // namespace stagecraft

@@ -1,0 +1,157 @@
+#include "stagecraft/futures/transport/zmq/receiver.h"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <zmq.hpp>
+
+#include "stagecraft/base/log.h"
+#include "stagecraft/futures/transport/zmq/attached_networks.h"
+#include "stagecraft/futures/transport/zmq/peers.h"
+#include "stagecraft/futures/transport/zmq/sockets.h"
+
+namespace stagecraft {
+
+struct Receiver::Message {
+  std::string key;  ///< of the sender; empty when the socket does not know
+  std::vector<zmq::message_t> parts;
+};
+
+namespace {
+
+std::string_view view(const zmq::message_t& message) {
+  return {static_cast<const char*>(message.data()), message.size()};
+}
+
+}  // namespace
+
+bool Receiver::take_messages() {
+  for (int i = 0; i < kTurn; ++i) {
+    Message message;
+    bool more = false;
+    do {
+      zmq::message_t part;
+      if (!sockets_.incoming().recv(part, zmq::recv_flags::dontwait)) {
+        return false;
+      }
+      // Reads and drops parts beyond those of a frame.
+      more = part.more();
+      if (message.parts.size() < 3) {
+        message.parts.push_back(std::move(part));
+      }
+    } while (more);
+    if (const char* user = zmq_msg_gets(message.parts.front().handle(), "User-Id")) {
+      message.key = user;
+    }
+    take(message);
+  }
+  return true;
+}
+
+void Receiver::take(const Message& message) {
+  const std::shared_ptr<Peer> peer = peers_.find(message.key);
+  if (peer == nullptr) {
+    counter_.change_link(message.key, [](LinkCounts& link) { ++link.frames_refused; });
+    return;
+  }
+  const bool was_broken = peer->arriving.broken();
+  try {
+    take_from(*peer, message);
+  } catch (const std::exception& error) {
+    peer->arriving.break_link();
+    count_refused(message.key, error.what());
+    if (!was_broken && options_.when_broken) {
+      options_.when_broken(
+          message.key,
+          Error(Errc::TransportRefused,
+                fmt::format(
+                    "the link from the peer with key {} broke: {}", message.key, error.what())));
+    }
+  }
+  count_partial(*peer);
+}
+
+void Receiver::take_from(Peer& peer, const Message& message) {
+  if (message.parts.size() != 2) {
+    throw Error(Errc::TransportRefused,
+                fmt::format("malformed frame: it has {} parts, expected 2: a header and a chunk",
+                            message.parts.size()));
+  }
+  const FrameHeader header = decode_frame(view(message.parts[0]));
+  const auto mailboxes = networks_.find(header.network);
+  const bool is_here = mailboxes != nullptr && mailboxes->find(header.to) != nullptr &&
+                       mailboxes->find(header.from) != nullptr;
+  const bool wanted = is_here && mailboxes->of(header.to).accepts(header.tag);
+  std::optional<at::Tensor> whole = peer.arriving.take(header, view(message.parts[1]), wanted);
+  if (peer.arriving.broken()) {
+    count_refused(message.key, "its link broke before");
+    return;
+  }
+  counter_.change_link(message.key, [&](LinkCounts& link) {
+    link.bytes_received += header.chunk;
+    link.tensors_received += whole ? 1 : 0;
+  });
+  if (!whole) {
+    return;
+  }
+  if (is_here) {
+    // The mailbox counts a tensor that is not wanted: an epoch that is over stays over.
+    mailboxes->of(header.to).deliver(header.from, header.tag, *std::move(whole));
+  } else {
+    count_misdirected(message.key, header);
+  }
+}
+
+void Receiver::tidy() {
+  for (const auto& peer : peers_.all()) {
+    peer->arriving.keep([this](const FrameHeader& header) {
+      const auto mailboxes = networks_.find(header.network);
+      const Mailbox* const mailbox = mailboxes == nullptr ? nullptr : mailboxes->find(header.to);
+      return mailbox != nullptr && mailbox->accepts(header.tag);
+    });
+    count_partial(*peer);
+  }
+}
+
+void Receiver::forget(Peer& peer) {
+  peer.arriving.break_link();
+  count_partial(peer);
+}
+
+void Receiver::count_partial(Peer& peer) {
+  const std::int64_t now = peer.arriving.bytes();
+  if (now != peer.partial) {
+    const std::int64_t more = now - std::exchange(peer.partial, now);
+    counter_.change([more](PortCounts& counts) { counts.partial_bytes += more; });
+  }
+}
+
+void Receiver::count_refused(const std::string& key, std::string_view why) {
+  const std::int64_t refused =
+      counter_.change_link(key, [](LinkCounts& link) { return ++link.frames_refused; });
+  if (is_logged(refused)) {
+    log(Level::Warning, "frame refused", {{"key", key}, {"why", why}, {"refused", refused}});
+  }
+}
+
+void Receiver::count_misdirected(const std::string& key, const FrameHeader& header) {
+  const std::int64_t misdirected =
+      counter_.change([](PortCounts& counts) { return ++counts.tensors_misdirected; });
+  if (is_logged(misdirected)) {
+    log(Level::Warning,
+        "tensor misdirected",
+        {{"key", key},
+         {"network", header.network},
+         {"from", header.from},
+         {"to", header.to},
+         {"tag", to_string(header.tag)},
+         {"misdirected", misdirected}});
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,62 @@
+/// Receiver takes the messages that peers send to a data port and delivers the tensors in them.
+///
+///   message -> its sender's key -> Peer -> frame -> Reassembly -> whole tensor -> Mailbox
+///
+/// A frame that cannot be read breaks the link of its sender and nothing else (DP-2). Owned by a
+/// PortLoop, on whose thread all of it runs. No tensor is delivered or destroyed under a lock.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "stagecraft/futures/transport/zmq/port_counts.h"
+#include "stagecraft/futures/transport/zmq/port_options.h"
+
+namespace stagecraft {
+
+class AttachedNetworks;
+class Peers;
+class PortSockets;
+struct FrameHeader;
+struct Peer;
+
+class Receiver {
+ public:
+  /// The arguments outlive this.
+  Receiver(const DataPortOptions& options,
+           PortSockets& sockets,
+           const Peers& peers,
+           const AttachedNetworks& networks,
+           PortCounter& counter)
+      : options_(options),
+        sockets_(sockets),
+        peers_(peers),
+        networks_(networks),
+        counter_(counter) {}
+
+  /// Takes some messages. Returns whether there may be more.
+  [[nodiscard]] bool take_messages();
+
+  /// Gives back the memory of partly received tensors that the mailboxes no longer accept.
+  void tidy();
+
+  /// Drops what has arrived from a forgotten peer in part.
+  void forget(Peer& peer);
+
+ private:
+  struct Message;
+
+  void take(const Message& message);
+  void take_from(Peer& peer, const Message& message);
+  void count_partial(Peer& peer);
+  void count_refused(const std::string& key, std::string_view why);
+  void count_misdirected(const std::string& key, const FrameHeader& header);
+
+  const DataPortOptions& options_;
+  PortSockets& sockets_;
+  const Peers& peers_;
+  const AttachedNetworks& networks_;
+  PortCounter& counter_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,31 @@
+/// TransportCase is one case of the contract of `futures/transport/transport.h`, for any transport.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+/// Holds all ends of one new network, which live as long as this does.
+struct Endpoints {
+  std::shared_ptr<Transport> driver;
+  std::vector<std::shared_ptr<Transport>> ranks;
+  /// Ends the process of a rank, with all that it has, as soon as it has sent this many bytes.
+  /// Returns the end of the rank's successor, which the others know. Empty if all ranks share a
+  /// process.
+  std::function<std::shared_ptr<Transport>(Rank, std::int64_t after_bytes)> replace;
+};
+
+using MakeEndpoints = std::function<Endpoints(int ranks)>;
+
+struct TransportCase {
+  std::string name;  ///< a sentence, with the invariant it exercises
+  void (*run)(const MakeEndpoints&);
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,57 @@
+#include "stagecraft/futures/routing/routed.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "stagecraft/futures/transport/zmq/data_port.h"
+#include "stagecraft/tests/conformance/transport_forms.h"
+#include "stagecraft/tests/futures/transport/zmq/two_ports.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("ranks of one process hand tensors over without a copy, those of others do not",
+          "[futures][transport]") {
+  const Endpoints net = HereAndElsewhere::ends(3);
+  const at::Tensor sent = number(5);
+  net.ranks[1]->send(Rank{2}, Tag{}, sent);
+  net.ranks[1]->send(Rank{0}, Tag{}, sent);
+  const auto near = net.ranks[2]->receive(Rank{1}, Tag{});
+  const auto far = net.ranks[0]->receive(Rank{1}, Tag{});
+  REQUIRE(near.ready());
+  CHECK(near.get().const_data_ptr() == sent.const_data_ptr());
+  CHECK(number_from(far) == 5);
+  CHECK(far.get().const_data_ptr() != sent.const_data_ptr());
+  CHECK(reinterpret_cast<std::uintptr_t>(far.get().const_data_ptr()) % 64 == 0);
+}
+
+TEST_CASE("a network detaches from its port with its last end", "[futures][port]") {
+  const auto port = DataPort::open({.bind = "ipc://*"});
+  auto network = std::make_unique<RoutedNetwork>(port, kNetwork, 1);
+  auto end = network->endpoint(Rank{0});
+  CHECK(thrown_by([&] { const RoutedNetwork again(port, kNetwork, 1); }) == Errc::UsageArgument);
+  network.reset();
+  CHECK(thrown_by([&] { const RoutedNetwork again(port, kNetwork, 1); }) == Errc::UsageArgument);
+  end.reset();
+  CHECK_FALSE(thrown_by([&] { const RoutedNetwork again(port, kNetwork, 1); }));
+}
+
+TEST_CASE("a rank has an end where it lives, and cannot come back to this process",
+          "[futures][transport]") {
+  TwoPorts two;
+  CHECK_THROWS_WITH(two.network.endpoint(Rank{1}),
+                    ContainsSubstring("rank 1 is in the process of"));
+  CHECK(thrown_by([&] { static_cast<void>(two.network.endpoint(Rank{3})); }) ==
+        Errc::TransportRefused);
+  CHECK(thrown_by([&] { two.network.place(Rank{3}, two.other->address()); }) ==
+        Errc::TransportRefused);
+  CHECK_FALSE(thrown_by([&] { two.network.place(Rank{0}, two.port->address()); }));
+  CHECK(thrown_by([&] { two.network.place(Rank{1}, two.port->address()); }) == Errc::UsageArgument);
+}
+
+}  // namespace
+}  // namespace stagecraft
