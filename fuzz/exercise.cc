@@ -6,7 +6,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/require.h"
-#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/order_exchange.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 
 namespace stagecraft {
 namespace {

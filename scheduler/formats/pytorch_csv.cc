@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
-#include "stagecraft/scheduler/formats/rows.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/rows.h"
 
 namespace stagecraft {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/model/communication.h"
 #include "stagecraft/scheduler/model/schedule.h"
 

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/expressible.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
-#include "stagecraft/scheduler/formats/python_lists.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/expressible.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/python_lists.h"
 
 namespace stagecraft {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/model/surplus.h"
-#include "stagecraft/scheduler/render/terminal_colours.h"
+#include "stagecraft/scheduler/render/terminal_colors.h"
 
 namespace stagecraft {
 namespace {

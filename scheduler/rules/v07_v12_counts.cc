@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/model/number_range.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {

@@ -1,7 +1,7 @@
 /// V27: a stage takes its microbatches in order, if the options require it.
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 

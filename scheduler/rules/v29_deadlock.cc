@@ -27,11 +27,11 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/causes/exchange.h"
-#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/deadlock_exchange.h"
+#include "stagecraft/scheduler/rules/causes/order_exchange.h"
 #include "stagecraft/scheduler/rules/causes/shortest_cycle.h"
 #include "stagecraft/scheduler/rules/causes/wait_cycle.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {

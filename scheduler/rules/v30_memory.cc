@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/costs/memory_model.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {

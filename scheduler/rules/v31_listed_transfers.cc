@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/match_transfers.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 #include "stagecraft/scheduler/rules/v35_streams.h"
 
 namespace stagecraft::rules {

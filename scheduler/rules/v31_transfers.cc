@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/transfer.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
+#include "stagecraft/scheduler/rules/parts/transfer.h"
 #include "stagecraft/scheduler/rules/v35_streams.h"
 
 namespace stagecraft::rules {

@@ -1,7 +1,7 @@
 /// V34: the microbatches of every stage are a whole number.
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/transfer.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
+#include "stagecraft/scheduler/rules/parts/transfer.h"
 
 namespace stagecraft::rules {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/order_exchange.h"
 #include "stagecraft/scheduler/rules/causes/same_cause.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft {
 namespace {

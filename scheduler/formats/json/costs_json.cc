@@ -15,10 +15,10 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/costs/backward_times.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json/costs_fields.h"
 #include "stagecraft/scheduler/formats/json/json_reader.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/model/schedule.h"
 

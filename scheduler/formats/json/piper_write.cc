@@ -7,9 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/formats/json/piper.h"
 #include "stagecraft/scheduler/formats/json/piper_words.h"
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/model/placement.h"
 
 namespace stagecraft {

@@ -12,7 +12,7 @@
 #include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/scheduler/render/html/json_text.h"
 #include "stagecraft/scheduler/render/palette.h"
-#include "stagecraft/scheduler/render/task_colours.h"
+#include "stagecraft/scheduler/render/task_colors.h"
 
 namespace stagecraft::drawing {
 namespace {

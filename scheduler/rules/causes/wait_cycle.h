@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 

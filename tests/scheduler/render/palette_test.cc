@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/builders/registry.h"
-#include "stagecraft/scheduler/render/task_colours.h"
+#include "stagecraft/scheduler/render/task_colors.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {

@@ -9,7 +9,7 @@
 
 #include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/render/terminal_colours.h"
+#include "stagecraft/scheduler/render/terminal_colors.h"
 #include "stagecraft/tests/scheduler/golden.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -9,10 +9,10 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/formats/jaxpp.h"
 #include "stagecraft/scheduler/formats/json/json.h"
 #include "stagecraft/scheduler/formats/json/piper.h"
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/formats/zero_bubble.h"
 #include "stagecraft/scheduler/simulate/simulate.h"

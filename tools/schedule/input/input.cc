@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/jaxpp.h"
 #include "stagecraft/scheduler/formats/json/json.h"
 #include "stagecraft/scheduler/formats/json/piper.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/formats/text.h"
 #include "stagecraft/scheduler/formats/zero_bubble.h"

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 
 #include <algorithm>
 #include <charconv>

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 
 namespace stagecraft::formats {
 

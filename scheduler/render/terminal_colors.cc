@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/render/terminal_colours.h"
+#include "stagecraft/scheduler/render/terminal_colors.h"
 
 #include <algorithm>
 #include <array>

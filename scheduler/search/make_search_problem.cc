@@ -1,5 +1,3 @@
-#include "stagecraft/scheduler/search/search_problem.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/search/cap_rules.h"
 #include "stagecraft/scheduler/search/heads.h"
+#include "stagecraft/scheduler/search/search_problem.h"
 
 namespace stagecraft {
 namespace {

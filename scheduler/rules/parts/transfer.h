@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 #include "stagecraft/scheduler/model/place_text.h"
 

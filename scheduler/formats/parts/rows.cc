@@ -1,8 +1,8 @@
-#include "stagecraft/scheduler/formats/rows.h"
+#include "stagecraft/scheduler/formats/parts/rows.h"
 
 #include <algorithm>
 
-#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 
 namespace stagecraft::formats {
 

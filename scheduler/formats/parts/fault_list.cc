@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/formats/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/render/task_colours.h"
+#include "stagecraft/scheduler/render/task_colors.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/rules/causes/exchange.h"
+#include "stagecraft/scheduler/rules/causes/deadlock_exchange.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/order_exchange.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 
 #include <algorithm>
 #include <span>

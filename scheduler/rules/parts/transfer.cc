@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/rules/transfer.h"
+#include "stagecraft/scheduler/rules/parts/transfer.h"
 
 namespace stagecraft::rules {
 

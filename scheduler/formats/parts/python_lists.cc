@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/formats/python_lists.h"
+#include "stagecraft/scheduler/formats/parts/python_lists.h"
 
 #include <algorithm>
 #include <utility>
