@@ -9,6 +9,7 @@
 
 #include "stagecraft/scheduler/model/surplus.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 
 namespace stagecraft {
 namespace {
@@ -29,7 +30,7 @@ void late_cells(const Schedule& schedule, const StageGraph& graph, LintNotes& fo
   if (schedule.form() == Schedule::Form::List) {
     return;
   }
-  const Schedule earliest = schedule.to_list().to_array(graph);
+  const Schedule earliest = to_array(schedule, graph);
   int late = 0;
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
     const std::vector<int> here = columns_of(schedule.rows()[r]);

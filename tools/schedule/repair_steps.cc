@@ -8,6 +8,7 @@
 
 #include "stagecraft/scheduler/rules/repair/mistyped.h"
 #include "stagecraft/scheduler/rules/repair/unlock.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/schedule/input/format.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
@@ -99,7 +100,7 @@ void Repair::lay_out() {
   if (!array_ || !repaired_.left.empty() || !fits_array(repaired_.schedule, graph_)) {
     return;
   }
-  Schedule array = repaired_.schedule.to_array(graph_);
+  Schedule array = to_array(repaired_.schedule, graph_);
   const std::size_t moved = cells_moved(*array_, array);
   take(std::move(array),
        fmt::format("re-timed the columns: {} in another, each row in its order",

@@ -11,6 +11,7 @@
 #include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/tikz.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
@@ -37,7 +38,7 @@ Drawing drawing_of(ScheduleFile file) {
   drawing.violations = violations_of(drawing.file);
   const bool list = drawing.file.schedule.form() == Schedule::Form::List;
   if (list && drawing.violations.empty() && fits_array(drawing.file.schedule, drawing.file.graph)) {
-    drawing.file.schedule = drawing.file.schedule.to_array(drawing.file.graph);
+    drawing.file.schedule = to_array(drawing.file.schedule, drawing.file.graph);
   }
   return drawing;
 }

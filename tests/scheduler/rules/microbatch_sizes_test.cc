@@ -18,6 +18,7 @@
 #include "stagecraft/scheduler/model/task_graph.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -270,7 +271,7 @@ TEST_CASE("validate() and the simulator agree on lists with sizes",
   const bool valid = validate(schedule, graph).empty();
   bool runs = true;
   try {
-    const Schedule array = schedule.to_array(graph);
+    const Schedule array = to_array(schedule, graph);
     CHECK(validate(array, graph).empty());
   } catch (const Error&) {
     runs = false;

@@ -7,6 +7,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -205,7 +206,7 @@ TEST_CASE("in columns every task has its own, also one that does nothing",
     StageGraph graph = schedule.stage_graph();
     graph.freeze({0, 1});
     CHECK(validate(schedule, graph).empty());
-    const Schedule array = schedule.to_list().to_array(graph);
+    const Schedule array = to_array(schedule.to_list(), graph);
     CHECK(array.to_list() == schedule.to_list());
     CHECK(validate(array, graph).empty());
     const Timeline all = simulate(schedule, schedule.stage_graph());

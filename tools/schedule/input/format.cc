@@ -16,6 +16,7 @@
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/formats/zero_bubble.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -60,7 +61,7 @@ Schedule as_array(const Schedule& schedule, const StageGraph& graph) {
   }
   try {
     if (fits_array(schedule, graph)) {
-      return schedule.to_array(graph);
+      return to_array(schedule, graph);
     }
   } catch (const Error& error) {
     throw Error(Errc::ScheduleInvalid,
