@@ -13,7 +13,7 @@ namespace {
 
 class Matching {
  public:
-  Matching(const Input& in, Violations& out)
+  Matching(const RuleInput& in, Violations& out)
       : in_(in), actions_(in.options.communication), out_(out), used_(actions_.size(), false) {}
   std::vector<ListedTransfer> run();
 
@@ -37,7 +37,7 @@ class Matching {
     return report_action(in_, rule, action, std::move(message), out_);
   }
 
-  const Input& in_;
+  const RuleInput& in_;
   std::span<const CommAction> actions_;
   Violations& out_;
   std::vector<std::pair<std::uint64_t, int>>
@@ -54,7 +54,7 @@ std::uint64_t name_of(CommKind kind, StageId stage, Microbatch microbatch) {
 }
 
 /// Returns the task that made a transfer's value, at the sender and at the receiver.
-Task task_of(const Input& in, const CommAction& action) {
+Task task_of(const RuleInput& in, const CommAction& action) {
   if (action.kind == CommKind::SendForward || action.kind == CommKind::RecvForward) {
     return {CellKind::Forward, action.stage, action.microbatch};
   }
@@ -284,13 +284,13 @@ std::vector<ListedTransfer> Matching::run() {
 
 }  // namespace
 
-int entry_before(const Input& in, const CommAction& action) {
+int entry_before(const RuleInput& in, const CommAction& action) {
   const int begin = in.tasks.row_begin(action.row);
   const int before = std::min(begin + action.position, in.tasks.row_end(action.row)) - 1;
   return before < begin ? TaskGraph::kMissing : before;
 }
 
-std::string place_of(const Input& in, const CommAction& action) {
+std::string place_of(const RuleInput& in, const CommAction& action) {
   const int before = entry_before(in, action);
   return before == TaskGraph::kMissing
              ? fmt::format("{} (row {}, before its first task)", to_string(action), action.row)
@@ -300,7 +300,7 @@ std::string place_of(const Input& in, const CommAction& action) {
                            to_string(*in.tasks.entry(before).cell));
 }
 
-Violation& report_action(const Input& in,
+Violation& report_action(const RuleInput& in,
                          const char* rule,
                          const CommAction& action,
                          std::string message,
@@ -324,7 +324,7 @@ Violation& report_action(const Input& in,
   return out.back();
 }
 
-std::vector<ListedTransfer> match_transfers(const Input& in, Violations& out) {
+std::vector<ListedTransfer> match_transfers(const RuleInput& in, Violations& out) {
   return Matching(in, out).run();
 }
 

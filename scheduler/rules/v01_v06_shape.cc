@@ -12,7 +12,7 @@ namespace stagecraft::rules {
 
 namespace {
 
-void check_rectangle(const Input& in, Violations& out) {
+void check_rectangle(const RuleInput& in, Violations& out) {
   const auto& rows = in.schedule.rows();
   if (rows.empty()) {
     out.push_back(
@@ -53,7 +53,7 @@ void check_rectangle(const Input& in, Violations& out) {
   }
 }
 
-void check_row_count(const Input& in, Violations& out) {
+void check_row_count(const RuleInput& in, Violations& out) {
   const auto expected = in.options.devices ? in.options.devices : in.schedule.headers().rows;
   if (expected && *expected != in.tasks.rows()) {
     out.push_back(
@@ -76,7 +76,7 @@ std::string kind_text(CellKind kind) {
                                        : fmt::format("kind number {}", number);
 }
 
-void check_task(const Input& in, const Entry& entry, const Task& task, Violations& out) {
+void check_task(const RuleInput& in, const Entry& entry, const Task& task, Violations& out) {
   if (!known_kind(task.kind)) {
     Violation v = at("V06", entry, task);
     v.cause = std::to_string(static_cast<int>(task.kind));
@@ -119,12 +119,12 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
 
 }  // namespace
 
-void check_shape(const Input& in, Violations& out) {
+void check_shape(const RuleInput& in, Violations& out) {
   check_rectangle(in, out);
   check_row_count(in, out);
 }
 
-void check_entries(const Input& in, Violations& out) {
+void check_entries(const RuleInput& in, Violations& out) {
   for (const Entry& entry : in.tasks.entries()) {
     const auto tasks = entry.cell->tasks();
     if (entry.cell->is_group() && tasks.size() < 2) {

@@ -34,11 +34,11 @@ bool represents_backward(const TaskGraph& tasks, const Task& task) {
   }
 }
 
-bool is_first(const Input& in, const Entry& entry, const Task& task) {
+bool is_first(const RuleInput& in, const Entry& entry, const Task& task) {
   return &in.tasks.entry(in.tasks.find(task)) == &entry;
 }
 
-Present find_present(const Input& in) {
+Present find_present(const RuleInput& in) {
   const auto stages = static_cast<std::size_t>(in.graph.size());
   Present present{std::vector<std::vector<int>>(stages), std::vector<std::vector<int>>(stages)};
   for_each_task(in, [&](const Entry& entry, const Task& task) {
@@ -61,7 +61,7 @@ struct Lacking {
   friend auto operator<=>(const Lacking&, const Lacking&) = default;
 };
 
-void report_missing(const Input& in,
+void report_missing(const RuleInput& in,
                     const char* rule,
                     const char* what,
                     const Lacking& lacking,
@@ -89,7 +89,7 @@ void report_missing(const Input& in,
   out.push_back(std::move(v));
 }
 
-void check_missing(const Input& in, Violations& out) {
+void check_missing(const RuleInput& in, Violations& out) {
   Present present = find_present(in);
   const auto check = [&](const char* rule, const char* what, auto& of_stages, auto&& wanted) {
     std::map<Lacking, std::vector<int>> lacking;
@@ -113,7 +113,7 @@ void check_missing(const Input& in, Violations& out) {
   }
 }
 
-void check_duplicates(const Input& in, Violations& out) {
+void check_duplicates(const RuleInput& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind == CellKind::Update || is_first(in, entry, task)) {
       return;  // V26 reports updates, V28 members of one group
@@ -132,7 +132,7 @@ void check_duplicates(const Input& in, Violations& out) {
 }
 
 /// Checks that a whole backward stands alone and a split one has both halves.
-void check_backward_form(const Input& in, Violations& out) {
+void check_backward_form(const RuleInput& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const bool input = task.kind == CellKind::BackwardInput;
     if ((!input && task.kind != CellKind::BackwardWeight) || !is_first(in, entry, task)) {
@@ -174,7 +174,7 @@ void check_backward_form(const Input& in, Violations& out) {
 
 }  // namespace
 
-void check_placement(const Input& in, Violations& out) {
+void check_placement(const RuleInput& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const int row = in.placement.row(task.stage).value_or(entry.row);
     if (row != entry.row) {
@@ -192,7 +192,7 @@ void check_placement(const Input& in, Violations& out) {
   });
 }
 
-void check_counts(const Input& in, Violations& out) {
+void check_counts(const RuleInput& in, Violations& out) {
   check_duplicates(in, out);
   check_missing(in, out);
   check_backward_form(in, out);

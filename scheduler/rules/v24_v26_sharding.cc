@@ -26,7 +26,7 @@ struct StageState {
 
 class Sharding {
  public:
-  Sharding(const Input& in, Violations& out)
+  Sharding(const RuleInput& in, Violations& out)
       : in_(in), out_(out), stages_(static_cast<std::size_t>(in.graph.size())) {}
   void check();
 
@@ -35,12 +35,12 @@ class Sharding {
   void run(const Entry& entry, const Task& task);
   Violation& report(const char* rule, const CommAction& action, std::string message);
 
-  const Input& in_;
+  const RuleInput& in_;
   Violations& out_;
   std::vector<StageState> stages_;
 };
 
-bool belongs(const Input& in, const CommAction& action) {
+bool belongs(const RuleInput& in, const CommAction& action) {
   return !is_transfer(action.kind) && action.row >= 0 && action.row < in.tasks.rows() &&
          action.stage.value >= 0 && action.stage.value < in.graph.size() &&
          in.placement.row(action.stage).value_or(action.row) == action.row;
@@ -152,8 +152,10 @@ void Sharding::check() {
 
 }  // namespace
 
-void check_sharding(const Input& in, Violations& out) {
-  Sharding(in, out).check();
+void check_sharding(const RuleInput& in, Violations& out) {
+  if (!in.options.communication.empty()) {
+    Sharding(in, out).check();
+  }
 }
 
 }  // namespace stagecraft::rules

@@ -5,7 +5,10 @@
 
 namespace stagecraft::rules {
 
-void check_microbatch_order(const Input& in, Violations& out) {
+void check_microbatch_order(const RuleInput& in, Violations& out) {
+  if (!in.options.microbatch_order) {
+    return;
+  }
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const bool weight = task.kind == CellKind::BackwardWeight;  // no task waits for it
     if (weight || task.kind == CellKind::Update || task.microbatch.value == 0) {

@@ -18,7 +18,7 @@
 ///    every entry would be quadratic; out_of_turn() names few entries that lie on all cycles. Each
 ///    entry is two vertices of the searched graph: reached for its result, or by the order of its
 ///    row. Moving along a row costs nothing.
-/// 4. find_exchange() looks for two cells of a row whose exchange lets every row run.
+/// 4. find_deadlock_exchange() looks for two cells of a row whose exchange lets every row run.
 ///
 /// There is one report, however many cycles exist: `cycle` and `cells` have the tasks and cells of
 /// the shortest, `missing` has it as text, the message says which result each of its rows waits
@@ -63,7 +63,7 @@ int by_order(int vertex) {
 /// Calls visit(holder, prerequisite, waiting) for each result that a member of `entry` needs and
 /// another entry, `holder`, makes.
 template <class Visit>
-void for_each_awaited(const Input& in, int entry, Visit&& visit) {
+void for_each_awaited(const RuleInput& in, int entry, Visit&& visit) {
   for (const Task& task : in.tasks.entry(entry).cell->tasks()) {
     if (!in.tasks.in_range(task) || task.kind == CellKind::Update) {
       continue;
@@ -77,7 +77,7 @@ void for_each_awaited(const Input& in, int entry, Visit&& visit) {
   }
 }
 
-Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
+Stuck stuck_entries(const RuleInput& in, const std::vector<bool>& done) {
   Stuck stuck;
   std::vector<int> vertex(done.size(), kNone);
   for (std::size_t e = 0; e < done.size(); ++e) {
@@ -191,7 +191,7 @@ std::vector<int> cycle_by_turns(const Stuck& stuck, std::size_t searches) {
 /// Returns the member of entry `from` whose result entry `to` needs, and the member of `to` that
 /// needs it. Returns nothing if `to` comes after `from` in its row, which already explains the
 /// wait.
-std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
+std::optional<std::pair<Task, Task>> data_link(const RuleInput& in, int from, int to) {
   std::optional<std::pair<Task, Task>> link;
   if (in.tasks.entry(from).row == in.tasks.entry(to).row && from < to) {
     return link;
@@ -206,7 +206,7 @@ std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to
 
 /// Returns the report of a cycle of entries. It starts at the first entry in the order of rows, and
 /// names the member of a group that is awaited, or else waits.
-Violation describe(const Input& in, std::vector<int> cycle) {
+Violation describe(const RuleInput& in, std::vector<int> cycle) {
   std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
   std::vector<WaitStep> steps;
   std::string reasons;
@@ -239,7 +239,10 @@ Violation describe(const Input& in, std::vector<int> cycle) {
 
 }  // namespace
 
-void check_deadlock(const Input& in, Violations& out) {
+void check_deadlock(const RuleInput& in, Violations& out) {
+  if (in.schedule.form() != Schedule::Form::List) {
+    return;
+  }
   const std::size_t cells = in.tasks.entries().size();
   std::vector<bool> done(cells, false);
   if (in.tasks.walk([&](int e) { done[static_cast<std::size_t>(e)] = true; }) == cells) {
@@ -251,7 +254,7 @@ void check_deadlock(const Input& in, Violations& out) {
     return;  // only updates are stuck: V24 reports it
   }
   Violation v = describe(in, cycle);
-  v.repair = find_exchange(in, cycle, done);
+  v.repair = find_deadlock_exchange(in, cycle, done);
   if (v.repair) {
     v.message += "; exchange " + to_string(*v.repair, in.schedule);
   } else {

@@ -29,7 +29,7 @@ std::size_t index(int i) {
 /// Checks the order in which a file's actions are issued.
 class ListedOrder {
  public:
-  ListedOrder(const Input& in, const std::vector<ListedTransfer>& transfers, Violations& out)
+  ListedOrder(const RuleInput& in, const std::vector<ListedTransfer>& transfers, Violations& out)
       : in_(in), actions_(in.options.communication), transfers_(transfers), out_(out) {}
   void check_order();
   void check_streams(TransferStreams streams);
@@ -42,7 +42,7 @@ class ListedOrder {
     return actions_[index(t.receive)];
   }
 
-  const Input& in_;
+  const RuleInput& in_;
   std::span<const CommAction> actions_;
   const std::vector<ListedTransfer>& transfers_;
   Violations& out_;
@@ -119,7 +119,10 @@ void ListedOrder::check_streams(TransferStreams streams) {
 
 }  // namespace
 
-void check_listed_transfers(const Input& in, Violations& out) {
+void check_listed_transfers(const RuleInput& in, Violations& out) {
+  if (!lists_transfers(in.options)) {
+    return;
+  }
   const std::vector<ListedTransfer> transfers = match_transfers(in, out);
   ListedOrder order(in, transfers, out);
   order.check_order();

@@ -7,7 +7,7 @@
 
 namespace stagecraft::rules {
 
-void check_stage_graph(const Input& in, Violations& out) {
+void check_stage_graph(const RuleInput& in, Violations& out) {
   const std::vector<StageId> cycle = in.graph.find_cycle();
   if (cycle.empty()) {
     return;
@@ -26,7 +26,7 @@ void check_stage_graph(const Input& in, Violations& out) {
   out.push_back(std::move(v));
 }
 
-void check_tied_parameters(const Input& in, Violations& out) {
+void check_tied_parameters(const RuleInput& in, Violations& out) {
   for (const TiedParameter& tied : in.graph.tied()) {
     for (std::size_t i = 1; i < tied.stages.size() && !tied.reduced; ++i) {
       const StageId first = tied.stages.front();

@@ -5,7 +5,7 @@
 
 namespace stagecraft::rules {
 
-void check_microbatch_sizes(const Input& in, Violations& out) {
+void check_microbatch_sizes(const RuleInput& in, Violations& out) {
   for (StageId s; s.value < in.graph.size(); ++s.value) {
     const int size = in.graph.microbatch_size(s);
     if (in.tasks.microbatches() % size != 0) {

@@ -24,12 +24,12 @@ struct Queued {
 /// named entries and transfers.
 class WaitGraph {
  public:
-  WaitGraph(const Input& in, const std::vector<Rendezvous>& transfers, TransferStreams streams);
+  WaitGraph(const RuleInput& in, const std::vector<Rendezvous>& transfers, TransferStreams streams);
   /// Returns the entries and transfers of a cycle that the report names, or nothing.
   [[nodiscard]] std::vector<int> cycle() const;
 
  private:
-  void add_rows(const Input& in);
+  void add_rows(const RuleInput& in);
   void add_queues(std::vector<Queued> queues);
   void follow(int vertex, bool first);
 
@@ -50,7 +50,7 @@ void WaitGraph::follow(int vertex, bool first) {
   before_ = vertex;
 }
 
-void WaitGraph::add_rows(const Input& in) {
+void WaitGraph::add_rows(const RuleInput& in) {
   for (int e = 0; e < static_cast<int>(in.tasks.entries().size()); ++e) {
     follow(e, e == 0 || in.tasks.entry(e).row != in.tasks.entry(e - 1).row);
   }
@@ -65,7 +65,7 @@ void WaitGraph::add_queues(std::vector<Queued> queues) {
   }
 }
 
-WaitGraph::WaitGraph(const Input& in,
+WaitGraph::WaitGraph(const RuleInput& in,
                      const std::vector<Rendezvous>& transfers,
                      TransferStreams streams)
     : told_(static_cast<int>(in.tasks.entries().size() + transfers.size())), size_(told_) {
@@ -99,7 +99,7 @@ std::vector<int> WaitGraph::cycle() const {
 
 }  // namespace
 
-std::optional<Violation> find_blocked_streams(const Input& in,
+std::optional<Violation> find_blocked_streams(const RuleInput& in,
                                               const std::vector<Rendezvous>& transfers,
                                               TransferStreams streams,
                                               const std::function<std::string(std::size_t)>& name) {

@@ -16,7 +16,7 @@ std::size_t index(int i) {
 /// that fails gets stuck soon, so it costs little even in a long schedule.
 class Rerun {
  public:
-  Rerun(const Input& in, std::vector<bool> done);
+  Rerun(const RuleInput& in, std::vector<bool> done);
 
   /// Returns whether all entries run with `a` and `b` exchanged. Requires: one row; neither was
   /// done.
@@ -28,7 +28,7 @@ class Rerun {
   [[nodiscard]] bool is_done(int e) const { return done_[index(e)] || ran_[index(e)] == try_; }
   [[nodiscard]] int first_unmet(int e) const;
 
-  const Input& in_;
+  const RuleInput& in_;
   std::vector<bool> done_;
   std::vector<int> start_;  // by row: the first entry that is not done
   std::vector<int> end_;
@@ -41,7 +41,7 @@ class Rerun {
   std::size_t steps_ = 0;
 };
 
-Rerun::Rerun(const Input& in, std::vector<bool> done)
+Rerun::Rerun(const RuleInput& in, std::vector<bool> done)
     : in_(in),
       done_(std::move(done)),
       stuck_(static_cast<std::size_t>(std::ranges::count(done_, false))),
@@ -93,9 +93,9 @@ bool Rerun::succeeds(int a, int b) {
 
 }  // namespace
 
-std::optional<Exchange> find_exchange(const Input& in,
-                                      std::vector<int> cycle,
-                                      const std::vector<bool>& done) {
+std::optional<Exchange> find_deadlock_exchange(const RuleInput& in,
+                                               std::vector<int> cycle,
+                                               const std::vector<bool>& done) {
   std::ranges::sort(cycle);  // upper rows and early cells first, wherever the cycle starts
   std::vector<bool> on_cycle(done.size(), false);
   int longest = 0;

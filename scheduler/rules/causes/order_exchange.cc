@@ -200,11 +200,11 @@ bool about_order(const Violation& v) {
   return order && (!is_column_rule(v.rule) || v.cells.size() > 1 + v.more.size());
 }
 
-std::optional<Exchange> find_repair(const Schedule& schedule,
-                                    const StageGraph& graph,
-                                    const ValidateOptions& options,
-                                    const std::vector<Violation>& found,
-                                    const Judge& judge) {
+std::optional<Exchange> find_order_exchange(const Schedule& schedule,
+                                            const StageGraph& graph,
+                                            const ValidateOptions& options,
+                                            const std::vector<Violation>& found,
+                                            const Judge& judge) {
   const auto first = std::ranges::find_if(found, about_order);
   if (first == found.end() || !options.communication.empty()) {
     return std::nullopt;

@@ -4,11 +4,11 @@
 
 namespace stagecraft::rules {
 
-std::string where(const Input& in, int row, int column) {
+std::string where(const RuleInput& in, int row, int column) {
   return place_text(in.schedule, row, column);
 }
 
-std::string where(const Input& in, const Entry& entry) {
+std::string where(const RuleInput& in, const Entry& entry) {
   return where(in, entry.row, entry.column);
 }
 

@@ -1,8 +1,15 @@
 #include "stagecraft/scheduler/rules/parts/transfer.h"
 
+#include <algorithm>
+
 namespace stagecraft::rules {
 
-std::vector<Transfer> transfers_of(const Input& in) {
+bool lists_transfers(const ValidateOptions& options) {
+  return std::ranges::any_of(options.communication,
+                             [](const CommAction& action) { return is_transfer(action.kind); });
+}
+
+std::vector<Transfer> transfers_of(const RuleInput& in) {
   std::vector<Transfer> list;
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind == CellKind::Update) {

@@ -14,7 +14,10 @@ struct Transfer {
   int to = 0;
 };
 
+/// Returns whether the caller's file lists transfers. If not, they follow from the tasks.
+[[nodiscard]] bool lists_transfers(const ValidateOptions& options);
+
 /// Returns the values that the tasks of one row need from another, by the entry that needs them.
-[[nodiscard]] std::vector<Transfer> transfers_of(const Input& in);
+[[nodiscard]] std::vector<Transfer> transfers_of(const RuleInput& in);
 
 }  // namespace stagecraft::rules
