@@ -19,7 +19,7 @@
 
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
-#include "stagecraft/scheduler/render/svg.h"
+#include "stagecraft/scheduler/render/picture_options.h"
 #include "stagecraft/scheduler/render/task_colors.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"

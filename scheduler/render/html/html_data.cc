@@ -9,7 +9,7 @@
 
 #include "stagecraft/scheduler/model/hash.h"
 #include "stagecraft/scheduler/model/surplus.h"
-#include "stagecraft/scheduler/render/html/html.h"
+#include "stagecraft/scheduler/render/html/html_limits.h"
 #include "stagecraft/scheduler/render/html/json_text.h"
 #include "stagecraft/scheduler/render/palette.h"
 #include "stagecraft/scheduler/render/task_colors.h"
