@@ -1,3 +1,5 @@
+#include "stagecraft/scheduler/search/make_search_problem.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +10,6 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/search/cap_rules.h"
 #include "stagecraft/scheduler/search/heads.h"
-#include "stagecraft/scheduler/search/search_problem.h"
 
 namespace stagecraft {
 namespace {
@@ -106,12 +107,12 @@ std::vector<TimedLane> timed_lanes(const StageGraph& graph,
 
 }  // namespace
 
-SearchProblem search_problem(const StageGraph& graph,
-                             const std::vector<int>& row_of,
-                             int microbatches,
-                             bool split,
-                             int cap,
-                             const Costs& costs) {
+SearchProblem make_search_problem(const StageGraph& graph,
+                                  const std::vector<int>& row_of,
+                                  int microbatches,
+                                  bool split,
+                                  int cap,
+                                  const Costs& costs) {
   SearchProblem problem{.devices = std::ranges::max(row_of) + 1,
                         .microbatches = graph.microbatches_per_replica(microbatches),
                         .cap = cap};
@@ -142,7 +143,7 @@ SearchProblem search_problem(const StageGraph& graph,
     problem.of_device[at(made.device)].push_back(static_cast<int>(problem.lanes.size()));
     problem.lanes.push_back(std::move(made));
   }
-  add_kin(problem);
+  add_paths(problem);
   add_bounds(problem);
   return problem;
 }

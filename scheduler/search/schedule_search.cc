@@ -13,6 +13,7 @@
 #include "stagecraft/scheduler/costs/cut_costs.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/search/first_schedule.h"
+#include "stagecraft/scheduler/search/make_search_problem.h"
 #include "stagecraft/scheduler/search/narrowing.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
@@ -123,7 +124,7 @@ SearchResult search_schedule(const SearchRequest& request) {
   FirstSchedule first = first_schedule(request, graph, rows, costs);
 
   const SearchProblem problem =
-      search_problem(graph, rows, request.microbatches, request.split, request.cap, costs);
+      make_search_problem(graph, rows, request.microbatches, request.split, request.cap, costs);
   const auto ticks = static_cast<Ticks>(std::ceil(first.makespan / problem.tick - 1e-6));
   Narrowing::Limits limits{.states = request.states};
   if (request.keep_going) {
