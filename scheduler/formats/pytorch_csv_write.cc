@@ -29,15 +29,15 @@ std::string cell_csv(const Cell& cell) {
 }
 
 /// Returns the only neighbor on that side, or nothing; PyTorch's pipelines are chains.
-std::optional<StageId> single(std::span<const StageId> neighbours, StageId s) {
-  if (neighbours.size() > 1) {
+std::optional<StageId> single(std::span<const StageId> neighbors, StageId s) {
+  if (neighbors.size() > 1) {
     throw Error(Errc::ScheduleParameter,
                 fmt::format("PyTorch's CSV can name one producer and one consumer, stage {} has "
                             "{}; write text or JSON",
                             s.value,
-                            neighbours.size()));
+                            neighbors.size()));
   }
-  return neighbours.empty() ? std::nullopt : std::optional<StageId>(neighbours.front());
+  return neighbors.empty() ? std::nullopt : std::optional<StageId>(neighbors.front());
 }
 
 class CommsWriter {

@@ -17,7 +17,7 @@ inline constexpr double kWidestPicture = 16'000;
 
 struct PictureOptions {
   std::string title;  ///< empty: no title
-  ColourBy colour_by = ColourBy::Stage;
+  ColorBy color_by = ColorBy::Stage;
   /// Width of the whole picture in CSS pixels, 96 to the inch; absent: as wide as the names need.
   /// Requires: kNarrowestPicture to kWidestPicture.
   std::optional<double> width;

@@ -65,11 +65,11 @@ LegendEntry sampled(std::string_view what, const std::map<int, TasksOfKinds>& dr
 }
 
 /// `drawn`: a task of each position and kind.
-std::vector<LegendEntry> legend_of(ColourBy by, const std::map<int, TasksOfKinds>& drawn) {
+std::vector<LegendEntry> legend_of(ColorBy by, const std::map<int, TasksOfKinds>& drawn) {
   std::vector<LegendEntry> legend;
-  if (by != ColourBy::Kind && drawn.size() > static_cast<std::size_t>(kStageColours)) {
+  if (by != ColorBy::Kind && drawn.size() > static_cast<std::size_t>(kStageColors)) {
     legend.push_back(sampled(name(by), drawn));
-  } else if (by != ColourBy::Kind) {
+  } else if (by != ColorBy::Kind) {
     for (const auto& [position, tasks] : drawn) {
       legend.push_back({fmt::format("{} {}", name(by), position), {tasks.begin()->second}});
     }
@@ -77,10 +77,10 @@ std::vector<LegendEntry> legend_of(ColourBy by, const std::map<int, TasksOfKinds
   // Show the shades of the position that has most of them.
   const auto most = std::ranges::max_element(
       drawn, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  if (most == drawn.end() || (by != ColourBy::Kind && most->second.size() < 2)) {
+  if (most == drawn.end() || (by != ColorBy::Kind && most->second.size() < 2)) {
     return legend;
   }
-  if (by != ColourBy::Kind) {
+  if (by != ColorBy::Kind) {
     legend.push_back({fmt::format("shades, of {} {}:", name(by), most->first), {}});
   }
   for (const auto& [kind, text] : kKinds) {
@@ -93,20 +93,20 @@ std::vector<LegendEntry> legend_of(ColourBy by, const std::map<int, TasksOfKinds
 
 }  // namespace
 
-std::string_view name(ColourBy by) {
+std::string_view name(ColorBy by) {
   switch (by) {
-    case ColourBy::Kind:
+    case ColorBy::Kind:
       return "kind";
-    case ColourBy::Chunk:
+    case ColorBy::Chunk:
       return "chunk";
-    case ColourBy::Number:
+    case ColorBy::Number:
       return "microbatch";
     default:
       return "stage";
   }
 }
 
-TaskColours::TaskColours(const Schedule& schedule, const StageGraph& graph, ColourBy by)
+TaskColors::TaskColors(const Schedule& schedule, const StageGraph& graph, ColorBy by)
     : by_(by), chunks_(chunks_of(schedule)) {
   std::map<int, TasksOfKinds> drawn;
   for (const Schedule::Row& row : schedule.rows()) {
@@ -122,29 +122,29 @@ TaskColours::TaskColours(const Schedule& schedule, const StageGraph& graph, Colo
   legend_ = legend_of(by, drawn);
 }
 
-int TaskColours::chunk(StageId stage) const {
+int TaskColors::chunk(StageId stage) const {
   const auto s = static_cast<std::size_t>(std::max(stage.value, 0));
   return s < chunks_.size() ? chunks_[s] : 0;
 }
 
-int TaskColours::position(const Task& task) const {
+int TaskColors::position(const Task& task) const {
   switch (by_) {
-    case ColourBy::Kind:
+    case ColorBy::Kind:
       return 0;
-    case ColourBy::Chunk:
+    case ColorBy::Chunk:
       return chunk(task.stage);
-    case ColourBy::Number:
+    case ColorBy::Number:
       return std::clamp(task.microbatch.value, 0, kMaxMicrobatches - 1);
     default:
       return std::clamp(task.stage.value, 0, kMaxStages - 1);
   }
 }
 
-std::string TaskColours::of(const Task& task, ColourScheme scheme) const {
-  if (by_ == ColourBy::Kind) {
-    return kind_colour(task.kind, scheme);
+std::string TaskColors::of(const Task& task, ColorScheme scheme) const {
+  if (by_ == ColorBy::Kind) {
+    return kind_color(task.kind, scheme);
   }
-  return task_colour({.kind = task.kind, .stage = StageId(position(task))}, scheme, count_);
+  return task_color({.kind = task.kind, .stage = StageId(position(task))}, scheme, count_);
 }
 
 }  // namespace stagecraft

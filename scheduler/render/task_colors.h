@@ -1,4 +1,4 @@
-/// TaskColours assigns the colors of one schedule's drawing and the legend that explains them.
+/// TaskColors assigns the colors of one schedule's drawing and the legend that explains them.
 ///
 /// All drawings use it, so that a legend's swatches match the drawn colors. A swatch is a task of
 /// the schedule that does something (a task that does nothing is drawn as an empty box). A value;
@@ -20,13 +20,13 @@ namespace stagecraft {
 
 /// Kind: forwards, backwards and their halves. Chunk: the number of the stage among its device's
 /// stages. Number: of the microbatch.
-enum class ColourBy : std::uint8_t { Stage, Kind, Chunk, Number };
+enum class ColorBy : std::uint8_t { Stage, Kind, Chunk, Number };
 
-inline constexpr std::array kColourBys{
-    ColourBy::Stage, ColourBy::Kind, ColourBy::Chunk, ColourBy::Number};
+inline constexpr std::array kColorBys{
+    ColorBy::Stage, ColorBy::Kind, ColorBy::Chunk, ColorBy::Number};
 
 /// Returns "stage", "kind", "chunk" or "microbatch".
-[[nodiscard]] std::string_view name(ColourBy by);
+[[nodiscard]] std::string_view name(ColorBy by);
 
 /// One explanation: text, and a task of each color that it explains; no task for text alone.
 struct LegendEntry {
@@ -34,12 +34,12 @@ struct LegendEntry {
   std::vector<Task> examples;
 };
 
-class TaskColours {
+class TaskColors {
  public:
-  TaskColours(const Schedule& schedule, const StageGraph& graph, ColourBy by = ColourBy::Stage);
+  TaskColors(const Schedule& schedule, const StageGraph& graph, ColorBy by = ColorBy::Stage);
 
   /// Returns "#rrggbb".
-  [[nodiscard]] std::string of(const Task& task, ColourScheme scheme = ColourScheme::Light) const;
+  [[nodiscard]] std::string of(const Task& task, ColorScheme scheme = ColorScheme::Light) const;
   /// Returns the number of the stage among its device's stages, from 0, in the row that lists it
   /// first; 0 if no row does.
   [[nodiscard]] int chunk(StageId stage) const;
@@ -52,7 +52,7 @@ class TaskColours {
  private:
   [[nodiscard]] int position(const Task& task) const;
 
-  ColourBy by_;
+  ColorBy by_;
   std::vector<int> chunks_;  ///< by stage
   int count_ = 1;
   std::vector<LegendEntry> legend_;

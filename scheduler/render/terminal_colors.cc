@@ -13,14 +13,14 @@ namespace stagecraft {
 namespace {
 
 /// The hues of palette.h, in its order.
-constexpr std::array<int, kStageColours> kTerminalHues{
+constexpr std::array<int, kStageColors> kTerminalHues{
     39, 208, 42, 171, 220, 51, 211, 118, 105, 216, 37, 117};
 
 /// Levels of each component of the color cube.
 constexpr int kLevels = 6;
 constexpr int kFull = kLevels - 1;
 
-int cube_colour(const std::array<int, 3>& rgb) {
+int cube_color(const std::array<int, 3>& rgb) {
   return 16 + kLevels * kLevels * rgb[0] + kLevels * rgb[1] + rgb[2];
 }
 
@@ -38,7 +38,7 @@ void add_ring(int least, std::vector<std::pair<double, int>>& ring) {
       if (edge > 0 || i > 0) {
         ring.emplace_back(
             kEdge * (static_cast<double>(edge) + i / static_cast<double>(kFull - least)),
-            cube_colour(rgb));
+            cube_color(rgb));
       }
       part += step;
     }
@@ -60,10 +60,10 @@ const std::vector<std::pair<double, int>>& ramp() {
 
 }  // namespace
 
-int terminal_colour(int stage, int stages) {
+int terminal_color(int stage, int stages) {
   const int from_zero = std::max(stage, 0);
-  if (stages <= kStageColours) {
-    return kTerminalHues[static_cast<std::size_t>(from_zero % kStageColours)];
+  if (stages <= kStageColors) {
+    return kTerminalHues[static_cast<std::size_t>(from_zero % kStageColors)];
   }
   const auto place = static_cast<std::int64_t>(from_zero % stages) * kTerminalRamp / stages;
   return ramp()[static_cast<std::size_t>(place)].second;

@@ -1,4 +1,4 @@
-/// terminal_colour picks the colors of stages among the 256 of terminals.
+/// terminal_color picks the colors of stages among the 256 of terminals.
 ///
 /// It uses the hues of palette.h if there are enough. Otherwise stages share a ramp that goes once
 /// around the color cube, with strong and pale colors in turn, so that neighbors differ and the
@@ -11,6 +11,6 @@ namespace stagecraft {
 inline constexpr int kTerminalRamp = 34;
 
 /// Returns the number of the color, 16 to 231, for one of `stages` stages.
-[[nodiscard]] int terminal_colour(int stage, int stages);
+[[nodiscard]] int terminal_color(int stage, int stages);
 
 }  // namespace stagecraft

@@ -47,7 +47,7 @@ struct Stuck {
   std::vector<int> entries;  ///< by vertex: its number in the TaskGraph
   /// By vertex: the one before it in its row, if it waits for that one's turn but for none of its
   /// results; else kNone.
-  std::vector<int> neighbour;
+  std::vector<int> neighbor;
   Digraph graph;  ///< edges from the awaited vertex to the waiting one
   Digraph turns;  ///< vertices by_result() and by_order() of each; lengths count the named ones
 };
@@ -86,15 +86,15 @@ Stuck stuck_entries(const RuleInput& in, const std::vector<bool>& done) {
       stuck.entries.push_back(static_cast<int>(e));
     }
   }
-  stuck.neighbour.assign(stuck.entries.size(), kNone);
+  stuck.neighbor.assign(stuck.entries.size(), kNone);
   std::vector<Edge> edges;
   std::vector<Edge> turns;
   for (const int e : stuck.entries) {
     const int vertex_of_e = vertex[static_cast<std::size_t>(e)];
     const auto to = static_cast<std::size_t>(vertex_of_e);
     if (e > in.tasks.row_begin(in.tasks.entry(e).row) && !done[static_cast<std::size_t>(e - 1)]) {
-      stuck.neighbour[to] = vertex[static_cast<std::size_t>(e - 1)];
-      const int before = stuck.neighbour[to];
+      stuck.neighbor[to] = vertex[static_cast<std::size_t>(e - 1)];
+      const int before = stuck.neighbor[to];
       edges.push_back({before, vertex_of_e});
       turns.push_back({by_result(before), by_order(vertex_of_e), 1});
       turns.push_back({by_order(before), by_order(vertex_of_e), 0});
@@ -109,7 +109,7 @@ Stuck stuck_entries(const RuleInput& in, const std::vector<bool>& done) {
         }
       }
       if (holder == e - 1) {
-        stuck.neighbour[to] = kNone;  // data links them too
+        stuck.neighbor[to] = kNone;  // data links them too
       }
     });
   }
@@ -139,8 +139,8 @@ std::vector<int> out_of_turn(const Stuck& stuck) {
     const auto i = static_cast<std::size_t>(v);
     if (missing[i] == 0) {
       ready.push_back(v);
-    } else if (missing[i] == 1 && stuck.neighbour[i] != kNone &&
-               !ran[static_cast<std::size_t>(stuck.neighbour[i])]) {
+    } else if (missing[i] == 1 && stuck.neighbor[i] != kNone &&
+               !ran[static_cast<std::size_t>(stuck.neighbor[i])]) {
       next_in_turn.push_back(v);
     }
   };

@@ -51,7 +51,7 @@ struct Outputs {
   std::string png;
   std::string html;
   std::string title;
-  std::string colour_by = "stage";
+  std::string color_by = "stage";
   double width = 0;
 
   [[nodiscard]] std::vector<std::pair<const char*, const std::string*>> files() const {
@@ -74,9 +74,9 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
   add_file("--html", outputs.html, "write a page instead, to look around in with a browser");
   app.add_option("--title", outputs.title, "of picture and page [a picture's: the size]")
       ->type_name("TEXT");
-  app.add_option("--colour-by",
-                 outputs.colour_by,
-                 "what a picture's colours say: stage, kind, chunk (which of a device's stages) or "
+  app.add_option("--color-by",
+                 outputs.color_by,
+                 "what a picture's colors say: stage, kind, chunk (which of a device's stages) or "
                  "microbatch [stage]")
       ->type_name("WHAT");
   app.add_option("--width", outputs.width, "of a picture in pixels, 96 to the inch [as names need]")
@@ -98,17 +98,17 @@ PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
       }
     }
   }
-  for (const char* option : {"--title", "--colour-by", "--width"}) {
+  for (const char* option : {"--title", "--color-by", "--width"}) {
     if (app.count(option) > 0 && !outputs.any()) {
       wrong_usage(app.get_name(), fmt::format("{} is for a picture; add --svg FILE", option));
     }
   }
   PictureOptions options{.title = outputs.title};
-  std::vector<std::pair<std::string, ColourBy>> words;
-  for (const ColourBy by : kColourBys) {
+  std::vector<std::pair<std::string, ColorBy>> words;
+  for (const ColorBy by : kColorBys) {
     words.emplace_back(name(by), by);
   }
-  options.colour_by = choose(app.get_name(), "--colour-by", outputs.colour_by, words);
+  options.color_by = choose(app.get_name(), "--color-by", outputs.color_by, words);
   if (app.count("--width") > 0) {
     if (outputs.width < kNarrowestPicture || outputs.width > kWidestPicture) {
       wrong_usage(app.get_name(),
@@ -175,7 +175,7 @@ ExitCode show_schedule(const Words& words, Console& console) {
   CostOptions cost_options;
   CLI::App app("Draws a schedule, with what is wrong marked on it.", "stagecraft schedule show");
   app.footer(
-      "In the terminal colour says the stage; it is left out where NO_COLOR is set. Durations and "
+      "In the terminal color says the stage; it is left out where NO_COLOR is set. Durations and "
       "costs are for pictures and the page, which draw a valid schedule in time.");
   add_file_argument(app, path);
   add_outputs(app, outputs);

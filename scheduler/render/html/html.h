@@ -4,7 +4,7 @@
 ///
 /// The file is self-contained: the page's parts (render/html/page/) are built into the library, the
 /// schedule is embedded as JSON, and the page forbids itself all network access. A fragment of the
-/// address selects the first view: `#select=1F3`, `#view=columns`, `#colour=kind`, `#violation=0`,
+/// address selects the first view: `#select=1F3`, `#view=columns`, `#color=kind`, `#violation=0`,
 /// `#theme=dark`, joined by `&`. Pure.
 /// H-1: no text of the schedule, its stages or its title can end the element in which it is
 ///      embedded.

@@ -134,7 +134,7 @@ TEST_CASE("@frozen says which stages do not train", "[scheduler][text][surplus]"
 }
 
 TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") {
-  const char* bad = GENERATE("@colour red\n0F0",
+  const char* bad = GENERATE("@color red\n0F0",
                              "@form table\n0F0",
                              "@rows\n0F0",
                              "@rows 0\n0F0",

@@ -169,7 +169,7 @@ TEST_CASE("a compute-only order with its reductions lacks no transfer",
   CHECK(codes(check("0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n")) == Rules{"V24"});
 }
 
-TEST_CASE("a transfer between stages of several neighbours has no name in the file",
+TEST_CASE("a transfer between stages of several neighbors has no name in the file",
           "[scheduler][communication]") {
   const PytorchSchedule read = parse_pytorch_csv("0F0,0SEND_F0,0B0\n1F0,1B0\n2F0,2B0\n");
   const auto found = check(read, StageGraph::from_edges(3, {{0, 2}, {1, 2}}));

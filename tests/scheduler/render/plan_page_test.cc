@@ -44,16 +44,16 @@ TEST_CASE("a plan's page knows stages, ranks and candidates", "[scheduler][rende
   CHECK(data["timeline"].is_null());
 }
 
-TEST_CASE("a plan's page has a colour for each stage, the schedule's own", "[scheduler][render]") {
+TEST_CASE("a plan's page has a color for each stage, the schedule's own", "[scheduler][render]") {
   PlanPage page = two_stages();
   page.stages.resize(32, page.stages.front());
   page.edges.clear();
-  const auto colours = data_of(render_plan_page(page))["colours"]["light"];
-  CHECK(std::set<std::string>(colours.begin(), colours.end()).size() == 32);
+  const auto colors = data_of(render_plan_page(page))["colors"]["light"];
+  CHECK(std::set<std::string>(colors.begin(), colors.end()).size() == 32);
   const Schedule schedule = one_f_one_b(32, 2);
-  const auto drawn = data_of(render_html(schedule, schedule.stage_graph(), nullptr))["colours"];
+  const auto drawn = data_of(render_html(schedule, schedule.stage_graph(), nullptr))["colors"];
   for (std::size_t stage = 0; stage < 32; ++stage) {
-    CHECK(colours[stage] == drawn["light"]["stage"][5 * stage]);  // by kind, F first
+    CHECK(colors[stage] == drawn["light"]["stage"][5 * stage]);  // by kind, F first
   }
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("every builder's schedules are drawn in all three ways", "[scheduler][
     for (const Schedule& schedule : schedules) {
       const Timeline timeline = simulate(schedule, schedule.stage_graph());
       const std::string terminal = render(schedule);
-      const std::string coloured = render(schedule, {}, {.colour = true});
+      const std::string colored = render(schedule, {}, {.color = true});
       const std::string columns = render_svg(schedule, schedule.stage_graph(), nullptr);
       const std::string times = render_svg(schedule, schedule.stage_graph(), &timeline);
       CHECK(!xml_fault(columns));
@@ -109,7 +109,7 @@ TEST_CASE("every builder's schedules are drawn in all three ways", "[scheduler][
           CHECK(times.find("<title>" + name + " on row") != std::string::npos);
           CHECK(in_page.find(' ' + name + ' ') != std::string::npos);
           for (const Task& task : cell.tasks()) {
-            CHECK(coloured.find('m' + to_string(task) + "\x1b[0m") != std::string::npos);
+            CHECK(colored.find('m' + to_string(task) + "\x1b[0m") != std::string::npos);
           }
         }
         CHECK(page["times"]["rows"][r]["starts"].size() == entries);

@@ -230,9 +230,9 @@ TEST_CASE("between two pipes a valid schedule goes through unchanged", "[tools][
   CHECK(seen.out == "valid: 2 devices, 2 stages, 2 microbatches\n");
 }
 
-TEST_CASE("a terminal gets colours, and blocks as wide as it is", "[tools][schedule]") {
+TEST_CASE("a terminal gets colors, and blocks as wide as it is", "[tools][schedule]") {
   const CommandResult result =
-      run_schedule({"check", "-"}, kLate, {.terminal = true, .colour = true, .width = 20});
+      run_schedule({"check", "-"}, kLate, {.terminal = true, .color = true, .width = 20});
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.out, ContainsSubstring("\x1b["));
   const std::string narrow =

@@ -29,7 +29,7 @@ TEST_CASE("diff weighs stages where there are more of them", "[tools][schedule][
   CHECK(result.exit_code == 1);
   CHECK_THAT(
       result.out,
-      ContainsSubstring("normalised to one model, of 4 stages in A and 8 in B:\na stage of B "
+      ContainsSubstring("normalized to one model, of 4 stages in A and 8 in B:\na stage of B "
                         "takes 4/8 of the time"));
   // Work is 24 on each device; the ramp is 9, and two stages per device halve it.
   CHECK_THAT(result.out, ContainsSubstring("makespan            33 -> 28.5 (-4.5)\n"));
@@ -47,7 +47,7 @@ TEST_CASE("replicas are copies of one model, not more stages of it", "[tools][sc
   const std::string twice = made(folder, "b", "chimera --devices 4 --microbatches 8");
   const CommandResult result = run_schedule({"diff", one, twice});
   CHECK(result.exit_code == 1);
-  CHECK_THAT(result.out, !ContainsSubstring("normalised") && ContainsSubstring("makespan  "));
+  CHECK_THAT(result.out, !ContainsSubstring("normalized") && ContainsSubstring("makespan  "));
 }
 
 TEST_CASE("with costs diff takes the file's word for what stages take",
@@ -61,7 +61,7 @@ TEST_CASE("with costs diff takes the file's word for what stages take",
                     made(folder, "b", "interleaved --devices 4 --microbatches 8"),
                     "--costs",
                     costs});
-  CHECK_THAT(result.out, ContainsSubstring("not normalised: --costs says"));
+  CHECK_THAT(result.out, ContainsSubstring("not normalized: --costs says"));
   CHECK_THAT(result.out, ContainsSubstring("makespan            33 -> 57 (+24)\n"));
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("diff for programs has both sides' figures and the rows that differ",
   CHECK(result.exit_code == 1);
   const Json json = Json::parse(result.out);
   CHECK_FALSE(json["equal"].get<bool>());
-  CHECK(json["normalised"] == true);
+  CHECK(json["normalized"] == true);
   CHECK(json["differs"] == "their stage graphs differ");
   REQUIRE(json["rows"].size() == 4);
   CHECK(json["rows"][3]["row"] == 3);

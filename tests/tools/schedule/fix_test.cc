@@ -56,8 +56,7 @@ TEST_CASE("fix exchanges cells of an array before it lays it out", "[tools][sche
   CHECK_THAT(result.out, !ContainsSubstring("@form list"));
 }
 
-TEST_CASE("one task twice and its neighbour missing is one wrong number",
-          "[tools][schedule][fix]") {
+TEST_CASE("one task twice and its neighbor missing is one wrong number", "[tools][schedule][fix]") {
   const CommandResult second = fixed("@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B0\n");
   CHECK(second.err ==
         "wrote 1B1 for 1B0 (row 1, position 3), which is there twice while 1B1 is missing\n");

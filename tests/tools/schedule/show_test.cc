@@ -38,7 +38,7 @@ class OwnPath {
   EnvironmentVariable path_;
 };
 
-TEST_CASE("show draws a picture at its durations, width, title and colours",
+TEST_CASE("show draws a picture at its durations, width, title and colors",
           "[tools][schedule][show]") {
   const auto drawn = [](std::vector<std::string> words) {
     words.insert(words.begin(), {"show", "-", "--svg", "-"});
@@ -55,9 +55,9 @@ TEST_CASE("show draws a picture at its durations, width, title and colours",
   CHECK_THAT(drawn({"--title", "A <b>"}), ContainsSubstring(">A &lt;b&gt;</text>"));
   CHECK_THAT(drawn({"--width", "605"}), ContainsSubstring("width=\"605\""));
   for (const char* by : {"kind", "chunk", "microbatch"}) {
-    CHECK(drawn({"--colour-by", by}) != usual);
+    CHECK(drawn({"--color-by", by}) != usual);
   }
-  CHECK(drawn({"--colour-by", "stage"}) == usual);
+  CHECK(drawn({"--color-by", "stage"}) == usual);
   CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kShownSchedule).out,
              ContainsSubstring("<title>Mine</title>"));
 }
@@ -69,9 +69,9 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
   };
   check_message(shown({"--svg", "-", "--width", "10"}), 2, {"--width expects 320 to 16000 pixels"});
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
-  check_message(shown({"--svg", "-", "--colour-by", "taste"}),
+  check_message(shown({"--svg", "-", "--color-by", "taste"}),
                 2,
-                {"--colour-by expects stage or kind or chunk or microbatch, found 'taste'"});
+                {"--color-by expects stage or kind or chunk or microbatch, found 'taste'"});
   check_message(shown({"--width", "605"}), 2, {"--width is for a picture"});
   check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
 }

@@ -90,10 +90,9 @@ std::string size_text(const ScheduleFile& file) {
 std::string report_text(const ScheduleFile& file,
                         const std::vector<Violation>& violations,
                         const Console& console) {
-  std::string text =
-      render(file.schedule,
-             violations,
-             {.width = console.width, .colour = console.colour, .graph = &file.graph});
+  std::string text = render(file.schedule,
+                            violations,
+                            {.width = console.width, .color = console.color, .graph = &file.graph});
   std::size_t cycles = 0;
   for (const Violation& v : violations) {
     // The message of V35 lists transfers, which say more than the tasks that made the values.

@@ -84,7 +84,7 @@ TEST_CASE("cells of another shape and unknown kinds break V03 and V06", "[schedu
 TEST_CASE("what is no schedule is refused", "[scheduler][json]") {
   CHECK_THAT(complaint("{\"rows\": [[}"),
              ContainsSubstring("no JSON") && ContainsSubstring("line 1"));
-  CHECK_THAT(complaint("{\"rows\": [[null]], \"colour\": 1}"), ContainsSubstring("colour"));
+  CHECK_THAT(complaint("{\"rows\": [[null]], \"color\": 1}"), ContainsSubstring("color"));
   const char* bad = GENERATE("",
                              "[]",
                              "3",
@@ -128,7 +128,7 @@ TEST_CASE("all that is wrong in a JSON file is told at once, each with its place
           "[scheduler][json]") {
   const std::string all = complaint(
       "{\"form\": \"table\",\n"
-      " \"colour\": [1, {\"a\": 2}],\n"
+      " \"color\": [1, {\"a\": 2}],\n"
       " \"stages\": 0,\n"
       " \"edges\": [[0, 1], [0], 7, [1, 2, 3]],\n"
       " \"frozen\": [0, \"1\"],\n"
@@ -137,7 +137,7 @@ TEST_CASE("all that is wrong in a JSON file is told at once, each with its place
       "  [null, [[0, 0, \"F\"], [1, 99999999, \"B\"]]]],\n"
       " \"stages\": 2}");
   CHECK_THAT(all, ContainsSubstring("11 faults\nline 1, column 10: field \"form\""));
-  CHECK_THAT(all, ContainsSubstring("\nline 2, column 2: unknown field 'colour'"));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 2: unknown field 'color'"));
   CHECK_THAT(all, ContainsSubstring("\nline 3, column 12: field \"stages\" wants"));
   CHECK_THAT(all, ContainsSubstring("\nline 4, column 20: edges[1] wants two stages"));
   CHECK_THAT(all, ContainsSubstring("\nline 4, column 25: edges[2] wants two stages"));
