@@ -12,9 +12,10 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMaxBlocks =
-    6;  // of a long schedule; blocks with marks are shown beyond that
+/// Of a long schedule. Blocks with marks are shown beyond that.
+constexpr std::size_t kMaxBlocks = 6;
 constexpr std::size_t kMaxRows = 64;
+constexpr std::size_t kMaxListedBelow = 50;  // violations; the others are counted
 
 class Grid {
  public:
@@ -207,7 +208,7 @@ std::string render(const Schedule& schedule,
   if (!violations.empty()) {
     text += '\n';
   }
-  const std::size_t listed = std::min(violations.size(), options.max_violations);
+  const std::size_t listed = std::min(violations.size(), kMaxListedBelow);
   for (std::size_t i = 0; i < listed; ++i) {
     const std::string line = to_string(violations[i]);
     const std::size_t rule = violations[i].rule.size();
