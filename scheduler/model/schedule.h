@@ -34,7 +34,8 @@ class Schedule {
   struct Headers {
     std::optional<int> rows;
     std::optional<int> stages;
-    std::optional<int> microbatches;  ///< of the whole step, over all replicas; the smallest ones
+    std::optional<int>
+        microbatches;  ///< of the whole step, over all replicas, in the smallest size
     std::optional<StageGraph> graph;  ///< absent: one chain over the stages
   };
 

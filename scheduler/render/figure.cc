@@ -61,8 +61,8 @@ std::vector<Box> boxes_of(const Schedule& schedule,
   }
   if (entries > kMaxSvgEntries) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("a picture holds at most {} cells, this schedule has {}; draw fewer "
-                            "microbatches or rows",
+                fmt::format("a picture holds at most {} cells, but this schedule has {}; draw "
+                            "fewer microbatches or rows",
                             kMaxSvgEntries,
                             entries));
   }
@@ -185,7 +185,7 @@ std::vector<std::string> notes_of(const Figure& figure,
     say("a number alone is the microbatch, in cells too narrow for a name");
   }
   if (std::ranges::any_of(figure.boxes, nothing)) {
-    say(numbers ? "narrower cells bear none" : "cells too narrow for a name bear none");
+    say(numbers ? "narrower cells have no text" : "cells too narrow for a name have no text");
   }
   if (std::ranges::any_of(figure.boxes, [](const Box& box) { return box.member > 0; })) {
     say("in one frame: tasks issued together");

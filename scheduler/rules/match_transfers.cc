@@ -123,7 +123,8 @@ void Matching::collect_actions() {
       used_[static_cast<std::size_t>(by_name_[i].second)] = true;
       report("V08",
              again,
-             fmt::format("{} again: a value crosses once, remove one of the two", place(again)));
+             fmt::format("{} appears again: a value crosses once, so remove one of the two",
+                         place(again)));
     }
   }
 }
@@ -142,9 +143,8 @@ bool Matching::nameable(StageId producer, StageId consumer, const Entry& entry, 
     Violation v = at("V31", entry, task);
     v.missing = fmt::format("transfers from stage {} to stage {}", producer.value, consumer.value);
     v.message = fmt::format(
-        "stage {} feeds {} stages and stage {} reads {}: SEND and RECV name one stage and cannot "
-        "say which of them "
-        "is meant; leave the communication out, or write text or JSON",
+        "stage {} feeds {} stages and stage {} reads {}: SEND and RECV name one stage, so they do "
+        "not tell which one is meant; leave the communication out, or write text or JSON",
         producer.value,
         consumers,
         consumer.value,
@@ -219,7 +219,7 @@ void Matching::check_pairs() {
       Violation& v =
           report("V31",
                  action(t.send),
-                 fmt::format("{} sends what {} makes, which comes later; move it behind {}",
+                 fmt::format("{} sends the result of {}, which comes later; move it after {}",
                              place(action(t.send)),
                              to_string(made),
                              to_string(made)));
@@ -269,7 +269,7 @@ void Matching::check_leftovers() {
                         action.stage.value,
                         peers.front().value);
     }
-    report("V31", action, fmt::format("{} has no other end: {}; remove it", place(action), why))
+    report("V31", action, fmt::format("{} has no counterpart: {}; remove it", place(action), why))
         .task = task_of(in_, action);
   }
 }

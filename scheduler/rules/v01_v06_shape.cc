@@ -22,7 +22,7 @@ void check_rectangle(const RuleInput& in, Violations& out) {
   if (in.tasks.entries().empty()) {
     out.push_back(
         {.rule = "V01",
-         .message = "the schedule holds bubbles alone; give its rows tasks, e.g. 0F0 0B0"});
+         .message = "the schedule holds only bubbles; give its rows tasks, e.g. 0F0 0B0"});
   }
   if (in.schedule.form() == Schedule::Form::List || in.options.pad_rows) {
     return;

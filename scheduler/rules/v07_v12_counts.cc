@@ -78,14 +78,13 @@ void report_missing(const RuleInput& in,
   v.stages = ranges_of(stages);
   v.microbatches = lacking.microbatches;
   v.missing = fmt::format("{} of {}", what, counted("microbatch", lacking.microbatches));
-  v.message = fmt::format("{} {} the {}; add {} cell for each",
+  v.message = fmt::format("{} {} the {}; add a cell for each to {}",
                           counted("stage", v.stages),
                           one ? "lacks" : "lack",
                           v.missing,
-                          !lacking.placed
-                              ? one ? "a row for the stage with a" : "a row for each stage with a"
-                          : rows.size() > 1 ? "to the row of each stage a"
-                                            : fmt::format("to row {} a", v.row));
+                          !lacking.placed   ? one ? "a new row" : "new rows, one for each stage"
+                          : rows.size() > 1 ? "the row of each stage"
+                                            : fmt::format("row {}", v.row));
   out.push_back(std::move(v));
 }
 
@@ -123,7 +122,7 @@ void check_duplicates(const RuleInput& in, Violations& out) {
     v.cause = std::to_string(task.stage.value);
     v.missing = where(in, first);
     v.cells.emplace_back(first.row, first.column);
-    v.message = fmt::format("{} is at {} and again at {}; a task runs once, remove one",
+    v.message = fmt::format("{} is at {} and again at {}; a task runs once, so remove one",
                             to_string(task),
                             where(in, first),
                             where(in, entry));
@@ -182,7 +181,8 @@ void check_placement(const RuleInput& in, Violations& out) {
       v.cause = fmt::format("{} on {}", task.stage.value, entry.row);
       v.missing = fmt::format("row {}", row);
       v.message = fmt::format(
-          "{} is on row {}, but stage {} runs on row {}; move it there, a stage has one row",
+          "{} is on row {}, but stage {} runs on row {}; move it there, because a stage has one "
+          "row",
           to_string(task),
           entry.row,
           task.stage.value,

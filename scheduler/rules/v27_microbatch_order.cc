@@ -32,7 +32,7 @@ void check_microbatch_order(const RuleInput& in, Violations& out) {
       v.cells.emplace_back(there.row, there.column);
       v.message = fmt::format(
           "stage {} runs {} ({}) before {} ({}); this plan takes microbatches {} and {} in order, "
-          "exchange them",
+          "so exchange them",
           task.stage.value,
           to_string(task),
           where(in, entry),

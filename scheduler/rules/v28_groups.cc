@@ -162,11 +162,11 @@ void check_groups(const RuleInput& in, Violations& out) {
       Violation v = at("V28", entry, members.front());
       v.cause = "too many members";
       v.missing = fmt::format("{} members too many", members.size() - kMostMembers);
-      v.message =
-          fmt::format("{}: a group of {} members; at most {} can be issued together, split it",
-                      where(in, entry),
-                      members.size(),
-                      kMostMembers);
+      v.message = fmt::format(
+          "{}: the group has {} members, but at most {} can be issued together; split it",
+          where(in, entry),
+          members.size(),
+          kMostMembers);
       out.push_back(std::move(v));
       continue;
     }

@@ -230,10 +230,10 @@ Violation describe(const RuleInput& in, std::vector<int> cycle) {
     }
   }
   Violation v = wait_cycle(in, "V29", steps);
-  v.message = fmt::format(
-      "the rows wait for each other for ever: {}, where each must end before the next{}",
-      v.missing,
-      reasons);
+  v.message =
+      fmt::format("the rows wait for each other forever: {}, where each must end before the next{}",
+                  v.missing,
+                  reasons);
   return v;
 }
 
@@ -258,7 +258,8 @@ void check_deadlock(const RuleInput& in, Violations& out) {
   if (v.repair) {
     v.message += "; exchange " + to_string(*v.repair, in.schedule);
   } else {
-    v.message += "; no single exchange within a row was found to help, reorder one of these rows";
+    v.message +=
+        "; no single exchange within a row was found to help, so reorder one of these rows";
   }
   out.push_back(std::move(v));
 }

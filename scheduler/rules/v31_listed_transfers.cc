@@ -73,16 +73,15 @@ void ListedOrder::check_order() {
           in_,
           "V31",
           receive(*t),
-          fmt::format(
-              "row {} sends {} before {}, but row {} receives them the other way round, and a "
-              "channel keeps its order; exchange {} and {} on row {}",
-              send(*t).row,
-              to_string(send(first)),
-              to_string(send(*t)),
-              receive(*t).row,
-              to_string(receive(*t)),
-              to_string(receive(first)),
-              receive(*t).row),
+          fmt::format("row {} sends {} before {}, but row {} receives them in the opposite order, "
+                      "and a channel keeps its order; exchange {} and {} on row {}",
+                      send(*t).row,
+                      to_string(send(first)),
+                      to_string(send(*t)),
+                      receive(*t).row,
+                      to_string(receive(*t)),
+                      to_string(receive(first)),
+                      receive(*t).row),
           out_);
       v.task = t->value.needed_by;
       v.missing = to_string(receive(first));
@@ -109,7 +108,7 @@ void ListedOrder::check_streams(TransferStreams streams) {
   });
   if (v) {
     v->message = fmt::format(
-        "in the order of the file the rows wait for each other for ever: {}; move one of these "
+        "in the order of the file the rows wait for each other forever: {}; move one of these "
         "receives later or one of these sends earlier, or give every peer and direction a stream "
         "of its own",
         v->missing);

@@ -35,8 +35,8 @@ void check_crossing(const RuleInput& in, const std::vector<Transfer>& transfers,
         v.cells.emplace_back(in.tasks.entry(e).row, in.tasks.entry(e).column);
       }
       v.message = fmt::format(
-          "row {} makes {} before {}, but row {} needs them the other way round; one ordered "
-          "channel from row {} to row {} cannot serve both, exchange them on one of the rows",
+          "row {} makes {} before {}, but row {} needs them in the opposite order; one ordered "
+          "channel from row {} to row {} cannot serve both, so exchange them on one of the rows",
           from.row,
           name(t),
           name(*previous),
@@ -69,8 +69,8 @@ void check_streams(const RuleInput& in,
   });
   if (v) {
     v->message = fmt::format(
-        "transfers wait for each other for ever on their streams: {}; give every peer and "
-        "direction a stream of its own, or reorder one of these rows",
+        "transfers wait for each other forever on their streams: {}; give every peer and direction "
+        "a stream of its own, or reorder one of these rows",
         v->missing);
     out.push_back(std::move(*v));
   }

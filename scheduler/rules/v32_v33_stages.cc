@@ -20,8 +20,8 @@ void check_stage_graph(const RuleInput& in, Violations& out) {
   v.rule = "V32";
   v.missing = cycle_text(stages);
   v.message = fmt::format(
-      "the stages {} feed each other in a circle; a stage graph has no cycle, remove one of these "
-      "edges",
+      "the stages {} feed each other in a circle; a stage graph has no cycle, so remove one of "
+      "these edges",
       v.missing);
   out.push_back(std::move(v));
 }

@@ -16,8 +16,8 @@ void check_microbatch_sizes(const RuleInput& in, Violations& out) {
       v.cause = std::to_string(size);
       v.missing = fmt::format("{} microbatches", size - in.tasks.microbatches() % size);
       v.message = fmt::format(
-          "stage {} takes {} microbatches as one, and {} of them do not divide by that; take a "
-          "multiple of {}, or another size",
+          "stage {} takes {} microbatches as one, but there are {}; take a multiple of {}, or "
+          "another size",
           s.value,
           size,
           in.tasks.microbatches(),

@@ -33,7 +33,7 @@ class WaitGraph {
   void add_queues(std::vector<Queued> queues);
   void follow(int vertex, bool first);
 
-  int told_;  ///< number of entries and transfers; places have numbers from here on
+  int named_;  ///< number of entries and transfers; places have numbers from here on
   int size_;
   int before_ = 0;  ///< the vertex of the previous follow() call
   std::vector<Edge> edges_;
@@ -68,7 +68,7 @@ void WaitGraph::add_queues(std::vector<Queued> queues) {
 WaitGraph::WaitGraph(const RuleInput& in,
                      const std::vector<Rendezvous>& transfers,
                      TransferStreams streams)
-    : told_(static_cast<int>(in.tasks.entries().size() + transfers.size())), size_(told_) {
+    : named_(static_cast<int>(in.tasks.entries().size() + transfers.size())), size_(named_) {
   const int entries = static_cast<int>(in.tasks.entries().size());
   const bool shared = streams == TransferStreams::OnePerRank;
   std::vector<Queued> queues;
@@ -93,7 +93,7 @@ WaitGraph::WaitGraph(const RuleInput& in,
 std::vector<int> WaitGraph::cycle() const {
   constexpr std::size_t kSearches = 256;
   std::vector<int> cycle = shortest_cycle(digraph(size_, edges_), {}, kSearches);
-  std::erase_if(cycle, [&](int vertex) { return vertex >= told_; });
+  std::erase_if(cycle, [&](int vertex) { return vertex >= named_; });
   return cycle;
 }
 

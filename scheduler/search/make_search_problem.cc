@@ -132,8 +132,8 @@ SearchProblem make_search_problem(const StageGraph& graph,
     made.time = ticks(lane.time);
     if (made.time < 1) {
       throw Error(Errc::ScheduleParameter,
-                  fmt::format("search rounds times to millionths of the longest, and a {} of stage "
-                              "{} takes less; give it more",
+                  fmt::format("search rounds times to millionths of the longest, but a {} of stage "
+                              "{} takes less; give it a longer time",
                               letter(made.kind),
                               made.stage));
     }

@@ -423,7 +423,7 @@ TEST_CASE("a search that finds nothing says so", "[browser]") {
   };
   CHECK(search({"9", "f", "9"}) == "no task 9F9 in this schedule");
   CHECK(page.count("#selection h2") == 0);
-  CHECK(search({"x"}) == "write a task as 1F3");
+  CHECK(search({"x"}) == "write a task, e.g. 1F3");
   save(page.screenshot(), "search-miss");
   CHECK(search({"1", "f", "3"}).empty());
   CHECK(page.text("#selection h2") == "1F3");

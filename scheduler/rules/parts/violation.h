@@ -61,7 +61,7 @@ struct Violation {
   /// If one exchange is enough: set for V29, and for the first of all other violations of order
   /// (V20 to V25, V27, V31), which it repairs together.
   std::optional<Exchange> repair;
-  std::optional<Mistyped> mistyped;  ///< repairs a V08 that tell_mistyped() found
+  std::optional<Mistyped> mistyped;  ///< repairs a V08 that report_mistyped() found
 };
 
 /// Returns "V22 row 0 column 2 (0B0): message" for one violation.

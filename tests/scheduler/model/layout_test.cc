@@ -121,7 +121,7 @@ TEST_CASE("microbatches of three copies are counted over all of them", "[schedul
 TEST_CASE("a model with another number of stages cannot be replicated", "[scheduler][layout]") {
   const Layout layout = Layout::of(dualpipe(4, 8));
   CHECK_THROWS_WITH((void)layout.expand(StageGraph::chain(3)),
-                    ContainsSubstring("2 replicas of 4 stages, the model has 3"));
+                    ContainsSubstring("2 replicas of 4 stages, but the model has 3"));
 }
 
 TEST_CASE("what a model's stages train is the same of all their copies",

@@ -201,7 +201,7 @@ TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[sc
         ++named;
       }
       const std::size_t tasks = matches(svg, R"re((<rect x="[^>]*[0-9]" fill=))re").size();
-      CHECK((named < tasks) == (svg.find(" bear none") != std::string::npos));
+      CHECK((named < tasks) == (svg.find(" have no text") != std::string::npos));
       for (const std::string& left : matches(svg, R"re(<rect x="([0-9.]*)")re")) {
         CHECK(std::stod(left) < width);
       }

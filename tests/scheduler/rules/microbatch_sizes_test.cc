@@ -13,7 +13,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/formats/json/json.h"
-#include "stagecraft/scheduler/formats/pytorch_csv.h"
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/scheduler/model/microbatch_range.h"
 #include "stagecraft/scheduler/model/task_graph.h"
 #include "stagecraft/scheduler/rules/validate.h"
@@ -91,7 +91,7 @@ TEST_CASE("sizes that make no sense are refused with their place", "[scheduler][
   CHECK_THAT(complaint("1"), ContainsSubstring("line 1"));
   CHECK_THAT(complaint("1"), ContainsSubstring("1 sizes of microbatches for 2 stages"));
   CHECK_THAT(complaint("1,0"), ContainsSubstring("stage 1 has microbatches of size 0"));
-  CHECK_THAT(complaint("1,x"), ContainsSubstring("is no size of microbatches"));
+  CHECK_THAT(complaint("1,x"), ContainsSubstring("is not a size of microbatches"));
   CHECK_THAT(complaint("1,2\n@sizes 1,2"), ContainsSubstring("appears twice"));
   CHECK_THAT(refusal([] { (void)parse_json(R"({"sizes": [1, 0], "rows": [[], []]})"); },
                      Errc::ScheduleParse),
@@ -134,7 +134,7 @@ TEST_CASE("sizes must divide the microbatches", "[scheduler][sizes]") {
   const auto v34 = std::ranges::find(found, "V34", &Violation::rule);
   REQUIRE(v34 != found.end());
   CHECK_THAT(v34->message,
-             ContainsSubstring("stage 1 takes 2 microbatches as one, and 5 of them do not divide"));
+             ContainsSubstring("stage 1 takes 2 microbatches as one, but there are 5"));
 }
 
 TEST_CASE("lists of different sizes can deadlock", "[scheduler][sizes]") {
@@ -177,10 +177,13 @@ TEST_CASE("bytes are of a stage's own microbatches", "[scheduler][sizes][memory]
 
 TEST_CASE("PyTorch's CSV has no word for sizes", "[scheduler][sizes]") {
   const Schedule schedule = Schedule::parse(kOneTwo);
-  const auto refused = [](auto&& write) { return refusal(write, Errc::ScheduleParameter); };
-  CHECK_THAT(refused([&] { (void)to_pytorch_csv(schedule); }), ContainsSubstring("text or JSON"));
-  CHECK_THAT(refused([&] { (void)to_pytorch_comms_csv(schedule, schedule.stage_graph()); }),
-             ContainsSubstring("text or JSON"));
+  for (const char* format : {"pytorch", "pytorch-comms"}) {
+    CHECK_THAT(
+        refusal(
+            [&] { (void)write_schedule(schedule, schedule.stage_graph(), find_format(format)); },
+            Errc::ScheduleParameter),
+        ContainsSubstring("text or JSON"));
+  }
 }
 
 /// Makes a random DAG with sizes that divide the microbatches.

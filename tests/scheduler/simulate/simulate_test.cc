@@ -245,7 +245,7 @@ TEST_CASE("every idle moment has a cause", "[scheduler][simulate]") {
   }
 }
 
-TEST_CASE("an update waits for every weight gradient of its stage", "[scheduler][simulate]") {
+TEST_CASE("an update waits forevery weight gradient of its stage", "[scheduler][simulate]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W1 0W0 0U");
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), Costs::unit());
   CHECK(timeline.rows[0].entries.back().start == 6);
@@ -371,7 +371,7 @@ TEST_CASE("cells that wait for each other are found on shared processors too",
   costs.device.processors = 1;
   CHECK_THAT(refusal([&] { (void)simulate(schedule, StageGraph::chain(2), costs); },
                      Errc::ScheduleInvalid),
-             Catch::Matchers::ContainsSubstring("wait for each other for ever"));
+             Catch::Matchers::ContainsSubstring("wait for each other forever"));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ function findByName(typed) {
   const found = selectTask(name);
   byId("find-task").setAttribute("aria-invalid", String(!found));
   byId("find-miss").textContent = found ? ""
-      : parseTask(name) ? `no task ${name} in this schedule` : "write a task as 1F3";
+      : parseTask(name) ? `no task ${name} in this schedule` : "write a task, e.g. 1F3";
 }
 
 // ---- the address: #select=1F3&view=columns&color=kind ---------------------------------------------------
