@@ -18,7 +18,6 @@
 #include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
-#include "stagecraft/tools/schedule/input/format.h"
 #include "stagecraft/tools/schedule/input/input.h"
 #include "stagecraft/tools/schedule/report/converter.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
@@ -67,19 +66,21 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
   const auto add_file = [&](const char* name, std::string& file, const char* meaning) {
     app.add_option(name, file, meaning)->type_name("FILE");
   };
-  add_file("--svg", outputs.svg, "write a picture instead");
-  add_file("--tikz", outputs.tikz, "the picture for a paper's source, 12 cm wide");
-  add_file("--pdf", outputs.pdf, "the picture as PDF, by a program that converts SVG");
-  add_file("--png", outputs.png, "the same as PNG");
-  add_file("--html", outputs.html, "write a page instead, to look around in with a browser");
-  app.add_option("--title", outputs.title, "of picture and page [a picture's: the size]")
+  add_file("--svg", outputs.svg, "write an SVG picture instead of the grid");
+  add_file("--tikz", outputs.tikz, "write the picture as TikZ for a paper, 12 cm wide");
+  add_file("--pdf", outputs.pdf, "write the picture as PDF, with a program that converts SVG");
+  add_file("--png", outputs.png, "write the picture as PNG, in the same way");
+  add_file("--html", outputs.html, "write a page for a browser instead of the grid");
+  app.add_option("--title", outputs.title, "the title of picture and page [of a picture: its size]")
       ->type_name("TEXT");
   app.add_option("--color-by",
                  outputs.color_by,
-                 "what a picture's colors say: stage, kind, chunk (which of a device's stages) or "
+                 "what a picture's colors show: stage, kind, chunk (which of a device's stages) or "
                  "microbatch [stage]")
       ->type_name("WHAT");
-  app.add_option("--width", outputs.width, "of a picture in pixels, 96 to the inch [as names need]")
+  app.add_option("--width",
+                 outputs.width,
+                 "the width of a picture in pixels, 96 to the inch [as names need]")
       ->check(positive_number())
       ->type_name("PIXELS");
 }
@@ -100,7 +101,7 @@ PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
   }
   for (const char* option : {"--title", "--color-by", "--width"}) {
     if (app.count(option) > 0 && !outputs.any()) {
-      wrong_usage(app.get_name(), fmt::format("{} is for a picture; add --svg FILE", option));
+      wrong_usage(app.get_name(), fmt::format("{} applies to pictures; add --svg FILE", option));
     }
   }
   PictureOptions options{.title = outputs.title};
@@ -112,8 +113,8 @@ PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
   if (app.count("--width") > 0) {
     if (outputs.width < kNarrowestPicture || outputs.width > kWidestPicture) {
       wrong_usage(app.get_name(),
-                  fmt::format("--width expects {} to {} pixels, found {:g}; a page of A4 has 605 "
-                              "between margins of 2.5 cm",
+                  fmt::format("--width expects {} to {} pixels, found {:g}; a page of A4 with "
+                              "margins of 2.5 cm has 605",
                               kNarrowestPicture,
                               kWidestPicture,
                               outputs.width));
@@ -173,10 +174,10 @@ ExitCode show_schedule(const Words& words, Console& console) {
   ReadOptions read;
   Outputs outputs;
   CostOptions cost_options;
-  CLI::App app("Draws a schedule, with what is wrong marked on it.", "stagecraft schedule show");
+  CLI::App app("Draws a schedule and marks its faults.", "stagecraft schedule show");
   app.footer(
-      "In the terminal color says the stage; it is left out where NO_COLOR is set. Durations and "
-      "costs are for pictures and the page, which draw a valid schedule in time.");
+      "In the terminal, color shows the stage; NO_COLOR turns it off. Durations and costs apply to "
+      "pictures and\nthe page, which draw a valid schedule in time.");
   add_file_argument(app, path);
   add_outputs(app, outputs);
   add_cost_options(app, cost_options);

@@ -43,7 +43,7 @@ static_assert(kMaxStages == 65536 && kMaxCells == 16777216, "kNoRoom says so");
 void require_size(std::string_view text) {
   if (text.size() > kMaxBytes) {
     throw Error(Errc::ScheduleParse,
-                fmt::format("the text has {} bytes, at most {} are read; split the schedule",
+                fmt::format("the text has {} bytes, expected at most {}; split the schedule",
                             text.size(),
                             kMaxBytes));
   }
@@ -134,20 +134,19 @@ Task parse_task(std::string_view text, std::size_t row, Location at) {
   const auto stage = has_stage ? leading_number(rest) : std::optional<int>(static_cast<int>(row));
   const auto kind = rest.empty() ? std::nullopt : kind_of(rest.front());
   if (!stage || !kind) {
-    fail(at, fmt::format("{} is no cell; {}", quoted(text), advice(text)));
+    fail(at, fmt::format("{} is not a cell; {}", quoted(text), advice(text)));
   }
   rest.remove_prefix(1);
   task.kind = *kind;
   task.stage = StageId(*stage);
   if (*kind == CellKind::Update) {
     if (!rest.empty()) {
-      fail(at,
-           fmt::format("{}: an update belongs to no microbatch; write {}U", quoted(text), *stage));
+      fail(at, fmt::format("{}: an update has no microbatch; write {}U", quoted(text), *stage));
     }
   } else {
     const auto microbatch = whole_number(rest);
     if (!microbatch) {
-      fail(at, fmt::format("{} is no cell; {}", quoted(text), advice(text)));
+      fail(at, fmt::format("{} is not a cell; {}", quoted(text), advice(text)));
     }
     task.microbatch = Microbatch(*microbatch);
   }

@@ -1,8 +1,9 @@
 #include "stagecraft/scheduler/formats/parts/expressible.h"
 
 #include <algorithm>
-#include <span>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ std::string fault_of_task(const Cell& cell) {
   for (const Task& task : cell.tasks()) {
     const bool known = letter(task.kind) != '?' && task.kind != CellKind::Idle;
     if (!known || task.stage.value < 0 || task.microbatch.value < 0) {
-      return "it is no task of a schedule; mend it first, stagecraft schedule check says how";
+      return "it is not a task of a schedule; repair it first, as stagecraft schedule check tells";
     }
   }
   return "";
@@ -44,7 +45,7 @@ std::string fault_in_graph(const StageGraph& graph, const Cell& cell, GraphWords
     }
     if (graph.replicas() > 1 || (words == GraphWords::Chain && !is_chain_at(graph, task.stage))) {
       return fmt::format(
-          "its stage {} is no part of one chain of stages, and the format has no word for other "
+          "its stage {} is not part of one chain of stages, and the format has no word for other "
           "graphs; write text or JSON",
           task.stage.value);
     }
@@ -67,6 +68,10 @@ std::string fault_in_words(const Cell& cell, const FormatWords& format) {
   if (cell.is_group() && format.groups == GroupWords::None) {
     return "the format has no word for an overlap group; write text or JSON";
   }
+  if (cell.is_group() && format.groups == GroupWords::Independent && need_each_other(tasks)) {
+    return "the format runs tasks of one microbatch in one stage one after the other; write text "
+           "or JSON";
+  }
   if (cell.is_group() && format.groups == GroupWords::ForwardWithBackward &&
       (tasks.size() != 2 || tasks[0].kind != CellKind::Forward ||
        tasks[1].kind != CellKind::Backward)) {
@@ -77,13 +82,22 @@ std::string fault_in_words(const Cell& cell, const FormatWords& format) {
 
 }  // namespace
 
+bool need_each_other(std::span<const Task> tasks) {
+  std::vector<std::pair<StageId, Microbatch>> work;
+  std::ranges::transform(tasks, std::back_inserter(work), [](const Task& task) {
+    return std::pair(task.stage, task.microbatch);
+  });
+  std::ranges::sort(work);
+  return std::ranges::adjacent_find(work) != work.end();
+}
+
 void require_expressible(const Schedule& schedule,
                          const StageGraph& graph,
                          const FormatWords& format) {
-  if (!format.sizes && !graph.microbatch_sizes().empty()) {
+  if (format.graph != GraphWords::Any && !graph.microbatch_sizes().empty()) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("{} cannot say that stages take microbatches of different sizes; write "
-                            "text or JSON",
+                fmt::format("{} cannot express that stages take microbatches of different sizes; "
+                            "write text or JSON",
                             format.name));
   }
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {

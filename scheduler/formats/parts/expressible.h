@@ -1,10 +1,11 @@
 /// expressible describes which schedules a file format can hold, and reports a schedule that it
 /// cannot hold.
 ///
-/// Every writer calls it before it writes, so that a file loses nothing. Pure; any thread.
+/// write_schedule() calls it before it writes, so that a file loses nothing. Pure; any thread.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "stagecraft/scheduler/model/schedule.h"
@@ -18,16 +19,24 @@ enum class GraphWords : std::uint8_t {
   Chain   ///< the file names no edges; readers assume one chain
 };
 
-enum class GroupWords : std::uint8_t { Any, ForwardWithBackward, None };
+enum class GroupWords : std::uint8_t {
+  Any,
+  Independent,          ///< no two tasks of one stage and microbatch
+  ForwardWithBackward,  ///< one F with one B
+  None
+};
 
 struct FormatWords {
   std::string_view name;  ///< "PyTorch's CSV", for messages
-  /// Any value but Any also rules out replicas and frozen stages.
+  bool bubbles = true;    ///< false: the file is a list, and the bubbles of an array are left out
+  /// Any value but Any also rules out replicas, frozen stages, and microbatches of different sizes.
   GraphWords graph = GraphWords::Any;
   GroupWords groups = GroupWords::Any;
   bool updates = true;
-  bool sizes = true;  ///< stages may take microbatches of different sizes
 };
+
+/// Returns whether two tasks are of one microbatch in one stage, so that one needs the other.
+[[nodiscard]] bool need_each_other(std::span<const Task> tasks);
 
 /// Errors: ScheduleParameter with the first cell, row and column that the format cannot express. A
 /// task without a kind or with a number below 0 is such a cell in every format.

@@ -17,7 +17,7 @@ namespace stagecraft::formats {
 
 class FaultList {
  public:
-  /// Notes a fault: "line 2, column 7: '1X0' is no cell; a cell is ...".
+  /// Notes a fault: "line 2, column 7: '1X0' is not a cell; a cell is ...".
   /// Errors: ScheduleParse, as refuse_if_any, once there are too_many().
   void note(std::string fault);
 

@@ -27,7 +27,7 @@ std::optional<std::string_view> PythonCall::argument(std::string_view wanted) co
 
 PythonLists::PythonLists(std::string_view text) : text_(text), lines_(text) {
   require_size(text);
-  expect('[', "at the begin of the rows");
+  expect('[', "at the beginning of the rows");
 }
 
 void PythonLists::refuse(std::size_t offset, std::string_view what) const {
@@ -39,7 +39,7 @@ int PythonLists::number(const PythonCall& call, std::string_view name, int end) 
   const auto value = text ? whole_number(*text) : std::nullopt;
   if (!value || *value >= end) {
     refuse(call.offset,
-           fmt::format("a {} wants {}= with a number below {}, found {}",
+           fmt::format("a {} needs {}= with a number below {}, found {}",
                        call.name,
                        name,
                        end,
@@ -65,7 +65,7 @@ void PythonLists::expect(char c, std::string_view where) {
     refuse(
         at_,
         at_ == text_.size()
-            ? fmt::format("the list breaks off: expected '{}' {}", c, where)
+            ? fmt::format("the list ends too early: expected '{}' {}", c, where)
             : fmt::format("expected '{}' {}, found {}", c, where, quoted(text_.substr(at_, 20))));
   }
 }
@@ -89,7 +89,7 @@ bool PythonLists::next_row() {
     }
     return false;
   }
-  expect('[', "at the begin of a row");
+  expect('[', "at the beginning of a row");
   any_item_ = false;
   return true;
 }
@@ -119,7 +119,7 @@ std::string_view PythonLists::value() {
   const std::size_t close = text_.find(open == '<' ? '>' : open, at_ + 1);
   if (close == std::string_view::npos) {
     refuse(at_,
-           fmt::format("the value that begins here has no end: {}", quoted(text_.substr(at_))));
+           fmt::format("the value that begins here does not end: {}", quoted(text_.substr(at_))));
   }
   const std::string_view inner = text_.substr(at_ + 1, close - at_ - 1);
   at_ = close + 1;
@@ -131,7 +131,7 @@ PythonCall PythonLists::call(std::string_view type, std::size_t offset) {
   PythonCall call{.name = last_part(type), .arguments = {}, .offset = offset};
   while (next_element(call.arguments.empty(), ')')) {
     const std::string_view key = name("the name of an argument");
-    expect('=', "behind the name of an argument; write every argument with its name");
+    expect('=', "after the name of an argument; write every argument with its name");
     if (call.argument(key)) {
       refuse(at_, fmt::format("argument {} appears twice; keep one", quoted(key)));
     }
@@ -146,7 +146,7 @@ void PythonLists::calls(PythonItem& item, char close) {
     (void)peek();
     const std::size_t offset = at_;
     const std::string_view type = name("a call");
-    expect('(', "behind the name of a call");
+    expect('(', "after the name of a call");
     item.calls.push_back(call(type, offset));
   }
 }
@@ -165,13 +165,13 @@ std::optional<PythonItem> PythonLists::next_item() {
   if (type == "None") {
     return item;
   }
-  expect('(', "behind the name of a call");
+  expect('(', "after the name of a call");
   if (peek() == '(' || peek() == '[') {
     item.tuple_type = last_part(type);
     const char close = take('(') ? ')' : ']';
     at_ += close == ']' ? 1 : 0;
     calls(item, close);
-    expect(')', "behind the tuple");
+    expect(')', "after the tuple");
   } else {
     item.calls.push_back(call(type, item.offset));
   }
