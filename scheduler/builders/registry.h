@@ -2,8 +2,8 @@
 /// `schedule` and `train` make their schedules here, and tests go through all builders.
 ///
 /// A new builder is one source file with its header, one line in the table of registry.cc, one test
-/// of its own and one line of docs/builders.md. The smallest builder to copy is gpipe.cc. Pure; any
-/// thread.
+/// of its own and one line of docs/builders.md. The smallest builder to copy is
+/// zero_bubble/zb_h1.cc. Pure; any thread.
 #pragma once
 
 #include <span>
