@@ -13,7 +13,7 @@
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
-#include "stagecraft/tests/scheduler/render/html_page.h"
+#include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {

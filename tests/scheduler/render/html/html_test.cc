@@ -8,7 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/tests/scheduler/render/html_page.h"
+#include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {

@@ -6,7 +6,7 @@
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/render/html/html.h"
-#include "stagecraft/tests/scheduler/render/html_page.h"
+#include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 

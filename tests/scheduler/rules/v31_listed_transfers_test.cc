@@ -1,5 +1,3 @@
-#include "stagecraft/scheduler/model/communication.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -10,6 +8,7 @@
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_v.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
+#include "stagecraft/scheduler/model/communication.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -9,7 +9,7 @@
 #include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/terminal.h"
-#include "stagecraft/tests/scheduler/render/html_page.h"
+#include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
