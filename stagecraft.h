@@ -41,3 +41,4 @@
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"

@@ -6,9 +6,10 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/require.h"
-#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/order_exchange.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 
 namespace stagecraft::fuzz {
 namespace {
@@ -67,7 +68,7 @@ void exercise(const Schedule& schedule, std::span<const CommAction> communicatio
   check_reports(schedule, found);
   if (found.empty()) {
     require(simulate(schedule, graph).makespan > 0, "a valid schedule takes time");
-    const Schedule array = schedule.to_array(graph);
+    const Schedule array = to_array(schedule, graph);
     require(array.to_list() == schedule.to_list(), "an array has the entries of its list");
     require(validate(array, graph).empty(), "the earliest array of a valid schedule is valid");
     return;

@@ -7,6 +7,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/planners/propose.h"
 
 namespace stagecraft {
 namespace {

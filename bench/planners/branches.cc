@@ -19,6 +19,7 @@
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/planners/graphpipe/graphpipe.h"
+#include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/scheduler/planners/registry.h"
 

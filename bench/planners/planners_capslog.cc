@@ -2,25 +2,30 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/scheduler/planners/capslog/memory_cut.h"
+#include "stagecraft/scheduler/planners/capslog/operator_memory.h"
+#include "stagecraft/scheduler/planners/request/work_graph.h"
 
 namespace stagecraft::bench {
 namespace {
 
-/// Returns layers of 50 MB to 2 GB, to the byte. Each adds somewhat less than it holds alone.
-LayerMemory random_layers(std::mt19937& random) {
+/// Returns a chain of layers that keep 50 MB to 2 GB, to the byte, and hand on 300 MB.
+Costs random_layers(std::mt19937& random) {
   std::uniform_int_distribution<int> megabytes(50, 2'000);
   std::uniform_int_distribution<int> bytes(0, 1 << 20);
-  std::vector<double> alone;
-  std::vector<double> added;
+  Costs costs;
   for (int layer = 0; layer < kCapslogLayers; ++layer) {
-    added.push_back(megabytes(random) * 1e6 + bytes(random));
-    alone.push_back(added.back() + 3e8);
+    OperatorCost cost{.id = layer, .kept = megabytes(random) * 1e6 + bytes(random)};
+    if (layer > 0) {
+      cost.reads = {{layer - 1, 0, 3e8}};
+    }
+    costs.operators.push_back(std::move(cost));
   }
-  return LayerMemory(std::move(alone), std::move(added));
+  return costs;
 }
 
 }  // namespace
@@ -31,7 +36,8 @@ double capslog_seconds() {
   std::mt19937 random(1);
   std::vector<double> seconds;
   for (int model = 0; model < kModels; ++model) {
-    const LayerMemory memory = random_layers(random);
+    const WorkGraph graph = WorkGraph::of(random_layers(random), 1);
+    const OperatorMemory memory(graph, std::vector<int>(kCapslogDevices, 1));
     double peaks = 0;
     const double all = seconds_of([&] {
       for (int i = 0; i < kRepeats; ++i) {

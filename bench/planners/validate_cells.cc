@@ -95,7 +95,7 @@ void measure_csv() {
                                    {"compute and communication", comms}}) {
     const double parse = median_seconds(1'280'000, [&] { (void)parse_pytorch_csv(text); });
     const double check = median_seconds(1'280'000, [&] {
-      const PytorchSchedule read = parse_pytorch_csv(text);
+      const ReadSchedule read = parse_pytorch_csv(text);
       if (!validate(
                read.schedule, read.schedule.stage_graph(), {.communication = read.communication})
                .empty()) {

@@ -1,6 +1,7 @@
 #include "stagecraft/bench/plans/judged.h"
 
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/planners/judge.h"
 
 namespace stagecraft::bench {
 

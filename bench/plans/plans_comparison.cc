@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/planners/propose.h"
 
 namespace stagecraft::bench {
 namespace {

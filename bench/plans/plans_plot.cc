@@ -25,9 +25,9 @@ constexpr std::string_view kDark =
     "text{fill:#e4e8ee}.axis{fill:#98a3b0}.paper{fill:#14181d}.tick{stroke:#39424e}";
 
 /// Returns the style of two stages' colors, which contrast with light and dark paper alike.
-std::string colours() {
+std::string colors() {
   const auto strong = [](int stage) {
-    return task_colour(
+    return task_color(
         {.kind = CellKind::Backward, .stage = StageId(stage), .microbatch = Microbatch(0)});
   };
   return fmt::format(
@@ -76,7 +76,7 @@ class Plot {
                kHeight,
                drawing::escaped(sweep_.name),
                kLight,
-               colours(),
+               colors(),
                kDark) +
            draw_titles() + draw_axes() + draw_band() + draw_curve("measured", &median) +
            draw_curve("predicted", [](const SplitPoint& p) { return p.predicted; }) + "</svg>\n";

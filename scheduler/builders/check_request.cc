@@ -51,9 +51,8 @@ void check_chunks(const BuilderInfo& builder, const BuildRequest& request) {
 
 void check_costs(const BuilderInfo& builder, const BuildRequest& request) {
   if (request.costs && !builder.takes_costs) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("{} does not look at costs; leave them out, or use zb-auto", builder.name));
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} ignores costs; leave them out, or use zb-auto", builder.name));
   }
 }
 

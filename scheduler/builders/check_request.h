@@ -5,7 +5,8 @@
 /// microbatches (rule V34). Pure; any thread.
 #pragma once
 
-#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/builders/parts/build_request.h"
+#include "stagecraft/scheduler/builders/parts/builder_info.h"
 
 namespace stagecraft {
 

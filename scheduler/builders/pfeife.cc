@@ -51,8 +51,8 @@ void require_feasible(int ranks, const std::vector<int>& extra, const std::vecto
     nearest[r] = std::max(0, nearest[r] - excess);
   }
   throw Error(Errc::ScheduleParameter,
-              fmt::format("pfeife needs warm-ups that do not grow from row to row, extra={} gives "
-                          "{} forwards; nearest: extra={}",
+              fmt::format("pfeife needs warm-ups that do not grow from row to row, but extra={} "
+                          "gives {} forwards; nearest: extra={}",
                           fmt::join(extra, ","),
                           fmt::join(counts, ","),
                           fmt::join(nearest, ",")));

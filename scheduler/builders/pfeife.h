@@ -23,7 +23,7 @@ struct PfeifeOptions {
 /// Returns the unit-time array of `ranks` rows and ranks x loops stages.
 /// Errors: ScheduleParameter unless the block divides the microbatches, there is one non-negative
 /// extra per row, and no row warms up with more forwards than the row above (it would wait for them
-/// for ever).
+/// forever).
 [[nodiscard]] Schedule pfeife(int ranks, int microbatches, const PfeifeOptions& options = {});
 
 }  // namespace stagecraft

@@ -39,8 +39,8 @@ Schedule schedule_for(std::string_view name, const StageGraph& stages, int micro
     throw Error(*refused);
   }
   throw Error(Errc::UsageArgument,
-              fmt::format("{} expects a model of {} stages, found one of {}; cut it so, or choose "
-                          "another schedule, such as 1f1b",
+              fmt::format("{} expects a model of {} stages, found one of {}; cut the model into as "
+                          "many, or choose another schedule, such as 1f1b",
                           name,
                           fmt::join(made, " or "),
                           wanted));

@@ -24,8 +24,8 @@ Shares shares_of(const Durations& times) {
 double rest(double halves, double one, const char* stated, const char* absent) {
   if (one > halves) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{0} is {1:g} and leaves nothing of a backward of {2:g} for {3}; state "
-                            "{3} too, or a larger B",
+                fmt::format("{0} is {1:g}, which leaves nothing of a backward of {2:g} for {3}; "
+                            "give {3} too, or a larger B",
                             stated,
                             one,
                             halves,
@@ -53,26 +53,26 @@ std::optional<std::string> set_backward(Durations& times,
     }
     if (!known && !(input && weight)) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("{} is stated, and neither B nor {}; state B, or I and W",
+                  fmt::format("{} is given without B and without {}; give B, or I and W",
                               input ? "I" : "W",
                               input ? "W" : "I"));
     }
     times.backward = (times.backward_input + times.backward_weight) / shares.halves;
-    return "does not say B: it is made of I and W";
+    return "lacks B: it is the sum of I and W";
   }
   const double halves = *whole * shares.halves;
   if (input) {
     times.backward_weight = rest(halves, *input, "I", "W");
-    return "does not say W: it is what I leaves of B";
+    return "lacks W: it is what I leaves of B";
   }
   if (weight) {
     times.backward_input = rest(halves, *weight, "W", "I");
-    return "does not say I: it is what W leaves of B";
+    return "lacks I: it is what W leaves of B";
   }
   times.backward_input = halves * shares.input;
   times.backward_weight = halves - times.backward_input;
-  return shares.input == 0.5 ? "does not say I and W: each is half of B"
-                             : "does not say I and W: they divide B in the usual proportion";
+  return shares.input == 0.5 ? "lacks I and W: each is half of B"
+                             : "lacks I and W: they divide B in the usual proportion";
 }
 
 }  // namespace stagecraft

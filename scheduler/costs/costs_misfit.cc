@@ -16,13 +16,13 @@ std::string stages_text(int stages) {
 
 std::optional<std::string> stages_misfit(const Costs& costs, int stages) {
   if (!knows_stage_times(costs)) {
-    return "it does not say how long the tasks of stages take";
+    return "it lacks the times of stages";
   }
   const int known = static_cast<int>(costs.stages.each.size());
   const bool knows_all = costs.stages.usual != Durations();
   if (known > stages || (known < stages && !knows_all)) {
     return fmt::format(
-        "it has the times of {}, the schedule has {}", stages_text(known), stages_text(stages));
+        "it has the times of {}, but the schedule has {}", stages_text(known), stages_text(stages));
   }
   return std::nullopt;
 }
@@ -55,16 +55,17 @@ std::optional<std::string> links_misfit(const LinkCosts& links,
   const auto rows = static_cast<int>(schedule.rows().size());
   for (const auto& [ends, link] : links.each) {
     if (const int row = std::max(ends.first, ends.second); row >= rows) {
-      return fmt::format(
-          "it has a link of row {}, the schedule has {} row{}", row, rows, rows == 1 ? "" : "s");
+      return fmt::format("it has a link of row {}, but the schedule has {} row{}",
+                         row,
+                         rows,
+                         rows == 1 ? "" : "s");
     }
   }
   if (links.each.empty() || links.usual != Link()) {
     return std::nullopt;
   }
   if (const auto link = unknown_link(links, schedule, graph)) {
-    return fmt::format(
-        "it does not say what the link from row {} to row {} takes", link->first, link->second);
+    return fmt::format("it lacks the link from row {} to row {}", link->first, link->second);
   }
   return std::nullopt;
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 
 namespace stagecraft {
 namespace {
@@ -22,13 +22,14 @@ StepEvent parse_event(std::string_view text, Location at) {
   // An order has no row, so a task cannot leave out its stage as in a schedule.
   if (task.empty() || task.front() < '0' || task.front() > '9' ||
       task.find('|') != std::string_view::npos) {
-    fail(at, fmt::format("{} is no task with its stage; {}", quoted(text), kOrderHelp));
+    fail(at,
+         fmt::format("{} does not begin with a task and its stage; {}", quoted(text), kOrderHelp));
   }
   StepEvent event{formats::parse_cell(task, 0, at).tasks().front()};
   if (arrow != std::string_view::npos) {
     const auto stage = formats::whole_number(trim(text.substr(arrow + 1)));
     if (!stage || *stage >= kMaxStages) {
-      fail(at, fmt::format("{} goes to no stage; {}", quoted(text), kOrderHelp));
+      fail(at, fmt::format("{} does not end with a stage; {}", quoted(text), kOrderHelp));
     }
     event.receiver = StageId(*stage);
   }
@@ -54,12 +55,14 @@ std::vector<EventOrder> parse_event_orders(std::string_view text) {
     const std::size_t middle = content.find('<');
     if (middle == std::string_view::npos ||
         content.find('<', middle + 1) != std::string_view::npos) {
-      fail(location_of(content), fmt::format("{} is no order; {}", quoted(content), kOrderHelp));
+      fail(location_of(content),
+           fmt::format("{} is not an order; {}", quoted(content), kOrderHelp));
     }
     const std::string_view before = trim(content.substr(0, middle));
     const std::string_view after = trim(content.substr(middle + 1));
     if (before.empty() || after.empty()) {
-      fail(location_of(content), fmt::format("{} is no order; {}", quoted(content), kOrderHelp));
+      fail(location_of(content),
+           fmt::format("{} is not an order; {}", quoted(content), kOrderHelp));
     }
     orders.push_back(
         {parse_event(before, location_of(before)), parse_event(after, location_of(after))});

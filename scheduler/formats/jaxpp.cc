@@ -11,11 +11,10 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/expressible.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
-#include "stagecraft/scheduler/formats/python_lists.h"
-#include "stagecraft/scheduler/formats/rows.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/python_lists.h"
+#include "stagecraft/scheduler/formats/parts/rows.h"
 
 namespace stagecraft {
 namespace {
@@ -37,17 +36,17 @@ constexpr std::array<TaskType, 4> kTaskTypes{{{"FWD", CellKind::Forward, 1},
 
 Task task_of(const PythonLists& lists, const PythonCall& call) {
   if (call.name != "Task") {
-    lists.refuse(call.offset,
-                 fmt::format("{} is no Task of JaxPP; a row holds Task(...), FusedTask((...)) and "
-                             "None",
-                             quoted(call.name)));
+    lists.refuse(
+        call.offset,
+        fmt::format("{} is not a Task of JaxPP; a row holds Task(...), FusedTask((...)) and None",
+                    quoted(call.name)));
   }
   const std::string_view type = call.argument("fwd_or_bwd").value_or("");
   const std::string_view name = type.substr(type.rfind('.') + 1);
   const auto* const found = std::ranges::find(kTaskTypes, name, &TaskType::name);
   if (found == kTaskTypes.end()) {
     lists.refuse(call.offset,
-                 fmt::format("a Task wants fwd_or_bwd= TaskType.FWD, BWD, BWD_I or BWD_W, found {}",
+                 fmt::format("a Task needs fwd_or_bwd= TaskType.FWD, BWD, BWD_I or BWD_W, found {}",
                              type.empty() ? "none" : quoted(type)));
   }
   return {found->kind,
@@ -75,16 +74,6 @@ std::vector<Task> tasks_of(const PythonLists& lists, const PythonItem& item) {
   return tasks;
 }
 
-/// Returns whether two tasks are of one microbatch in one stage, so that one needs the other.
-bool need_each_other(std::span<const Task> tasks) {
-  std::vector<std::pair<StageId, Microbatch>> work;
-  std::ranges::transform(tasks, std::back_inserter(work), [](const Task& task) {
-    return std::pair(task.stage, task.microbatch);
-  });
-  std::ranges::sort(work);
-  return std::ranges::adjacent_find(work) != work.end();
-}
-
 class Reader {
  public:
   explicit Reader(std::string_view text) : lists_(text) {}
@@ -101,7 +90,7 @@ class Reader {
     faults_.refuse_if_any();
     if (!formats::hold_task(rows_)) {
       throw Error(Errc::ScheduleParse,
-                  "the list holds no Task; print(schedule.tasks(8)) shows one");
+                  "the list holds no Task; print(schedule.tasks(8)) prints Tasks");
     }
     const bool array = bubbles_ && !unfolded_;
     if (array && !formats::pad(rows_)) {
@@ -122,7 +111,7 @@ class Reader {
     Schedule::Row& row = rows_.back();
     if (!item.tuple_type.empty() && item.tuple_type != "FusedTask") {
       lists_.refuse(item.offset,
-                    fmt::format("{} is no FusedTask of JaxPP", quoted(item.tuple_type)));
+                    fmt::format("{} is not a FusedTask of JaxPP", quoted(item.tuple_type)));
     }
     std::vector<Task> tasks = tasks_of(lists_, item);
     if (tasks.empty()) {
@@ -130,7 +119,7 @@ class Reader {
       row.emplace_back();
     } else if (tasks.size() == 1) {
       row.emplace_back(tasks.front());
-    } else if (need_each_other(tasks)) {
+    } else if (formats::need_each_other(tasks)) {
       unfolded_ = true;
       std::ranges::transform(
           tasks, std::back_inserter(row), [](const Task& task) { return Cell(task); });
@@ -178,30 +167,20 @@ std::string cell_text(const Cell& cell, bool in_halves) {
 
 }  // namespace
 
+bool looks_like_jaxpp(std::string_view rows) {
+  return rows.starts_with('[') && rows.find("Task(") != std::string_view::npos;
+}
+
 Schedule parse_jaxpp(std::string_view text) {
   return Reader(text).run();
 }
 
-std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(schedule,
-                               graph,
-                               {.name = "JaxPP's array",
-                                .graph = formats::GraphWords::Chain,
-                                .updates = false,
-                                .sizes = false});
-  bool in_halves = false;
-  for (const Schedule::Row& row : schedule.rows()) {
-    for (const Cell& cell : row) {
-      if (cell.is_group() && need_each_other(cell.tasks())) {
-        throw Error(
-            Errc::ScheduleParameter,
-            fmt::format("JaxPP's array cannot express {}: JaxPP runs such a group one after "
-                        "the other; write text or JSON",
-                        to_string(cell)));
-      }
-      in_halves = in_halves || std::ranges::any_of(cell.tasks(), is_half, &Task::kind);
-    }
-  }
+std::string to_jaxpp(const Schedule& schedule) {
+  const bool in_halves = std::ranges::any_of(schedule.rows(), [](const Schedule::Row& row) {
+    return std::ranges::any_of(row, [](const Cell& cell) {
+      return std::ranges::any_of(cell.tasks(), is_half, &Task::kind);
+    });
+  });
   std::string text;
   for (const Schedule::Row& row : schedule.rows()) {
     std::string cells;

@@ -13,9 +13,18 @@
 #include <string>
 #include <string_view>
 
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
+
+inline constexpr formats::FormatWords kJaxppWords{.name = "JaxPP's array",
+                                                  .graph = formats::GraphWords::Chain,
+                                                  .groups = formats::GroupWords::Independent,
+                                                  .updates = false};
+
+/// Returns whether the rows are a list of Python that holds a Task.
+[[nodiscard]] bool looks_like_jaxpp(std::string_view rows);
 
 /// Returns an array if the file has None and no task had to be unfolded, else a list.
 /// Errors: ScheduleParse with line and column.
@@ -25,8 +34,7 @@ namespace stagecraft {
 /// jaxpp.schedules and TaskType of jaxpp.types. If a schedule splits some backwards, each whole
 /// backward is written as a FusedTask of both halves, because JaxPP compiles a model either for
 /// halves or for wholes.
-/// Errors: ScheduleParameter for an update, a group of one microbatch's own tasks, and stages that
-/// are no chain. `graph`: of the schedule.
-[[nodiscard]] std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph);
+/// Requires: kJaxppWords express the schedule.
+[[nodiscard]] std::string to_jaxpp(const Schedule& schedule);
 
 }  // namespace stagecraft

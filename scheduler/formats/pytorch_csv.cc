@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
-#include "stagecraft/scheduler/formats/rows.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/rows.h"
 
 namespace stagecraft {
 namespace {
@@ -28,13 +28,14 @@ std::string advice(std::string_view text) {
   const std::size_t letters = text.find_first_not_of("0123456789");
   const std::string_view word = letters == std::string_view::npos ? "" : text.substr(letters);
   if (word.starts_with("BW")) {
-    return "BW is the weight half to some writers and the whole backward to others; write W or B";
+    return "some writers mean the weight half by BW and others the whole backward; write W or B";
   }
   if (word.starts_with("BI")) {
     return "the input half of a backward is I";
   }
   if (word.starts_with("U") && !word.starts_with("UNSHARD")) {
-    return "this format has no updates; leave them out, each stage's comes after its last task";
+    return "this format has no updates; leave them out, because each stage's update comes after "
+           "its last task";
   }
   std::string upper(text);
   std::ranges::transform(upper, upper.begin(), [](char c) {
@@ -47,7 +48,7 @@ std::string advice(std::string_view text) {
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text) : rest_(text) {}
-  PytorchSchedule run();
+  ReadSchedule run();
 
  private:
   void line(std::string_view text);
@@ -80,7 +81,7 @@ std::optional<Task> CsvReader::task(std::string_view text) {
 Task CsvReader::compute(std::string_view text, Location at) const {
   const auto found = task(text);
   if (!found) {
-    fail(at, fmt::format("{} is no action; {}", quoted(text), advice(text)));
+    fail(at, fmt::format("{} is not an action; {}", quoted(text), advice(text)));
   }
   formats::require_sane(*found, text, at);
   return *found;
@@ -103,7 +104,7 @@ bool CsvReader::communication(std::string_view text, Location at) {
                             : number.empty()  ? std::optional<int>(0)
                                               : std::nullopt;
     if (!microbatch) {
-      fail(at, fmt::format("{} is no action; {}", quoted(text), advice(text)));
+      fail(at, fmt::format("{} is not an action; {}", quoted(text), advice(text)));
     }
     const Task sane{CellKind::Forward, StageId(*stage), Microbatch(*microbatch)};
     formats::require_sane(sane, text, at);
@@ -117,7 +118,7 @@ bool CsvReader::communication(std::string_view text, Location at) {
 Cell CsvReader::overlap(std::string_view text, Location at) const {
   const std::size_t close = text.find(')');
   if (close == std::string_view::npos || text.substr(close + 1) != kOverlap) {
-    fail(at, fmt::format("{} is no overlap; write (0F7;7B3)OVERLAP_F_B", quoted(text)));
+    fail(at, fmt::format("{} is not an overlap; write (0F7;7B3)OVERLAP_F_B", quoted(text)));
   }
   std::string_view members = text.substr(1, close - 1);
   std::vector<Task> group;
@@ -183,7 +184,7 @@ void CsvReader::line(std::string_view text) {
   }
 }
 
-PytorchSchedule CsvReader::run() {
+ReadSchedule CsvReader::run() {
   formats::require_size(rest_);
   if (rest_.starts_with("\xEF\xBB\xBF")) {
     rest_.remove_prefix(3);  // a byte order mark, which spreadsheets write
@@ -209,7 +210,12 @@ PytorchSchedule CsvReader::run() {
 
 }  // namespace
 
-PytorchSchedule parse_pytorch_csv(std::string_view text) {
+bool looks_like_csv(std::string_view rows) {
+  const std::string_view row = rows.substr(0, rows.find_first_of("#\n"));
+  return !row.starts_with('[') && !row.starts_with('{') && row.find(',') != std::string_view::npos;
+}
+
+ReadSchedule parse_pytorch_csv(std::string_view text) {
   return CsvReader(text).run();
 }
 

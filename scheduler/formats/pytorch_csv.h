@@ -11,39 +11,42 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "stagecraft/scheduler/formats/expressible.h"
-#include "stagecraft/scheduler/model/communication.h"
+#include "stagecraft/scheduler/formats/parts/expressible.h"
+#include "stagecraft/scheduler/formats/parts/schedule_format.h"
 #include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 
 namespace stagecraft {
 
-struct PytorchSchedule {
-  Schedule schedule;                      ///< an array if the file has blanks, else a list
-  std::vector<CommAction> communication;  ///< for ValidateOptions, so that validate() judges it
-};
-
-/// Errors: ScheduleParse with line, column and cell.
-[[nodiscard]] PytorchSchedule parse_pytorch_csv(std::string_view text);
-
-/// Describes what the writers can express. The caller checks the stage graph.
 inline constexpr formats::FormatWords kPytorchWords{
     .name = "PyTorch's CSV",
+    .graph = formats::GraphWords::Chain,
     .groups = formats::GroupWords::ForwardWithBackward,
-    .updates = false,
-    .sizes = false};
+    .updates = false};
+inline constexpr formats::FormatWords kPytorchCommsWords{
+    .name = "PyTorch's CSV",
+    .bubbles = false,
+    .graph = formats::GraphWords::Chain,
+    .groups = formats::GroupWords::ForwardWithBackward,
+    .updates = false};
 
-/// Errors: ScheduleParameter for anything that the format cannot express: an update, a group other
-/// than one F with one B, sizes of microbatches.
+/// Returns whether the first row has a comma and begins no list or object.
+[[nodiscard]] bool looks_like_csv(std::string_view rows);
+
+/// Returns an array if the file has blanks and no communication, else a list.
+/// Errors: ScheduleParse with line, column and cell.
+[[nodiscard]] ReadSchedule parse_pytorch_csv(std::string_view text);
+
+/// Returns the tasks, without communication. Requires: kPytorchWords express the schedule.
 [[nodiscard]] std::string to_pytorch_csv(const Schedule& schedule);
 
 /// Returns the list with its communication, in an order that runs on one stream per rank.
 /// Parameters are gathered first. Each value is sent when it has been made, and its receive is
 /// issued at that moment. After a stage's last backward its gradients are reduced and its
 /// parameters released. `graph`: of the schedule.
-/// Errors: ScheduleParameter as above, and for a stage with several producers or consumers;
-/// ScheduleInvalid if the rows wait for each other for ever.
+/// Requires: kPytorchCommsWords express the schedule; its graph may also be several chains.
+/// Errors: ScheduleInvalid if the rows wait for each other forever.
 [[nodiscard]] std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace stagecraft

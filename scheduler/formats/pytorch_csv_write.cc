@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
@@ -28,16 +28,9 @@ std::string cell_csv(const Cell& cell) {
   return fmt::format("({};{})OVERLAP_F_B", to_string(tasks[0]), to_string(tasks[1]));
 }
 
-/// Returns the only neighbor on that side, or nothing; PyTorch's pipelines are chains.
-std::optional<StageId> single(std::span<const StageId> neighbours, StageId s) {
-  if (neighbours.size() > 1) {
-    throw Error(Errc::ScheduleParameter,
-                fmt::format("PyTorch's CSV can name one producer and one consumer, stage {} has "
-                            "{}; write text or JSON",
-                            s.value,
-                            neighbours.size()));
-  }
-  return neighbours.empty() ? std::nullopt : std::optional<StageId>(neighbours.front());
+/// Returns the neighbor on that side of a chain, or nothing at its end.
+std::optional<StageId> neighbor(std::span<const StageId> neighbors) {
+  return neighbors.empty() ? std::nullopt : std::optional<StageId>(neighbors.front());
 }
 
 class CommsWriter {
@@ -109,11 +102,10 @@ void CommsWriter::gather() {
 void CommsWriter::transfer(std::size_t row, const Task& task) {
   const bool forward = task.kind == CellKind::Forward;
   const StageId s = task.stage;
-  const auto peer = single(forward ? graph_.succs(s) : graph_.preds(s), s);
+  const auto peer = neighbor(forward ? graph_.succs(s) : graph_.preds(s));
   if (!peer || task.kind == CellKind::BackwardWeight) {
     return;
   }
-  (void)single(forward ? graph_.preds(*peer) : graph_.succs(*peer), *peer);
   const auto to = placement_.row(*peer);
   const bool owed = forward || graph_.sends_gradient(s, *peer);
   if (!owed || !to || *to == static_cast<int>(row)) {
@@ -160,7 +152,6 @@ std::string CommsWriter::write() {
 }  // namespace
 
 std::string to_pytorch_csv(const Schedule& schedule) {
-  formats::require_expressible(schedule, schedule.stage_graph(), kPytorchWords);
   std::string text;
   for (const Schedule::Row& row : schedule.rows()) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -173,7 +164,6 @@ std::string to_pytorch_csv(const Schedule& schedule) {
 }
 
 std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(schedule, graph, kPytorchWords);
   const Schedule list = schedule.to_list();
   return CommsWriter(list, graph).write();
 }

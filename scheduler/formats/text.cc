@@ -10,8 +10,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
 
 namespace stagecraft {
 namespace {
@@ -40,7 +40,7 @@ std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
       throw Error(
           Errc::ScheduleParse,
           fmt::format(
-              "{} is no {}: expected two stage numbers below {} joined by '{}', e.g. 0{}1,1{}2",
+              "{} is not {}: expected two stage numbers below {} joined by '{}', e.g. 0{}1,1{}2",
               quoted(part),
               what,
               kMaxStages,
@@ -63,7 +63,7 @@ std::vector<int> parse_numbers(std::string_view text, std::string_view what, int
     const auto number = whole_number(part);
     if (!number || *number >= end) {
       throw Error(Errc::ScheduleParse,
-                  fmt::format("{} is no {}: expected numbers below {} joined by ',', e.g. 0,1",
+                  fmt::format("{} is not {}: expected numbers below {} joined by ',', e.g. 0,1",
                               quoted(part),
                               what,
                               end));
@@ -112,7 +112,7 @@ int header_number(std::string_view name, std::string_view value, int largest, Lo
   if (!number || *number < 1 || *number > largest) {
     fail(
         at,
-        fmt::format("header {} wants a number from 1 to {}, got {}", name, largest, quoted(value)));
+        fmt::format("header {} needs a number from 1 to {}, got {}", name, largest, quoted(value)));
   }
   return *number;
 }
@@ -127,7 +127,7 @@ void Parser::header(std::string_view line, Location at) {
   }
   if (name == "@form") {
     if (value != "array" && value != "list") {
-      fail(at, fmt::format("header @form wants array or list, got {}", quoted(value)));
+      fail(at, fmt::format("header @form needs array or list, got {}", quoted(value)));
     }
     set_once(form_, value == "list" ? Schedule::Form::List : Schedule::Form::Array, name, at);
   } else if (name == "@rows") {
@@ -141,7 +141,7 @@ void Parser::header(std::string_view line, Location at) {
     graph_line_ = at.line;
     try {
       set_once(edges ? edges_ : replicas_,
-               parse_pairs(value, edges ? '-' : '=', edges ? "edge" : "replica pair"),
+               parse_pairs(value, edges ? '-' : '=', edges ? "an edge" : "a replica pair"),
                name,
                at);
     } catch (const Error& error) {
@@ -152,8 +152,8 @@ void Parser::header(std::string_view line, Location at) {
     graph_line_ = at.line;
     try {
       set_once(frozen ? frozen_ : sizes_,
-               frozen ? parse_numbers(value, "stage", kMaxStages)
-                      : parse_numbers(value, "size of microbatches", kMaxMicrobatches),
+               frozen ? parse_numbers(value, "a stage", kMaxStages)
+                      : parse_numbers(value, "a size of microbatches", kMaxMicrobatches),
                name,
                at);
     } catch (const Error& error) {
@@ -312,7 +312,7 @@ Schedule Schedule::parse(std::string_view text) {
 }
 
 std::vector<StageGraph::Edge> parse_edges(std::string_view text) {
-  return parse_pairs(text, '-', "edge");
+  return parse_pairs(text, '-', "an edge");
 }
 
 StageGraph parse_stage_graph(std::string_view edges) {

@@ -19,9 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
+
+inline constexpr formats::FormatWords kTextWords{.name = "the text form"};
+inline constexpr formats::FormatWords kListWords{.name = "the text form", .bubbles = false};
 
 /// Returns the edges of "0-1,1-2". Errors: ScheduleParse with the part that is no edge.
 [[nodiscard]] std::vector<StageGraph::Edge> parse_edges(std::string_view text);

@@ -10,10 +10,9 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/expressible.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
-#include "stagecraft/scheduler/formats/python_lists.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
+#include "stagecraft/scheduler/formats/parts/python_lists.h"
 
 namespace stagecraft {
 namespace {
@@ -36,7 +35,7 @@ CellKind kind_of(const PythonLists& lists, const PythonCall& call) {
       std::ranges::find(kTypes, name, [](const auto& entry) { return entry.first; });
   if (found == kTypes.end()) {
     lists.refuse(call.offset,
-                 fmt::format("a ScheduledNode wants type= F, B, W or BW, found {}; print the list "
+                 fmt::format("a ScheduledNode needs type= F, B, W or BW, found {}; print the list "
                              "before run_schedule_passes() adds communication to it",
                              type.empty() ? "none" : quoted(type)));
   }
@@ -65,19 +64,18 @@ Task task_of(const PythonLists& lists, const PythonItem& item, std::size_t row) 
   }
   const PythonCall& call = item.calls.front();
   if (call.name != "ScheduledNode") {
-    lists.refuse(call.offset,
-                 fmt::format("{} is no node of the zero-bubble scheduler; a row holds "
-                             "ScheduledNode(...)",
-                             quoted(call.name)));
+    lists.refuse(
+        call.offset,
+        fmt::format("{} is not a node of the zero-bubble scheduler; a row holds ScheduledNode(...)",
+                    quoted(call.name)));
   }
   const CellKind kind = kind_of(lists, call);
   const int stage = lists.number(call, "stage", kMaxStages);
   if (static_cast<std::size_t>(stage) != row) {
-    lists.refuse(call.offset,
-                 fmt::format("row {} holds a node with stage={}; each row is one stage's, in their "
-                             "order",
-                             row,
-                             stage));
+    lists.refuse(
+        call.offset,
+        fmt::format(
+            "row {} holds a node with stage={}; row r holds the nodes of stage r", row, stage));
   }
   require_plain(lists, call);
   return {kind,
@@ -86,6 +84,10 @@ Task task_of(const PythonLists& lists, const PythonItem& item, std::size_t row) 
 }
 
 }  // namespace
+
+bool looks_like_zero_bubble(std::string_view rows) {
+  return rows.starts_with('[') && rows.find("ScheduledNode(") != std::string_view::npos;
+}
 
 Schedule parse_zero_bubble(std::string_view text) {
   PythonLists lists(text);
@@ -114,14 +116,7 @@ Schedule parse_zero_bubble(std::string_view text) {
   return {Schedule::Form::List, std::move(rows)};
 }
 
-std::string to_zero_bubble(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(schedule,
-                               graph,
-                               {.name = "The zero-bubble scheduler's list",
-                                .graph = formats::GraphWords::Chain,
-                                .groups = formats::GroupWords::None,
-                                .updates = false,
-                                .sizes = false});
+std::string to_zero_bubble(const Schedule& schedule) {
   const Schedule list = schedule.to_list();
   std::string text;
   for (std::size_t r = 0; r < list.rows().size(); ++r) {

@@ -14,9 +14,19 @@
 #include <string>
 #include <string_view>
 
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
+
+inline constexpr formats::FormatWords kZeroBubbleWords{.name = "The zero-bubble scheduler's list",
+                                                       .bubbles = false,
+                                                       .graph = formats::GraphWords::Chain,
+                                                       .groups = formats::GroupWords::None,
+                                                       .updates = false};
+
+/// Returns whether the rows are a list of Python that holds a ScheduledNode.
+[[nodiscard]] bool looks_like_zero_bubble(std::string_view rows);
 
 /// Returns a list.
 /// Errors: ScheduleParse with line and column, also for nodes that are no tasks of a schedule:
@@ -26,8 +36,7 @@ namespace stagecraft {
 
 /// Returns text that Python evaluates to the lists that run_schedule_passes() takes, with
 /// ScheduledNode, F, B, W and BW of graph.py. Bubbles are left out.
-/// Errors: ScheduleParameter for an update, an overlap group, and stages that are no chain.
-/// `graph`: of the schedule.
-[[nodiscard]] std::string to_zero_bubble(const Schedule& schedule, const StageGraph& graph);
+/// Requires: kZeroBubbleWords express the schedule.
+[[nodiscard]] std::string to_zero_bubble(const Schedule& schedule);
 
 }  // namespace stagecraft

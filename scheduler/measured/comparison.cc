@@ -52,8 +52,9 @@ std::optional<std::string> first_difference(int number,
     }
   }
   if (next < ran.size()) {
-    return fmt::format(
-        "row {}: the step ran {} after all the schedule has", number, to_string(ran[next].task));
+    return fmt::format("row {}: the step ran {} after all tasks of the schedule",
+                       number,
+                       to_string(ran[next].task));
   }
   return std::nullopt;
 }
@@ -74,7 +75,7 @@ std::optional<std::string> first_difference(const Schedule& schedule, const Meas
   const Schedule plan = tasks_only(schedule);
   if (plan.rows().size() != step.rows.size()) {
     return fmt::format(
-        "the schedule has {} rows, the step {}", plan.rows().size(), step.rows.size());
+        "the schedule has {} rows, the step ran {}", plan.rows().size(), step.rows.size());
   }
   for (std::size_t row = 0; row < step.rows.size(); ++row) {
     if (auto found =

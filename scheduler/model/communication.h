@@ -2,7 +2,7 @@
 /// reducing of a stage's parameters.
 ///
 /// A reader makes them from a file that lists communication. validate() judges them (V31 and V35;
-/// V24 to V26 for sharding), and a writer makes them anew. Our own lowering derives its transfers
+/// V24 to V26 for sharding), and a writer makes them again. Our own lowering derives its transfers
 /// from the tasks. A value.
 /// LC-1: the actions of a row stand in the order in which the row issues them.
 #pragma once

@@ -77,8 +77,8 @@ StageGraph Layout::expand(const StageGraph& model) const {
   }
   if (model.size() != model_stages()) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("the schedule runs {} replicas of {} stages, the model has {}: cut the "
-                            "model into {}, or make the schedule for {}",
+                fmt::format("the schedule runs {} replicas of {} stages, but the model has {}: cut "
+                            "the model into {}, or make the schedule for {}",
                             replicas_,
                             model_stages(),
                             model.size(),

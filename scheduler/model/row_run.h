@@ -31,7 +31,7 @@ class RowRun {
 
  private:
   std::vector<int> first_waiter_;  ///< by entry: a row that waits for it
-  std::vector<int> next_waiter_;   ///< by row: another that waits for the same entry
+  std::vector<int> next_waiter_;   ///< by row: the next row that waits for the same entry
   std::vector<int> runnable_;
   std::vector<int> awaited_;  ///< the entries that have waiters
 };

@@ -3,11 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/simulate/simulate.h"
-
 namespace stagecraft {
 namespace {
 
@@ -79,30 +74,6 @@ StageGraph Schedule::stage_graph() const {
 
 Schedule Schedule::to_list() const {
   return Schedule(Form::List, rows_, headers_);
-}
-
-Schedule Schedule::to_array(const StageGraph& graph) const {
-  const Timeline timeline = simulate(*this, graph, Costs::unit());
-  const auto width = static_cast<std::size_t>(timeline.makespan);
-  if (width * rows_.size() > kMaxCells) {
-    throw Error(Errc::ScheduleInvalid,
-                fmt::format("as an array the schedule has {} rows of {} columns, at most {} cells "
-                            "are laid out; keep it a list",
-                            rows_.size(),
-                            width,
-                            kMaxCells));
-  }
-  std::vector<Row> rows(rows_.size());
-  for (std::size_t r = 0; r < rows_.size(); ++r) {
-    rows[r].assign(width, Cell());
-    std::size_t entry = 0;
-    for (const Cell& cell : rows_[r]) {
-      if (!cell.idle()) {
-        rows[r][static_cast<std::size_t>(timeline.rows[r].entries[entry++].start)] = cell;
-      }
-    }
-  }
-  return Schedule(Form::Array, std::move(rows), headers_);
 }
 
 }  // namespace stagecraft

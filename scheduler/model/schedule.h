@@ -6,8 +6,8 @@
 /// The list form leaves out the bubbles. Workers follow the list form: they wait for data, never
 /// for a column. Made by hand, by a builder or from text; read by validate(), simulate() and
 /// lowering. A value.
-/// a list holds no idle cell; to_list() drops them, to_array() puts each entry in its earliest
-///      column.
+/// a list holds no idle cell. to_list() drops them; to_array() (simulate/to_array.h) puts each
+///      entry in its earliest column.
 /// a schedule may break every rule. validate() reports it; nothing here throws for it.
 #pragma once
 
@@ -31,11 +31,11 @@ class Schedule {
 
   /// The statements of a file or a builder in addition to the cells. Absent values are inferred
   /// from the cells.
-  /// cells.
   struct Headers {
     std::optional<int> rows;
     std::optional<int> stages;
-    std::optional<int> microbatches;  ///< of the whole step, over all replicas; the smallest ones
+    std::optional<int>
+        microbatches;  ///< of the whole step, over all replicas, in the smallest size
     std::optional<StageGraph> graph;  ///< absent: one chain over the stages
   };
 
@@ -62,11 +62,6 @@ class Schedule {
 
   /// Returns the schedule without bubbles; headers stay.
   [[nodiscard]] Schedule to_list() const;
-  /// Puts every entry in the earliest column that its row order and its data allow.
-  /// Errors: ScheduleInvalid if an entry waits for ever (validate() names the entry it waits for)
-  /// or if the array would have more than kMaxCells cells.
-  [[nodiscard]] Schedule to_array(const StageGraph& graph) const;
-
   /// Compares form and cells; headers may differ.
   friend bool operator==(const Schedule& a, const Schedule& b) {
     return a.form_ == b.form_ && a.rows_ == b.rows_;

@@ -38,13 +38,12 @@ void require_stage(int stage, int stages, const char* what) {
   for (int at = next.at(begin); at != begin && told < kTold; at = next.at(at), ++told) {
     circle += fmt::format(" = {}", at);
   }
-  throw Error(
-      Errc::ScheduleParameter,
-      fmt::format("the replica pairs {} = {}{} go round in a circle; one of these stages is "
-                  "the first copy, drop the pair that names it second",
-                  circle,
-                  told == kTold ? "... = " : "",
-                  begin));
+  throw Error(Errc::ScheduleParameter,
+              fmt::format("the replica pairs {} = {}{} form a circle; one of these stages is the "
+                          "first copy, so drop the pair that names it second",
+                          circle,
+                          told == kTold ? "... = " : "",
+                          begin));
 }
 
 /// Returns the pairs, chain by chain from the first copy on.
@@ -54,7 +53,7 @@ std::vector<StageGraph::Edge> in_chains(const std::vector<StageGraph::Edge>& pai
     if (const auto [other, added] = next.emplace(first, second); !added) {
       if (other->second == second) {
         throw Error(Errc::ScheduleParameter,
-                    fmt::format("the replica pair {}={} is there twice; keep one", first, second));
+                    fmt::format("the replica pair {}={} appears twice; keep one", first, second));
       }
       throw Error(
           Errc::ScheduleParameter,
@@ -65,13 +64,12 @@ std::vector<StageGraph::Edge> in_chains(const std::vector<StageGraph::Edge>& pai
                       second));
     }
     if (const auto [other, added] = previous.emplace(second, first); !added) {
-      throw Error(
-          Errc::ScheduleParameter,
-          fmt::format("stage {0} is the second of two replica pairs, {1}={0} and {2}={0}; it "
-                      "is a copy of one stage, drop one of the pairs",
-                      second,
-                      other->second,
-                      first));
+      throw Error(Errc::ScheduleParameter,
+                  fmt::format("stage {0} is the second of two replica pairs, {1}={0} and {2}={0}; "
+                              "it is a copy of one stage, so drop one of the pairs",
+                              second,
+                              other->second,
+                              first));
     }
   }
   std::vector<int> firsts;

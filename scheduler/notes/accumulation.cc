@@ -27,8 +27,8 @@ std::optional<std::string> reordered_accumulation(const Schedule& schedule,
   const int replicas = graph.replicas();
   if (replicas > 1 && std::ssize(graph.frozen()) < graph.size()) {
     return fmt::format(
-        "{} replicas of every stage each add up their share of the microbatches, and then the "
-        "shares are added",
+        "{} replicas of every stage add up their shares of the microbatches, and then the shares "
+        "are added",
         replicas);
   }
   struct Sum {

@@ -9,6 +9,7 @@
 
 #include "stagecraft/scheduler/model/surplus.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 
 namespace stagecraft {
 namespace {
@@ -29,7 +30,7 @@ void late_cells(const Schedule& schedule, const StageGraph& graph, LintNotes& fo
   if (schedule.form() == Schedule::Form::List) {
     return;
   }
-  const Schedule earliest = schedule.to_list().to_array(graph);
+  const Schedule earliest = to_array(schedule, graph);
   int late = 0;
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
     const std::vector<int> here = columns_of(schedule.rows()[r]);
@@ -41,8 +42,8 @@ void late_cells(const Schedule& schedule, const StageGraph& graph, LintNotes& fo
   if (late > 0) {
     found.push_back(
         {"late-cells",
-         fmt::format("{} later than the order of {} and their data ask, which makes {} columns of "
-                     "{}; as a list they have their earliest columns again",
+         fmt::format("{} later than the order of {} and the data require; the schedule has {} "
+                     "columns instead of {}, and a list gets its earliest columns again",
                      late == 1 ? "a cell stands" : fmt::format("{} cells stand", late),
                      late == 1 ? "its row" : "their rows",
                      schedule.columns(),
@@ -119,7 +120,7 @@ void joined_halves(const Schedule& schedule, const StageGraph&, LintNotes& found
   }
   if (all > 0 && together == all) {
     found.push_back({"joined-halves",
-                     "each W runs directly behind its I: B in their place is the same in one"});
+                     "each W runs directly after its I; one B in place of both does the same"});
   }
 }
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {

@@ -1,10 +1,8 @@
 /// PlanProposal is a candidate judged by the simulator: how long a step takes, what every device
 /// holds, what limits the step, and how far it is from a bound that no plan can pass.
 ///
-///     const std::vector<PlanProposal> best_first = propose(request, "auto");
-///
-/// All planners are judged here, so that their answers can be compared. Pure; any thread. Units:
-/// seconds and bytes.
+/// Made by Judge (judge.h); propose() returns the best first. A value; any thread. Units: seconds
+/// and bytes.
 /// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first.
 ///       Proposals within kAlike of the fastest cannot be told apart by measurement; among them the
 ///       one with the fewest stages leads, then the one that holds least.
@@ -15,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/request/planner.h"
 
 namespace stagecraft {
@@ -71,40 +68,6 @@ struct PlanProposal {
 
 /// Returns whether `one` comes before `other` by PO-1.
 [[nodiscard]] bool leads(const PlanProposal& one, const PlanProposal& other);
-
-/// Returns a lower bound of a step of the batch on so many devices: by the total computing time,
-/// and by the path of one microbatch through the model.
-[[nodiscard]] double lower_bound(const PlanRequest& request);
-
-/// Judges the candidates of one request, which must outlive it.
-class Judge {
- public:
-  /// Errors: UsageArgument for costs that make no graph.
-  explicit Judge(const PlanRequest& request);
-
-  /// Requires: the candidate's stages are all operators, each once.
-  /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with its
-  /// report: a fault of the planner; UsageArgument if it cannot keep the request's orders.
-  [[nodiscard]] PlanProposal propose(const Candidate& candidate);
-
- private:
-  [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
-
-  const PlanRequest* request_;
-  WorkGraphs graphs_;
-  double bound_;
-};
-
-[[nodiscard]] inline PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {
-  return Judge(request).propose(candidate);
-}
-
-/// Returns the proposals of one planner, or of all that apply ("auto"), best first (PO-1).
-/// Errors: UsageArgument for an unknown planner, for one that cannot answer the request (with the
-/// reason), for orders that no plan can keep, and for costs that make no graph; PlanInfeasible if
-/// no planner finds a plan that fits, with each one's reason.
-[[nodiscard]] std::vector<PlanProposal> propose(const PlanRequest& request,
-                                                std::string_view planner);
 
 /// Returns a sentence: "device 2 computes 93 % of the step".
 [[nodiscard]] std::string to_string(const Bottleneck& bottleneck);

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/planners/judge.h"
+
 namespace stagecraft {
 namespace {
 

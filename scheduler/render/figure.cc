@@ -61,8 +61,8 @@ std::vector<Box> boxes_of(const Schedule& schedule,
   }
   if (entries > kMaxSvgEntries) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("a picture holds at most {} cells, this schedule has {}; draw fewer "
-                            "microbatches or rows",
+                fmt::format("a picture holds at most {} cells, but this schedule has {}; draw "
+                            "fewer microbatches or rows",
                             kMaxSvgEntries,
                             entries));
   }
@@ -112,7 +112,7 @@ std::vector<Tick> ticks_of(double length, double scale, bool timed) {
 }
 
 /// Lays out the legend from left to right, then on the next line; shades start a new line.
-std::vector<LegendItem> laid_out(const TaskColours& colours, double width) {
+std::vector<LegendItem> laid_out(const TaskColors& colors, double width) {
   std::vector<LegendItem> items;
   double x = kMargin;
   std::size_t line = 0;
@@ -128,14 +128,14 @@ std::vector<LegendItem> laid_out(const TaskColours& colours, double width) {
     x += wide + kItemGap;
     items.push_back(std::move(item));
   };
-  for (const LegendEntry& entry : colours.legend()) {
+  for (const LegendEntry& entry : colors.legend()) {
     LegendItem item{.text = entry.text};
     for (const Task& example : entry.examples) {
-      item.colours.push_back(colours.of(example));
+      item.colors.push_back(colors.of(example));
     }
     add(std::move(item), entry.examples.empty());
   }
-  add({.colours = {std::string(kIdleColour)}, .text = "idle"}, false);
+  add({.colors = {std::string(kIdleColor)}, .text = "idle"}, false);
   return items;
 }
 
@@ -185,7 +185,7 @@ std::vector<std::string> notes_of(const Figure& figure,
     say("a number alone is the microbatch, in cells too narrow for a name");
   }
   if (std::ranges::any_of(figure.boxes, nothing)) {
-    say(numbers ? "narrower cells bear none" : "cells too narrow for a name bear none");
+    say(numbers ? "narrower cells have no text" : "cells too narrow for a name have no text");
   }
   if (std::ranges::any_of(figure.boxes, [](const Box& box) { return box.member > 0; })) {
     say("in one frame: tasks issued together");
@@ -225,7 +225,7 @@ std::vector<std::string> wrapped(std::string_view text, double width) {
 }
 
 double LegendItem::text_x() const {
-  return x + kSwatch * static_cast<double>(colours.size()) + (colours.empty() ? 0 : 5);
+  return x + kSwatch * static_cast<double>(colors.size()) + (colors.empty() ? 0 : 5);
 }
 
 Figure::Figure(const Schedule& schedule,
@@ -234,7 +234,7 @@ Figure::Figure(const Schedule& schedule,
                const PictureOptions& options,
                double stretch)
     : boxes(boxes_of(schedule, graph, timeline)),
-      colours(schedule, graph, options.colour_by),
+      colors(schedule, graph, options.color_by),
       timed(timeline != nullptr),
       axis_name(timed                                      ? "time"
                 : schedule.form() == Schedule::Form::Array ? "column"
@@ -259,7 +259,7 @@ Figure::Figure(const Schedule& schedule,
   top = kAxis + (title.empty() ? 0 : kTitleGap) +
         kTitleGrowth * kLine * static_cast<double>(title.size());
   ticks = ticks_of(length, scale, timed);
-  legend = laid_out(colours, width);
+  legend = laid_out(colors, width);
   name_size = size_of_names(*this);
   notes = notes_of(*this, schedule, graph);
 }

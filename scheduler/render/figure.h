@@ -19,8 +19,8 @@
 
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
-#include "stagecraft/scheduler/render/svg.h"
-#include "stagecraft/scheduler/render/task_colours.h"
+#include "stagecraft/scheduler/render/picture_options.h"
+#include "stagecraft/scheduler/render/task_colors.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
@@ -32,7 +32,7 @@ inline constexpr double kLine = 16;    ///< distance between lines of text
 inline constexpr double kMargin = 12;  ///< distance of text from the edges
 inline constexpr double kSwatch = 11;
 inline constexpr double kTitleGrowth = 1.25;  ///< size of the title relative to other text
-inline constexpr std::string_view kIdleColour = "#f3f5f8";
+inline constexpr std::string_view kIdleColor = "#f3f5f8";
 
 /// One task of an entry with its position; the tasks of a group are stacked.
 struct Box {
@@ -65,7 +65,7 @@ struct Arrow {
 
 /// Swatches, then text, starting at `x` in line `line` of the legend.
 struct LegendItem {
-  std::vector<std::string> colours;
+  std::vector<std::string> colors;
   std::string text;
   double x = 0;
   std::size_t line = 0;
@@ -100,7 +100,7 @@ struct Figure {
   }
 
   std::vector<Box> boxes;
-  TaskColours colours;
+  TaskColors colors;
   bool timed = false;
   std::string axis_name;  ///< the unit of its numbers
   double length = 0;      ///< of the axis

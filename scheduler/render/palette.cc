@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 /// In degrees.
-constexpr std::array<double, kStageColours> kHues{
+constexpr std::array<double, kStageColors> kHues{
     250, 62, 150, 312, 98, 205, 350, 125, 282, 45, 175, 228};
 
 /// The ramp, from orange over green and blue to pink; in degrees.
@@ -26,8 +26,8 @@ struct Shade {
   double chroma = 0;
 };
 
-Shade shade(CellKind kind, ColourScheme scheme) {
-  const bool light = scheme == ColourScheme::Light;
+Shade shade(CellKind kind, ColorScheme scheme) {
+  const bool light = scheme == ColorScheme::Light;
   switch (kind) {
     case CellKind::Forward:
       return light ? Shade{0.84, 0.09} : Shade{0.62, 0.10};
@@ -67,17 +67,17 @@ int to_byte(double linear) {
 
 }  // namespace
 
-std::string task_colour(const Task& task, ColourScheme scheme, int stages) {
+std::string task_color(const Task& task, ColorScheme scheme, int stages) {
   Shade wanted = shade(task.kind, scheme);
   double hue = 0;
   const int stage = std::max(task.stage.value, 0);
-  if (stages <= kStageColours) {
-    hue = kHues[static_cast<std::size_t>(stage % kStageColours)];
+  if (stages <= kStageColors) {
+    hue = kHues[static_cast<std::size_t>(stage % kStageColors)];
   } else {
-    const int colours = std::min(stages, kRampColours);
+    const int colors = std::min(stages, kRampColors);
     const auto place =
-        static_cast<int>(static_cast<std::int64_t>(stage % stages) * colours / stages);
-    hue = kFirstHue + (kLastHue - kFirstHue) * place / (colours - 1);
+        static_cast<int>(static_cast<std::int64_t>(stage % stages) * colors / stages);
+    hue = kFirstHue + (kLastHue - kFirstHue) * place / (colors - 1);
     wanted.lightness += kLightnessSteps[static_cast<std::size_t>(place) % kLightnessSteps.size()];
   }
   Rgb rgb = linear_rgb(wanted, hue);
@@ -88,21 +88,21 @@ std::string task_colour(const Task& task, ColourScheme scheme, int stages) {
   return fmt::format("#{:02x}{:02x}{:02x}", to_byte(rgb[0]), to_byte(rgb[1]), to_byte(rgb[2]));
 }
 
-std::string kind_colour(CellKind kind, ColourScheme scheme) {
-  const auto coloured = [&](CellKind shade, int hue) {
-    return task_colour({.kind = shade, .stage = StageId(hue)}, scheme);
+std::string kind_color(CellKind kind, ColorScheme scheme) {
+  const auto colored = [&](CellKind shade, int hue) {
+    return task_color({.kind = shade, .stage = StageId(hue)}, scheme);
   };
   switch (kind) {
     case CellKind::Forward:
-      return coloured(CellKind::BackwardInput, 0);  // blue
+      return colored(CellKind::BackwardInput, 0);  // blue
     case CellKind::Backward:
-      return coloured(CellKind::BackwardInput, 1);  // orange
+      return colored(CellKind::BackwardInput, 1);  // orange
     case CellKind::BackwardInput:
-      return coloured(CellKind::BackwardInput, 2);  // green
+      return colored(CellKind::BackwardInput, 2);  // green
     case CellKind::BackwardWeight:
-      return coloured(CellKind::BackwardInput, 3);  // violet
+      return colored(CellKind::BackwardInput, 3);  // violet
     default:
-      return coloured(CellKind::Update, 0);
+      return colored(CellKind::Update, 0);
   }
 }
 

@@ -1,13 +1,13 @@
 /// The palette colors drawings: hue shows the stage, lightness and chroma show the kind of task.
 ///
 ///     stage   0 blue  1 orange  2 green  3 violet  4 yellow  5 cyan ...  neighbors far apart
-///     kind    W pale < F < I < B strong, U grey
+///     kind    W pale < F < I < B strong, U gray
 ///
 /// If there are more stages than these hues, they share a ramp: hue goes once around in even steps,
 /// and neighbors also differ a little in lightness, less than kinds do.
 /// The colors are chosen in OKLCH (Ottosson, "A perceptual color space for image processing",
 /// 2020), where equal lightness looks equally light, so no stage stands out. Red is reserved for
-/// violations. Used by TaskColours and by other drawings of stages. Pure.
+/// violations. Used by TaskColors and by other drawings of stages. Pure.
 #pragma once
 
 #include <string>
@@ -16,20 +16,20 @@
 
 namespace stagecraft {
 
-enum class ColourScheme { Light, Dark };
+enum class ColorScheme { Light, Dark };
 
 /// The number of hues that are easily told apart.
-inline constexpr int kStageColours = 12;
+inline constexpr int kStageColors = 12;
 
 /// Colors of a ramp. With more stages, neighbors share one.
-inline constexpr int kRampColours = 256;
+inline constexpr int kRampColors = 256;
 
 /// Returns "#rrggbb" for a task of one of `stages` stages.
-[[nodiscard]] std::string task_colour(const Task& task,
-                                      ColourScheme scheme = ColourScheme::Light,
-                                      int stages = kStageColours);
+[[nodiscard]] std::string task_color(const Task& task,
+                                     ColorScheme scheme = ColorScheme::Light,
+                                     int stages = kStageColors);
 
 /// As above, with the hue for the kind.
-[[nodiscard]] std::string kind_colour(CellKind kind, ColourScheme scheme = ColourScheme::Light);
+[[nodiscard]] std::string kind_color(CellKind kind, ColorScheme scheme = ColorScheme::Light);
 
 }  // namespace stagecraft

@@ -102,7 +102,7 @@ std::string Picture::draw_row(std::size_t row) const {
                                figure_.y(row) + 2,
                                figure_.length * figure_.scale,
                                figure_.row_height - 4,
-                               fmt::format(R"(class="row" fill="{}")", drawing::kIdleColour));
+                               fmt::format(R"(class="row" fill="{}")", drawing::kIdleColor));
   text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="label">d{}</text>)",
                       figure_.left - kMargin,
                       middle,
@@ -126,7 +126,7 @@ std::string Picture::draw_box(const Box& box) const {
                 wide,
                 high,
                 box.surplus ? R"(class="surplus")"
-                            : fmt::format(R"(fill="{}")", figure_.colours.of(box.task)));
+                            : fmt::format(R"(fill="{}")", figure_.colors.of(box.task)));
   if (const std::string name = figure_.name_in(box); !name.empty()) {
     text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" style="font-size:{}px"{}>{}</text>)",
                         figure_.x(box.begin) + wide / 2,
@@ -199,12 +199,12 @@ std::string Picture::draw_legend() const {
   for (const drawing::LegendItem& item : figure_.legend) {
     const double line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
     text += "<g class=\"legend\">";
-    for (std::size_t i = 0; i < item.colours.size(); ++i) {
+    for (std::size_t i = 0; i < item.colors.size(); ++i) {
       text += rectangle(item.x + drawing::kSwatch * static_cast<double>(i),
                         line - 9.5,
                         drawing::kSwatch,
                         drawing::kSwatch,
-                        fmt::format(R"(class="swatch" fill="{}")", item.colours[i]));
+                        fmt::format(R"(class="swatch" fill="{}")", item.colors[i]));
     }
     text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"note\">{}</text></g>\n",
                         item.text_x(),

@@ -7,31 +7,16 @@
 /// share. Self-contained: no script, no font, no link. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
-#include "stagecraft/scheduler/render/task_colours.h"
+#include "stagecraft/scheduler/render/picture_options.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
-
-/// Pictures of more entries are of no use and are refused.
-inline constexpr std::size_t kMaxSvgEntries = 100'000;
-/// In pixels. A narrower picture has no room for the legend; programs cannot show a wider one.
-inline constexpr double kNarrowestPicture = 320;
-inline constexpr double kWidestPicture = 16'000;
-
-struct PictureOptions {
-  std::string title;  ///< empty: no title
-  ColourBy colour_by = ColourBy::Stage;
-  /// Width of the whole picture in CSS pixels, 96 to the inch; absent: as wide as the names need.
-  /// Requires: kNarrowestPicture to kWidestPicture.
-  std::optional<double> width;
-};
 
 /// Draws the entries at their simulated times; without a timeline at the columns of an array, or
 /// the positions of a list. Requires: `timeline`, if given, is the schedule's own.

@@ -7,14 +7,15 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/model/surplus.h"
-#include "stagecraft/scheduler/render/terminal_colours.h"
+#include "stagecraft/scheduler/render/terminal_colors.h"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMaxBlocks =
-    6;  // of a long schedule; blocks with marks are shown beyond that
+/// Of a long schedule. Blocks with marks are shown beyond that.
+constexpr std::size_t kMaxBlocks = 6;
 constexpr std::size_t kMaxRows = 64;
+constexpr std::size_t kMaxListedBelow = 50;  // violations; the others are counted
 
 class Grid {
  public:
@@ -31,7 +32,7 @@ class Grid {
   [[nodiscard]] bool row_is_shown(std::size_t row) const;
   [[nodiscard]] std::string name(const Task& task) const;
   [[nodiscard]] std::string name(const Cell& cell) const;
-  [[nodiscard]] std::string in_colour(const Task& task) const;
+  [[nodiscard]] std::string in_color(const Task& task) const;
   [[nodiscard]] bool is_marked(std::size_t row, std::size_t column) const {
     return marked_.contains({static_cast<int>(row), static_cast<int>(column)});
   }
@@ -74,7 +75,7 @@ Grid::Grid(const Schedule& schedule,
   label_width_ = fmt::format("d{}", schedule.rows().size()).size() + 1;
 }
 
-std::string centred(const std::string& text, std::size_t width) {
+std::string centered(const std::string& text, std::size_t width) {
   return fmt::format("{:^{}}", text, width);
 }
 
@@ -95,22 +96,22 @@ std::string Grid::name(const Cell& cell) const {
 
 /// Fills a backward, or its input half, with its stage's color, writes any other task in it, and
 /// dims a task that does nothing.
-std::string Grid::in_colour(const Task& task) const {
+std::string Grid::in_color(const Task& task) const {
   if (graph_.is_surplus(task)) {
     return fmt::format("\x1b[2m{}\x1b[0m", name(task));
   }
-  const int colour = terminal_colour(task.stage.value, stages_);
+  const int color = terminal_color(task.stage.value, stages_);
   const bool filled = task.kind == CellKind::Backward || task.kind == CellKind::BackwardInput;
-  return filled ? fmt::format("\x1b[38;5;16;48;5;{}m{}\x1b[0m", colour, to_string(task))
-                : fmt::format("\x1b[38;5;{}m{}\x1b[0m", colour, to_string(task));
+  return filled ? fmt::format("\x1b[38;5;16;48;5;{}m{}\x1b[0m", color, to_string(task))
+                : fmt::format("\x1b[38;5;{}m{}\x1b[0m", color, to_string(task));
 }
 
 std::string Grid::cell(std::size_t row, std::size_t column) const {
   const Cell& content = schedule_.rows()[row][column];
   const bool marked = is_marked(row, column);
   const std::string text = marked ? fmt::format("[{}]", name(content)) : name(content);
-  const std::string padded = centred(text, width_[column]);
-  if (!options_.colour) {
+  const std::string padded = centered(text, width_[column]);
+  if (!options_.color) {
     return padded;
   }
   if (marked) {
@@ -120,11 +121,11 @@ std::string Grid::cell(std::size_t row, std::size_t column) const {
     return fmt::format("\x1b[2m{}\x1b[0m", padded);
   }
   const std::size_t before = padded.find_first_not_of(' ');
-  std::string coloured = padded.substr(0, before);
+  std::string colored = padded.substr(0, before);
   for (const Task& task : content.tasks()) {
-    coloured += fmt::format("{}{}", coloured.size() > before ? "|" : "", in_colour(task));
+    colored += fmt::format("{}{}", colored.size() > before ? "|" : "", in_color(task));
   }
-  return coloured + padded.substr(before + text.size());
+  return colored + padded.substr(before + text.size());
 }
 
 bool Grid::row_is_shown(std::size_t row) const {
@@ -146,7 +147,7 @@ std::string without_trailing_blanks(std::string line) {
 std::string Grid::block(std::size_t begin, std::size_t end) const {
   std::string line(label_width_, ' ');
   for (std::size_t c = begin; c < end; ++c) {
-    line += ' ' + centred(std::to_string(c), width_[c]);
+    line += ' ' + centered(std::to_string(c), width_[c]);
   }
   std::string text = without_trailing_blanks(std::move(line));
   std::size_t hidden = 0;
@@ -207,11 +208,11 @@ std::string render(const Schedule& schedule,
   if (!violations.empty()) {
     text += '\n';
   }
-  const std::size_t listed = std::min(violations.size(), options.max_violations);
+  const std::size_t listed = std::min(violations.size(), kMaxListedBelow);
   for (std::size_t i = 0; i < listed; ++i) {
     const std::string line = to_string(violations[i]);
     const std::size_t rule = violations[i].rule.size();
-    text += options.colour
+    text += options.color
                 ? fmt::format("\x1b[1;31m{}\x1b[0m{}\n", line.substr(0, rule), line.substr(rule))
                 : line + '\n';
   }

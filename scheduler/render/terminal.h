@@ -21,9 +21,8 @@
 namespace stagecraft {
 
 struct RenderOptions {
-  int width = 100;      ///< wider grids continue in further blocks of columns
-  bool colour = false;  ///< ANSI colors: one per stage, backwards filled, offending cells on red
-  std::size_t max_violations = 50;  ///< listed below the grid; the others are counted
+  int width = 100;     ///< wider grids continue in further blocks of columns
+  bool color = false;  ///< ANSI colors: one per stage, backwards filled, offending cells on red
   /// Tells which tasks do nothing; absent: the schedule's own graph.
   const StageGraph* graph = nullptr;
 };

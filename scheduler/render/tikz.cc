@@ -85,13 +85,13 @@ class TikzPicture {
   }
 
   /// Returns the name of a color, which the start of the picture defines.
-  std::string colour(const std::string& hex) {
-    return colours_.try_emplace(hex, fmt::format("stagecraft{}", colours_.size())).first->second;
+  std::string color(const std::string& hex) {
+    return colors_.try_emplace(hex, fmt::format("stagecraft{}", colors_.size())).first->second;
   }
 
   [[nodiscard]] std::string definitions() const {
     std::map<std::string, std::string> by_name;
-    for (const auto& [hex, name] : colours_) {
+    for (const auto& [hex, name] : colors_) {
       by_name[name] = hex;
     }
     std::string text;
@@ -116,7 +116,7 @@ class TikzPicture {
         "\\node[anchor={},text={},font=\\sffamily\\fontsize{{{:.2f}}}{{{:.2f}}}\\selectfont] at {} "
         "{{{}}};\n",
         anchor,
-        colour(hex),
+        color(hex),
         points,
         points * 1.2,
         at(x, y),
@@ -125,13 +125,13 @@ class TikzPicture {
 
   std::string fill(double x, double y, double wide, double high, const std::string& hex) {
     return fmt::format(
-        "\\fill[{}] {} rectangle {};\n", colour(hex), at(x, y), at(x + wide, y + high));
+        "\\fill[{}] {} rectangle {};\n", color(hex), at(x, y), at(x + wide, y + high));
   }
 
   std::string outline(
       double x, double y, double wide, double high, const std::string& hex, std::string_view look) {
     return fmt::format(
-        "\\draw[{}{}] {} rectangle {};\n", colour(hex), look, at(x, y), at(x + wide, y + high));
+        "\\draw[{}{}] {} rectangle {};\n", color(hex), look, at(x, y), at(x + wide, y + high));
   }
 
   [[nodiscard]] std::string head() const;
@@ -147,10 +147,10 @@ class TikzPicture {
   const std::vector<Violation>& violations_;
   std::span<const Task> cycle_;
   Figure figure_;
-  std::map<std::string, std::string> colours_;  ///< "#rrggbb" -> its name
+  std::map<std::string, std::string> colors_;  ///< "#rrggbb" -> its name
 };
 
-constexpr const char* kGrey = "#5c6773";
+constexpr const char* kGray = "#5c6773";
 
 std::string TikzPicture::head() const {
   std::string text = fmt::format(
@@ -177,13 +177,13 @@ std::string TikzPicture::draw_rows() {
                          figure_.y(row) + 2,
                          figure_.length * figure_.scale,
                          figure_.row_height - 4,
-                         std::string(drawing::kIdleColour));
+                         std::string(drawing::kIdleColor));
     text_of_rows += text(figure_.left - kMargin,
                          middle,
                          fmt::format("d{}", row),
                          "base east",
                          drawing::kTextSize,
-                         kGrey);
+                         kGray);
     if (timeline_ != nullptr) {
       text_of_rows += text(figure_.x(figure_.length) + 8,
                            middle,
@@ -196,20 +196,18 @@ std::string TikzPicture::draw_rows() {
 
 std::string TikzPicture::draw_axis() {
   const double base = figure_.top - 2;
-  const std::string grey = colour(kGrey);
+  const std::string gray = color(kGray);
   std::string drawn = fmt::format(
-      "\\draw[{}] {} -- {};\n", grey, at(figure_.x(0), base), at(figure_.x(figure_.length), base));
+      "\\draw[{}] {} -- {};\n", gray, at(figure_.x(0), base), at(figure_.x(figure_.length), base));
   drawn += text(
-      figure_.left - kMargin, base - 8, figure_.axis_name, "base east", drawing::kTextSize, kGrey);
+      figure_.left - kMargin, base - 8, figure_.axis_name, "base east", drawing::kTextSize, kGray);
   for (const drawing::Tick& tick : figure_.ticks) {
     const double x = figure_.x(tick.at) + (figure_.timed ? 0 : figure_.scale / 2);
-    drawn += fmt::format("\\draw[{}] {} -- {};\n", grey, at(x, base - 4), at(x, base));
-    drawn += text(x, base - 8, tick.label, "base", drawing::kTextSize, kGrey);
+    drawn += fmt::format("\\draw[{}] {} -- {};\n", gray, at(x, base - 4), at(x, base));
+    drawn += text(x, base - 8, tick.label, "base", drawing::kTextSize, kGray);
     if (figure_.timed) {
-      drawn += fmt::format("\\draw[{}] {} -- {};\n",
-                           colour("#d5dae1"),
-                           at(x, base),
-                           at(x, std::max(bottom(), base)));
+      drawn += fmt::format(
+          "\\draw[{}] {} -- {};\n", color("#d5dae1"), at(x, base), at(x, std::max(bottom(), base)));
     }
   }
   return drawn;
@@ -222,15 +220,15 @@ std::string TikzPicture::draw_boxes() {
     const double y = figure_.top_of(box);
     const double wide = figure_.width_of(box);
     const double high = figure_.height_of(box);
-    drawn += box.surplus ? outline(x, y, wide, high, kGrey, ",dashed")
-                         : fill(x, y, wide, high, figure_.colours.of(box.task));
+    drawn += box.surplus ? outline(x, y, wide, high, kGray, ",dashed")
+                         : fill(x, y, wide, high, figure_.colors.of(box.task));
     if (const std::string name = figure_.name_in(box); !name.empty()) {
       drawn += text(x + wide / 2,
                     y + high / 2 + 0.36 * figure_.name_size,
                     name,
                     "base",
                     figure_.name_size,
-                    box.surplus ? kGrey : "#14181d");
+                    box.surplus ? kGray : "#14181d");
     }
     if (box.member + 1 == box.cell->tasks().size() && box.member > 0) {
       drawn += outline(x, figure_.y(box.row) + 2, wide, figure_.row_height - 4, "#14181d", "");
@@ -262,7 +260,7 @@ std::string TikzPicture::draw_cycle() {
       return at(end.x + (arrow.bow.x - end.x) * 2 / 3, end.y + (arrow.bow.y - end.y) * 2 / 3);
     };
     drawn += fmt::format("\\draw[{},line width=1.5pt,-stealth] {} .. controls {} and {} .. {};\n",
-                         colour("#d3122a"),
+                         color("#d3122a"),
                          at(arrow.from.x, arrow.from.y),
                          bend(arrow.from),
                          bend(arrow.to),
@@ -281,19 +279,19 @@ std::string TikzPicture::draw_texts() {
   }
   for (const drawing::LegendItem& item : figure_.legend) {
     line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
-    for (std::size_t i = 0; i < item.colours.size(); ++i) {
+    for (std::size_t i = 0; i < item.colors.size(); ++i) {
       drawn += fill(item.x + drawing::kSwatch * static_cast<double>(i),
                     line - 9.5,
                     drawing::kSwatch,
                     drawing::kSwatch,
-                    item.colours[i]);
+                    item.colors[i]);
     }
     drawn += text(item.text_x(), line, item.text, "base west");
   }
   line = bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
   for (const std::string& words : figure_.notes) {
     line += kLine;
-    drawn += text(kMargin, line, words, "base west", drawing::kTextSize, kGrey);
+    drawn += text(kMargin, line, words, "base west", drawing::kTextSize, kGray);
   }
   return drawn;
 }

@@ -9,7 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/render/svg.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/render/picture_options.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 

@@ -13,7 +13,7 @@ namespace {
 
 class Matching {
  public:
-  Matching(const Input& in, Violations& out)
+  Matching(const RuleInput& in, Violations& out)
       : in_(in), actions_(in.options.communication), out_(out), used_(actions_.size(), false) {}
   std::vector<ListedTransfer> run();
 
@@ -37,7 +37,7 @@ class Matching {
     return report_action(in_, rule, action, std::move(message), out_);
   }
 
-  const Input& in_;
+  const RuleInput& in_;
   std::span<const CommAction> actions_;
   Violations& out_;
   std::vector<std::pair<std::uint64_t, int>>
@@ -54,7 +54,7 @@ std::uint64_t name_of(CommKind kind, StageId stage, Microbatch microbatch) {
 }
 
 /// Returns the task that made a transfer's value, at the sender and at the receiver.
-Task task_of(const Input& in, const CommAction& action) {
+Task task_of(const RuleInput& in, const CommAction& action) {
   if (action.kind == CommKind::SendForward || action.kind == CommKind::RecvForward) {
     return {CellKind::Forward, action.stage, action.microbatch};
   }
@@ -123,7 +123,8 @@ void Matching::collect_actions() {
       used_[static_cast<std::size_t>(by_name_[i].second)] = true;
       report("V08",
              again,
-             fmt::format("{} again: a value crosses once, remove one of the two", place(again)));
+             fmt::format("{} appears again: a value crosses once, so remove one of the two",
+                         place(again)));
     }
   }
 }
@@ -142,9 +143,8 @@ bool Matching::nameable(StageId producer, StageId consumer, const Entry& entry, 
     Violation v = at("V31", entry, task);
     v.missing = fmt::format("transfers from stage {} to stage {}", producer.value, consumer.value);
     v.message = fmt::format(
-        "stage {} feeds {} stages and stage {} reads {}: SEND and RECV name one stage and cannot "
-        "say which of them "
-        "is meant; leave the communication out, or write text or JSON",
+        "stage {} feeds {} stages and stage {} reads {}: SEND and RECV name one stage, so they do "
+        "not tell which one is meant; leave the communication out, or write text or JSON",
         producer.value,
         consumers,
         consumer.value,
@@ -219,7 +219,7 @@ void Matching::check_pairs() {
       Violation& v =
           report("V31",
                  action(t.send),
-                 fmt::format("{} sends what {} makes, which comes later; move it behind {}",
+                 fmt::format("{} sends the result of {}, which comes later; move it after {}",
                              place(action(t.send)),
                              to_string(made),
                              to_string(made)));
@@ -269,7 +269,7 @@ void Matching::check_leftovers() {
                         action.stage.value,
                         peers.front().value);
     }
-    report("V31", action, fmt::format("{} has no other end: {}; remove it", place(action), why))
+    report("V31", action, fmt::format("{} has no counterpart: {}; remove it", place(action), why))
         .task = task_of(in_, action);
   }
 }
@@ -284,13 +284,13 @@ std::vector<ListedTransfer> Matching::run() {
 
 }  // namespace
 
-int entry_before(const Input& in, const CommAction& action) {
+int entry_before(const RuleInput& in, const CommAction& action) {
   const int begin = in.tasks.row_begin(action.row);
   const int before = std::min(begin + action.position, in.tasks.row_end(action.row)) - 1;
   return before < begin ? TaskGraph::kMissing : before;
 }
 
-std::string place_of(const Input& in, const CommAction& action) {
+std::string place_of(const RuleInput& in, const CommAction& action) {
   const int before = entry_before(in, action);
   return before == TaskGraph::kMissing
              ? fmt::format("{} (row {}, before its first task)", to_string(action), action.row)
@@ -300,7 +300,7 @@ std::string place_of(const Input& in, const CommAction& action) {
                            to_string(*in.tasks.entry(before).cell));
 }
 
-Violation& report_action(const Input& in,
+Violation& report_action(const RuleInput& in,
                          const char* rule,
                          const CommAction& action,
                          std::string message,
@@ -324,7 +324,7 @@ Violation& report_action(const Input& in,
   return out.back();
 }
 
-std::vector<ListedTransfer> match_transfers(const Input& in, Violations& out) {
+std::vector<ListedTransfer> match_transfers(const RuleInput& in, Violations& out) {
   return Matching(in, out).run();
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/transfer.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
+#include "stagecraft/scheduler/rules/parts/transfer.h"
 
 namespace stagecraft::rules {
 
@@ -23,17 +23,17 @@ struct ListedTransfer {
 /// Returns every value that crosses rows, with its actions. Reports actions that do not fit: V02,
 /// V04, V05, V07, V08, and as V31 those that are missing, have no other end, or come too early or
 /// too late.
-[[nodiscard]] std::vector<ListedTransfer> match_transfers(const Input& in, Violations& out);
+[[nodiscard]] std::vector<ListedTransfer> match_transfers(const RuleInput& in, Violations& out);
 
 /// Returns the entry before an action, or TaskGraph::kMissing. Requires: its row exists.
-[[nodiscard]] int entry_before(const Input& in, const CommAction& action);
+[[nodiscard]] int entry_before(const RuleInput& in, const CommAction& action);
 
 /// Returns "0SEND_F3 (row 0, after 0F3)". A position would mislead, because the lines of the file
 /// also hold communication.
-[[nodiscard]] std::string place_of(const Input& in, const CommAction& action);
+[[nodiscard]] std::string place_of(const RuleInput& in, const CommAction& action);
 
 /// Appends a violation at the task nearest to the action and returns it. Requires: its row exists.
-Violation& report_action(const Input& in,
+Violation& report_action(const RuleInput& in,
                          const char* rule,
                          const CommAction& action,
                          std::string message,

@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/model/number_range.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 
 namespace {
 
-void check_rectangle(const Input& in, Violations& out) {
+void check_rectangle(const RuleInput& in, Violations& out) {
   const auto& rows = in.schedule.rows();
   if (rows.empty()) {
     out.push_back(
@@ -22,7 +22,7 @@ void check_rectangle(const Input& in, Violations& out) {
   if (in.tasks.entries().empty()) {
     out.push_back(
         {.rule = "V01",
-         .message = "the schedule holds bubbles alone; give its rows tasks, e.g. 0F0 0B0"});
+         .message = "the schedule holds only bubbles; give its rows tasks, e.g. 0F0 0B0"});
   }
   if (in.schedule.form() == Schedule::Form::List || in.options.pad_rows) {
     return;
@@ -53,7 +53,7 @@ void check_rectangle(const Input& in, Violations& out) {
   }
 }
 
-void check_row_count(const Input& in, Violations& out) {
+void check_row_count(const RuleInput& in, Violations& out) {
   const auto expected = in.options.devices ? in.options.devices : in.schedule.headers().rows;
   if (expected && *expected != in.tasks.rows()) {
     out.push_back(
@@ -76,7 +76,7 @@ std::string kind_text(CellKind kind) {
                                        : fmt::format("kind number {}", number);
 }
 
-void check_task(const Input& in, const Entry& entry, const Task& task, Violations& out) {
+void check_task(const RuleInput& in, const Entry& entry, const Task& task, Violations& out) {
   if (!known_kind(task.kind)) {
     Violation v = at("V06", entry, task);
     v.cause = std::to_string(static_cast<int>(task.kind));
@@ -119,12 +119,12 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
 
 }  // namespace
 
-void check_shape(const Input& in, Violations& out) {
+void check_shape(const RuleInput& in, Violations& out) {
   check_rectangle(in, out);
   check_row_count(in, out);
 }
 
-void check_entries(const Input& in, Violations& out) {
+void check_entries(const RuleInput& in, Violations& out) {
   for (const Entry& entry : in.tasks.entries()) {
     const auto tasks = entry.cell->tasks();
     if (entry.cell->is_group() && tasks.size() < 2) {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/model/number_range.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -34,11 +34,11 @@ bool represents_backward(const TaskGraph& tasks, const Task& task) {
   }
 }
 
-bool is_first(const Input& in, const Entry& entry, const Task& task) {
+bool is_first(const RuleInput& in, const Entry& entry, const Task& task) {
   return &in.tasks.entry(in.tasks.find(task)) == &entry;
 }
 
-Present find_present(const Input& in) {
+Present find_present(const RuleInput& in) {
   const auto stages = static_cast<std::size_t>(in.graph.size());
   Present present{std::vector<std::vector<int>>(stages), std::vector<std::vector<int>>(stages)};
   for_each_task(in, [&](const Entry& entry, const Task& task) {
@@ -61,7 +61,7 @@ struct Lacking {
   friend auto operator<=>(const Lacking&, const Lacking&) = default;
 };
 
-void report_missing(const Input& in,
+void report_missing(const RuleInput& in,
                     const char* rule,
                     const char* what,
                     const Lacking& lacking,
@@ -78,18 +78,17 @@ void report_missing(const Input& in,
   v.stages = ranges_of(stages);
   v.microbatches = lacking.microbatches;
   v.missing = fmt::format("{} of {}", what, counted("microbatch", lacking.microbatches));
-  v.message = fmt::format("{} {} the {}; add {} cell for each",
+  v.message = fmt::format("{} {} the {}; add a cell for each to {}",
                           counted("stage", v.stages),
                           one ? "lacks" : "lack",
                           v.missing,
-                          !lacking.placed
-                              ? one ? "a row for the stage with a" : "a row for each stage with a"
-                          : rows.size() > 1 ? "to the row of each stage a"
-                                            : fmt::format("to row {} a", v.row));
+                          !lacking.placed   ? one ? "a new row" : "new rows, one for each stage"
+                          : rows.size() > 1 ? "the row of each stage"
+                                            : fmt::format("row {}", v.row));
   out.push_back(std::move(v));
 }
 
-void check_missing(const Input& in, Violations& out) {
+void check_missing(const RuleInput& in, Violations& out) {
   Present present = find_present(in);
   const auto check = [&](const char* rule, const char* what, auto& of_stages, auto&& wanted) {
     std::map<Lacking, std::vector<int>> lacking;
@@ -113,7 +112,7 @@ void check_missing(const Input& in, Violations& out) {
   }
 }
 
-void check_duplicates(const Input& in, Violations& out) {
+void check_duplicates(const RuleInput& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind == CellKind::Update || is_first(in, entry, task)) {
       return;  // V26 reports updates, V28 members of one group
@@ -123,7 +122,7 @@ void check_duplicates(const Input& in, Violations& out) {
     v.cause = std::to_string(task.stage.value);
     v.missing = where(in, first);
     v.cells.emplace_back(first.row, first.column);
-    v.message = fmt::format("{} is at {} and again at {}; a task runs once, remove one",
+    v.message = fmt::format("{} is at {} and again at {}; a task runs once, so remove one",
                             to_string(task),
                             where(in, first),
                             where(in, entry));
@@ -132,7 +131,7 @@ void check_duplicates(const Input& in, Violations& out) {
 }
 
 /// Checks that a whole backward stands alone and a split one has both halves.
-void check_backward_form(const Input& in, Violations& out) {
+void check_backward_form(const RuleInput& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const bool input = task.kind == CellKind::BackwardInput;
     if ((!input && task.kind != CellKind::BackwardWeight) || !is_first(in, entry, task)) {
@@ -174,7 +173,7 @@ void check_backward_form(const Input& in, Violations& out) {
 
 }  // namespace
 
-void check_placement(const Input& in, Violations& out) {
+void check_placement(const RuleInput& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const int row = in.placement.row(task.stage).value_or(entry.row);
     if (row != entry.row) {
@@ -182,7 +181,8 @@ void check_placement(const Input& in, Violations& out) {
       v.cause = fmt::format("{} on {}", task.stage.value, entry.row);
       v.missing = fmt::format("row {}", row);
       v.message = fmt::format(
-          "{} is on row {}, but stage {} runs on row {}; move it there, a stage has one row",
+          "{} is on row {}, but stage {} runs on row {}; move it there, because a stage has one "
+          "row",
           to_string(task),
           entry.row,
           task.stage.value,
@@ -192,7 +192,7 @@ void check_placement(const Input& in, Violations& out) {
   });
 }
 
-void check_counts(const Input& in, Violations& out) {
+void check_counts(const RuleInput& in, Violations& out) {
   check_duplicates(in, out);
   check_missing(in, out);
   check_backward_form(in, out);

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -20,7 +20,7 @@ const char* rule_of(const Task& task, const Task& prerequisite) {
 }
 
 /// Collects the late prerequisites of one task that fall under one rule.
-void add_late(const Input& in,
+void add_late(const RuleInput& in,
               const Entry& entry,
               const Task& task,
               const Task& late,
@@ -58,7 +58,10 @@ int earliest_column(const Violation& v) {
 
 }  // namespace
 
-void check_columns(const Input& in, Violations& out) {
+void check_columns(const RuleInput& in, Violations& out) {
+  if (in.schedule.form() != Schedule::Form::Array) {
+    return;
+  }
   Violations found;
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind == CellKind::Update) {

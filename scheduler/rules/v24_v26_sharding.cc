@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -26,7 +26,7 @@ struct StageState {
 
 class Sharding {
  public:
-  Sharding(const Input& in, Violations& out)
+  Sharding(const RuleInput& in, Violations& out)
       : in_(in), out_(out), stages_(static_cast<std::size_t>(in.graph.size())) {}
   void check();
 
@@ -35,12 +35,12 @@ class Sharding {
   void run(const Entry& entry, const Task& task);
   Violation& report(const char* rule, const CommAction& action, std::string message);
 
-  const Input& in_;
+  const RuleInput& in_;
   Violations& out_;
   std::vector<StageState> stages_;
 };
 
-bool belongs(const Input& in, const CommAction& action) {
+bool belongs(const RuleInput& in, const CommAction& action) {
   return !is_transfer(action.kind) && action.row >= 0 && action.row < in.tasks.rows() &&
          action.stage.value >= 0 && action.stage.value < in.graph.size() &&
          in.placement.row(action.stage).value_or(action.row) == action.row;
@@ -62,12 +62,13 @@ void Sharding::run(const CommAction& action) {
   const int s = action.stage.value;
   if (action.kind == CommKind::ReduceGrad) {
     if (stage.reduce != nullptr) {
-      report("V26",
-             action,
-             fmt::format(
-                 "{} stands twice on row {}: gradients are reduced once per step, keep the last",
-                 to_string(action),
-                 action.row));
+      report(
+          "V26",
+          action,
+          fmt::format(
+              "{} appears twice on row {}: gradients are reduced once per step, so keep the last",
+              to_string(action),
+              action.row));
     }
     stage.reduce = &action;
     stage.too_early = false;
@@ -81,7 +82,7 @@ void Sharding::run(const CommAction& action) {
                        to_string(action),
                        action.row,
                        s,
-                       gather ? "gathered already" : "not gathered"));
+                       gather ? "already gathered" : "not gathered"));
   }
   stage.gathered = gather;
   stage.reported = false;
@@ -97,8 +98,7 @@ void Sharding::run(const Entry& entry, const Task& task) {
     v.missing = fmt::format("{}UNSHARD", s);
     v.message = fmt::format(
         "{} (row {}) runs while the parameters of stage {} are not gathered; put {}UNSHARD before "
-        "it, and {}RESHARD "
-        "behind the stage's last task",
+        "it, and {}RESHARD after the stage's last task",
         to_string(task),
         entry.row,
         s,
@@ -109,14 +109,13 @@ void Sharding::run(const Entry& entry, const Task& task) {
   const bool adds = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
   if (adds && stage.reduce != nullptr && !stage.too_early) {
     stage.too_early = true;
-    Violation& v =
-        report("V24",
-               *stage.reduce,
-               fmt::format("{} comes before {} (row {}) has added its gradient; move it behind the "
-                           "stage's last backward",
-                           to_string(*stage.reduce),
-                           to_string(task),
-                           entry.row));
+    Violation& v = report("V24",
+                          *stage.reduce,
+                          fmt::format("{} comes before {} (row {}) has added its gradient; move it "
+                                      "after the stage's last backward",
+                                      to_string(*stage.reduce),
+                                      to_string(task),
+                                      entry.row));
     v.column = entry.column;
     v.cells = {{entry.row, entry.column}};
     v.task = task;
@@ -152,8 +151,10 @@ void Sharding::check() {
 
 }  // namespace
 
-void check_sharding(const Input& in, Violations& out) {
-  Sharding(in, out).check();
+void check_sharding(const RuleInput& in, Violations& out) {
+  if (!in.options.communication.empty()) {
+    Sharding(in, out).check();
+  }
 }
 
 }  // namespace stagecraft::rules

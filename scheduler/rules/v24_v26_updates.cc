@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -17,13 +17,13 @@ struct StageUpdate {
 };
 
 /// Positions of different lists cannot be compared; columns of an array can.
-bool comparable(const Input& in, const Entry& a, const Entry& b) {
+bool comparable(const RuleInput& in, const Entry& a, const Entry& b) {
   return a.row == b.row || in.schedule.form() == Schedule::Form::Array;
 }
 
 }  // namespace
 
-void check_updates(const Input& in, Violations& out) {
+void check_updates(const RuleInput& in, Violations& out) {
   std::unordered_map<StageId, StageUpdate> updates;
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind != CellKind::Update) {

@@ -1,11 +1,14 @@
 /// V27: a stage takes its microbatches in order, if the options require it.
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 
-void check_microbatch_order(const Input& in, Violations& out) {
+void check_microbatch_order(const RuleInput& in, Violations& out) {
+  if (!in.options.microbatch_order) {
+    return;
+  }
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     const bool weight = task.kind == CellKind::BackwardWeight;  // no task waits for it
     if (weight || task.kind == CellKind::Update || task.microbatch.value == 0) {
@@ -29,7 +32,7 @@ void check_microbatch_order(const Input& in, Violations& out) {
       v.cells.emplace_back(there.row, there.column);
       v.message = fmt::format(
           "stage {} runs {} ({}) before {} ({}); this plan takes microbatches {} and {} in order, "
-          "exchange them",
+          "so exchange them",
           task.stage.value,
           to_string(task),
           where(in, entry),

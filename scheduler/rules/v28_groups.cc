@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -30,7 +30,7 @@ bool same_node(const Task& a, const Task& b) {
 
 class PathFinder {
  public:
-  explicit PathFinder(const Input& in)
+  explicit PathFinder(const RuleInput& in)
       : in_(in), seen_(static_cast<std::size_t>(in.graph.size()) * kKinds, false) {}
 
   /// Returns tasks from `from` to `to`, each waiting for the one before; empty if `to` does not
@@ -45,7 +45,7 @@ class PathFinder {
 
   static constexpr std::size_t kKinds = 8;
 
-  const Input& in_;
+  const RuleInput& in_;
   std::map<std::tuple<CellKind, StageId, CellKind, StageId>, bool> related_;
   std::vector<bool> seen_;  // by node; false between searches
 };
@@ -111,7 +111,7 @@ std::string path_text(const Path& path) {
   return text;
 }
 
-void check_pair(const Input& in,
+void check_pair(const RuleInput& in,
                 const Entry& entry,
                 const Task& a,
                 const Task& b,
@@ -154,7 +154,7 @@ void check_pair(const Input& in,
 
 }  // namespace
 
-void check_groups(const Input& in, Violations& out) {
+void check_groups(const RuleInput& in, Violations& out) {
   PathFinder finder(in);
   for (const Entry& entry : in.tasks.entries()) {
     const auto members = entry.cell->tasks();
@@ -162,11 +162,11 @@ void check_groups(const Input& in, Violations& out) {
       Violation v = at("V28", entry, members.front());
       v.cause = "too many members";
       v.missing = fmt::format("{} members too many", members.size() - kMostMembers);
-      v.message =
-          fmt::format("{}: a group of {} members; at most {} can be issued together, split it",
-                      where(in, entry),
-                      members.size(),
-                      kMostMembers);
+      v.message = fmt::format(
+          "{}: the group has {} members, but at most {} can be issued together; split it",
+          where(in, entry),
+          members.size(),
+          kMostMembers);
       out.push_back(std::move(v));
       continue;
     }

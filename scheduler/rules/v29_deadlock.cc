@@ -18,7 +18,7 @@
 ///    every entry would be quadratic; out_of_turn() names few entries that lie on all cycles. Each
 ///    entry is two vertices of the searched graph: reached for its result, or by the order of its
 ///    row. Moving along a row costs nothing.
-/// 4. find_exchange() looks for two cells of a row whose exchange lets every row run.
+/// 4. find_deadlock_exchange() looks for two cells of a row whose exchange lets every row run.
 ///
 /// There is one report, however many cycles exist: `cycle` and `cells` have the tasks and cells of
 /// the shortest, `missing` has it as text, the message says which result each of its rows waits
@@ -27,11 +27,11 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/causes/exchange.h"
-#include "stagecraft/scheduler/rules/causes/repair.h"
+#include "stagecraft/scheduler/rules/causes/deadlock_exchange.h"
+#include "stagecraft/scheduler/rules/causes/order_exchange.h"
 #include "stagecraft/scheduler/rules/causes/shortest_cycle.h"
 #include "stagecraft/scheduler/rules/causes/wait_cycle.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -47,7 +47,7 @@ struct Stuck {
   std::vector<int> entries;  ///< by vertex: its number in the TaskGraph
   /// By vertex: the one before it in its row, if it waits for that one's turn but for none of its
   /// results; else kNone.
-  std::vector<int> neighbour;
+  std::vector<int> neighbor;
   Digraph graph;  ///< edges from the awaited vertex to the waiting one
   Digraph turns;  ///< vertices by_result() and by_order() of each; lengths count the named ones
 };
@@ -63,7 +63,7 @@ int by_order(int vertex) {
 /// Calls visit(holder, prerequisite, waiting) for each result that a member of `entry` needs and
 /// another entry, `holder`, makes.
 template <class Visit>
-void for_each_awaited(const Input& in, int entry, Visit&& visit) {
+void for_each_awaited(const RuleInput& in, int entry, Visit&& visit) {
   for (const Task& task : in.tasks.entry(entry).cell->tasks()) {
     if (!in.tasks.in_range(task) || task.kind == CellKind::Update) {
       continue;
@@ -77,7 +77,7 @@ void for_each_awaited(const Input& in, int entry, Visit&& visit) {
   }
 }
 
-Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
+Stuck stuck_entries(const RuleInput& in, const std::vector<bool>& done) {
   Stuck stuck;
   std::vector<int> vertex(done.size(), kNone);
   for (std::size_t e = 0; e < done.size(); ++e) {
@@ -86,15 +86,15 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
       stuck.entries.push_back(static_cast<int>(e));
     }
   }
-  stuck.neighbour.assign(stuck.entries.size(), kNone);
+  stuck.neighbor.assign(stuck.entries.size(), kNone);
   std::vector<Edge> edges;
   std::vector<Edge> turns;
   for (const int e : stuck.entries) {
     const int vertex_of_e = vertex[static_cast<std::size_t>(e)];
     const auto to = static_cast<std::size_t>(vertex_of_e);
     if (e > in.tasks.row_begin(in.tasks.entry(e).row) && !done[static_cast<std::size_t>(e - 1)]) {
-      stuck.neighbour[to] = vertex[static_cast<std::size_t>(e - 1)];
-      const int before = stuck.neighbour[to];
+      stuck.neighbor[to] = vertex[static_cast<std::size_t>(e - 1)];
+      const int before = stuck.neighbor[to];
       edges.push_back({before, vertex_of_e});
       turns.push_back({by_result(before), by_order(vertex_of_e), 1});
       turns.push_back({by_order(before), by_order(vertex_of_e), 0});
@@ -109,7 +109,7 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
         }
       }
       if (holder == e - 1) {
-        stuck.neighbour[to] = kNone;  // data links them too
+        stuck.neighbor[to] = kNone;  // data links them too
       }
     });
   }
@@ -139,8 +139,8 @@ std::vector<int> out_of_turn(const Stuck& stuck) {
     const auto i = static_cast<std::size_t>(v);
     if (missing[i] == 0) {
       ready.push_back(v);
-    } else if (missing[i] == 1 && stuck.neighbour[i] != kNone &&
-               !ran[static_cast<std::size_t>(stuck.neighbour[i])]) {
+    } else if (missing[i] == 1 && stuck.neighbor[i] != kNone &&
+               !ran[static_cast<std::size_t>(stuck.neighbor[i])]) {
       next_in_turn.push_back(v);
     }
   };
@@ -191,7 +191,7 @@ std::vector<int> cycle_by_turns(const Stuck& stuck, std::size_t searches) {
 /// Returns the member of entry `from` whose result entry `to` needs, and the member of `to` that
 /// needs it. Returns nothing if `to` comes after `from` in its row, which already explains the
 /// wait.
-std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
+std::optional<std::pair<Task, Task>> data_link(const RuleInput& in, int from, int to) {
   std::optional<std::pair<Task, Task>> link;
   if (in.tasks.entry(from).row == in.tasks.entry(to).row && from < to) {
     return link;
@@ -206,7 +206,7 @@ std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to
 
 /// Returns the report of a cycle of entries. It starts at the first entry in the order of rows, and
 /// names the member of a group that is awaited, or else waits.
-Violation describe(const Input& in, std::vector<int> cycle) {
+Violation describe(const RuleInput& in, std::vector<int> cycle) {
   std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
   std::vector<WaitStep> steps;
   std::string reasons;
@@ -230,16 +230,19 @@ Violation describe(const Input& in, std::vector<int> cycle) {
     }
   }
   Violation v = wait_cycle(in, "V29", steps);
-  v.message = fmt::format(
-      "the rows wait for each other for ever: {}, where each must end before the next{}",
-      v.missing,
-      reasons);
+  v.message =
+      fmt::format("the rows wait for each other forever: {}, where each must end before the next{}",
+                  v.missing,
+                  reasons);
   return v;
 }
 
 }  // namespace
 
-void check_deadlock(const Input& in, Violations& out) {
+void check_deadlock(const RuleInput& in, Violations& out) {
+  if (in.schedule.form() != Schedule::Form::List) {
+    return;
+  }
   const std::size_t cells = in.tasks.entries().size();
   std::vector<bool> done(cells, false);
   if (in.tasks.walk([&](int e) { done[static_cast<std::size_t>(e)] = true; }) == cells) {
@@ -251,11 +254,12 @@ void check_deadlock(const Input& in, Violations& out) {
     return;  // only updates are stuck: V24 reports it
   }
   Violation v = describe(in, cycle);
-  v.repair = find_exchange(in, cycle, done);
+  v.repair = find_deadlock_exchange(in, cycle, done);
   if (v.repair) {
     v.message += "; exchange " + to_string(*v.repair, in.schedule);
   } else {
-    v.message += "; no single exchange within a row was found to help, reorder one of these rows";
+    v.message +=
+        "; no single exchange within a row was found to help, so reorder one of these rows";
   }
   out.push_back(std::move(v));
 }

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/costs/memory_model.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 namespace {
@@ -37,7 +37,11 @@ StageGraph without_backward(StageGraph graph) {
 
 }  // namespace
 
-void check_memory(const Input& in, const MemoryModel& model, Violations& out) {
+void check_memory(const RuleInput& in, Violations& out) {
+  if (!in.options.memory) {
+    return;
+  }
+  const MemoryModel& model = *in.options.memory;
   const StageGraph graph = in.options.forward_only ? without_backward(in.graph) : in.graph;
   std::vector<RowPeak> rows(static_cast<std::size_t>(in.tasks.rows()),
                             RowPeak{RowMemory(model, graph)});

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/match_transfers.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 #include "stagecraft/scheduler/rules/v35_streams.h"
 
 namespace stagecraft::rules {
@@ -29,7 +29,7 @@ std::size_t index(int i) {
 /// Checks the order in which a file's actions are issued.
 class ListedOrder {
  public:
-  ListedOrder(const Input& in, const std::vector<ListedTransfer>& transfers, Violations& out)
+  ListedOrder(const RuleInput& in, const std::vector<ListedTransfer>& transfers, Violations& out)
       : in_(in), actions_(in.options.communication), transfers_(transfers), out_(out) {}
   void check_order();
   void check_streams(TransferStreams streams);
@@ -42,7 +42,7 @@ class ListedOrder {
     return actions_[index(t.receive)];
   }
 
-  const Input& in_;
+  const RuleInput& in_;
   std::span<const CommAction> actions_;
   const std::vector<ListedTransfer>& transfers_;
   Violations& out_;
@@ -73,16 +73,15 @@ void ListedOrder::check_order() {
           in_,
           "V31",
           receive(*t),
-          fmt::format(
-              "row {} sends {} before {}, but row {} receives them the other way round, and a "
-              "channel keeps its order; exchange {} and {} on row {}",
-              send(*t).row,
-              to_string(send(first)),
-              to_string(send(*t)),
-              receive(*t).row,
-              to_string(receive(*t)),
-              to_string(receive(first)),
-              receive(*t).row),
+          fmt::format("row {} sends {} before {}, but row {} receives them in the opposite order, "
+                      "and a channel keeps its order; exchange {} and {} on row {}",
+                      send(*t).row,
+                      to_string(send(first)),
+                      to_string(send(*t)),
+                      receive(*t).row,
+                      to_string(receive(*t)),
+                      to_string(receive(first)),
+                      receive(*t).row),
           out_);
       v.task = t->value.needed_by;
       v.missing = to_string(receive(first));
@@ -109,7 +108,7 @@ void ListedOrder::check_streams(TransferStreams streams) {
   });
   if (v) {
     v->message = fmt::format(
-        "in the order of the file the rows wait for each other for ever: {}; move one of these "
+        "in the order of the file the rows wait for each other forever: {}; move one of these "
         "receives later or one of these sends earlier, or give every peer and direction a stream "
         "of its own",
         v->missing);
@@ -119,7 +118,10 @@ void ListedOrder::check_streams(TransferStreams streams) {
 
 }  // namespace
 
-void check_listed_transfers(const Input& in, Violations& out) {
+void check_listed_transfers(const RuleInput& in, Violations& out) {
+  if (!lists_transfers(in.options)) {
+    return;
+  }
   const std::vector<ListedTransfer> transfers = match_transfers(in, out);
   ListedOrder order(in, transfers, out);
   order.check_order();

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/transfer.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
+#include "stagecraft/scheduler/rules/parts/transfer.h"
 #include "stagecraft/scheduler/rules/v35_streams.h"
 
 namespace stagecraft::rules {
@@ -19,7 +19,7 @@ std::string name(const Transfer& t) {
   return fmt::format("{} (for {})", to_string(t.made), to_string(t.needed_by));
 }
 
-void check_crossing(const Input& in, const std::vector<Transfer>& transfers, Violations& out) {
+void check_crossing(const RuleInput& in, const std::vector<Transfer>& transfers, Violations& out) {
   // The latest made so far for each pair of rows; true after a report of the pair.
   std::map<std::pair<int, int>, std::pair<const Transfer*, bool>> latest;
   for (const Transfer& t : transfers) {
@@ -35,8 +35,8 @@ void check_crossing(const Input& in, const std::vector<Transfer>& transfers, Vio
         v.cells.emplace_back(in.tasks.entry(e).row, in.tasks.entry(e).column);
       }
       v.message = fmt::format(
-          "row {} makes {} before {}, but row {} needs them the other way round; one ordered "
-          "channel from row {} to row {} cannot serve both, exchange them on one of the rows",
+          "row {} makes {} before {}, but row {} needs them in the opposite order; one ordered "
+          "channel from row {} to row {} cannot serve both, so exchange them on one of the rows",
           from.row,
           name(t),
           name(*previous),
@@ -51,7 +51,7 @@ void check_crossing(const Input& in, const std::vector<Transfer>& transfers, Vio
   }
 }
 
-void check_streams(const Input& in,
+void check_streams(const RuleInput& in,
                    const std::vector<Transfer>& transfers,
                    TransferStreams streams,
                    Violations& out) {
@@ -69,8 +69,8 @@ void check_streams(const Input& in,
   });
   if (v) {
     v->message = fmt::format(
-        "transfers wait for each other for ever on their streams: {}; give every peer and "
-        "direction a stream of its own, or reorder one of these rows",
+        "transfers wait for each other forever on their streams: {}; give every peer and direction "
+        "a stream of its own, or reorder one of these rows",
         v->missing);
     out.push_back(std::move(*v));
   }
@@ -78,11 +78,17 @@ void check_streams(const Input& in,
 
 }  // namespace
 
-void check_transfers(const Input& in, TransferStreams streams, Violations& out) {
+void check_transfers(const RuleInput& in, Violations& out) {
+  if (!in.options.ordered_transfers || lists_transfers(in.options)) {
+    return;
+  }
   const std::vector<Transfer> transfers = transfers_of(in);
   check_crossing(in, transfers, out);
   if (std::ranges::find(out, "V29", &Violation::rule) == out.end()) {
-    check_streams(in, transfers, streams, out);  // rows that already wait would wait here again
+    check_streams(in,
+                  transfers,
+                  *in.options.ordered_transfers,
+                  out);  // rows that already wait would wait here again
   }
 }
 

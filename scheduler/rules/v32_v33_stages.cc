@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/causes/wait_cycle.h"
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 
-void check_stage_graph(const Input& in, Violations& out) {
+void check_stage_graph(const RuleInput& in, Violations& out) {
   const std::vector<StageId> cycle = in.graph.find_cycle();
   if (cycle.empty()) {
     return;
@@ -20,13 +20,13 @@ void check_stage_graph(const Input& in, Violations& out) {
   v.rule = "V32";
   v.missing = cycle_text(stages);
   v.message = fmt::format(
-      "the stages {} feed each other in a circle; a stage graph has no cycle, remove one of these "
-      "edges",
+      "the stages {} feed each other in a circle; a stage graph has no cycle, so remove one of "
+      "these edges",
       v.missing);
   out.push_back(std::move(v));
 }
 
-void check_tied_parameters(const Input& in, Violations& out) {
+void check_tied_parameters(const RuleInput& in, Violations& out) {
   for (const TiedParameter& tied : in.graph.tied()) {
     for (std::size_t i = 1; i < tied.stages.size() && !tied.reduced; ++i) {
       const StageId first = tied.stages.front();

@@ -1,11 +1,11 @@
 /// V34: the microbatches of every stage are a whole number.
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 
-void check_microbatch_sizes(const Input& in, Violations& out) {
+void check_microbatch_sizes(const RuleInput& in, Violations& out) {
   for (StageId s; s.value < in.graph.size(); ++s.value) {
     const int size = in.graph.microbatch_size(s);
     if (in.tasks.microbatches() % size != 0) {
@@ -16,8 +16,8 @@ void check_microbatch_sizes(const Input& in, Violations& out) {
       v.cause = std::to_string(size);
       v.missing = fmt::format("{} microbatches", size - in.tasks.microbatches() % size);
       v.message = fmt::format(
-          "stage {} takes {} microbatches as one, and {} of them do not divide by that; take a "
-          "multiple of {}, or another size",
+          "stage {} takes {} microbatches as one, but there are {}; take a multiple of {}, or "
+          "another size",
           s.value,
           size,
           in.tasks.microbatches(),

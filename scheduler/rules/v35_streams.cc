@@ -24,16 +24,16 @@ struct Queued {
 /// named entries and transfers.
 class WaitGraph {
  public:
-  WaitGraph(const Input& in, const std::vector<Rendezvous>& transfers, TransferStreams streams);
+  WaitGraph(const RuleInput& in, const std::vector<Rendezvous>& transfers, TransferStreams streams);
   /// Returns the entries and transfers of a cycle that the report names, or nothing.
   [[nodiscard]] std::vector<int> cycle() const;
 
  private:
-  void add_rows(const Input& in);
+  void add_rows(const RuleInput& in);
   void add_queues(std::vector<Queued> queues);
   void follow(int vertex, bool first);
 
-  int told_;  ///< number of entries and transfers; places have numbers from here on
+  int named_;  ///< number of entries and transfers; places have numbers from here on
   int size_;
   int before_ = 0;  ///< the vertex of the previous follow() call
   std::vector<Edge> edges_;
@@ -50,7 +50,7 @@ void WaitGraph::follow(int vertex, bool first) {
   before_ = vertex;
 }
 
-void WaitGraph::add_rows(const Input& in) {
+void WaitGraph::add_rows(const RuleInput& in) {
   for (int e = 0; e < static_cast<int>(in.tasks.entries().size()); ++e) {
     follow(e, e == 0 || in.tasks.entry(e).row != in.tasks.entry(e - 1).row);
   }
@@ -65,10 +65,10 @@ void WaitGraph::add_queues(std::vector<Queued> queues) {
   }
 }
 
-WaitGraph::WaitGraph(const Input& in,
+WaitGraph::WaitGraph(const RuleInput& in,
                      const std::vector<Rendezvous>& transfers,
                      TransferStreams streams)
-    : told_(static_cast<int>(in.tasks.entries().size() + transfers.size())), size_(told_) {
+    : named_(static_cast<int>(in.tasks.entries().size() + transfers.size())), size_(named_) {
   const int entries = static_cast<int>(in.tasks.entries().size());
   const bool shared = streams == TransferStreams::OnePerRank;
   std::vector<Queued> queues;
@@ -93,13 +93,13 @@ WaitGraph::WaitGraph(const Input& in,
 std::vector<int> WaitGraph::cycle() const {
   constexpr std::size_t kSearches = 256;
   std::vector<int> cycle = shortest_cycle(digraph(size_, edges_), {}, kSearches);
-  std::erase_if(cycle, [&](int vertex) { return vertex >= told_; });
+  std::erase_if(cycle, [&](int vertex) { return vertex >= named_; });
   return cycle;
 }
 
 }  // namespace
 
-std::optional<Violation> find_blocked_streams(const Input& in,
+std::optional<Violation> find_blocked_streams(const RuleInput& in,
                                               const std::vector<Rendezvous>& transfers,
                                               TransferStreams streams,
                                               const std::function<std::string(std::size_t)>& name) {

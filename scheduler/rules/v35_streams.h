@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/rules/rules.h"
-#include "stagecraft/scheduler/rules/transfer.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
+#include "stagecraft/scheduler/rules/parts/transfer.h"
 
 namespace stagecraft::rules {
 
@@ -34,7 +34,7 @@ struct Rendezvous {
 /// without a message; nothing if there is none. `name(i)`: returns the name of transfer i in the
 /// cycle.
 [[nodiscard]] std::optional<Violation> find_blocked_streams(
-    const Input& in,
+    const RuleInput& in,
     const std::vector<Rendezvous>& transfers,
     TransferStreams streams,
     const std::function<std::string(std::size_t)>& name);

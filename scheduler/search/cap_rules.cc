@@ -20,22 +20,22 @@ bool leads_to(const SearchProblem& problem, int from, int to) {
 
 }  // namespace
 
-void add_kin(SearchProblem& problem) {
+void add_paths(SearchProblem& problem) {
   for (const std::vector<int>& lanes : problem.of_device) {
     for (const int l : lanes) {
       Lane& lane = problem.lanes[static_cast<std::size_t>(l)];
       if (!lane.takes) {
         continue;
       }
-      lane.kin_before = 0;
-      lane.kin_takes.clear();
-      lane.kin_releases.clear();
+      lane.path_before = 0;
+      lane.path_takes.clear();
+      lane.path_releases.clear();
       for (const int k : lanes) {
         const Lane& other = problem.lanes[static_cast<std::size_t>(k)];
         if (other.takes && leads_to(problem, k, lane.released_by)) {
-          lane.kin_takes.push_back(k);
-          lane.kin_releases.push_back(other.released_by);
-          lane.kin_before += k == l || leads_to(problem, k, l) ? 1 : 0;
+          lane.path_takes.push_back(k);
+          lane.path_releases.push_back(other.released_by);
+          lane.path_before += k == l || leads_to(problem, k, l) ? 1 : 0;
         }
       }
     }
@@ -44,7 +44,7 @@ void add_kin(SearchProblem& problem) {
 
 int last_released_before(const SearchProblem& problem, const Lane& lane, int m) {
   // Each other lane has at most m releases: further ones need the result of this task.
-  const int others = static_cast<int>(lane.kin_releases.size()) - 1;
+  const int others = static_cast<int>(lane.path_releases.size()) - 1;
   return std::max(m - problem.cap, released_before(problem, lane, m) - others * m - 1);
 }
 

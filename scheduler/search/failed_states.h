@@ -5,7 +5,6 @@
 /// So a state fails if a failed state of equal progress has no time later than it. For each
 /// progress the times of several states are kept, and none that another one makes superfluous.
 /// Filled and read by OrderSearch. Not shared between threads.
-/// between threads.
 #pragma once
 
 #include <cstddef>

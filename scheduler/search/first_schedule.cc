@@ -117,7 +117,7 @@ FirstSchedule first_schedule(const SearchRequest& request,
   best.makespan = simulate(best.schedule, graph, costs).makespan;
   if (!std::isfinite(best.makespan * request.devices)) {  // no other schedule takes longer
     throw Error(Errc::ScheduleParameter,
-                "the durations add up to more than any number holds; give them in a larger unit");
+                "the durations add up to more than a number can hold; give them in a larger unit");
   }
   for (const BuilderInfo& builder : builders()) {
     if (builder.takes_graph) {

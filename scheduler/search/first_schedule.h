@@ -11,7 +11,8 @@
 
 #include "stagecraft/scheduler/costs/costs.h"
 #include "stagecraft/scheduler/model/schedule.h"
-#include "stagecraft/scheduler/search/schedule_search.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/search/search_request.h"
 
 namespace stagecraft {
 

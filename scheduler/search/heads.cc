@@ -66,7 +66,7 @@ class HeadTimes {
     }
     if (lane.takes) {
       const int released = last_released_before(problem_, lane, m);
-      for (const int release : lane.kin_releases) {
+      for (const int release : lane.path_releases) {
         if (released >= 0) {
           follow(t, task(release, released), 0);
         }
@@ -93,14 +93,14 @@ class HeadTimes {
     }
   }
 
-  /// Returns by KN-1 the time at which the required number of the kin's releases can have ended.
+  /// Returns by PA-1 the time at which the required number of the path's releases can have ended.
   [[nodiscard]] Ticks releases_end(const Lane& lane, int m) const {
     const int count = released_before(problem_, lane, m);
     if (count <= 0) {
       return 0;
     }
     std::vector<Ticks> ends;
-    for (const int release : lane.kin_releases) {
+    for (const int release : lane.path_releases) {
       for (int i = 0; i < m; ++i) {
         ends.push_back(heads_[task(release, i)] + problem_.lanes[index_of(release)].time);
       }

@@ -166,14 +166,14 @@ bool OrderSearch::explore_start(int lane) {
 Ticks OrderSearch::releases_end(const Lane& lane, int m) {
   Ticks last = 0;
   if (const int released = last_released_before(problem_, lane, m); released >= 0) {
-    for (const int release : lane.kin_releases) {
+    for (const int release : lane.path_releases) {
       last = std::max(last, end_[index(release)][index(released)]);
     }
   }
   const int count = released_before(problem_, lane, m);
   if (count > 0) {
     ends_.clear();
-    for (const int release : lane.kin_releases) {
+    for (const int release : lane.path_releases) {
       const std::vector<Ticks>& ends = end_[index(release)];
       ends_.insert(ends_.end(), ends.begin(), ends.begin() + m);
     }

@@ -102,10 +102,10 @@ bool PartialSchedule::is_stuck(std::size_t d) const {
   if (devices_[d].in_flight < problem_.cap) {
     return false;
   }
-  // The next activation to be released was taken by all of its kin.
+  // All lanes of its path took the next activation that can be released.
   return std::ranges::none_of(problem_.of_device[d], [&](int lane) {
     const Lane& l = problem_.lanes[at(lane)];
-    return l.takes && std::ranges::all_of(l.kin_takes, [&](int other) {
+    return l.takes && std::ranges::all_of(l.path_takes, [&](int other) {
              return done_[at(other)] > done_[at(l.released_by)];
            });
   });

@@ -32,7 +32,7 @@ SearchProblem reversed_problem(const SearchProblem& problem) {
       back.of_device[d].push_back(last - *lane);
     }
   }
-  add_kin(back);
+  add_paths(back);
   return back;
 }
 

@@ -11,8 +11,8 @@
 
 namespace stagecraft {
 
-/// Returns the data that heads are computed from: lanes, their times, feeds and kin; neither kinds
-/// nor bounds.
+/// Returns the data that heads are computed from: lanes, their times, feeds and paths; neither
+/// kinds nor bounds.
 [[nodiscard]] SearchProblem reversed_problem(const SearchProblem& problem);
 
 /// Converts times by lane and microbatch of the reversed problem to those of the problem itself.

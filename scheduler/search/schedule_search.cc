@@ -13,6 +13,7 @@
 #include "stagecraft/scheduler/costs/cut_costs.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/search/first_schedule.h"
+#include "stagecraft/scheduler/search/make_search_problem.h"
 #include "stagecraft/scheduler/search/narrowing.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
@@ -41,7 +42,7 @@ void check(const SearchRequest& request) {
   if (request.cap < request.chunks) {
     throw Error(Errc::ScheduleParameter,
                 fmt::format("a microbatch is in flight on each of a device's {} stages before its "
-                            "first backward, so the cap is at least that; got {}; nearest: {}",
+                            "first backward, so the cap must be at least that; got {}; nearest: {}",
                             request.chunks,
                             request.cap,
                             request.chunks));
@@ -52,11 +53,10 @@ void check(const SearchRequest& request) {
   const int kinds = request.split ? 3 : 2;
   const double tasks = 1.0 * kinds * request.devices * request.chunks * request.microbatches;
   if (tasks > kMostTasks) {
-    throw Error(Errc::ScheduleParameter,
-                fmt::format("search takes at most {} tasks, and these are {:.0f}; use smaller "
-                            "numbers",
-                            kMostTasks,
-                            tasks));
+    throw Error(
+        Errc::ScheduleParameter,
+        fmt::format(
+            "search takes at most {} tasks, got {:.0f}; use smaller numbers", kMostTasks, tasks));
   }
   if (request.chunks * kinds > kMostLanes) {
     throw Error(
@@ -71,8 +71,8 @@ void check_times(const StageCosts& costs, int stages, bool split) {
     const double least = split ? std::min(d.backward_input, d.backward_weight) : d.backward;
     if (!(std::min(d.forward, least) > 0)) {
       throw Error(Errc::ScheduleParameter,
-                  fmt::format("search needs tasks that take time, and one of stage {} takes none; "
-                              "give it a small one",
+                  fmt::format("search needs tasks that take time, but one of stage {} takes none; "
+                              "give it a short time",
                               s));
     }
   }
@@ -123,7 +123,7 @@ SearchResult search_schedule(const SearchRequest& request) {
   FirstSchedule first = first_schedule(request, graph, rows, costs);
 
   const SearchProblem problem =
-      search_problem(graph, rows, request.microbatches, request.split, request.cap, costs);
+      make_search_problem(graph, rows, request.microbatches, request.split, request.cap, costs);
   const auto ticks = static_cast<Ticks>(std::ceil(first.makespan / problem.tick - 1e-6));
   Narrowing::Limits limits{.states = request.states};
   if (request.keep_going) {

@@ -9,13 +9,12 @@
 ///
 /// LQ-1: heads and tails hold in every schedule within the cap: no task starts before its head, and
 ///       its tail passes between its end and the end of the schedule.
-/// Made for a request, read by OrderSearch. A value; any thread may read.
+/// Made by make_search_problem(), read by OrderSearch. A value; any thread may read.
 #pragma once
 
 #include <vector>
 
-#include "stagecraft/scheduler/costs/costs.h"
-#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/model/cell.h"
 #include "stagecraft/scheduler/search/one_machine.h"
 
 namespace stagecraft {
@@ -34,12 +33,11 @@ struct Lane {
   bool takes = false;       ///< adds one in flight at the start of a task
   bool releases = false;    ///< removes one at its end
   int released_by = -1;     ///< if it takes: the lane that releases what it took
-  /// If it takes (cap_rules.h): the number of lanes of its kin, itself included, that take a
-  /// microbatch before the next one; the kin that take; the kin that release.
-  int kin_before = 0;
-  std::vector<int> kin_takes;
-  std::vector<int> kin_releases;
-  bool feeds_nobody = false;  ///< only tasks of its own lane wait for it
+  /// Set if it takes (cap_rules.h). The lanes that a microbatch passes on this device are a path.
+  int path_before = 0;             ///< lanes of its path that take before it, itself included
+  std::vector<int> path_takes;     ///< lanes of its path that take
+  std::vector<int> path_releases;  ///< lanes of its path that release
+  bool feeds_nobody = false;       ///< only tasks of its own lane wait for it
 };
 
 struct SearchProblem {
@@ -53,18 +51,5 @@ struct SearchProblem {
   std::vector<std::vector<Ticks>> tails;
   Ticks bound = 0;  ///< no schedule takes less
 };
-
-/// `row_of`: the device of each stage. `microbatches`: of the step. `split`: backwards in halves.
-/// Durations that are not multiples of one common tick are rounded down to millionths of the
-/// longest.
-/// Requires: one chain or replicas of it, each stage after those that feed it; cap >= the stages of
-/// a replica on a device; positive durations.
-/// Errors: ScheduleParameter for a duration below a tick.
-[[nodiscard]] SearchProblem search_problem(const StageGraph& graph,
-                                           const std::vector<int>& row_of,
-                                           int microbatches,
-                                           bool split,
-                                           int cap,
-                                           const Costs& costs);
 
 }  // namespace stagecraft

@@ -54,7 +54,7 @@ void EventEnds::refuse_circles() const {
   }
   if (free.size() < receivers_.size()) {
     throw Error(Errc::ScheduleInvalid,
-                "transfers wait for each other by the orders given; leave out an order");
+                "the given orders make transfers wait for each other; leave out an order");
   }
 }
 

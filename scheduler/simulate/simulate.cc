@@ -373,11 +373,11 @@ Timeline simulate(const Schedule& schedule,
   const std::size_t ran = shared ? simulation.run_shared() : simulation.run_apart();
   if (ran != tasks.entries().size()) {
     throw Error(Errc::ScheduleInvalid,
-                fmt::format("{} of {} cells wait for each other for ever; {}",
+                fmt::format("{} of {} cells wait for each other forever; {}",
                             tasks.entries().size() - ran,
                             tasks.entries().size(),
-                            orders.empty() ? "run validate() on the list form for a cycle"
-                                           : "leave out an order that makes them"));
+                            orders.empty() ? "run validate() on the list form to see a cycle"
+                                           : "leave out an order that makes them wait"));
   }
   Timeline timeline = simulation.timeline();
   add_memory(schedule, graph, costs.stages.memory, timeline);

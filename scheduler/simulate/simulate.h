@@ -96,7 +96,7 @@ struct Bubble {
   double start = 0;
   double end = 0;
   BubbleCause cause = BubbleCause::Drain;
-  const EntryTime* next = nullptr;  ///< ran next and tells what it waited for; null for drain
+  const EntryTime* next = nullptr;  ///< ran next, after this wait; null for drain
 
   [[nodiscard]] double length() const { return end - start; }
 };

@@ -62,7 +62,7 @@ TEST_CASE("the page of compare has a row for each schedule, light and dark", "[b
     save(shot, look.name);
     CHECK(page.complaints() == std::vector<std::string>());
     CHECK(page.requests().size() == 1);
-    CHECK(shot.colours > 5);
+    CHECK(shot.colors > 5);
     const std::vector<std::string> names = texts(page, "tbody td:first-child");
     REQUIRE(names.size() == 3);
     CHECK(names[0] == "1f1b");
@@ -103,7 +103,7 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
   save(shot, "sweep");
   CHECK(page.complaints() == std::vector<std::string>());
   CHECK(page.requests().size() == 1);
-  CHECK(shot.colours > 7);
+  CHECK(shot.colors > 7);
   const std::size_t curves = page.count("polyline");
   CHECK(curves == 10);  // gpipe, 1f1b and zb-h1 have two each, interleaved has four
   CHECK(page.count("circle") == 3 * curves);

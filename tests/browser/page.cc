@@ -157,7 +157,7 @@ Screenshot Page::screenshot() {
     const pixels = context.getImageData(0, 0, image.width, image.height).data;
     return [image.width, image.height, new Set(new Uint32Array(pixels.buffer)).size];
   })())");
-  return {.png = from_base64(data), .width = seen[0], .height = seen[1], .colours = seen[2]};
+  return {.png = from_base64(data), .width = seen[0], .height = seen[1], .colors = seen[2]};
 }
 
 std::vector<std::string> Page::complaints() const {

@@ -27,7 +27,7 @@ struct Screenshot {
   std::string png;
   int width = 0;
   int height = 0;
-  int colours = 0;  ///< how many different colors
+  int colors = 0;  ///< how many different colors
 };
 
 /// Leaves the picture as `name`.png in the build folder's screenshots/ for people to look at.

@@ -112,7 +112,7 @@ TEST_CASE("every kind of schedule is painted without a complaint", "[browser]") 
     CHECK(shot.png.substr(1, 3) == "PNG");
     CHECK(shot.width == shown.options.width);
     CHECK(shot.height == shown.options.height);
-    CHECK(shot.colours > 20);
+    CHECK(shot.colors > 20);
     CHECK(page.requests().size() == 1);
     CHECK(page.evaluate("document.documentElement.scrollWidth") == shown.options.width);
   }
@@ -325,7 +325,7 @@ TEST_CASE("a task is found by its name", "[browser]") {
 
 /// Returns the computed colors of the swatches, and the most frequent colors of the grid's canvas
 /// where their tasks are.
-nlohmann::json legend_colours(Page& page) {
+nlohmann::json legend_colors(Page& page) {
   return page.evaluate(
       "(() => { const canvas = document.getElementById('grid');"
       "const context = canvas.getContext('2d'); const corner = canvas.getBoundingClientRect();"
@@ -341,25 +341,25 @@ nlohmann::json legend_colours(Page& page) {
       "  [getComputedStyle(swatch).backgroundColor, drawn(swatch.dataset.example)]); })()");
 }
 
-TEST_CASE("the legend's swatches have the colours that are drawn, whatever colours say",
+TEST_CASE("the legend's swatches have the colors that are drawn, whatever colors say",
           "[browser]") {
   Pages pages;
   for (const bool dark : {false, true}) {
     for (const char* by : {"stage", "kind", "chunk", "microbatch"}) {
       CAPTURE(dark, by);
       Page page = pages.open(built("interleaved", 8, 16, 2),
-                             std::string("#colour=") + by,
+                             std::string("#color=") + by,
                              {.width = 2400, .height = 900, .dark = dark});
       save(page.screenshot(), std::string("by-") + by + (dark ? "-dark" : ""));
       CHECK(page.complaints() == std::vector<std::string>());
-      const auto colours = legend_colours(page);
-      REQUIRE(colours.size() >= 2);
+      const auto colors = legend_colors(page);
+      REQUIRE(colors.size() >= 2);
       std::set<std::string> swatches;
-      for (const auto& pair : colours) {
+      for (const auto& pair : colors) {
         CHECK(pair[0] == pair[1]);
         swatches.insert(pair[0]);
       }
-      CHECK(swatches.size() >= colours.size() - 1);  // the first shade appears twice
+      CHECK(swatches.size() >= colors.size() - 1);  // the first shade appears twice
     }
   }
 }
@@ -375,21 +375,21 @@ TEST_CASE("both chunks of a device differ, be there ever so many stages", "[brow
   CHECK(std::set<std::string>(swatches.begin(), swatches.end()).size() == 32);
 }
 
-TEST_CASE("what colours say is switched by list, key and address", "[browser]") {
+TEST_CASE("what colors say is switched by list, key and address", "[browser]") {
   Pages pages;
   Page page = pages.open(built("zb-v", 4, 8));
   CHECK_THAT(page.text("#legend"), ContainsSubstring("stage 7"));
   (void)page.evaluate(
-      "(() => { const list = document.getElementById('colour-by'); list.value = 'kind';"
+      "(() => { const list = document.getElementById('color-by'); list.value = 'kind';"
       "list.dispatchEvent(new Event('change')); })()");
-  CHECK(page.evaluate("location.hash") == "#colour=kind");
+  CHECK(page.evaluate("location.hash") == "#color=kind");
   CHECK_THAT(page.text("#legend"),
              !ContainsSubstring("stage") && ContainsSubstring("W weight gradient"));
   (void)page.evaluate("document.getElementById('grid').focus()");
   page.press("c");
-  CHECK(page.evaluate("document.getElementById('colour-by').value") == "chunk");
+  CHECK(page.evaluate("document.getElementById('color-by').value") == "chunk");
   CHECK_THAT(page.text("#legend"), ContainsSubstring("chunk 1") && !ContainsSubstring("chunk 2"));
-  CHECK(page.evaluate("location.hash") == "#colour=chunk");
+  CHECK(page.evaluate("location.hash") == "#color=chunk");
   page.press("c");
   page.press("c");
   CHECK(page.evaluate("location.hash") == "");
@@ -406,7 +406,7 @@ TEST_CASE("a page says what it leaves out of narrow cells", "[browser]") {
   }
   CHECK(page.text("#narrow").empty());
   Page crowded = pages.open(built("1f1b", 4, 2000));
-  CHECK_THAT(crowded.text("#narrow"), ContainsSubstring("mean colours"));
+  CHECK_THAT(crowded.text("#narrow"), ContainsSubstring("mean colors"));
 }
 
 TEST_CASE("a search that finds nothing says so", "[browser]") {
@@ -423,7 +423,7 @@ TEST_CASE("a search that finds nothing says so", "[browser]") {
   };
   CHECK(search({"9", "f", "9"}) == "no task 9F9 in this schedule");
   CHECK(page.count("#selection h2") == 0);
-  CHECK(search({"x"}) == "write a task as 1F3");
+  CHECK(search({"x"}) == "write a task, e.g. 1F3");
   save(page.screenshot(), "search-miss");
   CHECK(search({"1", "f", "3"}).empty());
   CHECK(page.text("#selection h2") == "1F3");
@@ -515,7 +515,7 @@ TEST_CASE("a page near the largest size opens and moves", "[browser]") {
   page.wheel(page.locate("30F4000"), -2000);
   (void)page.evaluate("location.hash = '#select=63B7799'");
   CHECK(page.text("#selection h2") == "63B7799");
-  CHECK(page.screenshot().colours > 20);
+  CHECK(page.screenshot().colors > 20);
   CHECK(page.complaints() == std::vector<std::string>());
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("a plan is drawn without a complaint, light, dark and narrow", "[brows
     const Screenshot shot = page.screenshot();
     save(shot, look.name);
     CHECK(page.complaints() == std::vector<std::string>());
-    CHECK(shot.colours > 20);
+    CHECK(shot.colors > 20);
     CHECK(page.requests().size() == 1);
     CHECK(page.evaluate("document.documentElement.scrollWidth") == look.options.width);
     CHECK(page.count("#graph .stage") == 5);
@@ -131,7 +131,7 @@ TEST_CASE("a candidate is picked in the drawing and in the list", "[browser]") {
   CHECK_THAT(page.text("#picked"), ContainsSubstring("candidate 2 of"));
 }
 
-TEST_CASE("the timeline in a plan is the schedule's page, in the same colours", "[browser]") {
+TEST_CASE("the timeline in a plan is the schedule's page, in the same colors", "[browser]") {
   Plan plan;
   Page page = plan.open("#theme=dark", {.width = 1280, .height = 1900});
   wait_for_timeline(page);

@@ -58,7 +58,7 @@ Console process_console() {
   std::ios::sync_with_stdio(false);
   Console console{std::cin, std::cout, std::cerr};
   console.out_is_terminal = isatty(STDOUT_FILENO) == 1;
-  console.colour =
+  console.color =
       console.out_is_terminal && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
   winsize size{};
   if (console.out_is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {

@@ -14,7 +14,7 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool out_is_terminal = false;
-  bool colour = false;       ///< on a terminal, unless NO_COLOR is set or TERM is dumb
+  bool color = false;        ///< on a terminal, unless NO_COLOR is set or TERM is dumb
   int width = 100;           ///< columns of the terminal; for other outputs, a readable width
   bool in_is_taken = false;  ///< standard input can be read once
 };

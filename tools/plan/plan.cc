@@ -10,6 +10,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/status_line.h"

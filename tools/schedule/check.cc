@@ -101,7 +101,7 @@ std::string verdict_json(const ScheduleFile& file, const std::vector<Violation>&
   return verdict.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// Between two pipes the verdict goes to standard error. The next command can then read a valid
+/// Between two pipes, writes the verdict to standard error. The next command can then read a valid
 /// schedule, and the report on an invalid one does not vanish in the pipe.
 void pass_on(const ScheduleFile& file, const std::vector<Violation>& violations, Console& console) {
   if (violations.empty()) {
@@ -123,22 +123,23 @@ ExitCode check_schedule(const Words& words, Console& console) {
   CLI::App app("Proves that a schedule can run, or shows every rule it breaks.",
                "stagecraft schedule check");
   app.footer(
-      "From standard input into a pipe, a valid schedule is passed on unchanged and the verdict "
-      "goes to\nstandard error. Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
+      "If input and output are pipes, a valid schedule is passed on unchanged and the verdict goes "
+      "to\nstandard error. Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
   add_file_argument(app, path);
-  app.add_option("--costs", costs, "a costs.json, which knows what a row holds; for --budget")
+  app.add_option("--costs", costs, "a costs.json with the bytes that stages hold; needs --budget")
       ->type_name("FILE");
-  app.add_option("--budget", budget, "what each row may hold, in bytes; needs --costs")
+  app.add_option("--budget", budget, "the bytes that each row may hold; needs --costs")
       ->check(number_from_zero())
       ->type_name("BYTES");
-  app.add_flag("--json", json, "as one JSON object");
+  app.add_flag("--json", json, "print one JSON object");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
   if ((app.count("--costs") > 0) != (app.count("--budget") > 0)) {
-    wrong_usage(app.get_name(), "expected --costs FILE and --budget BYTES, found one of the two");
+    wrong_usage(app.get_name(),
+                "expected --costs FILE with --budget BYTES, found only one of them");
   }
   const ScheduleFile file = read_schedule(path, read, console);
   std::optional<MemoryModel> memory;

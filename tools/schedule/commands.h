@@ -1,8 +1,8 @@
 /// The sub-commands of `stagecraft schedule`, one file each.
 ///
 /// Each takes the arguments after its name, reads and writes through the console, and returns the
-/// exit status: 0 for good, 1 if the schedule is wrong or differs. Errors: Error, which main prints
-/// as one message; unreadable files and wrong usage end with 2.
+/// exit status: 0 for success, 1 if the schedule is wrong or differs. Errors: Error, which main
+/// prints as one message; unreadable files and wrong usage end with 2.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace stagecraft::tools {
 
 using Words = std::vector<std::string>;
 
-/// `list [--json]`: lists the builders.
+/// `list [--json]`: lists the builders and the file formats.
 [[nodiscard]] ExitCode list_schedules(const Words& words, Console& console);
 /// `make NAME`: writes a builder's schedule.
 [[nodiscard]] ExitCode make_schedule(const Words& words, Console& console);
@@ -30,9 +30,9 @@ using Words = std::vector<std::string>;
 [[nodiscard]] ExitCode convert_schedule(const Words& words, Console& console);
 /// `fmt FILE`: rewrites the schedule in the usual layout of its own format.
 [[nodiscard]] ExitCode format_schedule(const Words& words, Console& console);
-/// `lint FILE`: reports legal but odd parts.
+/// `lint FILE`: reports parts that are legal but unusual.
 [[nodiscard]] ExitCode lint_schedule(const Words& words, Console& console);
-/// `diff A B`: shows where two schedules part, and the effect on time and memory.
+/// `diff A B`: shows where two schedules differ, and the effect on time and memory.
 [[nodiscard]] ExitCode diff_schedules(const Words& words, Console& console);
 /// `fix FILE`: repairs wrong numbers, orders and columns step by step.
 [[nodiscard]] ExitCode fix_schedule(const Words& words, Console& console);

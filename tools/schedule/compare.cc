@@ -41,24 +41,25 @@ struct CompareOptions {
 };
 
 void add_options(CLI::App& app, CompareOptions& o) {
-  app.add_option("NAMES", o.words, "builders, files, or all: every builder")
+  app.add_option("NAMES", o.words, "builders or files; all names every builder")
       ->required()
       ->type_name("");
-  app.add_option(
-         "--devices", o.devices, "rows of the schedules; of files alone, those of the first")
+  app.add_option("--devices", o.devices, "rows of the schedules [those of the first file]")
       ->check(whole_number(1))
       ->type_name("P");
-  app.add_option("--microbatches", o.microbatches, "microbatches of one step; likewise")
+  app.add_option(
+         "--microbatches", o.microbatches, "microbatches of one step [those of the first file]")
       ->check(whole_number(1))
       ->type_name("M");
-  app.add_option("--chunks", o.chunks, "stages per device, where a builder leaves it open")
+  app.add_option("--chunks", o.chunks, "stages per device, for builders that leave it open")
       ->check(whole_number(1))
       ->type_name("V");
-  app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
+  app.add_option(
+         "--costs", o.costs, "a costs.json of one stage per device, or of the stages that it lists")
       ->type_name("FILE");
-  app.add_flag("--json", o.json, "as one JSON array");
-  app.add_flag("--csv", o.csv, "as CSV");
-  app.add_option("--html", o.html, "as a page, into a file")->type_name("FILE");
+  app.add_flag("--json", o.json, "print one JSON array");
+  app.add_flag("--csv", o.csv, "print CSV");
+  app.add_option("--html", o.html, "write a page")->type_name("FILE");
 }
 
 std::string title_of(const CompareOptions& o) {
@@ -82,7 +83,7 @@ Candidate file_candidate(const ScheduleFile& file, const std::string& word, cons
   if (rows != static_cast<std::size_t>(job.devices) ||
       file.schedule.microbatches() != job.microbatches) {
     candidate.reason = fmt::format(
-        "has devices and microbatches {} x {}, expected {} x {}: only schedules of the same work "
+        "has {} x {} devices and microbatches, expected {} x {}; only schedules of the same work "
         "can be compared",
         rows,
         file.schedule.microbatches(),
@@ -124,7 +125,7 @@ std::vector<Candidate> candidates_of(const CompareOptions& o, Console& console) 
     const std::vector<const BuilderInfo*> named = named_builders({word});
     if (job.devices == 0 || job.microbatches == 0) {
       wrong_usage(kCommand,
-                  fmt::format("expected {} before '{}' can be made, found none",
+                  fmt::format("expected {} to make '{}', found none",
                               job.devices == 0 ? "--devices P" : "--microbatches M",
                               word));
     }
@@ -207,13 +208,15 @@ std::string as_csv(const std::vector<Candidate>& candidates) {
 
 ExitCode compare_schedules(const Words& words, Console& console) {
   CompareOptions options;
-  CLI::App app("Puts the figures of schedules that do the same work side by side.", kCommand);
+  CLI::App app("Compares the figures of schedules that do the same work.", kCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
-      "Times are of one device's share of the model: its forward takes 1, however many stages it "
-      "is\ncut into. In flight counts stages x microbatches, memory the same in shares. What a "
-      "builder\ndoes not take is listed with the reason. Exit status 1: nothing could be "
-      "compared.\nExample: stagecraft schedule compare all --devices 4 --microbatches 8");
+      "Times are those of one device's share of the model: its forward takes 1, however many "
+      "stages "
+      "the\nshare is cut into. In flight counts stages x microbatches; memory counts the same in "
+      "shares. A\nschedule that a builder cannot make is listed with the reason. Exit status 1: "
+      "nothing could be\ncompared.\nExample: stagecraft schedule compare all --devices 4 "
+      "--microbatches 8");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
@@ -222,7 +225,7 @@ ExitCode compare_schedules(const Words& words, Console& console) {
   if (static_cast<int>(options.json) + static_cast<int>(options.csv) +
           static_cast<int>(!options.html.empty()) >
       1) {
-    wrong_usage(kCommand, "expected one of --json, --csv and --html, found several");
+    wrong_usage(kCommand, "expected at most one of --json, --csv and --html, found several");
   }
   const std::vector<Candidate> candidates = candidates_of(options, console);
   const bool bytes = std::ranges::any_of(

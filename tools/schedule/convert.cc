@@ -2,6 +2,7 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
@@ -17,18 +18,20 @@ ExitCode convert_schedule(const Words& words, Console& console) {
   std::string to;
   std::string output;
   CLI::App app("Writes a schedule in another format.", "stagecraft schedule convert");
-  app.footer(
-      "What the format cannot express is an error that names the first such cell. Communication "
-      "that a file\nlists is not carried over: pytorch-comms lays it out anew.");
+  app.footer(fmt::format(
+      "FORMAT is one of these:\n{}\nIf the format cannot express the schedule, the error names the "
+      "first such cell. Communication that\na file lists is not copied: {} lays it out again.",
+      format_lines(),
+      communication_format()));
   add_file_argument(app, path);
-  app.add_option("--to", to, std::string(kFormatNames))->required()->type_name("FORMAT");
-  app.add_option("-o,--output", output, "where to write [standard output]")->type_name("FILE");
+  app.add_option("--to", to, format_names())->required()->type_name("FORMAT");
+  app.add_option("-o,--output", output, "the file to write [standard output]")->type_name("FILE");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const ScheduleFormat format = format_of(app.get_name(), "--to", to);
+  const ScheduleFormat& format = format_of(app.get_name(), "--to", to);
   const ScheduleFile file = read_schedule(path, read, console);
   write_output(output, write_schedule(file.schedule, file.graph, format), console);
   return ExitCode::Good;

@@ -41,19 +41,19 @@ ExitCode diff_schedules(const Words& words, Console& console) {
   CostOptions options;
   bool json = false;
   CLI::App app(
-      "Shows where two schedules part on each device, and what that does to time and "
-      "memory.",
+      "Shows where two schedules differ on each device, and the effect on time and memory.",
       "stagecraft schedule diff");
   app.footer(
-      "Lists are compared: columns play no part when a schedule runs. Where one cuts the model "
-      "into "
-      "more\nstages, durations and activations of its stages are as much less, so that the whole "
-      "model is the\nsame work in both; --costs says what each stage takes. Exit status: 0 equal, "
-      "1 different,\n2 unreadable or wrong usage.");
+      "diff compares lists, because columns play no part when a schedule runs. If one schedule "
+      "cuts "
+      "the\nmodel into more stages, durations and activations of its stages are scaled down, so "
+      "that "
+      "the whole\nmodel is the same work in both; --costs gives the costs of each stage instead.\n"
+      "Exit status: 0 equal, 1 different, 2 unreadable or wrong usage.");
   app.add_option("A", path_a, "a schedule file; - is standard input")->required()->type_name("");
-  app.add_option("B", path_b, "another")->required()->type_name("");
+  app.add_option("B", path_b, "another schedule file")->required()->type_name("");
   add_cost_options(app, options);
-  app.add_flag("--json", json, "as one JSON object");
+  app.add_flag("--json", json, "print one JSON object");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

@@ -10,17 +10,20 @@
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/input/format.h"
 #include "stagecraft/tools/schedule/input/input.h"
 #include "stagecraft/tools/schedule/repair_steps.h"
 
 namespace stagecraft::tools {
 namespace {
 
-/// Returns what else helps, if that is known.
+/// Returns what else the user can do.
 std::string other_help(const ScheduleFile& file) {
   if (!file.communication.empty() && validate(file.schedule, file.graph).empty()) {
-    return "the tasks are right and only their communication is not: stagecraft schedule convert "
-           "--to pytorch-comms lays it out anew";
+    return fmt::format(
+        "the tasks are right and only their communication is not; stagecraft schedule convert --to "
+        "{} lays it out again",
+        communication_format());
   }
   return "stagecraft schedule check shows all";
 }
@@ -52,14 +55,14 @@ ExitCode fix_schedule(const Words& words, Console& console) {
   ReadOptions read;
   std::string output;
   CLI::App app(
-      "Repairs what small changes repair, and says each: a number that was mistyped, cells to "
+      "Repairs a schedule by small changes, and prints each: a mistyped number, two cells to "
       "exchange,\ncolumns that are too early.",
       "stagecraft schedule fix");
   app.footer(
-      "Exit status: 0 the result is valid, 1 that is not enough and nothing is written, 2 "
-      "unreadable or\nwrong usage.");
+      "Exit status: 0 the result is valid, 1 the changes are not enough and nothing is written, 2 "
+      "unreadable\nor wrong usage.");
   add_file_argument(app, path);
-  app.add_option("-o,--output", output, "where to write, as text [standard output]")
+  app.add_option("-o,--output", output, "the file to write, as text [standard output]")
       ->type_name("FILE");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
@@ -76,7 +79,7 @@ ExitCode fix_schedule(const Words& words, Console& console) {
   }
   write_output(output, to_string(repaired.schedule), console);
   if (repaired.steps.empty()) {
-    console.err << "valid already: nothing to repair\n";
+    console.err << "already valid: nothing to repair\n";
   }
   return ExitCode::Good;
 }

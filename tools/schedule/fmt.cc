@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -58,22 +59,26 @@ std::string with_comments(const std::string& text, Comments comments) {
   return out + comments.before[row];
 }
 
-std::string canonical(const ScheduleFile& file, ScheduleFormat format) {
+std::string canonical(const ScheduleFile& file) {
+  const ScheduleFormat& format = *file.format;
   if (!file.communication.empty()) {
-    throw Error(Errc::UsageFile,
-                fmt::format("{} lists communication, whose order is its own; convert --to "
-                            "pytorch-comms lays it out anew",
-                            file.name));
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("{} lists communication in an order of its own; convert --to {} lays it "
+                    "out again",
+                    file.name,
+                    communication_format()));
   }
-  if (file.says_more) {
+  if (!file.left_out.empty()) {
     throw Error(Errc::UsageFile,
-                fmt::format("{} says more than a schedule, such as replicate and shard directives, "
-                            "which would be lost; convert --to piper leaves them out",
-                            file.name));
+                fmt::format("{} also holds {}, which fmt would lose; convert --to {} leaves this "
+                            "out",
+                            file.name,
+                            file.left_out,
+                            format.name));
   }
-  return format == ScheduleFormat::Text || format == ScheduleFormat::List
-             ? with_comments(to_string(file.schedule), comments_of(file.text))
-             : write_schedule(file.schedule, file.graph, format);
+  return format.comments ? with_comments(to_string(file.schedule), comments_of(file.text))
+                         : write_schedule(file.schedule, file.graph, format);
 }
 
 }  // namespace
@@ -82,13 +87,13 @@ ExitCode format_schedule(const Words& words, Console& console) {
   std::string path;
   ReadOptions read;
   std::string output;
-  CLI::App app("Writes a schedule in its own format, as it is usually written.",
+  CLI::App app("Rewrites a schedule in the usual layout of its own format.",
                "stagecraft schedule fmt");
   app.footer(
-      "Cells stand in columns, headers that say nothing new are left out, comments stay. The "
-      "result may replace the\nfile: fmt x.txt -o x.txt.");
+      "Cells stand in columns, redundant headers are left out, and comments stay. The result can "
+      "replace the\nfile: fmt x.txt -o x.txt.");
   add_file_argument(app, path);
-  app.add_option("-o,--output", output, "where to write [standard output]")->type_name("FILE");
+  app.add_option("-o,--output", output, "the file to write [standard output]")->type_name("FILE");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
@@ -96,9 +101,7 @@ ExitCode format_schedule(const Words& words, Console& console) {
   }
   read.strict = true;  // an array must not become a list here
   const ScheduleFile file = read_schedule(path, read, console);
-  const ScheduleFormat format = read.from.empty() ? detect_format(file.text, path)
-                                                  : format_of(read.command, "--from", read.from);
-  write_output(output, canonical(file, format), console);
+  write_output(output, canonical(file), console);
   return ExitCode::Good;
 }
 

@@ -29,7 +29,7 @@ std::string as_json(const std::vector<LintNote>& notes) {
 
 std::string as_text(const ScheduleFile& file, const std::vector<LintNote>& notes) {
   if (notes.empty()) {
-    return fmt::format("nothing odd: {}\n", size_text(file));
+    return fmt::format("nothing unusual: {}\n", size_text(file));
   }
   std::string text;
   for (const LintNote& note : notes) {
@@ -44,12 +44,13 @@ ExitCode lint_schedule(const Words& words, Console& console) {
   std::string path;
   ReadOptions read;
   bool json = false;
-  CLI::App app("Says what of a valid schedule is legal but odd.", "stagecraft schedule lint");
+  CLI::App app("Reports parts of a valid schedule that are legal but unusual.",
+               "stagecraft schedule lint");
   app.footer(
-      "Exit status: 0 nothing is odd, 1 something is, or a rule is broken, 2 unreadable or wrong "
-      "usage.");
+      "Exit status: 0 nothing is unusual, 1 something is, or a rule is broken, 2 unreadable or "
+      "wrong usage.");
   add_file_argument(app, path);
-  app.add_flag("--json", json, "as one JSON object");
+  app.add_flag("--json", json, "print one JSON object");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

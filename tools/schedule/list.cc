@@ -7,6 +7,7 @@
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/input/format.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -44,7 +45,7 @@ std::string as_json() {
   return list.dump(2) + '\n';
 }
 
-/// Returns "what it needs: how to give it", one line each.
+/// Returns a line for each thing that the builder needs, with its meaning.
 std::string details(const BuilderInfo& builder) {
   std::string text;
   const auto line = [&](std::string_view what, std::string_view meaning) {
@@ -70,17 +71,17 @@ std::string for_people() {
   for (const BuilderInfo& builder : builders()) {
     text += fmt::format("{:<16}  {}\n{}", builder.name, builder.summary, details(builder));
   }
-  return text +
-         "\nP: --devices, M: --microbatches. In brackets what holds where nothing is said.\n";
+  return text + "\nP is --devices, M is --microbatches. Brackets hold defaults.\n\nfile formats\n" +
+         format_lines();
 }
 
 }  // namespace
 
 ExitCode list_schedules(const Words& words, Console& console) {
   bool json = false;
-  CLI::App app("Lists the schedules that `stagecraft schedule make` knows.",
+  CLI::App app("Lists the builders of `stagecraft schedule make`, and the file formats.",
                "stagecraft schedule list");
-  app.add_flag("--json", json, "as one JSON array");
+  app.add_flag("--json", json, "print the builders as one JSON array");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

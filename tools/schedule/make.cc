@@ -28,15 +28,15 @@ struct MakeOptions {
   std::string graph;
   std::vector<std::string> set;
   std::string costs;
-  std::string format = "text";
+  std::string format{schedule_formats().front().name};
   std::string output;
 };
 
 void add_options(CLI::App& app, MakeOptions& o) {
-  app.add_option("NAME", o.name, "which; stagecraft schedule list says what there is")
+  app.add_option("NAME", o.name, "a builder; stagecraft schedule list prints all")
       ->required()
       ->type_name("");
-  app.add_option("--devices", o.devices, "rows of the schedule; of dag-..., one per stage")
+  app.add_option("--devices", o.devices, "rows of the schedule [of a stage graph: one per stage]")
       ->check(whole_number(1, kMaxStages))
       ->type_name("P");
   app.add_option("--microbatches", o.microbatches, "microbatches of one step")
@@ -45,13 +45,14 @@ void add_options(CLI::App& app, MakeOptions& o) {
   app.add_option("--chunks", o.chunks, "stages per device")->check(whole_number(1))->type_name("V");
   app.add_option("--graph", o.graph, "which stage feeds which, e.g. 0-2,1-2")
       ->type_name("EDGES|@FILE");
-  app.add_option("--set", o.set, "a parameter of the schedule; may be repeated")
+  app.add_option("--set", o.set, "a parameter of the builder; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--costs", o.costs, "what tasks and transfers take, for zb-auto: a costs.json")
+  app.add_option(
+         "--costs", o.costs, "a costs.json with the times of tasks and transfers, for zb-auto")
       ->type_name("FILE");
-  app.add_option("--format", o.format, std::string(kFormatNames))->type_name("FORMAT");
-  app.add_option("-o,--output", o.output, "where to write [standard output]")->type_name("FILE");
+  app.add_option("--format", o.format, format_names())->type_name("FORMAT");
+  app.add_option("-o,--output", o.output, "the file to write [standard output]")->type_name("FILE");
 }
 
 BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& console) {
@@ -95,7 +96,7 @@ Schedule build(const MakeOptions& o, const BuildRequest& request) {
 
 ExitCode make_schedule(const Words& words, Console& console) {
   MakeOptions options;
-  CLI::App app("Makes a schedule.", kMakeCommand);
+  CLI::App app("Writes the schedule of a builder.", kMakeCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "Example: stagecraft schedule make interleaved --devices 4 --microbatches 8 --chunks 2");
@@ -104,7 +105,7 @@ ExitCode make_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const ScheduleFormat format = format_of(kMakeCommand, "--format", options.format);
+  const ScheduleFormat& format = format_of(kMakeCommand, "--format", options.format);
   const BuildRequest request = request_of(options, app, console);
   const Schedule schedule = build(options, request);
   if (request.costs) {

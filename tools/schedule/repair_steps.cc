@@ -8,8 +8,8 @@
 
 #include "stagecraft/scheduler/rules/repair/mistyped.h"
 #include "stagecraft/scheduler/rules/repair/unlock.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tools/common/number_text.h"
-#include "stagecraft/tools/schedule/input/format.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
@@ -49,8 +49,9 @@ bool Repair::mend_number() {
     return false;
   }
   take(apply(repaired_.schedule, *mistyped),
-       fmt::format("wrote {}, which is there twice while {} is missing",
+       fmt::format("wrote {}: {} was there twice and {} was missing",
                    to_string(*mistyped, repaired_.schedule),
+                   to_string(mistyped->found),
                    to_string(mistyped->meant)));
   return true;
 }
@@ -99,10 +100,10 @@ void Repair::lay_out() {
   if (!array_ || !repaired_.left.empty() || !fits_array(repaired_.schedule, graph_)) {
     return;
   }
-  Schedule array = repaired_.schedule.to_array(graph_);
+  Schedule array = to_array(repaired_.schedule, graph_);
   const std::size_t moved = cells_moved(*array_, array);
   take(std::move(array),
-       fmt::format("re-timed the columns: {} in another, each row in its order",
+       fmt::format("laid out the columns again: {} moved, and each row kept its order",
                    count_text(moved, "cell")));
 }
 

@@ -1,4 +1,4 @@
-/// repair_steps: makes a broken schedule valid, by one small change after the other.
+/// repair_steps makes a broken schedule valid, by one small change after the other.
 #pragma once
 
 #include <string>

@@ -1,55 +1,62 @@
 #include "stagecraft/tools/schedule/schedule.h"
 
+#include <fmt/format.h>
+
 #include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/input/format.h"
 
 namespace stagecraft::tools {
 
 ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
+  const std::string notes = fmt::format(
+      "\nFILE has one of the formats {};\n- is standard input. Commands can be piped:\n"
+      "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"
+      "    stagecraft schedule check - | stagecraft schedule simulate -\n"
+      "\nExit status: 0 success, 1 the schedule is wrong or differs, 2 unreadable, unwritable or "
+      "wrong\nusage.\n"
+      "stagecraft schedule COMMAND --help lists the options of a command.\n",
+      format_names());
   const CommandGroup group{
       .command = "stagecraft schedule",
       .about = "Makes, checks, simulates, shows, converts, compares and repairs schedules.",
       .column = 16,
       .commands =
-          {{"list", "", "the schedules that can be made, and their parameters", &list_schedules},
-           {"make", "NAME", "make one of them", &make_schedule},
+          {{"list",
+            "",
+            "list the builders, their parameters, and the file formats",
+            &list_schedules},
+           {"make", "NAME", "write the schedule of a builder", &make_schedule},
            {"check", "FILE", "prove that a schedule can run, or show every fault", &check_schedule},
            {"simulate",
             "FILE",
-            "how long it takes, and why who waits for what",
+            "compute how long a step takes, and what each device waits for",
             &simulate_schedule},
-           {"show", "FILE", "draw it: in the terminal, as SVG, as HTML", &show_schedule},
+           {"show", "FILE", "draw it in the terminal, as a picture or as a page", &show_schedule},
            {"convert", "FILE", "write it in another format", &convert_schedule},
-           {"diff", "A B", "where two schedules part, and what that costs", &diff_schedules},
-           {"fmt",
-            "FILE",
-            "write it in its own format, as it is usually written",
-            &format_schedule},
-           {"lint", "FILE", "what is legal but odd", &lint_schedule},
+           {"diff",
+            "A B",
+            "show where two schedules differ, and the effect on time and memory",
+            &diff_schedules},
+           {"fmt", "FILE", "rewrite it in the usual layout of its own format", &format_schedule},
+           {"lint", "FILE", "report parts that are legal but unusual", &lint_schedule},
            {"compare",
             "NAMES",
-            "figures of builders and files that do the same work, side by side",
+            "compare the figures of builders and files that do the same work",
             &compare_schedules},
            {"search",
             "",
-            "the best schedule for a number of devices and microbatches, and a cap",
+            "find the best schedule for devices, microbatches and a cap on memory",
             &search_schedules},
            {"sweep",
             "NAMES",
-            "figures of builders over devices, microbatches and chunks",
+            "tabulate the figures of builders over devices, microbatches and chunks",
             &sweep_schedules},
            {"fix",
             "FILE",
             "repair mistyped numbers, orders and columns, step by step",
             &fix_schedule}},
-      .notes =
-          "\nFILE is text, JSON, PyTorch's CSV, or a list of JaxPP, Piper or the zero-bubble "
-          "scheduler;\n- is standard input. So they can be piped:\n"
-          "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"
-          "    stagecraft schedule check - | stagecraft schedule simulate -\n"
-          "\nExit status: 0 good, 1 the schedule is wrong or differs, 2 unreadable, unwritable or "
-          "wrong\nusage.\n"
-          "stagecraft schedule COMMAND --help lists the options of a command.\n"};
+      .notes = notes};
   return run_sub_command(group, arguments, console);
 }
 

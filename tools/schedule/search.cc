@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/scheduler/search/schedule_search.h"
 #include "stagecraft/scheduler/simulate/schedule_figures.h"
 #include "stagecraft/tools/common/command_line.h"
@@ -17,7 +18,6 @@
 #include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
-#include "stagecraft/tools/schedule/input/format.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -43,27 +43,28 @@ void add_search_options(CLI::App& app, SearchOptions& o) {
       ->required()
       ->check(whole_number(1))
       ->type_name("M");
-  app.add_option("--cap", r.cap, "most in flight on each device, in stages x microbatches")
+  app.add_option("--cap", r.cap, "the most in flight on each device, in stages x microbatches")
       ->required()
       ->check(whole_number(1))
       ->type_name("N");
   app.add_option("--chunks", r.chunks, "stages per device [1]")
       ->check(whole_number(1))
       ->type_name("V");
-  app.add_option(
-         "--placement",
-         o.placement,
-         "of chunks: loop (0 1 0 1) or wave (0 1 1 0); or replicas, two copies of the model [loop]")
+  app.add_option("--placement",
+                 o.placement,
+                 "the devices of chunks: loop (0 1 0 1), wave (0 1 1 0), or replicas, two copies "
+                 "of the model "
+                 "[loop]")
       ->type_name("WORD");
-  app.add_flag("--split", r.split, "backwards in halves, I and W");
-  app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
+  app.add_flag("--split", r.split, "split backwards into halves, I and W");
+  app.add_option(
+         "--costs", o.costs, "a costs.json of one stage per device, or of the stages that it lists")
       ->type_name("FILE");
-  app.add_option("--seconds", o.seconds, "how long it may take [30]")
+  app.add_option("--seconds", o.seconds, "the time limit of the search [30]")
       ->check(positive_number())
       ->type_name("S");
-  app.add_option("-o,--output", o.output, "where to write the schedule [standard output]")
-      ->type_name("FILE");
-  app.add_flag("--json", o.json, "as one JSON object; the schedule is in it");
+  app.add_option("-o,--output", o.output, "the file to write [standard output]")->type_name("FILE");
+  app.add_flag("--json", o.json, "print one JSON object, which contains the schedule");
 }
 
 StagePlacement placement_of(const std::string& word) {
@@ -93,14 +94,14 @@ std::string verdict_text(const SearchResult& result, const ScheduleFigures& f, d
                   percent_text(f.bubble),
                   f.peak_in_flight,
                   result.builder.empty() ? std::string("no builder is within the cap")
-                                         : fmt::format("the best builder {} {}",
+                                         : fmt::format("the best builder, {}, has {}",
                                                        result.builder,
                                                        number_text(result.builder_makespan)));
   if (result.optimal) {
     return fmt::format("optimum: {}\n", found);
   }
   return fmt::format(
-      "best found in {} s: {}\nbound {}, gap {}; --seconds gives the search longer\n",
+      "best found in {} s: {}\nbound {}, gap {}; --seconds gives the search more time\n",
       number_text(seconds),
       found,
       number_text(result.bound),
@@ -160,10 +161,11 @@ ExitCode search_schedules(const Words& words, Console& console) {
                kSearchCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
-      "Up to 4 devices, 6 microbatches and 2 chunks the answer is mostly the optimum within "
-      "seconds;\nelse it is the best found, with a bound that no schedule can go below. Times are "
-      "of one device's\nshare of the model, as in compare. Replicas have one stage each on a "
-      "device and half of the\nmicrobatches, as in chimera and dualpipe.\n"
+      "Up to 4 devices, 6 microbatches and 2 chunks, search usually proves the optimum within "
+      "seconds.\nBeyond that it returns the best schedule that it found, and a lower bound for all "
+      "schedules. Times are\nthose of one device's share of the model, as in compare. Replicas "
+      "have "
+      "one stage each on a device and\nhalf of the microbatches, as in chimera and dualpipe.\n"
       "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
   add_search_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
@@ -177,7 +179,7 @@ ExitCode search_schedules(const Words& words, Console& console) {
   const SearchResult result = searched(options, console);
   const StageGraph graph = result.schedule.stage_graph();
   const ScheduleFigures figures = schedule_figures(result.schedule, graph, options.request.costs);
-  const std::string text = write_schedule(result.schedule, graph, ScheduleFormat::Text);
+  const std::string text = write_schedule(result.schedule, graph, schedule_formats().front());
   if (!options.output.empty() || !options.json) {
     write_output(options.output, text, console);
   }

@@ -11,13 +11,13 @@
 #include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/tikz.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
-#include "stagecraft/tools/schedule/input/format.h"
 #include "stagecraft/tools/schedule/input/input.h"
 #include "stagecraft/tools/schedule/report/converter.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
@@ -37,7 +37,7 @@ Drawing drawing_of(ScheduleFile file) {
   drawing.violations = violations_of(drawing.file);
   const bool list = drawing.file.schedule.form() == Schedule::Form::List;
   if (list && drawing.violations.empty() && fits_array(drawing.file.schedule, drawing.file.graph)) {
-    drawing.file.schedule = drawing.file.schedule.to_array(drawing.file.graph);
+    drawing.file.schedule = to_array(drawing.file.schedule, drawing.file.graph);
   }
   return drawing;
 }
@@ -50,7 +50,7 @@ struct Outputs {
   std::string png;
   std::string html;
   std::string title;
-  std::string colour_by = "stage";
+  std::string color_by = "stage";
   double width = 0;
 
   [[nodiscard]] std::vector<std::pair<const char*, const std::string*>> files() const {
@@ -66,19 +66,21 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
   const auto add_file = [&](const char* name, std::string& file, const char* meaning) {
     app.add_option(name, file, meaning)->type_name("FILE");
   };
-  add_file("--svg", outputs.svg, "write a picture instead");
-  add_file("--tikz", outputs.tikz, "the picture for a paper's source, 12 cm wide");
-  add_file("--pdf", outputs.pdf, "the picture as PDF, by a program that converts SVG");
-  add_file("--png", outputs.png, "the same as PNG");
-  add_file("--html", outputs.html, "write a page instead, to look around in with a browser");
-  app.add_option("--title", outputs.title, "of picture and page [a picture's: the size]")
+  add_file("--svg", outputs.svg, "write an SVG picture instead of the grid");
+  add_file("--tikz", outputs.tikz, "write the picture as TikZ for a paper, 12 cm wide");
+  add_file("--pdf", outputs.pdf, "write the picture as PDF, with a program that converts SVG");
+  add_file("--png", outputs.png, "write the picture as PNG, in the same way");
+  add_file("--html", outputs.html, "write a page for a browser instead of the grid");
+  app.add_option("--title", outputs.title, "the title of picture and page [of a picture: its size]")
       ->type_name("TEXT");
-  app.add_option("--colour-by",
-                 outputs.colour_by,
-                 "what a picture's colours say: stage, kind, chunk (which of a device's stages) or "
+  app.add_option("--color-by",
+                 outputs.color_by,
+                 "what a picture's colors show: stage, kind, chunk (which of a device's stages) or "
                  "microbatch [stage]")
       ->type_name("WHAT");
-  app.add_option("--width", outputs.width, "of a picture in pixels, 96 to the inch [as names need]")
+  app.add_option("--width",
+                 outputs.width,
+                 "the width of a picture in pixels, 96 to the inch [as names need]")
       ->check(positive_number())
       ->type_name("PIXELS");
 }
@@ -97,22 +99,22 @@ PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
       }
     }
   }
-  for (const char* option : {"--title", "--colour-by", "--width"}) {
+  for (const char* option : {"--title", "--color-by", "--width"}) {
     if (app.count(option) > 0 && !outputs.any()) {
-      wrong_usage(app.get_name(), fmt::format("{} is for a picture; add --svg FILE", option));
+      wrong_usage(app.get_name(), fmt::format("{} applies to pictures; add --svg FILE", option));
     }
   }
   PictureOptions options{.title = outputs.title};
-  std::vector<std::pair<std::string, ColourBy>> words;
-  for (const ColourBy by : kColourBys) {
+  std::vector<std::pair<std::string, ColorBy>> words;
+  for (const ColorBy by : kColorBys) {
     words.emplace_back(name(by), by);
   }
-  options.colour_by = choose(app.get_name(), "--colour-by", outputs.colour_by, words);
+  options.color_by = choose(app.get_name(), "--color-by", outputs.color_by, words);
   if (app.count("--width") > 0) {
     if (outputs.width < kNarrowestPicture || outputs.width > kWidestPicture) {
       wrong_usage(app.get_name(),
-                  fmt::format("--width expects {} to {} pixels, found {:g}; a page of A4 has 605 "
-                              "between margins of 2.5 cm",
+                  fmt::format("--width expects {} to {} pixels, found {:g}; a page of A4 with "
+                              "margins of 2.5 cm has 605",
                               kNarrowestPicture,
                               kWidestPicture,
                               outputs.width));
@@ -172,10 +174,10 @@ ExitCode show_schedule(const Words& words, Console& console) {
   ReadOptions read;
   Outputs outputs;
   CostOptions cost_options;
-  CLI::App app("Draws a schedule, with what is wrong marked on it.", "stagecraft schedule show");
+  CLI::App app("Draws a schedule and marks its faults.", "stagecraft schedule show");
   app.footer(
-      "In the terminal colour says the stage; it is left out where NO_COLOR is set. Durations and "
-      "costs are for pictures and the page, which draw a valid schedule in time.");
+      "In the terminal, color shows the stage; NO_COLOR turns it off. Durations and costs apply to "
+      "pictures and\nthe page, which draw a valid schedule in time.");
   add_file_argument(app, path);
   add_outputs(app, outputs);
   add_cost_options(app, cost_options);

@@ -83,12 +83,12 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   ReadOptions read;
   CostOptions options;
   bool json = false;
-  CLI::App app("Says how long a schedule takes, how busy each device is and what it waits for.",
+  CLI::App app("Computes how long a schedule takes, how busy each device is and what it waits for.",
                "stagecraft schedule simulate");
-  app.footer("Durations have any one unit; results come in the same.");
+  app.footer("Durations can have any unit; results have the same.");
   add_file_argument(app, path);
   add_cost_options(app, options);
-  app.add_flag("--json", json, "as one JSON object");
+  app.add_flag("--json", json, "print one JSON object");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

@@ -41,12 +41,14 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("--microbatches", o.microbatches, "e.g. 8,16,32")
       ->required()
       ->type_name("M1,M2,..");
-  app.add_option("--chunks", o.chunks, "stages per device, where a builder leaves it open [2]")
+  app.add_option("--chunks", o.chunks, "stages per device, for builders that leave it open [2]")
       ->type_name("V1,V2,..");
-  app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
+  app.add_option(
+         "--costs", o.costs, "a costs.json of one stage per device, or of the stages that it lists")
       ->type_name("FILE");
-  app.add_flag("--csv", o.csv, "as CSV");
-  app.add_option("--svg", o.svg, "also draw bubble against microbatches")->type_name("FILE");
+  app.add_flag("--csv", o.csv, "print CSV");
+  app.add_option("--svg", o.svg, "also write a plot of bubble against microbatches")
+      ->type_name("FILE");
 }
 
 /// Returns the numbers of an option, ascending, each once.
@@ -201,7 +203,7 @@ std::vector<PlotLine> lines_of(const std::vector<Point>& points) {
 
 ExitCode sweep_schedules(const Words& words, Console& console) {
   SweepOptions options;
-  CLI::App app("Puts the figures of builders over devices, microbatches and chunks in one table.",
+  CLI::App app("Tabulates the figures of builders over devices, microbatches and chunks.",
                kSweepCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(

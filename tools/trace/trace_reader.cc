@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 

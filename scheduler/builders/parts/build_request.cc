@@ -23,7 +23,7 @@ int to_number(std::string_view name, std::string_view word) {
   const auto value = parsed<int>(word);
   if (!value) {
     throw Error(Errc::UsageArgument,
-                fmt::format("parameter {} wants a whole number, got '{}'", name, word));
+                fmt::format("parameter {} needs a whole number, got '{}'", name, word));
   }
   return *value;
 }
@@ -32,7 +32,7 @@ double to_time(std::string_view name, std::string_view word) {
   const auto value = parsed<double>(word);
   if (!value || !(*value >= 0) || !std::isfinite(*value)) {
     throw Error(Errc::UsageArgument,
-                fmt::format("parameter {} wants a number of at least 0, got '{}'", name, word));
+                fmt::format("parameter {} needs a number of at least 0, got '{}'", name, word));
   }
   return *value;
 }
@@ -63,7 +63,7 @@ int BuildRequest::number(const std::string& name, int fallback) const {
 bool BuildRequest::flag(const std::string& name) const {
   const int value = number(name, 0);
   if (value != 0 && value != 1) {
-    throw Error(Errc::UsageArgument, fmt::format("parameter {} wants 0 or 1, got {}", name, value));
+    throw Error(Errc::UsageArgument, fmt::format("parameter {} needs 0 or 1, got {}", name, value));
   }
   return value == 1;
 }

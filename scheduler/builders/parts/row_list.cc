@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 
 namespace stagecraft {
 
@@ -14,7 +15,7 @@ Schedule finish(std::vector<Schedule::Row> rows, const StageGraph& stages, int m
     headers.graph = stages;
     headers.microbatches = microbatches;
   }
-  return Schedule(Schedule::Form::List, std::move(rows), std::move(headers)).to_array(stages);
+  return to_array(Schedule(Schedule::Form::List, std::move(rows), std::move(headers)), stages);
 }
 
 void require_positive(std::string_view builder, std::string_view what, int value) {

@@ -12,7 +12,7 @@ Slots::Slots(int rows, int slots)
 void Slots::put(int row, int slot, const Task& task) {
   Cell& cell = cells_[static_cast<std::size_t>(row)][static_cast<std::size_t>(slot)];
   SC_CHECK(cell.idle(),
-           fmt::format("slot {} of row {} holds {}, {} wants it too",
+           fmt::format("slot {} of row {} holds {}, but {} needs it too",
                        slot,
                        row,
                        to_string(cell),

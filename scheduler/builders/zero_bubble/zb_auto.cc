@@ -181,7 +181,7 @@ void check_times(int ranks, int microbatches, const Costs& costs) {
   }
   if (!std::isfinite(all * microbatches * ranks)) {
     throw Error(Errc::ScheduleParameter,
-                "the durations add up to more than any number holds; give them in a larger unit");
+                "the durations add up to more than a number can hold; give them in a larger unit");
   }
 }
 

@@ -18,7 +18,7 @@ void set_times(const BuildRequest& request,
   }
   if (given.size() != 1 && std::ssize(given) != request.devices) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("parameter {} wants one time, or one for each of {} devices, got {}",
+                fmt::format("parameter {} needs one time, or one for each of {} devices, got {}",
                             name,
                             request.devices,
                             given.size()));
@@ -40,7 +40,7 @@ ZbAutoOptions zb_auto_options(const BuildRequest& request) {
   }
   const std::vector<double> transfer = request.times("c");
   if (transfer.size() > 1) {
-    throw Error(Errc::UsageArgument, "parameter c wants one time, of every transfer");
+    throw Error(Errc::UsageArgument, "parameter c needs one time, which every transfer takes");
   }
   if (!transfer.empty()) {
     options.costs.links.usual = {.latency = transfer.front()};

@@ -15,10 +15,10 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/costs/backward_times.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json/costs_fields.h"
 #include "stagecraft/scheduler/formats/json/json_reader.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
@@ -66,7 +66,7 @@ class CostsDocument {
     place_links();
     faults_.refuse_if_any();
     if (more_notes_ > 0) {
-      notes_.push_back(fmt::format("and {} more that are not known", more_notes_));
+      notes_.push_back(fmt::format("and {} more that are unknown", more_notes_));
     }
     return {std::move(costs_), std::move(notes_)};
   }
@@ -102,20 +102,20 @@ class CostsDocument {
       }
       const int version = json.integer().value_or(0);
       if (version < 1) {
-        json.refuse(at, "field \"version\" wants a whole number of at least 1");
+        json.refuse(at, "field \"version\" needs a whole number of at least 1");
       }
       if (version > kCostsVersion) {
         json.refuse(at,
                     fmt::format("costs.json has version {}, this program reads up to {}; use a "
-                                "newer program, or write the file anew with this one",
+                                "newer program, or write the file again with this one",
                                 version,
                                 kCostsVersion));
       }
       return;
     }
     json.refuse(begin,
-                R"(costs.json wants its version; write {"version": 1, "stages": {}, "links": {}})"
-                " with the durations and bytes of stages in the one section and what lies between "
+                R"(costs.json needs its version; write {"version": 1, "stages": {}, "links": {}})"
+                " with the durations and bytes of stages in one section and those of links between "
                 "rows in the other");
   }
 
@@ -141,7 +141,7 @@ class CostsDocument {
   /// Reads an object whose fields may come in any order; `what` names it in messages.
   void object(const std::string& what, const std::vector<Field>& fields) {
     if (json_.next() != JsonReader::Kind::Object) {
-      json_.refuse(json_.offset(), fmt::format("{} wants an object, in braces", what));
+      json_.refuse(json_.offset(), fmt::format("{} needs an object, in braces", what));
     }
     json_.open();
     std::set<std::string> seen;
@@ -175,21 +175,21 @@ class CostsDocument {
     std::vector<std::string> names;
     std::ranges::transform(fields, std::back_inserter(names), &Field::name);
     const Location at = json_.location(json_.key_offset());
-    notes_.push_back(fmt::format(
-        "line {}, column {}: {} has a {} {} that this version does not know and leaves out; "
-        "{}there are {}",
-        at.line,
-        at.column,
-        what,
-        what == "costs.json" ? "section" : "field",
-        quoted(name),
-        did_you_mean(name, names),
-        fmt::join(names, ", ")));
+    notes_.push_back(
+        fmt::format("line {}, column {}: {} has a {} {} that this version does not know and "
+                    "ignores; {}there are {}",
+                    at.line,
+                    at.column,
+                    what,
+                    what == "costs.json" ? "section" : "field",
+                    quoted(name),
+                    did_you_mean(name, names),
+                    fmt::join(names, ", ")));
   }
 
   void list(const std::string& name, const std::function<void()>& element) {
     if (json_.next() != JsonReader::Kind::Array) {
-      json_.refuse(json_.offset(), fmt::format("field \"{}\" wants a list", name));
+      json_.refuse(json_.offset(), fmt::format("field \"{}\" needs a list", name));
     }
     json_.open();
     while (json_.next_element()) {
@@ -215,7 +215,7 @@ class CostsDocument {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (!is_number || error != std::errc() || end != text.data() + text.size() ||
         !(value >= lowest && value <= largest)) {
-      json_.refuse(at, fmt::format("field \"{}\" wants {}, got {}", name, wanted, quoted(text)));
+      json_.refuse(at, fmt::format("field \"{}\" needs {}, got {}", name, wanted, quoted(text)));
     }
     return value;
   }
@@ -225,7 +225,7 @@ class CostsDocument {
     const auto value = json_.integer();
     if (!value || *value < 0 || *value > largest) {
       json_.refuse(at,
-                   fmt::format("field \"{}\" wants a whole number from 0 to {}", name, largest));
+                   fmt::format("field \"{}\" needs a whole number from 0 to {}", name, largest));
     }
     return *value;
   }
@@ -234,7 +234,7 @@ class CostsDocument {
     const std::size_t at = json_.offset();
     auto value = json_.string();
     if (!value) {
-      json_.refuse(at, fmt::format("field \"{}\" wants a text in quotes", name));
+      json_.refuse(at, fmt::format("field \"{}\" needs a text in quotes", name));
     }
     return std::move(*value);
   }
@@ -242,7 +242,7 @@ class CostsDocument {
   bool truth(const std::string& name) {
     const std::size_t at = json_.offset();
     if (json_.next() != JsonReader::Kind::Boolean) {
-      json_.refuse(at, fmt::format("field \"{}\" wants true or false", name));
+      json_.refuse(at, fmt::format("field \"{}\" needs true or false", name));
     }
     return json_.skip() == "true";
   }
@@ -271,7 +271,7 @@ class CostsDocument {
     const std::size_t at = json_.offset();
     const int samples = whole("samples", kLargest);
     if (samples < 1) {
-      json_.refuse(at, "field \"samples\" wants a sample at least");
+      json_.refuse(at, "field \"samples\" needs at least one sample");
     }
     return samples;
   }
@@ -283,7 +283,7 @@ class CostsDocument {
     object("an entry of \"sizes\"",
            {{"samples", [&] { of = samples(); }}, {"operators", [&] { figures = operators(); }}});
     if (of < 1) {
-      json_.refuse(at, "an entry of \"sizes\" wants its \"samples\", e.g. \"samples\": 8");
+      json_.refuse(at, "an entry of \"sizes\" needs its \"samples\", e.g. \"samples\": 8");
     }
     if (!costs_.operators_at.emplace(of, std::move(figures)).second) {
       json_.refuse(at, fmt::format("{} samples appear twice; keep one", of));
@@ -298,7 +298,7 @@ class CostsDocument {
             {"bytes", [&] { cost.bytes = number("bytes"); }},
             {"held", [&] { cost.held = number("held"); }}});
     if (cost.name.empty()) {
-      json_.refuse(at, "an entry of \"parameters\" wants its name, e.g. \"name\": \"0.weight\"");
+      json_.refuse(at, "an entry of \"parameters\" needs its name, e.g. \"name\": \"0.weight\"");
     }
     if (!parameters_.insert(cost.name).second) {
       json_.refuse(at, fmt::format("parameter {} appears twice; keep one", quoted(cost.name)));
@@ -314,7 +314,7 @@ class CostsDocument {
             {"output", [&] { read.output = whole("output", kLargest); }},
             {"bytes", [&] { read.bytes = number("bytes"); }}});
     if (read.producer < 0) {
-      json_.refuse(at, "an entry of \"reads\" wants the operator it reads, e.g. \"from\": 0");
+      json_.refuse(at, "an entry of \"reads\" needs the operator it reads, e.g. \"from\": 0");
     }
     return read;
   }
@@ -336,7 +336,7 @@ class CostsDocument {
     }
     object("an entry of \"operators\"", fields);
     if (cost.id < 0) {
-      json_.refuse(at, "an entry of \"operators\" wants its number, e.g. \"id\": 3");
+      json_.refuse(at, "an entry of \"operators\" needs its number, e.g. \"id\": 3");
     }
     if (!operators_.insert(cost.id).second) {
       json_.refuse(at, fmt::format("operator {} appears twice; keep one", cost.id));
@@ -389,7 +389,7 @@ class CostsDocument {
     fields.push_back({"stage", [&] { number_of = whole("stage"); }});
     object("an entry of \"stages\"", fields);
     if (number_of < 0) {
-      json_.refuse(at, "an entry of \"stages\" wants its number, e.g. \"stage\": 3");
+      json_.refuse(at, "an entry of \"stages\" needs its number, e.g. \"stage\": 3");
     }
     if (!stages_.emplace(number_of, std::move(stage)).second) {
       json_.refuse(at, fmt::format("stage {} appears twice; keep one", number_of));
@@ -408,7 +408,7 @@ class CostsDocument {
     known.push_back({"to", [&] { to = whole("to"); }});
     object(fmt::format("an entry of \"{}\"", what), known);
     if (from < 0 || to < 0) {
-      json_.refuse(at, "this entry wants both its ends, e.g. \"from\": 0, \"to\": 1");
+      json_.refuse(at, "this entry needs both its ends, e.g. \"from\": 0, \"to\": 1");
     }
     if (!all.emplace(Pair{from, to}, value).second) {
       json_.refuse(at, fmt::format("{} to {} appears twice; keep one", from, to));
@@ -429,7 +429,7 @@ class CostsDocument {
     }
     const double value = number("bandwidth");
     if (value == 0) {
-      json_.refuse(at, "field \"bandwidth\" wants a number above 0; nothing arrives");
+      json_.refuse(at, "field \"bandwidth\" needs a number above 0, because nothing arrives at 0");
     }
     return value;
   }
@@ -452,7 +452,7 @@ class CostsDocument {
            {{"stages", [&] { list("stages", [&] { stages.push_back(whole("stages")); }); }},
             {"duration", [&] { duration = number("duration"); }}});
     if (stages.size() != 2 || duration < 0) {
-      json_.refuse(at, "an entry of \"groups\" wants {\"stages\": [0, 7], \"duration\": 0.02}");
+      json_.refuse(at, "an entry of \"groups\" needs {\"stages\": [0, 7], \"duration\": 0.02}");
     }
     const bool known = costs_.stages.groups.contains(Pair{stages[1], stages[0]});
     if (known || !costs_.stages.groups.emplace(Pair{stages[0], stages[1]}, duration).second) {

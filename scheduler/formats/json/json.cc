@@ -9,9 +9,9 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json/json_reader.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
 
 namespace stagecraft {
 namespace {
@@ -134,7 +134,7 @@ int Document::count(const std::string& name, int largest) {
   const auto number = json_.integer();
   if (!number || *number < 1 || *number > largest) {
     note(at,
-         fmt::format("field \"{}\" wants a whole number from 1 to {}, got {}",
+         fmt::format("field \"{}\" needs a whole number from 1 to {}, got {}",
                      name,
                      largest,
                      quoted(value.skip())));
@@ -146,7 +146,7 @@ int Document::count(const std::string& name, int largest) {
 /// Opens a list and returns true; skips any other value.
 bool Document::opens(const std::string& name, std::string_view wanted) {
   if (json_.next() != JsonReader::Kind::Array) {
-    note(json_.offset(), fmt::format("field \"{}\" wants {}", name, wanted));
+    note(json_.offset(), fmt::format("field \"{}\" needs {}", name, wanted));
     (void)json_.skip();
     return false;
   }
@@ -165,7 +165,7 @@ Pairs Document::pairs(const std::string& name) {
     if (!pair) {
       note(at,
            fmt::format(
-               "{}[{}] wants two stages below {}, e.g. [0, 1]", name, list.size(), kMaxStages));
+               "{}[{}] needs two stages below {}, e.g. [0, 1]", name, list.size(), kMaxStages));
     }
     list.push_back(pair.value_or(StageGraph::Edge{}));
   }
@@ -202,7 +202,7 @@ std::vector<int> Document::numbers(const std::string& name, const char* what, in
     const std::size_t at = json_.offset();
     const int number = json_.integer().value_or(-1);
     if (number < 0 || number >= end) {
-      note(at, fmt::format("{}[{}] wants a whole number below {}", name, list.size(), end));
+      note(at, fmt::format("{}[{}] needs a whole number below {}", name, list.size(), end));
     }
     list.push_back(number);
   }
@@ -213,7 +213,7 @@ Schedule::Form Document::form() {
   const std::size_t at = json_.offset();
   const auto form = json_.string();
   if (form != "array" && form != "list") {
-    note(at, "field \"form\" wants \"array\" or \"list\"");
+    note(at, "field \"form\" needs \"array\" or \"list\"");
   }
   return form == "list" ? Schedule::Form::List : Schedule::Form::Array;
 }
@@ -239,8 +239,8 @@ Task Document::task_elements(std::size_t begin) {
   }
   if (*stage >= kMaxStages || *microbatch >= kMaxMicrobatches) {
     note(begin,
-         fmt::format("{}: [{}, {}, ...] is beyond what a schedule may name; stages go up to {}, "
-                     "microbatches up to {}: correct the number",
+         fmt::format("{}: [{}, {}, ...] names a stage or a microbatch that is too large; stages go "
+                     "up to {}, microbatches up to {}, so correct the number",
                      place(),
                      *stage,
                      *microbatch,
@@ -307,7 +307,7 @@ std::vector<Schedule::Row> Document::rows() {
     Schedule::Row& row = list.emplace_back();
     if (json_.next() != JsonReader::Kind::Array) {
       note(json_.offset(),
-           fmt::format("rows[{}] wants a list of cells, e.g. [[0, 0, \"F\"]]", row_));
+           fmt::format("rows[{}] needs a list of cells, e.g. [[0, 0, \"F\"]]", row_));
       (void)json_.skip();
       continue;
     }
@@ -321,7 +321,7 @@ std::vector<Schedule::Row> Document::rows() {
     }
   }
   if (list.empty()) {
-    note(at, fmt::format("field \"rows\" wants {}", kRows));
+    note(at, fmt::format("field \"rows\" needs {}", kRows));
   }
   return list;
 }
@@ -377,6 +377,10 @@ Schedule Document::read() {
 }
 
 }  // namespace
+
+bool looks_like_json(std::string_view rows) {
+  return rows.starts_with('{') || rows.starts_with('[');
+}
 
 Schedule parse_json(std::string_view text) {
   formats::require_size(text);

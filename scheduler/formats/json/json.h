@@ -13,9 +13,15 @@
 #include <string>
 #include <string_view>
 
+#include "stagecraft/scheduler/formats/parts/expressible.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
+
+inline constexpr formats::FormatWords kJsonWords{.name = "JSON"};
+
+/// Returns whether the rows begin like a JSON object or list.
+[[nodiscard]] bool looks_like_json(std::string_view rows);
 
 /// Errors: ScheduleParse with line and column: for the place where a text ceases to be JSON; or
 /// else for all unknown or ill-typed fields and numbers beyond the limits of a schedule.

@@ -32,7 +32,7 @@ void JsonReader::refuse(std::size_t offset, std::string_view what) const {
 
 void JsonReader::broken(std::string_view expected) const {
   const std::string found = at_ < text_.size() ? quoted(text_.substr(at_, 1)) : "the end";
-  refuse(at_, fmt::format("this is no JSON: expected {}, found {}", expected, found));
+  refuse(at_, fmt::format("this is not JSON: expected {}, found {}", expected, found));
 }
 
 void JsonReader::skip_blanks() {
@@ -206,7 +206,8 @@ std::string_view JsonReader::skip() {
 
 void JsonReader::open() {
   if (first_.size() >= kDeepest) {
-    refuse(at_, fmt::format("values are nested more than {} deep; no schedule is", kDeepest));
+    refuse(at_,
+           fmt::format("values are nested more than {} deep, which no schedule needs", kDeepest));
   }
   ++at_;
   first_.push_back(true);

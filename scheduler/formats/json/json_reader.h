@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 
 namespace stagecraft::formats {
 

@@ -11,10 +11,10 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json/json_reader.h"
 #include "stagecraft/scheduler/formats/json/piper_words.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
+#include "stagecraft/scheduler/formats/parts/fault_list.h"
 
 namespace stagecraft {
 namespace {
@@ -27,7 +27,7 @@ using formats::quoted;
 
 struct Filter {
   std::size_t offset = 0;
-  std::map<std::string, std::optional<int>> tags;  ///< nothing for "*" and for other non-numbers
+  std::map<std::string, std::optional<int>> tags;  ///< absent for "*" and other non-numbers
   std::optional<CellKind> pass;
 };
 
@@ -39,12 +39,13 @@ struct Directive {
   std::string dimension;
   std::optional<int> microbatches;
   std::vector<std::vector<Filter>> groups;
+  std::string unknown;  ///< the first key that no schedule needs
 };
 
 class PiperReader {
  public:
   explicit PiperReader(std::string_view text) : json_(text) {}
-  PiperSchedule run();
+  ReadSchedule run();
 
  private:
   using Devices = std::vector<int>;
@@ -64,6 +65,7 @@ class PiperReader {
   [[nodiscard]] Task task(const Filter& filter) const;
   [[nodiscard]] Schedule::Row row(const Order& order, const Devices*& devices);
   [[nodiscard]] std::vector<Schedule::Row> rows();
+  void leave_out(std::string what);
 
   JsonReader json_;
   formats::FaultList faults_;
@@ -73,7 +75,7 @@ class PiperReader {
   std::map<int, Devices> placed_;    ///< by stage
   std::map<int, int> first_placed_;  ///< by device: the first stage there
   std::vector<Order> orders_;
-  bool says_more_ = false;
+  std::string left_out_;
 };
 
 void PiperReader::open_array(std::string_view what) {
@@ -163,7 +165,7 @@ Directive PiperReader::directive() {
     } else if (*key == "num_microbatches") {
       read.microbatches = json_.integer();
     } else {
-      says_more_ = true;
+      read.unknown = read.unknown.empty() ? *key : read.unknown;
       (void)json_.skip();
     }
   }
@@ -177,14 +179,14 @@ void PiperReader::split(const Directive& directive) {
                  "only one split directive is read, that of the whole model: \"filter\": {}");
   }
   if (directive.dimension.empty() || microbatches < 1 || microbatches > kMaxMicrobatches) {
-    json_.refuse(directive.offset,
-                 fmt::format("a split directive wants \"dim_name\" and \"num_microbatches\" from 1 "
-                             "to {}",
-                             kMaxMicrobatches));
+    json_.refuse(
+        directive.offset,
+        fmt::format("a split directive needs \"dim_name\" and \"num_microbatches\" from 1 to {}",
+                    kMaxMicrobatches));
   }
   if (directive.dimension == kStageTag || directive.dimension == kPassTag) {
     json_.refuse(directive.offset,
-                 fmt::format("dim_name {} is the tag of something else; take MB",
+                 fmt::format("dim_name {} is the tag of something else; use MB",
                              quoted(directive.dimension)));
   }
   dimension_ = directive.dimension;
@@ -198,12 +200,12 @@ void PiperReader::place(const Directive& directive) {
                    *stage->second < kMaxStages;
   if (!one) {
     json_.refuse(directive.offset,
-                 fmt::format("a place directive wants the filter of one stage below {}, "
-                             "{{\"PP\": 0}}; placing anything else is not read",
+                 fmt::format("a place directive needs the filter of one stage below {}, {{\"PP\": "
+                             "0}}; only stages can be placed",
                              kMaxStages));
   }
   if (directive.devices.empty()) {
-    json_.refuse(directive.offset, "a place directive wants \"devices\", e.g. [0]");
+    json_.refuse(directive.offset, "a place directive needs \"devices\", e.g. [0]");
   }
   constexpr std::string_view kAdvice = "a rank of Piper is one set of devices";
   if (const auto twice = std::ranges::adjacent_find(directive.devices);
@@ -222,7 +224,16 @@ void PiperReader::place(const Directive& directive) {
   for (const int device : directive.devices) {
     first_placed_.emplace(device, *stage->second);
   }
-  says_more_ = says_more_ || directive.devices.size() > 1;
+  if (directive.devices.size() > 1) {
+    leave_out("several devices for a stage");
+  }
+}
+
+/// Keeps the first such thing, for a message.
+void PiperReader::leave_out(std::string what) {
+  if (left_out_.empty()) {
+    left_out_ = std::move(what);
+  }
 }
 
 void PiperReader::take(Directive directive) {
@@ -233,18 +244,21 @@ void PiperReader::take(Directive directive) {
   } else if (directive.op == "order") {
     if (directive.groups.size() < 2) {
       json_.refuse(directive.offset,
-                   "an order directive wants \"filters\" with two groups or more");
+                   "an order directive needs \"filters\" with two groups or more");
     }
     orders_.push_back({directive.offset, std::move(directive.groups)});
   } else if (directive.op == "replicate" || directive.op == "shard") {
-    says_more_ = true;
+    leave_out(fmt::format("{} directives", directive.op));
   } else {
     json_.refuse(
         directive.offset,
-        fmt::format("{} is no op of a directive; {}there are split, place, order, replicate and "
-                    "shard",
-                    quoted(directive.op),
-                    did_you_mean(directive.op, {"split", "place", "order", "replicate", "shard"})));
+        fmt::format(
+            "{} is not an op of a directive; {}there are split, place, order, replicate and shard",
+            quoted(directive.op),
+            did_you_mean(directive.op, {"split", "place", "order", "replicate", "shard"})));
+  }
+  if (!directive.unknown.empty()) {
+    leave_out(fmt::format("\"{}\" in a directive", directive.unknown.substr(0, 40)));
   }
 }
 
@@ -259,13 +273,13 @@ Task PiperReader::task(const Filter& filter) const {
   const std::size_t tags = dimension_.empty() ? 1 : 2;
   if (!stage || !microbatch || !filter.pass || filter.tags.size() != tags) {
     json_.refuse(filter.offset,
-                 fmt::format("a filter of an order wants exactly the tags PP{}{} and PASS, with "
-                             "numbers: it matches several tasks or parts of one otherwise",
+                 fmt::format("a filter of an order needs exactly the tags PP{}{} and PASS, with "
+                             "numbers, so that it matches one task",
                              dimension_.empty() ? "" : ", ",
                              dimension_));
   }
   if (!placed_.contains(*stage)) {
-    json_.refuse(filter.offset, fmt::format("stage {} is placed nowhere", *stage));
+    json_.refuse(filter.offset, fmt::format("no directive places stage {}", *stage));
   }
   if (*microbatch < 0 || *microbatch >= microbatches_.value_or(1)) {
     json_.refuse(filter.offset,
@@ -287,11 +301,11 @@ Schedule::Row PiperReader::row(const Order& order, const Devices*& devices) {
         tasks.push_back(task(filter));
         const Devices& here = placed_.at(tasks.back().stage.value);
         if (devices && *devices != here) {
-          json_.refuse(
-              filter.offset,
-              fmt::format("an order is of one set of devices, this one is of [{}] and [{}]",
-                          fmt::join(*devices, ", "),
-                          fmt::join(here, ", ")));
+          json_.refuse(filter.offset,
+                       fmt::format("an order belongs to one set of devices, but this one has tasks "
+                                   "of [{}] and of [{}]",
+                                   fmt::join(*devices, ", "),
+                                   fmt::join(here, ", ")));
         }
         devices = &here;
       });
@@ -326,8 +340,8 @@ std::vector<Schedule::Row> PiperReader::rows() {
   for (auto& [devices, row] : rows) {
     if (row.empty()) {
       throw Error(Errc::ScheduleParse,
-                  fmt::format("the devices [{}] have no order directive; Piper chooses their order "
-                              "itself then, so there is no schedule to read",
+                  fmt::format("the devices [{}] have no order directive; Piper then chooses their "
+                              "order itself, so there is no schedule to read",
                               fmt::join(devices, ", ")));
     }
     list.push_back(std::move(row));
@@ -335,7 +349,7 @@ std::vector<Schedule::Row> PiperReader::rows() {
   return list;
 }
 
-PiperSchedule PiperReader::run() {
+ReadSchedule PiperReader::run() {
   open_array("Piper's directives");
   while (json_.next_element()) {
     Directive read = directive();
@@ -345,7 +359,7 @@ PiperSchedule PiperReader::run() {
   faults_.refuse_if_any();
   if (orders_.empty()) {
     throw Error(Errc::ScheduleParse,
-                "the file has no order directive; Piper chooses the order itself then, so there is "
+                "the file has no order directive; Piper then chooses the order itself, so there is "
                 "no schedule to read");
   }
   Schedule schedule(Schedule::Form::List, rows());
@@ -354,12 +368,20 @@ PiperSchedule PiperReader::run() {
     headers.microbatches = microbatches_;
     schedule = Schedule(Schedule::Form::List, schedule.rows(), std::move(headers));
   }
-  return {std::move(schedule), says_more_};
+  return {.schedule = std::move(schedule), .left_out = std::move(left_out_)};
 }
 
 }  // namespace
 
-PiperSchedule parse_piper(std::string_view text) {
+bool looks_like_piper(std::string_view rows) {
+  if (!rows.starts_with('[')) {
+    return false;
+  }
+  const std::size_t inner = rows.find_first_not_of(" \t\r\n", 1);
+  return inner != std::string_view::npos && rows[inner] == '{';
+}
+
+ReadSchedule parse_piper(std::string_view text) {
   return PiperReader(text).run();
 }
 

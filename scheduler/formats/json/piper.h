@@ -14,26 +14,31 @@
 #include <string>
 #include <string_view>
 
+#include "stagecraft/scheduler/formats/parts/expressible.h"
+#include "stagecraft/scheduler/formats/parts/schedule_format.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 
-struct PiperSchedule {
-  Schedule schedule;  ///< a list
-  /// True if the file says more than a schedule holds: replicate or shard directives, streams,
-  /// several devices for a row.
-  bool says_more = false;
-};
+inline constexpr formats::FormatWords kPiperWords{.name = "Piper's directives",
+                                                  .bubbles = false,
+                                                  .graph = formats::GraphWords::Model,
+                                                  .updates = false};
 
+/// Returns whether the rows are a list of JSON objects.
+[[nodiscard]] bool looks_like_piper(std::string_view rows);
+
+/// Returns a list. The file says more than a schedule does if it has replicate or shard directives,
+/// streams, or several devices for a row.
 /// Errors: ScheduleParse with line and column: for a text that is not this JSON, for devices
 /// without an order (Piper chooses one) or with two, and for filters that match several tasks or
 /// something other than the tasks of a stage.
-[[nodiscard]] PiperSchedule parse_piper(std::string_view text);
+[[nodiscard]] ReadSchedule parse_piper(std::string_view text);
 
 /// Returns split, place and order directives: row r on device r. Bubbles are left out.
-/// Errors: ScheduleParameter for an update, replicas, frozen stages, microbatches of different
-/// sizes, a stage on several rows, and a row of one task, which no order directive can hold.
-/// `graph`: of the schedule.
-[[nodiscard]] std::string to_piper(const Schedule& schedule, const StageGraph& graph);
+/// Requires: kPiperWords express the schedule.
+/// Errors: ScheduleParameter for a stage on several rows, and for a row of one task, which no order
+/// directive can hold.
+[[nodiscard]] std::string to_piper(const Schedule& schedule);
 
 }  // namespace stagecraft

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/formats/json/piper.h"
 #include "stagecraft/scheduler/formats/json/piper_words.h"
 #include "stagecraft/scheduler/model/placement.h"
@@ -48,7 +47,7 @@ void require_rows_of_piper(const Schedule& list, const Placement& placement) {
   for (std::size_t r = 0; r < list.rows().size(); ++r) {
     if (list.rows()[r].size() < 2) {
       throw Error(Errc::ScheduleParameter,
-                  fmt::format("Piper's order directives hold two cells or more, row {} has {}; "
+                  fmt::format("Piper's order directives hold two cells or more, but row {} has {}; "
                               "write text or JSON",
                               r,
                               list.rows()[r].size()));
@@ -57,8 +56,8 @@ void require_rows_of_piper(const Schedule& list, const Placement& placement) {
       for (const Task& task : cell.tasks()) {
         if (placement.row(task.stage) != static_cast<int>(r)) {
           throw Error(Errc::ScheduleParameter,
-                      fmt::format("Piper places a stage once, {} is in row {} and others of its "
-                                  "stage are not; stagecraft schedule check says more",
+                      fmt::format("Piper places a stage once, but {} is in row {} and other tasks "
+                                  "of its stage are not; stagecraft schedule check shows them",
                                   to_string(task),
                                   r));
         }
@@ -69,13 +68,7 @@ void require_rows_of_piper(const Schedule& list, const Placement& placement) {
 
 }  // namespace
 
-std::string to_piper(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(schedule,
-                               graph,
-                               {.name = "Piper's directives",
-                                .graph = formats::GraphWords::Model,
-                                .updates = false,
-                                .sizes = false});
+std::string to_piper(const Schedule& schedule) {
   const Schedule list = schedule.to_list();
   const Placement placement = Placement::of(list, list.stages());
   require_rows_of_piper(list, placement);

@@ -5,7 +5,7 @@
 /// every size of microbatch. The bytes of a stage depend on its place: 1F1B keeps min(M, P - place)
 /// microbatches in flight, GPipe all M, so early stages of 1F1B get fewer operators. If branches
 /// run in parallel, 1F1B keeps fewer, so the cut is on the safe side.
-/// Source: CAPSlog. We replace M_i and M_a of trimmed runs (layer_memory.h) by the measurements of
+/// Source: CAPSlog. We replace the memory of layers in trimmed runs (M_i, M_a) by measurements of
 /// every operator (operator_memory.h), which need no runs and take places into account.
 #pragma once
 

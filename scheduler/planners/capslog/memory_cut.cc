@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -14,22 +15,22 @@
 namespace stagecraft {
 namespace {
 
-void require_layers(int layers, int devices) {
-  if (devices < 1 || layers < devices) {
+void require_operators(int operators, int devices) {
+  if (devices < 1 || operators < devices) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format(
-            "a device holds at least one layer; found {} devices for {} layers", devices, layers));
+        fmt::format("a device holds at least one operator; found {} devices for {} operators",
+                    devices,
+                    operators));
   }
 }
 
-/// Improves the cut of one chain, part by part.
-template <class Memory>
+/// Improves the cut of all operators, part by part.
 class Search {
  public:
-  Search(const Memory& memory, int devices)
+  Search(const OperatorMemory& memory, int devices)
       : memory_(memory), whole_{.end = memory.size(), .devices = devices} {
-    require_layers(memory.size(), devices);
+    require_operators(memory.size(), devices);
     const auto count = static_cast<std::size_t>(devices);
     cut_.ends.resize(count);
     cut_.bytes.resize(count);
@@ -42,7 +43,7 @@ class Search {
 
   /// Finds the smallest peak if filling devices in turn may miss it.
   void sweep() {
-    Sweep<Memory> sweep(memory_, whole_.devices);
+    Sweep sweep(memory_, whole_.devices);
     lower_peak(whole_, [&](const CutPart& part, double threshold) {
       return sweep.fill(part, threshold, trial_);
     });
@@ -54,15 +55,17 @@ class Search {
   [[nodiscard]] MemoryCut take() { return std::move(cut_); }
 
  private:
-  [[nodiscard]] auto filling() {
+  /// Writes a cut below a threshold into trial_ if it can.
+  using Probe = std::function<Filled(const CutPart& part, double threshold)>;
+
+  [[nodiscard]] Probe filling() {
     return [this](const CutPart& part, double threshold) {
       return fill_first(memory_, part, threshold, trial_);
     };
   }
 
-  /// Requires: the part is cut. `probe`: writes a cut below a threshold into trial_ if it can.
-  template <class Probe>
-  void lower_peak(const CutPart& part, Probe probe) {
+  /// Requires: the part is cut.
+  void lower_peak(const CutPart& part, const Probe& probe) {
     double low = least_peak(part);
     double high = *fullest(part);
     while (low < high) {
@@ -81,19 +84,19 @@ class Search {
 
   [[nodiscard]] double least_peak(const CutPart& part) const {
     double least = 0;
-    for (int layer = part.first; layer < part.end; ++layer) {
-      least = std::max(least, memory_.least(layer));
+    for (int op = part.first; op < part.end; ++op) {
+      least = std::max(least, memory_.least(op));
     }
     return least;
   }
 
   void weigh(const CutPart& part) {
-    int layer = part.first;
+    int op = part.first;
     for (int place = part.place; place < part.place + part.devices; ++place) {
-      auto stage = memory_.stage_at(place, layer);
+      auto stage = memory_.stage_at(place, op);
       double& bytes = cut_.bytes[static_cast<std::size_t>(place)];
-      for (; layer < cut_.ends[static_cast<std::size_t>(place)]; ++layer) {
-        bytes = stage.append(layer);
+      for (; op < cut_.ends[static_cast<std::size_t>(place)]; ++op) {
+        bytes = stage.append(op);
       }
     }
   }
@@ -118,22 +121,11 @@ class Search {
     }
   }
 
-  const Memory& memory_;
+  const OperatorMemory& memory_;
   const CutPart whole_;
   MemoryCut cut_;
   std::vector<int> trial_;
 };
-
-template <class Memory>
-MemoryCut cut_of(const Memory& memory, int devices) {
-  Search search(memory, devices);
-  search.fill_devices();
-  if (!memory.filling_is_exact() && memory.size() <= kMaxSweptLayers) {
-    search.sweep();
-  }
-  search.even_out();
-  return search.take();
-}
 
 }  // namespace
 
@@ -141,21 +133,14 @@ double MemoryCut::peak() const {
   return bytes.empty() ? 0 : *std::ranges::max_element(bytes);
 }
 
-std::vector<int> MemoryCut::sizes() const {
-  std::vector<int> sizes;
-  int first = 0;
-  for (const int end : ends) {
-    sizes.push_back(end - std::exchange(first, end));
-  }
-  return sizes;
-}
-
-MemoryCut memory_cut(const LayerMemory& memory, int devices) {
-  return cut_of(memory, devices);
-}
-
 MemoryCut memory_cut(const OperatorMemory& memory, int devices) {
-  return cut_of(memory, devices);
+  Search search(memory, devices);
+  search.fill_devices();
+  if (!memory.filling_is_exact() && memory.size() <= kMaxSweptOperators) {
+    search.sweep();
+  }
+  search.even_out();
+  return search.take();
 }
 
 std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity) {
@@ -165,7 +150,7 @@ std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity) {
   }
   const auto place = static_cast<std::size_t>(fullest - cut.bytes.begin());
   return Error(Errc::PlanInfeasible,
-               fmt::format("stage {} of layers {} to {} lacks {:.0f} bytes: it holds {:.0f}, a "
+               fmt::format("stage {} of operators {} to {} lacks {:.0f} bytes: it holds {:.0f}, a "
                            "device {:.0f}, and no cut into {} stages does with less; use more "
                            "devices or smaller microbatches",
                            place,

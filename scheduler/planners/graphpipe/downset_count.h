@@ -3,7 +3,7 @@
 /// Pure; any thread.
 #pragma once
 
-#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition_problem.h"
 
 namespace stagecraft::graphpipe {
 

@@ -28,8 +28,8 @@ void CutCandidates::add(CutCost& cost, const ScoredCut& found, std::string sched
 }
 
 std::vector<Candidate> CutCandidates::take(double memory) && {
-  if (found_.empty()) {
-    const Tightest tightest = tightest_.value_or(Tightest{});
+  if (found_.empty() && tightest_) {
+    const Tightest& tightest = *tightest_;
     throw Error(
         Errc::PlanInfeasible,
         fmt::format("no cut fits: device {} holds {:.0f} bytes with the one that comes "

@@ -19,8 +19,8 @@ class CutCandidates {
   void add(CutCost& cost, const ScoredCut& found, std::string schedule_name);
 
   /// Returns the candidates, the shortest step first; of equal ones the one with fewer stages, then
-  /// the earlier one. Errors: PlanInfeasible if none fits, with the tightest device and the bytes
-  /// it lacks.
+  /// the earlier one; nothing if none was added. Errors: PlanInfeasible if none fits, with the
+  /// tightest device and the bytes it lacks.
   [[nodiscard]] std::vector<Candidate> take(double memory) &&;
 
  private:

@@ -29,7 +29,7 @@ std::string render_html(const Schedule& schedule,
   const std::size_t entries = count_entries(schedule);
   if (entries > kMaxHtmlEntries) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("a page holds at most {} cells, this schedule has {}; draw fewer "
+                fmt::format("a page holds at most {} cells, but this schedule has {}; draw fewer "
                             "microbatches or rows",
                             kMaxHtmlEntries,
                             entries));

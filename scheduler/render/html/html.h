@@ -4,29 +4,23 @@
 ///
 /// The file is self-contained: the page's parts (render/html/page/) are built into the library, the
 /// schedule is embedded as JSON, and the page forbids itself all network access. A fragment of the
-/// address selects the first view: `#select=1F3`, `#view=columns`, `#colour=kind`, `#violation=0`,
+/// address selects the first view: `#select=1F3`, `#view=columns`, `#color=kind`, `#violation=0`,
 /// `#theme=dark`, joined by `&`. Pure.
 /// H-1: no text of the schedule, its stages or its title can end the element in which it is
 ///      embedded.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/render/html/html_limits.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
-
-/// A page of this many entries has 20 to 60 MB and still moves smoothly. More are refused.
-inline constexpr std::size_t kMaxHtmlEntries = 1'000'000;
-/// Limits on listed violations and on their marked cells; further ones are counted.
-inline constexpr std::size_t kMaxHtmlViolations = 1'000;
-inline constexpr std::size_t kMaxHtmlMarks = 50'000;
 
 /// Returns the page. Without a timeline it shows only columns (positions of a list).
 /// Requires: `timeline`, if given, is the schedule's own.

@@ -9,10 +9,10 @@
 
 #include "stagecraft/scheduler/model/hash.h"
 #include "stagecraft/scheduler/model/surplus.h"
-#include "stagecraft/scheduler/render/html/html.h"
+#include "stagecraft/scheduler/render/html/html_limits.h"
 #include "stagecraft/scheduler/render/html/json_text.h"
 #include "stagecraft/scheduler/render/palette.h"
-#include "stagecraft/scheduler/render/task_colours.h"
+#include "stagecraft/scheduler/render/task_colors.h"
 
 namespace stagecraft::drawing {
 namespace {
@@ -95,35 +95,35 @@ std::string surplus_text(const Schedule& schedule, const StageGraph& graph) {
 }
 
 /// Returns colors by place and kind. If places share colors, returns each color once.
-std::string colours_by(ColourBy by, int count, ColourScheme scheme) {
+std::string colors_by(ColorBy by, int count, ColorScheme scheme) {
   constexpr std::array kKinds{CellKind::Forward,
                               CellKind::Backward,
                               CellKind::BackwardInput,
                               CellKind::BackwardWeight,
                               CellKind::Update};
-  std::vector<std::string> colours;
-  const int places = std::min(count, kRampColours);
+  std::vector<std::string> colors;
+  const int places = std::min(count, kRampColors);
   for (int place = 0; place < places; ++place) {
     for (const CellKind kind : kKinds) {
-      colours.push_back(by == ColourBy::Kind
-                            ? kind_colour(kind, scheme)
-                            : task_colour({.kind = kind, .stage = StageId(place)}, scheme, places));
+      colors.push_back(by == ColorBy::Kind
+                           ? kind_color(kind, scheme)
+                           : task_color({.kind = kind, .stage = StageId(place)}, scheme, places));
     }
   }
-  return json_list(colours, json_text);
+  return json_list(colors, json_text);
 }
 
-std::string colours(const Schedule& schedule, const StageGraph& graph) {
+std::string colors(const Schedule& schedule, const StageGraph& graph) {
   std::string light;
   std::string dark;
   std::string counts;
-  for (const ColourBy by : kColourBys) {
-    const int count = TaskColours(schedule, graph, by).count();
+  for (const ColorBy by : kColorBys) {
+    const int count = TaskColors(schedule, graph, by).count();
     const auto add = [&](std::string& list, const std::string& value) {
       list += fmt::format("{}\"{}\":{}", list.empty() ? "" : ",", name(by), value);
     };
-    add(light, colours_by(by, count, ColourScheme::Light));
-    add(dark, colours_by(by, count, ColourScheme::Dark));
+    add(light, colors_by(by, count, ColorScheme::Light));
+    add(dark, colors_by(by, count, ColorScheme::Dark));
     add(counts, fmt::to_string(count));
   }
   return fmt::format(R"({{"light":{{{}}},"dark":{{{}}},"counts":{{{}}}}})", light, dark, counts);
@@ -131,10 +131,10 @@ std::string colours(const Schedule& schedule, const StageGraph& graph) {
 
 /// Returns, by stage, its number among its device's stages.
 std::string chunks(const Schedule& schedule, const StageGraph& graph) {
-  const TaskColours colours(schedule, graph);
+  const TaskColors colors(schedule, graph);
   std::vector<int> chunks;
   for (int s = 0; s < std::min(schedule.stages(), kMaxStages); ++s) {
-    chunks.push_back(colours.chunk(StageId(s)));
+    chunks.push_back(colors.chunk(StageId(s)));
   }
   return json_list(chunks, [](int chunk) { return fmt::to_string(chunk); });
 }
@@ -227,8 +227,7 @@ std::string html_data(const Schedule& schedule,
                      keeping_stages(graph));
   out += fmt::format(
       "\"surplus\":{},\"surplusText\":{},\n", surplus_kinds(graph), surplus_text(schedule, graph));
-  out +=
-      "\"colours\":" + colours(schedule, graph) + ",\"chunks\":" + chunks(schedule, graph) + ",\n";
+  out += "\"colors\":" + colors(schedule, graph) + ",\"chunks\":" + chunks(schedule, graph) + ",\n";
   out += "\"rows\":" + json_list(schedule.rows(), row_cells) + ",\n";
   out += "\"times\":" + times(timeline) + ",\n";
   std::size_t marks = kMaxHtmlMarks;

@@ -3,7 +3,7 @@
 ///     {"title", "hash", "form", "stages", "microbatches", "share", "columns",
 ///      "names": {stage: name}, "edges": [[producer, consumer, owes a gradient]], "keeps": [stage],
 ///      "surplus": {stage: "BIW"}, "surplusText",                  // its backwards that do nothing
-///      "colours": {"light": {"stage": ["#..."], "kind", "chunk", "microbatch"}, "dark", "counts"},
+///      "colors": {"light": {"stage": ["#..."], "kind", "chunk", "microbatch"}, "dark", "counts"},
 ///                                                              // by place, then FBIWU
 ///      "chunks": [number among its device's stages],             // by stage
 ///      "rows": ["0F0 0F1 3 0B0"],                                 // a bare number: idle cells

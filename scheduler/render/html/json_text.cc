@@ -27,7 +27,7 @@ std::string json_text(std::string_view text) {
 std::string json_number(double value) {
   if (!std::isfinite(value)) {
     throw Error(Errc::ScheduleParameter,
-                "a page shows finite times only, the timeline has one that is not; look for an "
+                "a page shows only finite times, but the timeline has another; look for an "
                 "infinite duration or a bandwidth of 0 in the costs");
   }
   return fmt::format("{:.10g}", value);

@@ -62,13 +62,12 @@ std::string edges_json(const PlanPage& page) {
 }
 
 /// Returns the colors of the timeline below.
-std::string stage_colours(int stages, ColourScheme scheme) {
-  std::vector<std::string> colours;
-  for (int s = 0; s < std::max(stages, kStageColours); ++s) {
-    colours.push_back(
-        task_colour({.kind = CellKind::Forward, .stage = StageId(s)}, scheme, stages));
+std::string stage_colors(int stages, ColorScheme scheme) {
+  std::vector<std::string> colors;
+  for (int s = 0; s < std::max(stages, kStageColors); ++s) {
+    colors.push_back(task_color({.kind = CellKind::Forward, .stage = StageId(s)}, scheme, stages));
   }
-  return json_list(colours, json_text);
+  return json_list(colors, json_text);
 }
 
 std::string timeline_json(const PlanPage& page) {
@@ -97,9 +96,9 @@ std::string render_plan_page(const PlanPage& page) {
                       std::isinf(page.budget) ? "null" : json_number(page.budget),
                       json_number(page.bound),
                       json_list(page.candidates, candidate_json));
-  data += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n\"timeline\":{}}}",
-                      stage_colours(static_cast<int>(page.stages.size()), ColourScheme::Light),
-                      stage_colours(static_cast<int>(page.stages.size()), ColourScheme::Dark),
+  data += fmt::format("\"colors\":{{\"light\":{},\"dark\":{}}},\n\"timeline\":{}}}",
+                      stage_colors(static_cast<int>(page.stages.size()), ColorScheme::Light),
+                      stage_colors(static_cast<int>(page.stages.size()), ColorScheme::Dark),
                       timeline_json(page));
   return drawing::kPlanPage.document(page.title, data);
 }

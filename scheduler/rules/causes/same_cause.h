@@ -1,7 +1,7 @@
 /// tell_together merges violations of one cause, so that a report has a line per fault.
 #pragma once
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 

@@ -6,7 +6,7 @@
 
 namespace stagecraft::rules {
 
-Violation wait_cycle(const Input& in, const char* rule, const std::vector<WaitStep>& steps) {
+Violation wait_cycle(const RuleInput& in, const char* rule, const std::vector<WaitStep>& steps) {
   Violation v = at(rule, in.tasks.entry(steps.front().entry), steps.front().task);
   v.cells.clear();
   std::vector<std::string> names;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
 
@@ -17,7 +17,7 @@ struct WaitStep {
 
 /// Returns a violation at the first step that holds the whole cycle: its tasks, its cells, and
 /// `missing` as "0B0 -> 0F1 -> 0B0". It has no message yet.
-[[nodiscard]] Violation wait_cycle(const Input& in,
+[[nodiscard]] Violation wait_cycle(const RuleInput& in,
                                    const char* rule,
                                    const std::vector<WaitStep>& steps);
 

@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostTold = 20;
+constexpr std::size_t kMostReported = 20;
 
 /// The tasks of one stage and kind.
 struct Tasks {
@@ -146,29 +146,29 @@ std::string to_string(const Mistyped& mistyped, const Schedule& schedule) {
                      place_text(schedule, mistyped.row, mistyped.column));
 }
 
-std::vector<Violation> tell_mistyped(std::vector<Violation> found,
-                                     const Schedule& schedule,
-                                     const StageGraph& graph,
-                                     const ValidateOptions& options) {
-  std::vector<Violation> told;
-  Schedule mended = schedule;
-  while (!found.empty() && told.size() < kMostTold) {
-    const auto mistyped = find_mistyped(mended, graph);
+std::vector<Violation> report_mistyped(std::vector<Violation> found,
+                                       const Schedule& schedule,
+                                       const StageGraph& graph,
+                                       const ValidateOptions& options) {
+  std::vector<Violation> reported;
+  Schedule corrected = schedule;
+  while (!found.empty() && reported.size() < kMostReported) {
+    const auto mistyped = find_mistyped(corrected, graph);
     if (!mistyped) {
       break;
     }
-    told.push_back(violation_of(*mistyped, schedule));
-    mended = apply(mended, *mistyped);
-    found = validate(mended, graph, options);
+    reported.push_back(violation_of(*mistyped, schedule));
+    corrected = apply(corrected, *mistyped);
+    found = validate(corrected, graph, options);
   }
-  if (!told.empty()) {
+  if (!reported.empty()) {
     for (Violation& v : found) {
       v.repair.reset();  // its cells have other names in the schedule
     }
   }
-  std::ranges::move(found, std::back_inserter(told));
-  std::ranges::stable_sort(told, {}, &Violation::rule);
-  return told;
+  std::ranges::move(found, std::back_inserter(reported));
+  std::ranges::stable_sort(reported, {}, &Violation::rule);
+  return reported;
 }
 
 }  // namespace stagecraft

@@ -32,9 +32,9 @@ namespace stagecraft {
 /// Returns `found`, the violations of the schedule under the same graph and options, in which each
 /// wrong number is one violation (V08), and the violations that remain if all numbers are right.
 /// Cost: as find_mistyped, and one validation for each; at most 20 are reported.
-[[nodiscard]] std::vector<Violation> tell_mistyped(std::vector<Violation> found,
-                                                   const Schedule& schedule,
-                                                   const StageGraph& graph,
-                                                   const ValidateOptions& options);
+[[nodiscard]] std::vector<Violation> report_mistyped(std::vector<Violation> found,
+                                                     const Schedule& schedule,
+                                                     const StageGraph& graph,
+                                                     const ValidateOptions& options);
 
 }  // namespace stagecraft

@@ -58,8 +58,8 @@ std::optional<Violation> find_wrong_graph(const Schedule& array) {
   v.rule = "V32";
   v.missing = "stage graph";
   v.message = fmt::format(
-      "these stages are no chain, as {} {}; the file's format holds chains only and has no "
-      "word for another stage graph: say which stage feeds which, e.g. --graph 0-2,1-2",
+      "these stages do not form a chain, because {} {}; the file's format expresses only chains, "
+      "so give the stage graph, e.g. --graph 0-2,1-2",
       not_kept.size() == 1 ? "stage" : "of the stages",
       fmt::join(not_kept, ", "));
   return v;

@@ -28,14 +28,16 @@ TEST_CASE("what is no order is refused with its place", "[scheduler][text][bad-i
   CHECK_THAT(failure_of(""), ContainsSubstring("has no order"));
   CHECK_THAT(failure_of("# nothing\n"), ContainsSubstring("e.g. 0F0>1 < 0F1"));
   CHECK_THAT(failure_of("0F0 < 0F1\n  0F0 0F1"),
-             ContainsSubstring("line 2, column 3: '0F0 0F1' is no order"));
+             ContainsSubstring("line 2, column 3: '0F0 0F1' is not an order"));
   CHECK_THAT(failure_of("0F0 < 0F1 < 0F2"), ContainsSubstring("line 1, column 1"));
-  CHECK_THAT(failure_of("0F0 <"), ContainsSubstring("is no order"));
-  CHECK_THAT(failure_of("0F0 < F1"), ContainsSubstring("column 7: 'F1' is no task"));
-  CHECK_THAT(failure_of("0F0|1B0 < 0F1"), ContainsSubstring("is no task with its stage"));
-  CHECK_THAT(failure_of("0F0>one < 0F1"), ContainsSubstring("goes to no stage"));
-  CHECK_THAT(failure_of("0F0>1>2 < 0F1"), ContainsSubstring("goes to no stage"));
-  CHECK_THAT(failure_of("0X0 < 0F1"), ContainsSubstring("'0X0' is no cell"));
+  CHECK_THAT(failure_of("0F0 <"), ContainsSubstring("is not an order"));
+  CHECK_THAT(failure_of("0F0 < F1"),
+             ContainsSubstring("column 7: 'F1' does not begin with a task"));
+  CHECK_THAT(failure_of("0F0|1B0 < 0F1"),
+             ContainsSubstring("does not begin with a task and its stage"));
+  CHECK_THAT(failure_of("0F0>one < 0F1"), ContainsSubstring("does not end with a stage"));
+  CHECK_THAT(failure_of("0F0>1>2 < 0F1"), ContainsSubstring("does not end with a stage"));
+  CHECK_THAT(failure_of("0X0 < 0F1"), ContainsSubstring("'0X0' is not a cell"));
   CHECK_THAT(failure_of("0f0 < 0F1"), ContainsSubstring("capital letters"));
 }
 

@@ -7,6 +7,7 @@
 #include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_v.h"
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -21,8 +22,9 @@ std::string jaxpp_complaint(const std::string& text) {
 }
 
 std::string not_written_for_jaxpp(const Schedule& schedule) {
-  return refusal([&] { (void)to_jaxpp(schedule, schedule.stage_graph()); },
-                 Errc::ScheduleParameter);
+  return refusal(
+      [&] { (void)write_schedule(schedule, schedule.stage_graph(), find_format("jaxpp")); },
+      Errc::ScheduleParameter);
 }
 
 // JaxPP 0.9.2 prints this for Std1F1B(2).tasks(2).
@@ -75,27 +77,26 @@ TEST_CASE("fused tasks are a whole backward, an overlap group, or their tasks in
 }
 
 TEST_CASE("JaxPP's arrays go both ways", "[scheduler][jaxpp]") {
-  CHECK(to_jaxpp(one_f_one_b(1, 1), StageGraph::chain(1)) ==
+  CHECK(to_jaxpp(one_f_one_b(1, 1)) ==
         "[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD, latency=1), "
         "Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.BWD, latency=2)]]\n");
   for (const Schedule& schedule :
        {one_f_one_b(4, 8), interleaved(4, 8, 2), zb_v(3, 6), dualpipev(2, 4)}) {
-    const StageGraph graph = schedule.stage_graph();
-    CHECK(parse_jaxpp(to_jaxpp(schedule, graph)) == schedule);
-    CHECK(parse_jaxpp(to_jaxpp(schedule.to_list(), graph)) == schedule.to_list());
+    CHECK(parse_jaxpp(to_jaxpp(schedule)) == schedule);
+    CHECK(parse_jaxpp(to_jaxpp(schedule.to_list())) == schedule.to_list());
   }
 }
 
 TEST_CASE("a schedule with halves has no whole backward in JaxPP's array", "[scheduler][jaxpp]") {
   const Schedule schedule = dualpipev(2, 4);  // it has both
   CHECK_THAT(to_string(schedule), ContainsSubstring("B") && ContainsSubstring("W"));
-  CHECK(to_jaxpp(schedule, schedule.stage_graph()).find("TaskType.BWD,") == std::string::npos);
+  CHECK(to_jaxpp(schedule).find("TaskType.BWD,") == std::string::npos);
 }
 
 TEST_CASE("what is no array of JaxPP is refused with its place", "[scheduler][jaxpp]") {
   CHECK_THAT(
       jaxpp_complaint("[[None,\n  Tusk(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)]]"),
-      ContainsSubstring("line 2, column 3") && ContainsSubstring("'Tusk' is no Task"));
+      ContainsSubstring("line 2, column 3") && ContainsSubstring("'Tusk' is not a Task"));
   CHECK_THAT(jaxpp_complaint("[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.UPD)]]"),
              ContainsSubstring("line 1, column 3") && ContainsSubstring("BWD_I or BWD_W"));
   CHECK_THAT(jaxpp_complaint("[[Task(stage_id=0, fwd_or_bwd=TaskType.FWD)]]"),
@@ -106,7 +107,7 @@ TEST_CASE("what is no array of JaxPP is refused with its place", "[scheduler][ja
              ContainsSubstring("write every argument with its name"));
   CHECK_THAT(
       jaxpp_complaint("[[Pair((Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD),))]]"),
-      ContainsSubstring("'Pair' is no FusedTask"));
+      ContainsSubstring("'Pair' is not a FusedTask"));
   CHECK_THAT(jaxpp_complaint("[[Task(stage_id=0, stage_id=1, mubatch_idx=0)]]"),
              ContainsSubstring("'stage_id' appears twice"));
   const char* broken = GENERATE("",
@@ -131,7 +132,7 @@ TEST_CASE("all faults of a list are told at once", "[scheduler][jaxpp]") {
       jaxpp_complaint("[[Tusk(), Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)],\n"
                       " [Task(stage_id=0, mubatch_idx=x, fwd_or_bwd=TaskType.FWD)]]"),
       ContainsSubstring("2 faults") && ContainsSubstring("line 1, column 3: 'Tusk'") &&
-          ContainsSubstring("line 2, column 3: a Task wants mubatch_idx="));
+          ContainsSubstring("line 2, column 3: a Task needs mubatch_idx="));
 }
 
 TEST_CASE("what JaxPP's array cannot say is refused", "[scheduler][jaxpp]") {
@@ -140,7 +141,7 @@ TEST_CASE("what JaxPP's array cannot say is refused", "[scheduler][jaxpp]") {
   CHECK_THAT(not_written_for_jaxpp(Schedule::parse("0F0|0B0")),
              ContainsSubstring("one after the other"));
   CHECK_THAT(not_written_for_jaxpp(Schedule::parse("@edges 0-2,1-2\n0F0 .\n1F0 .\n. 2F0")),
-             ContainsSubstring("no part of one chain"));
+             ContainsSubstring("not part of one chain"));
 }
 
 }  // namespace

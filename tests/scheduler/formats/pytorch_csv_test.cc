@@ -1,11 +1,13 @@
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 
 #include <string>
+#include <string_view>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_v.h"
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -20,7 +22,7 @@ std::string csv_complaint(const std::string& text) {
 }
 
 TEST_CASE("blanks of a compute-only file are bubbles", "[scheduler][pytorch_csv]") {
-  const PytorchSchedule read = parse_pytorch_csv(
+  const ReadSchedule read = parse_pytorch_csv(
       "0F0,0F1,,0I0,0W0,,0I1,0W1\r\n"
       ",1F0,1I0,1F1,1W0,1I1,1W1,");
   CHECK(read.communication.empty());
@@ -31,7 +33,7 @@ TEST_CASE("blanks of a compute-only file are bubbles", "[scheduler][pytorch_csv]
 
 TEST_CASE("a file without blanks is a list, ragged rows and quotes are read",
           "[scheduler][pytorch_csv]") {
-  const PytorchSchedule read = parse_pytorch_csv("\"0F0\", 0F1 ,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const ReadSchedule read = parse_pytorch_csv("\"0F0\", 0F1 ,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   CHECK(read.schedule == one_f_one_b(2, 2).to_list());
   CHECK(parse_pytorch_csv("0F0,,0B0\n,1F0").schedule.rows()[1].size() == 3);
 }
@@ -44,7 +46,7 @@ TEST_CASE("overlapped actions become a group", "[scheduler][pytorch_csv]") {
 
 TEST_CASE("communication is kept with its place among the compute cells",
           "[scheduler][pytorch_csv]") {
-  const PytorchSchedule read = parse_pytorch_csv(
+  const ReadSchedule read = parse_pytorch_csv(
       "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
       "1RECV_F0,1F0,1B0,1SEND_B0\n");
   CHECK(read.schedule == Schedule::parse("@form list\n0F0 0B0\n1F0 1B0"));
@@ -105,9 +107,11 @@ TEST_CASE("what PyTorch's reader takes silently is named with its place",
 TEST_CASE("all actions outside the grammar are told at once, and what to do once",
           "[scheduler][pytorch_csv]") {
   const std::string all = csv_complaint("0F0,WHAT,0B0\n1F0,1BW1,1X0\n(0F0)OVERLAP_F_B");
-  CHECK_THAT(all, ContainsSubstring("4 faults\nline 1, column 5: 'WHAT' is no action; an action"));
-  CHECK_THAT(all, ContainsSubstring("\nline 2, column 5: '1BW1' is no action; BW is"));
-  CHECK_THAT(all, ContainsSubstring("\nline 2, column 10: '1X0' is no action\n"));
+  CHECK_THAT(all,
+             ContainsSubstring("4 faults\nline 1, column 5: 'WHAT' is not an action; an action"));
+  CHECK_THAT(all,
+             ContainsSubstring("\nline 2, column 5: '1BW1' is not an action; some writers mean"));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 10: '1X0' is not an action\n"));
   CHECK_THAT(all, ContainsSubstring("\nline 3, column 1: '(0F0)OVERLAP_F_B'"));
 }
 
@@ -135,10 +139,16 @@ TEST_CASE("blanks are not multiplied into more cells than a schedule has",
 }
 
 TEST_CASE("what the format cannot say is refused", "[scheduler][pytorch_csv]") {
-  CHECK_THROWS_AS(to_pytorch_csv(Schedule::parse("0F0 0B0 0U")), Error);
-  CHECK_THROWS_AS(to_pytorch_csv(Schedule::parse("0F0|1F0")), Error);
+  const auto refused = [](const Schedule& schedule, std::string_view format) {
+    return refusal(
+        [&] { (void)write_schedule(schedule, schedule.stage_graph(), find_format(format)); },
+        Errc::ScheduleParameter);
+  };
+  CHECK_THAT(refused(Schedule::parse("0F0 0B0 0U"), "pytorch"), ContainsSubstring("an update"));
+  CHECK_THAT(refused(Schedule::parse("0F0|1F0"), "pytorch"),
+             ContainsSubstring("one forward with one backward"));
   const Schedule dag = one_f_one_b(StageGraph::from_edges(3, {{0, 2}, {1, 2}}), 2);
-  CHECK_THROWS_AS(to_pytorch_comms_csv(dag, dag.stage_graph()), Error);
+  CHECK_THAT(refused(dag, "pytorch-comms"), ContainsSubstring("not part of one chain"));
 }
 
 }  // namespace

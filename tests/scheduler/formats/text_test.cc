@@ -94,7 +94,7 @@ TEST_CASE("all cells outside the grammar are told at once, and what to do once",
   const std::string all = text_complaint("@pages 3\n0F0 WHAT 0B0\n1F0 1X0 1b0\n");
   CHECK_THAT(all, ContainsSubstring("4 faults\nline 1, column 1: unknown header '@pages'"));
   CHECK_THAT(all, ContainsSubstring("\nline 2, column 5: 'WHAT'"));
-  CHECK_THAT(all, ContainsSubstring("\nline 3, column 5: '1X0' is no cell\n"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 5: '1X0' is not a cell\n"));
   CHECK_THAT(all, ContainsSubstring("\nline 3, column 9: '1b0'"));
   CHECK(all.find("a cell is '.'") == all.rfind("a cell is '.'"));
   std::string many;
@@ -134,7 +134,7 @@ TEST_CASE("@frozen says which stages do not train", "[scheduler][text][surplus]"
 }
 
 TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") {
-  const char* bad = GENERATE("@colour red\n0F0",
+  const char* bad = GENERATE("@color red\n0F0",
                              "@form table\n0F0",
                              "@rows\n0F0",
                              "@rows 0\n0F0",

@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_v.h"
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -21,8 +22,9 @@ std::string zero_bubble_complaint(const std::string& text) {
 }
 
 std::string not_written_as_lists(const Schedule& schedule) {
-  return refusal([&] { (void)to_zero_bubble(schedule, schedule.stage_graph()); },
-                 Errc::ScheduleParameter);
+  return refusal(
+      [&] { (void)write_schedule(schedule, schedule.stage_graph(), find_format("zero-bubble")); },
+      Errc::ScheduleParameter);
 }
 
 /// Returns a node as the scheduler prints it.
@@ -51,19 +53,19 @@ TEST_CASE("a stage is a group of layers, a row a stage of theirs", "[scheduler][
 }
 
 TEST_CASE("the zero-bubble scheduler's lists go both ways", "[scheduler][zero_bubble]") {
-  CHECK(to_zero_bubble(one_f_one_b(1, 1), StageGraph::chain(1)) ==
+  CHECK(to_zero_bubble(one_f_one_b(1, 1)) ==
         "[[ScheduledNode(type=F, stage=0, microbatch=0, chunk=0, layer_group_idx=0), "
         "ScheduledNode(type=BW, stage=0, microbatch=0, chunk=0, layer_group_idx=0)]]\n");
   for (const Schedule& schedule :
        {one_f_one_b(4, 8), interleaved(4, 8, 2), zb_h1(4, 8), zb_v(3, 6)}) {
-    const std::string text = to_zero_bubble(schedule, schedule.stage_graph());
+    const std::string text = to_zero_bubble(schedule);
     CHECK(parse_zero_bubble(text) == schedule.to_list());
   }
 }
 
 TEST_CASE("chunks count a row's stages", "[scheduler][zero_bubble]") {
   const Schedule wave = zb_v(2, 2);  // row 0: stages 0 and 3
-  CHECK_THAT(to_zero_bubble(wave, wave.stage_graph()),
+  CHECK_THAT(to_zero_bubble(wave),
              ContainsSubstring("stage=0, microbatch=0, chunk=1, layer_group_idx=3") &&
                  ContainsSubstring("stage=1, microbatch=0, chunk=0, layer_group_idx=1"));
 }
@@ -87,7 +89,7 @@ TEST_CASE("what is no list of the zero-bubble scheduler is refused with its plac
       zero_bubble_complaint("[[ScheduledNode(type=F, stage=0, microbatch=0, layer_group_idx=0, "
                             "should_offload=True)]]"),
       ContainsSubstring("should_offload='True'"));
-  CHECK_THAT(zero_bubble_complaint("[[Node(type=F)]]"), ContainsSubstring("'Node' is no node"));
+  CHECK_THAT(zero_bubble_complaint("[[Node(type=F)]]"), ContainsSubstring("'Node' is not a node"));
   CHECK_THAT(zero_bubble_complaint("[[None]]"), ContainsSubstring("ScheduledNode(...) only"));
   CHECK_THAT(zero_bubble_complaint("[[]]"), ContainsSubstring("holds no ScheduledNode"));
   std::string rows = "[[" + node("F", 0, 0, 0) + "]";

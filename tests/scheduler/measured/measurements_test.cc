@@ -262,7 +262,8 @@ TEST_CASE("a step of another schedule is told by its first task that differs",
   CHECK_THAT(first_difference(schedule, longer).value(), ContainsSubstring("ran 0B2 after all"));
   MeasuredStep wider = good;
   wider.rows.emplace_back();
-  CHECK_THAT(first_difference(schedule, wider).value(), ContainsSubstring("2 rows, the step 3"));
+  CHECK_THAT(first_difference(schedule, wider).value(),
+             ContainsSubstring("2 rows, the step ran 3"));
 }
 
 TEST_CASE("the tasks of a group may run in any order, and a listed update is no task",

@@ -6,6 +6,7 @@
 #include "stagecraft/scheduler/formats/json/json.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -100,7 +101,7 @@ TEST_CASE("three copies of a pipeline, however they are numbered", "[scheduler][
     CHECK(graph.edges() == std::vector<StageGraph::Edge>{{0, 1}, {2, 3}, {4, 5}});
     CHECK(graph.replica_of(StageId(0)) == 2);
     CHECK(validate(schedule, graph).empty());
-    CHECK(validate(schedule.to_array(graph), graph).empty());
+    CHECK(validate(to_array(schedule, graph), graph).empty());
     CHECK(simulate(schedule, graph).makespan == 12);
     const Schedule renumbered = layout.with_step_microbatches(schedule);
     CHECK(to_string(renumbered.rows()[0][0]) == "4F0");
@@ -120,7 +121,7 @@ TEST_CASE("microbatches of three copies are counted over all of them", "[schedul
 TEST_CASE("a model with another number of stages cannot be replicated", "[scheduler][layout]") {
   const Layout layout = Layout::of(dualpipe(4, 8));
   CHECK_THROWS_WITH((void)layout.expand(StageGraph::chain(3)),
-                    ContainsSubstring("2 replicas of 4 stages, the model has 3"));
+                    ContainsSubstring("2 replicas of 4 stages, but the model has 3"));
 }
 
 TEST_CASE("what a model's stages train is the same of all their copies",

@@ -111,9 +111,9 @@ TEST_CASE("pairs that make no chains of copies are refused, each with its reason
   };
   refused({{0, 2}, {0, 4}}, "stage 0 is the first of two replica pairs, 0=2 and 0=4");
   refused({{0, 4}, {2, 4}}, "stage 4 is the second of two replica pairs, 0=4 and 2=4");
-  refused({{0, 2}, {0, 2}}, "the replica pair 0=2 is there twice");
-  refused({{0, 1}, {2, 4}, {4, 3}, {3, 2}}, "2 = 4 = 3 = 2 go round in a circle");
-  refused({{1, 1}}, "1 = 1 go round in a circle");
+  refused({{0, 2}, {0, 2}}, "the replica pair 0=2 appears twice");
+  refused({{0, 1}, {2, 4}, {4, 3}, {3, 2}}, "2 = 4 = 3 = 2 form a circle");
+  refused({{1, 1}}, "1 = 1 form a circle");
   std::vector<StageGraph::Edge> circle;
   StageGraph large = StageGraph::chain(60'000);
   for (int s = 0; s < 60'000; ++s) {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/planners/judge.h"
+#include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/judge.h"
+#include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 

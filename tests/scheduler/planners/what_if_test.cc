@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stagecraft/scheduler/planners/judge.h"
+#include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -154,11 +154,11 @@ TEST_CASE("durations move and stretch what is drawn", "[scheduler][render]") {
   CHECK(ratio({.forward = 3, .backward = 5}) == Catch::Approx(5. / 3).margin(0.02));
 }
 
-TEST_CASE("a legend has exactly the colours that are drawn", "[scheduler][render]") {
+TEST_CASE("a legend has exactly the colors that are drawn", "[scheduler][render]") {
   for (const Schedule& schedule : {one_f_one_b(4, 8), dualpipev(4, 10), one_f_one_b(16, 20)}) {
-    for (const ColourBy by : kColourBys) {
+    for (const ColorBy by : kColorBys) {
       CAPTURE(name(by), schedule.stages());
-      const std::string svg = timed(schedule, {}, {.colour_by = by});
+      const std::string svg = timed(schedule, {}, {.color_by = by});
       const auto fills = matches(svg, R"re(<rect x="[^>]*[0-9]" fill="(#[^"]*)")re");
       const std::set<std::string> boxes(fills.begin(), fills.end());
       const auto swatches = matches(svg, R"re(class="swatch" fill="(#[^"]*)")re");
@@ -168,7 +168,7 @@ TEST_CASE("a legend has exactly the colours that are drawn", "[scheduler][render
         CHECK(boxes.contains(swatches[i]));
       }
       // There are so few kinds that each is explained.
-      if (by == ColourBy::Kind) {
+      if (by == ColorBy::Kind) {
         CHECK(std::set(swatches.begin(), swatches.end() - 1) == boxes);
       }
     }
@@ -201,7 +201,7 @@ TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[sc
         ++named;
       }
       const std::size_t tasks = matches(svg, R"re((<rect x="[^>]*[0-9]" fill=))re").size();
-      CHECK((named < tasks) == (svg.find(" bear none") != std::string::npos));
+      CHECK((named < tasks) == (svg.find(" have no text") != std::string::npos));
       for (const std::string& left : matches(svg, R"re(<rect x="([0-9.]*)")re")) {
         CHECK(std::stod(left) < width);
       }

@@ -24,7 +24,7 @@ std::string timed_tikz(const Schedule& schedule, const PictureOptions& options =
 }
 
 /// Returns the matches of the expression's group, each once, as SVG writes colors.
-std::set<std::string> colours_in(const std::string& text, const std::string& pattern) {
+std::set<std::string> colors_in(const std::string& text, const std::string& pattern) {
   std::set<std::string> found;
   const std::regex wanted(pattern);
   for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at) {
@@ -41,19 +41,19 @@ TEST_CASE("a schedule is drawn in TikZ", "[scheduler][render]") {
   check_golden("one_f_one_b_2_2.tex", tikz);
 }
 
-TEST_CASE("TikZ has the colours of the SVG", "[scheduler][render]") {
-  for (const ColourBy by : kColourBys) {
+TEST_CASE("TikZ has the colors of the SVG", "[scheduler][render]") {
+  for (const ColorBy by : kColorBys) {
     CAPTURE(name(by));
     const Schedule schedule = dualpipev(4, 10);
     const StageGraph graph = schedule.stage_graph();
     const Timeline timeline = simulate(schedule, graph);
-    const PictureOptions options{.colour_by = by};
-    const auto defined = colours_in(timed_tikz(schedule, options),
-                                    R"re(\\definecolor\{[a-z0-9]*\}\{HTML\}\{([0-9A-F]*)\})re");
-    for (const std::string& colour : colours_in(render_svg(schedule, graph, &timeline, {}, options),
-                                                R"re(fill="#([0-9a-f]{6})")re")) {
-      if (colour != "#d3122a") {  // the arrowheads, which this drawing lacks
-        CHECK(defined.contains(colour));
+    const PictureOptions options{.color_by = by};
+    const auto defined = colors_in(timed_tikz(schedule, options),
+                                   R"re(\\definecolor\{[a-z0-9]*\}\{HTML\}\{([0-9A-F]*)\})re");
+    for (const std::string& color : colors_in(render_svg(schedule, graph, &timeline, {}, options),
+                                              R"re(fill="#([0-9a-f]{6})")re")) {
+      if (color != "#d3122a") {  // the arrowheads, which this drawing lacks
+        CHECK(defined.contains(color));
       }
     }
   }

@@ -105,7 +105,7 @@ double by_brute_force(const SearchRequest& request, bool ordered) {
         Schedule::Form::List, std::move(rows), {.microbatches = request.microbatches});
     try {
       best = std::min(best, simulate(schedule, graph, costs).makespan);
-    } catch (const Error&) {  // its rows wait for each other for ever
+    } catch (const Error&) {  // its rows wait for each other forever
     }
     for (std::size_t d = 0; d < at.size() && ++at[d] == choices[d].size() && d + 1 < at.size();
          ++d) {
@@ -312,7 +312,7 @@ TEST_CASE("times that cannot be added up or told apart are refused",
   SearchRequest request{.devices = 2, .microbatches = 4, .cap = 2};
   request.costs.stages.usual = {1e308, 1e308, 1e308, 1e308};
   CHECK_THAT(refusal([&] { (void)search_schedule(request); }, Errc::ScheduleParameter),
-             Catch::Matchers::ContainsSubstring("more than any number"));
+             Catch::Matchers::ContainsSubstring("more than a number can hold"));
   request.costs.stages.usual = {1e-9, 1.23456789, 1, 1};
   CHECK_THAT(refusal([&] { (void)search_schedule(request); }, Errc::ScheduleParameter),
              Catch::Matchers::ContainsSubstring("a F of stage 0 takes less"));

@@ -7,6 +7,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -205,7 +206,7 @@ TEST_CASE("in columns every task has its own, also one that does nothing",
     StageGraph graph = schedule.stage_graph();
     graph.freeze({0, 1});
     CHECK(validate(schedule, graph).empty());
-    const Schedule array = schedule.to_list().to_array(graph);
+    const Schedule array = to_array(schedule.to_list(), graph);
     CHECK(array.to_list() == schedule.to_list());
     CHECK(validate(array, graph).empty());
     const Timeline all = simulate(schedule, schedule.stage_graph());
@@ -244,7 +245,7 @@ TEST_CASE("every idle moment has a cause", "[scheduler][simulate]") {
   }
 }
 
-TEST_CASE("an update waits for every weight gradient of its stage", "[scheduler][simulate]") {
+TEST_CASE("an update waits forevery weight gradient of its stage", "[scheduler][simulate]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W1 0W0 0U");
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), Costs::unit());
   CHECK(timeline.rows[0].entries.back().start == 6);
@@ -370,7 +371,7 @@ TEST_CASE("cells that wait for each other are found on shared processors too",
   costs.device.processors = 1;
   CHECK_THAT(refusal([&] { (void)simulate(schedule, StageGraph::chain(2), costs); },
                      Errc::ScheduleInvalid),
-             Catch::Matchers::ContainsSubstring("wait for each other for ever"));
+             Catch::Matchers::ContainsSubstring("wait for each other forever"));
 }
 
 }  // namespace

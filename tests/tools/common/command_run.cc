@@ -14,7 +14,7 @@ CommandResult run_in_test(Command command,
   std::istringstream in(input);
   std::ostringstream out;
   std::ostringstream err;
-  tools::Console console{in, out, err, screen.terminal, screen.colour, screen.width};
+  tools::Console console{in, out, err, screen.terminal, screen.color, screen.width};
   CommandResult result;
   try {
     result.exit_code = static_cast<int>(command(words, console));

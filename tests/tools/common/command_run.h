@@ -14,7 +14,7 @@ namespace stagecraft::tests {
 /// Describes the other end of the command's output.
 struct Screen {
   bool terminal = false;
-  bool colour = false;
+  bool color = false;
   int width = 100;
 };
 

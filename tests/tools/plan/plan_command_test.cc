@@ -10,6 +10,7 @@
 
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"

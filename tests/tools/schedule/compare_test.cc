@@ -62,7 +62,7 @@ TEST_CASE("compare writes a page with every figure and reason", "[tools][schedul
   CHECK_THAT(text, ContainsSubstring("<tr><td>1f1b</td>"));
   CHECK_THAT(text, ContainsSubstring("<td>33<span class=\"bar\" style=\"width:100.0%\">"));
   CHECK_THAT(text, ContainsSubstring("<td>28.5<span class=\"bar\" style=\"width:86.4%\">"));
-  CHECK_THAT(text, ContainsSubstring("a&lt;b.txt: has devices and microbatches 1 x 1"));
+  CHECK_THAT(text, ContainsSubstring("a&lt;b.txt: has 1 x 1 devices and microbatches"));
   CHECK_THAT(text, !ContainsSubstring("a<b"));
   CHECK(run_schedule(
             {"compare", "1f1b", "--devices", "2", "--microbatches", "2", "--html", page, "--json"})
@@ -119,7 +119,7 @@ TEST_CASE("compare halves a backward of which the costs say the whole alone", "[
   const std::string line = "1f1b zb-h1 --devices 4 --microbatches 8 --costs ";
   CHECK(compared(line + whole) == compared(line + all));
   CHECK_THAT(run_schedule_line("compare " + line + whole).err,
-             ContainsSubstring("does not say I and W: each is half of B"));
+             ContainsSubstring("lacks I and W: each is half of B"));
   CHECK(run_schedule_line("compare " + line + all).err.empty());
 }
 

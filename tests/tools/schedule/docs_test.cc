@@ -1,13 +1,19 @@
 /// Tests the pages about schedules: their commands print the output that the pages show, their C++
-/// is compiled here, every rule has an example that breaks it, and every builder has its line.
+/// is compiled here, every rule has an example that breaks it, and every builder and format has its
+/// line.
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/formats/registry.h"
+#include "stagecraft/scheduler/rules/registry.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/support/catch.h"
@@ -167,14 +173,33 @@ std::vector<BuilderInfo> registry_with_serial() {
   };
 }
 
-std::vector<std::string> all_rules() {
-  std::vector<std::string> rules;
-  for (int number = 1; number <= 35; ++number) {
-    if (number <= 12 || number >= 20) {
-      rules.push_back((number < 10 ? "V0" : "V") + std::to_string(number));
-    }
+std::set<std::string> all_rules() {
+  std::set<std::string> all;
+  for (const rules::RuleInfo& info : rules::rule_table()) {
+    all.insert(info.numbers.begin(), info.numbers.end());
   }
-  return rules;
+  return all;
+}
+
+/// Returns a format's line in the table of docs/schedules.md.
+std::string line_of(const ScheduleFormat& format) {
+  const auto yes = [](bool can) { return can ? "yes" : "no"; };
+  const formats::FormatWords& words = format.words;
+  const bool any = words.graph == formats::GraphWords::Any;
+  return fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |",
+                     format.name,
+                     format.summary,
+                     yes(words.bubbles),
+                     any                                         ? "any"
+                     : words.graph == formats::GraphWords::Model ? "the model's"
+                                                                 : "a chain",
+                     yes(any),
+                     words.groups == formats::GroupWords::Any ? "any"
+                     : words.groups == formats::GroupWords::Independent
+                         ? "of different microbatches or stages"
+                     : words.groups == formats::GroupWords::None ? "no"
+                                                                 : "one F with one B",
+                     yes(words.updates));
 }
 
 }  // namespace
@@ -258,6 +283,13 @@ TEST_CASE("docs/rules.md lists every rule in its table", "[tools][docs]") {
     std::string anchor = rule;
     anchor.front() = 'v';
     CHECK_THAT(page, ContainsSubstring("\n| [" + rule + "](#" + anchor + ") | "));
+  }
+}
+
+TEST_CASE("docs/schedules.md has a line for every format", "[tools][docs]") {
+  const std::string page = page_text("schedules.md");
+  for (const ScheduleFormat& format : schedule_formats()) {
+    CHECK_THAT(page, ContainsSubstring("\n" + line_of(format) + "\n"));
   }
 }
 

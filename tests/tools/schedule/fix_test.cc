@@ -1,5 +1,4 @@
-/// Tests `stagecraft schedule fix` when one exchange is not enough: several exchanges, wrong
-/// numbers, columns.
+/// Tests `stagecraft schedule fix`: one exchange, several exchanges, wrong numbers, columns.
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,18 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+
+constexpr const char* kFixed =
+    "0F0 0F1 .   0B0 .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+// 0B0 is in the column of 1B0, which it needs.
+constexpr const char* kFixableArray =
+    "0F0 0F1 0B0 .   .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+constexpr const char* kFixableList =
+    "@form list\n"
+    "0F0 0B0 0F1 0B1\n"
+    "1F0 1F1 1B0 1B1\n";
 
 /// Returns the result of fix, whose schedule must pass `check`.
 CommandResult fixed(const std::string& text) {
@@ -27,7 +38,7 @@ std::size_t lines(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("fix exchanges cells until nothing waits for ever", "[tools][schedule][fix]") {
+TEST_CASE("fix exchanges cells until nothing waits forever", "[tools][schedule][fix]") {
   // Two pipelines in one file each have their own deadlock.
   const CommandResult two = fixed(
       "@form list\n@edges 0-1,2-3\n"
@@ -38,12 +49,12 @@ TEST_CASE("fix exchanges cells until nothing waits for ever", "[tools][schedule]
   CHECK_THAT(two.err, ContainsSubstring("of row 2") || ContainsSubstring("of row 3"));
 }
 
-TEST_CASE("fix lays an array out anew where columns are too early", "[tools][schedule][fix]") {
+TEST_CASE("fix lays an array out again where columns are too early", "[tools][schedule][fix]") {
   const CommandResult result = fixed("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n");
   CHECK(result.out ==
         "0F0 0F1 .   0B0 .   0B1\n"
         ".   1F0 1B0 1F1 1B1 .\n");
-  CHECK(result.err == "re-timed the columns: 6 cells in another, each row in its order\n");
+  CHECK(result.err == "laid out the columns again: 6 cells moved, and each row kept its order\n");
 }
 
 TEST_CASE("fix exchanges cells of an array before it lays it out", "[tools][schedule][fix]") {
@@ -52,15 +63,14 @@ TEST_CASE("fix exchanges cells of an array before it lays it out", "[tools][sche
       "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n"
       "2F0 2B0 2F1 2B1\n3F0 3F1 3B0 3B1\n");
   CHECK(lines(result.err) == 3);
-  CHECK_THAT(result.err, ContainsSubstring("re-timed the columns"));
+  CHECK_THAT(result.err, ContainsSubstring("laid out the columns again"));
   CHECK_THAT(result.out, !ContainsSubstring("@form list"));
 }
 
-TEST_CASE("one task twice and its neighbour missing is one wrong number",
-          "[tools][schedule][fix]") {
+TEST_CASE("one task twice and its neighbor missing is one wrong number", "[tools][schedule][fix]") {
   const CommandResult second = fixed("@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B0\n");
   CHECK(second.err ==
-        "wrote 1B1 for 1B0 (row 1, position 3), which is there twice while 1B1 is missing\n");
+        "wrote 1B1 for 1B0 (row 1, position 3): 1B0 was there twice and 1B1 was missing\n");
   CHECK_THAT(second.out, ContainsSubstring("1F0 1B0 1F1 1B1"));
   // Only the first cell can be wrong: 0B0 needs 0F0.
   const CommandResult first = fixed("@form list\n0F1 0B0 0F1 0B1\n");
@@ -97,6 +107,41 @@ TEST_CASE("fix tells the steps that it made though they were not enough",
   CHECK(result.exit_code == 1);
   CHECK(result.out.empty());
   CHECK_THAT(result.err, ContainsSubstring("wrote 0B1 for 0B0") && ContainsSubstring("V10"));
+}
+
+TEST_CASE("fix makes the exchange that check proposes", "[tools][schedule][fix]") {
+  const CommandResult list = run_schedule({"fix", "-"}, kFixableList);
+  CHECK(list.exit_code == 0);
+  CHECK(list.out ==
+        "@form list\n"
+        "0F0 0F1 0B0 0B1\n"
+        "1F0 1F1 1B0 1B1\n");
+  CHECK_THAT(list.err, ContainsSubstring("exchanged 0B0 and 0F1 of row 0"));
+  const CommandResult array = run_schedule_line("fix - | check -", kFixableArray);
+  CHECK(array.exit_code == 0);
+  CHECK(array.out ==
+        "0F0 0F1 .   0B0 .   0B1\n"
+        ".   1F0 1B0 1F1 1B1 .\n");
+}
+
+TEST_CASE("fix leaves a valid schedule as it is", "[tools][schedule][fix]") {
+  const CommandResult result = run_schedule({"fix", "-"}, kFixed);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == kFixed);
+  CHECK_THAT(result.err, ContainsSubstring("nothing to repair"));
+}
+
+TEST_CASE("fix says when it knows no further step, and writes nothing", "[tools][schedule][fix]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/out.txt";
+  check_message(run_schedule({"fix", "-", "-o", file}, "0F0 .\n"), 1, {"no repair", "V10"});
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("fix names what else helps", "[tools][schedule][fix]") {
+  check_message(run_schedule({"fix", "-"}, "0F0,0B0\n1RECV_F0,1F0,1B0\n"),
+                1,
+                {"communication", "--to pytorch-comms"});
 }
 
 }  // namespace stagecraft::tests

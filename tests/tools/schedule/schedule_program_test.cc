@@ -139,8 +139,7 @@ TEST_CASE("a file that a command writes is made beside its place, through links"
         "dangling\nlink\nnone\ntarget\n");
 }
 
-TEST_CASE("a terminal gets colours and its own width, unless NO_COLOR is set",
-          "[tools][schedule]") {
+TEST_CASE("a terminal gets colors and its own width, unless NO_COLOR is set", "[tools][schedule]") {
   const TemporaryFolder folder;
   (void)folder.write("late.txt", kLate);
   const CommandResult plain = run_terminal("check late.txt", 20, folder.path());
@@ -151,11 +150,10 @@ TEST_CASE("a terminal gets colours and its own width, unless NO_COLOR is set",
   CHECK_THAT(piped.out, ContainsSubstring("[0B0]") && !ContainsSubstring("\x1b["));
   const std::string line =
       std::string("stty cols 20; NO_COLOR=1 '") + STAGECRAFT_COMMAND + "' schedule check late.txt";
-  const CommandResult colourless =
-      run_command({"script", "-qec", line, "/dev/null"}, folder.path());
-  CHECK_THAT(colourless.out, !ContainsSubstring("\x1b["));
+  const CommandResult colorless = run_command({"script", "-qec", line, "/dev/null"}, folder.path());
+  CHECK_THAT(colorless.out, !ContainsSubstring("\x1b["));
   // 20 columns hold three cells, so the fourth begins a new block.
-  CHECK_THAT(colourless.out, ContainsSubstring("\r\n     3   4   5\r\n"));
+  CHECK_THAT(colorless.out, ContainsSubstring("\r\n     3   4   5\r\n"));
 }
 
 }  // namespace stagecraft::tests

@@ -82,7 +82,7 @@ TEST_CASE("search puts two copies of the model against each other", "[tools][sch
   const std::string words = "search --devices 4 --microbatches 8 --cap 4 --placement replicas";
   const CommandResult found = run_schedule_line(words);
   CHECK(found.err ==
-        "optimum: makespan 28, bubble 14.3%, in flight 4, the best builder chimera 30\n");
+        "optimum: makespan 28, bubble 14.3%, in flight 4, the best builder, chimera, has 30\n");
   const Json figures = Json::parse(run_schedule_line(words + " | check - | simulate - --json").out);
   CHECK(figures.at("makespan") == 28);
 }
@@ -104,8 +104,8 @@ TEST_CASE("on a terminal search says how far it is, and in the end what it found
   CHECK_THAT(
       terminal.err,
       StartsWith("\rsearching: best 25, bound ") && ContainsSubstring(", 0 s\x1b[K") &&
-          EndsWith("\r\x1b[Koptimum: makespan 24, bubble 25.0%, in flight 3, the best builder "
-                   "zb-auto 25\n"));
+          EndsWith("\r\x1b[Koptimum: makespan 24, bubble 25.0%, in flight 3, the best builder, "
+                   "zb-auto, has 25\n"));
   CHECK_THAT(run_schedule(words).err, StartsWith("optimum: "));
   words.emplace_back("--json");
   CHECK(run_schedule(words, "", {.terminal = true}).err.empty());

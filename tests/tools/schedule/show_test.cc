@@ -1,6 +1,7 @@
-/// Tests `stagecraft schedule show`: pictures for pages and papers, and the programs that convert
-/// them.
+/// Tests `stagecraft schedule show`: grids, pages, pictures for pages and papers, and the programs
+/// that convert them.
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -20,6 +21,15 @@ constexpr const char* kShownSchedule =
     "0F0 0F1 .   0B0 .   0B1\n"
     ".   1F0 1B0 1F1 1B1 .\n";
 
+// 0B0 is in the column of 1B0, which it needs.
+constexpr const char* kShownArray =
+    "0F0 0F1 0B0 .   .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+constexpr const char* kShownList =
+    "@form list\n"
+    "0F0 0B0 0F1 0B1\n"
+    "1F0 1F1 1B0 1B1\n";
+
 bool has_program(const std::string& name) {
   return run_command({"sh", "-c", "command -v " + name}).exit_code == 0;
 }
@@ -38,7 +48,7 @@ class OwnPath {
   EnvironmentVariable path_;
 };
 
-TEST_CASE("show draws a picture at its durations, width, title and colours",
+TEST_CASE("show draws a picture at its durations, width, title and colors",
           "[tools][schedule][show]") {
   const auto drawn = [](std::vector<std::string> words) {
     words.insert(words.begin(), {"show", "-", "--svg", "-"});
@@ -55,9 +65,9 @@ TEST_CASE("show draws a picture at its durations, width, title and colours",
   CHECK_THAT(drawn({"--title", "A <b>"}), ContainsSubstring(">A &lt;b&gt;</text>"));
   CHECK_THAT(drawn({"--width", "605"}), ContainsSubstring("width=\"605\""));
   for (const char* by : {"kind", "chunk", "microbatch"}) {
-    CHECK(drawn({"--colour-by", by}) != usual);
+    CHECK(drawn({"--color-by", by}) != usual);
   }
-  CHECK(drawn({"--colour-by", "stage"}) == usual);
+  CHECK(drawn({"--color-by", "stage"}) == usual);
   CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kShownSchedule).out,
              ContainsSubstring("<title>Mine</title>"));
 }
@@ -69,10 +79,10 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
   };
   check_message(shown({"--svg", "-", "--width", "10"}), 2, {"--width expects 320 to 16000 pixels"});
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
-  check_message(shown({"--svg", "-", "--colour-by", "taste"}),
+  check_message(shown({"--svg", "-", "--color-by", "taste"}),
                 2,
-                {"--colour-by expects stage or kind or chunk or microbatch, found 'taste'"});
-  check_message(shown({"--width", "605"}), 2, {"--width is for a picture"});
+                {"--color-by expects stage or kind or chunk or microbatch, found 'taste'"});
+  check_message(shown({"--width", "605"}), 2, {"--width applies to pictures; add --svg FILE"});
   check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
 }
 
@@ -129,7 +139,7 @@ TEST_CASE("without a converter show names what to install, and leaves the old fi
   {
     const OwnPath path("rsvg-convert", "exit 0\n");
     check_message(
-        run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule), 2, {"it says nothing"});
+        run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule), 2, {"it printed no message"});
   }
   CHECK(read_text_file(pdf) == "old");
 }
@@ -154,4 +164,61 @@ TEST_CASE("show writes a TikZ picture that TeX sets", "[tools][schedule][show]")
 }
 
 }  // namespace
+TEST_CASE("show marks what does nothing in all its drawings", "[tools][schedule][surplus]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("frozen", std::string("@frozen 0\n") + kShownSchedule);
+  CHECK_THAT(run_schedule({"show", file}).out,
+             ContainsSubstring("(0B1)") && ContainsSubstring("in parentheses, 2 tasks do nothing"));
+  CHECK_THAT(run_schedule({"show", file, "--svg", "-"}).out,
+             ContainsSubstring("in empty boxes, 2 tasks do nothing"));
+  CHECK_THAT(run_schedule({"show", file, "--html", "-"}).out,
+             ContainsSubstring(R"("surplus":{"0":"BIW","1":"I"})"));
+}
+
+TEST_CASE("show draws a list in columns, and marks what is wrong", "[tools][schedule][show]") {
+  const CommandResult good =
+      run_schedule({"show", "-"}, "@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n");
+  CHECK(good.exit_code == 0);
+  CHECK(good.out == run_schedule({"show", "-"}, kShownSchedule).out);
+  const CommandResult bad = run_schedule({"show", "-"}, kShownList);
+  CHECK(bad.exit_code == 0);
+  CHECK_THAT(bad.out, ContainsSubstring("[0B0]") && ContainsSubstring("V29"));
+}
+
+TEST_CASE("show writes a picture and a page", "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const std::string svg = folder.path() + "/x.svg";
+  const std::string html = folder.path() + "/x.html";
+  const CommandResult result =
+      run_schedule({"show", "-", "--svg", svg, "--html", html}, kShownSchedule);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  CHECK_THAT(read_text_file(svg), ContainsSubstring("<svg") && ContainsSubstring("1B1"));
+  CHECK_THAT(read_text_file(html), ContainsSubstring("<!") && ContainsSubstring("1B1"));
+  CHECK_THAT(read_text_file(html), ContainsSubstring("<title>Schedule</title>"));
+  CHECK_THAT(run_schedule({"show", "-", "--svg", "-"}, kShownArray).out, ContainsSubstring("V22"));
+  CHECK_THAT(run_schedule({"show", "-", "--html", "-"}, kShownList).out, ContainsSubstring("V29"));
+}
+
+TEST_CASE("a picture and a page cannot be one file", "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/x";
+  check_message(run_schedule({"show", "-", "--svg", file, "--html", file}, kShownSchedule),
+                2,
+                {"expect two files", "'" + file + "' twice"});
+}
+
+TEST_CASE("a large schedule is shown in part, and told in few lines", "[tools][schedule][show]") {
+  const CommandResult made = run_schedule_line("make gpipe --devices 200 --microbatches 500");
+  REQUIRE(made.exit_code == 0);
+  for (const char* command : {"show", "simulate"}) {
+    CAPTURE(command);
+    const CommandResult result = run_schedule({command, "-"}, made.out);
+    CHECK(result.exit_code == 0);
+    CHECK(std::count(result.out.begin(), result.out.end(), '\n') < 300);
+    CHECK_THAT(result.out, ContainsSubstring("not shown"));
+  }
+  check_message(run_schedule({"show", "-", "--svg", "-"}, made.out), 2, {"100000 cells"});
+}
+
 }  // namespace stagecraft::tests

@@ -1,9 +1,7 @@
-/// Tests `stagecraft schedule simulate`, `convert` and `diff`: the numbers that programs rely on,
-/// formats both ways, and the place where two schedules part.
+/// Tests `stagecraft schedule simulate`: the numbers that programs rely on.
 
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/schedule/schedule_run.h"
 
@@ -31,13 +29,6 @@ Json simulate_json(const std::string& text, std::vector<std::string> more = {}) 
   CAPTURE(text, result.err);
   REQUIRE(result.exit_code == 0);
   return Json::parse(result.out);
-}
-
-std::string converted(const std::string& text, const std::string& format) {
-  const CommandResult result = run_schedule({"convert", "-", "--to", format}, text);
-  CAPTURE(format, result.err);
-  REQUIRE(result.exit_code == 0);
-  return result.out;
 }
 
 }  // namespace
@@ -128,39 +119,6 @@ TEST_CASE("tasks that do nothing are counted, and cost nothing", "[tools][schedu
              ContainsSubstring("microbatches\n2 tasks do nothing: 2 B of stage 0 (no backward)\n"));
 }
 
-TEST_CASE("frozen stages go through the formats that can say so", "[tools][schedule][surplus]") {
-  const std::string text = std::string("@frozen 0\n") + kValidSchedule;
-  for (const char* format : {"text", "list", "json"}) {
-    CAPTURE(format);
-    CHECK_THAT(converted(converted(text, format), "text"), ContainsSubstring("@frozen 0\n"));
-  }
-  for (const char* format : {"pytorch", "pytorch-comms"}) {
-    CAPTURE(format);
-    const CommandResult refused = run_schedule({"convert", "-", "--to", format}, text);
-    CHECK(refused.exit_code == 2);
-    CHECK_THAT(refused.err, ContainsSubstring("0F0 (row 0, column 0): its stage 0 is frozen"));
-  }
-  // Edges from the command line keep the stages that the file declares.
-  CHECK_THAT(run_schedule({"convert", "-", "--to", "text", "--graph", "0-1"}, text).out,
-             ContainsSubstring("@frozen 0\n"));
-  const TemporaryFolder folder;
-  const CommandResult diff =
-      run_schedule({"diff", folder.write("a", text), folder.write("b", kValidSchedule)});
-  CHECK(diff.exit_code == 1);
-  CHECK_THAT(diff.out, ContainsSubstring("their frozen stages differ"));
-}
-
-TEST_CASE("show marks what does nothing in all its drawings", "[tools][schedule][surplus]") {
-  const TemporaryFolder folder;
-  const std::string file = folder.write("frozen", std::string("@frozen 0\n") + kValidSchedule);
-  CHECK_THAT(run_schedule({"show", file}).out,
-             ContainsSubstring("(0B1)") && ContainsSubstring("in parentheses, 2 tasks do nothing"));
-  CHECK_THAT(run_schedule({"show", file, "--svg", "-"}).out,
-             ContainsSubstring("in empty boxes, 2 tasks do nothing"));
-  CHECK_THAT(run_schedule({"show", file, "--html", "-"}).out,
-             ContainsSubstring(R"("surplus":{"0":"BIW","1":"I"})"));
-}
-
 TEST_CASE("durations and latency decide the times, not the columns", "[tools][schedule]") {
   const std::string text = make("1f1b --devices 4 --microbatches 8");
   // It is (M + P - 1) (F + B), and F + B more per transfer and stage on the way.
@@ -180,8 +138,7 @@ TEST_CASE("halves of a backward follow the whole that is given, and it is said",
   CHECK(simulate_json(split, {"--b", "4", "--i", "3"}) ==
         simulate_json(split, {"--i", "3", "--w", "1"}));
   const CommandResult told = run_schedule({"simulate", "-", "--b", "4"}, split);
-  CHECK_THAT(told.err,
-             ContainsSubstring("does not say I and W: each is half of B (B 4, I 2, W 2)"));
+  CHECK_THAT(told.err, ContainsSubstring("lacks I and W: each is half of B (B 4, I 2, W 2)"));
   CHECK(run_schedule({"simulate", "-", "--f", "3", "--b", "2"}, split).err.empty());
   check_message(run_schedule({"simulate", "-", "--b", "4", "--w", "5"}, split),
                 2,
@@ -237,7 +194,7 @@ TEST_CASE("a costs file that cannot be used is named", "[tools][schedule][costs]
     return run_schedule(words, kValidSchedule);
   };
   check_message(with("{"), 2, {"--costs", "c.json", "line 1"});
-  check_message(with(R"({"durations": {"F": 1}})"), 2, {"wants its version", "\"version\": 1"});
+  check_message(with(R"({"durations": {"F": 1}})"), 2, {"needs its version", "\"version\": 1"});
   check_message(with(R"({"version": 2})"), 2, {"version 2", "up to 1"});
   check_message(with(R"({"version": 1, "stages": {"group": -1}})"), 2, {"group"});
   check_message(with("{}", {"--f", "2"}), 2, {"--costs or --f", "both"});
@@ -273,13 +230,13 @@ TEST_CASE("costs of another schedule's stages are noted, those of operators alon
   CHECK(other.exit_code == 0);
   CHECK_THAT(other.err,
              ContainsSubstring("note: --costs '" + run +
-                               "': it has the times of 2 stages, the schedule has 3 stages; what "
-                               "it does not say takes the default\n"));
+                               "': it has the times of 2 stages, but the schedule has 3 stages; "
+                               "missing values get their defaults\n"));
   const std::string profile = folder.write(
       "profile.json", R"({"version": 1, "operators": [{"id": 0, "name": "aten::mm"}]})");
   check_message(simulate("1f1b --devices 2 --microbatches 2", profile),
                 2,
-                {"profile.json", "nothing of stages", "train --dry-run", "--costs-out"});
+                {"profile.json", "operators but not of stages", "train --dry-run", "--costs-out"});
 }
 
 TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
@@ -309,181 +266,6 @@ TEST_CASE("durations that are no numbers are wrong usage", "[tools][schedule][ba
         run_schedule({"simulate", "-", "--f", value}, kValidSchedule), 2, {"--f expects"});
   }
   check_message(run_schedule({"simulate", "-", "--g", "1"}, kValidSchedule), 2, {"'--g'"});
-}
-
-TEST_CASE("every builder's schedule goes through every format that can express it",
-          "[tools][schedule][convert]") {
-  for (const BuilderInfo& builder : builders()) {
-    const std::string words =
-        std::string(builder.name) + (builder.takes_graph ? " --graph 0-2,1-2 --microbatches 4"
-                                                         : " --devices 4 --microbatches 8");
-    CAPTURE(words);
-    const std::string text = make(words);
-    const Json expected = simulate_json(text);
-    for (const auto& [format, name] :
-         std::map<std::string, std::string>{{"text", ""},
-                                            {"list", ""},
-                                            {"json", ""},
-                                            {"pytorch", "PyTorch's CSV"},
-                                            {"pytorch-comms", "PyTorch's CSV"},
-                                            {"jaxpp", "JaxPP's array"},
-                                            {"zero-bubble", "The zero-bubble scheduler's list"},
-                                            {"piper", "Piper's directives"}}) {
-      CAPTURE(format);
-      const CommandResult there = run_schedule({"convert", "-", "--to", format}, text);
-      const bool replicas = expected.at("replicas") == 2;
-      if (!name.empty() && (replicas || (builder.takes_graph && format != "piper"))) {
-        check_message(there, 2, {name + " cannot express", "0F0 (row 0, column 0)"});
-        continue;
-      }
-      if (there.exit_code != 0) {
-        // The format cannot express overlap groups.
-        check_message(there, 2, {name + " cannot express", "|", "row", "column"});
-        continue;
-      }
-      if (builder.takes_graph && format == "piper") {
-        // The edges come from the model.
-        CHECK(simulate_json(there.out, {"--graph", "0-2,1-2"}) == expected);
-        continue;
-      }
-      CHECK(simulate_json(there.out) == expected);
-      CHECK(converted(there.out, "text") == text);
-      std::string made = "make " + words + " --format " + format;
-      CHECK(run_schedule_line(made).out == there.out);
-    }
-  }
-}
-
-TEST_CASE("what a format cannot express names the first such cell", "[tools][schedule][convert]") {
-  const auto refused = [](const std::string& text,
-                          const std::string& format,
-                          const std::vector<std::string>& parts) {
-    CAPTURE(text, format);
-    check_message(run_schedule({"convert", "-", "--to", format}, text), 2, parts);
-  };
-  refused("0F0 0B0 0U\n", "pytorch", {"0U (row 0, column 2)", "update"});
-  refused("0F0 0F1 0B0|0F2 0B1 0B2\n", "pytorch", {"0B0|0F2 (row 0, column 2)"});
-  refused("@edges 0-2,1-2\n0F0\n1F0\n2F0\n", "pytorch-comms", {"0F0 (row 0, column 0)"});
-  refused("0F0 0U\n0B0 .\n", "jaxpp", {"0U (row 0, column 1)"});
-  refused("0F0|1F0 0B0 1B0\n", "zero-bubble", {"0F0|1F0 (row 0, column 0)"});
-  refused("0F0 .\n. 0B0\n", "piper", {"two cells or more, row 0 has 1"});
-  refused("@edges 0-1\n0F0 .\n1F0 .\n2F0 .\n", "pytorch", {"1F0 (row 1, column 0)"});
-  refused(R"({"rows": [[[0,0,"F"],[0,0,"X"]]]})", "text", {"row 0, column 1"});
-  refused(R"({"rows": [[[0,-1,"F"]]]})", "json", {"row 0, column 0"});
-  refused(R"({"rows": [[[0,0,"F"], "x"]]})", "list", {"row 0, column 1"});
-}
-
-TEST_CASE("a list that deadlocks has no array, but stays a list", "[tools][schedule][convert]") {
-  const std::string text = "@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n";
-  check_message(run_schedule({"convert", "-", "--to", "text"}, text), 1, {"no columns", "list"});
-  CHECK(converted(converted(text, "json"), "list") == text);
-  CHECK(converted(converted(text, "pytorch"), "list") == text);
-}
-
-TEST_CASE("an array that would be the square of its list is refused",
-          "[tools][schedule][convert]") {
-  std::string text = "@form list\n";
-  for (int row = 0; row < 6000; ++row) {
-    text += std::to_string(row) + "F0 " + std::to_string(row) + "B0\n";
-  }
-  check_message(run_schedule({"convert", "-", "--to", "text"}, text), 2, {"cells", "list"});
-  CHECK(run_schedule({"show", "-"}, text).exit_code == 0);
-}
-
-TEST_CASE("converting with edges writes them down", "[tools][schedule][convert]") {
-  const CommandResult result = run_schedule({"convert", "-", "--to", "text", "--graph", "0-2,1-2"},
-                                            "0F0,,,0B0\n1F0,,,1B0\n,2F0,2B0,\n");
-  CHECK(result.out ==
-        "@edges 0-2,1-2\n"
-        "0F0 .   .   0B0\n"
-        "1F0 .   .   1B0\n"
-        ".   2F0 2B0 .\n");
-}
-
-TEST_CASE("convert wants a format it knows", "[tools][schedule][convert][bad-input]") {
-  check_message(run_schedule({"convert", "-"}, kValidSchedule), 2, {"--to"});
-  check_message(
-      run_schedule({"convert", "-", "--to", "csv"}, kValidSchedule), 2, {"'csv'", "pytorch"});
-}
-
-TEST_CASE("equal schedules are equal, whatever their form and columns", "[tools][schedule][diff]") {
-  const TemporaryFolder folder;
-  const std::string a = folder.write("a", kValidSchedule);
-  const std::string list = folder.write("b", converted(kValidSchedule, "list"));
-  const std::string wide = folder.write("c", "0F0 0F1 . . 0B0 . 0B1\n. 1F0 . 1B0 1F1 1B1 .\n");
-  const CommandResult same = run_schedule({"diff", a, "-"}, kValidSchedule);
-  CHECK(same.exit_code == 0);
-  CHECK(same.out == "equal: 2 devices, 2 stages, 2 microbatches\n");
-  for (const std::string& b : {list, wide}) {
-    const CommandResult result = run_schedule({"diff", a, b});
-    CHECK(result.exit_code == 0);
-    CHECK_THAT(result.out, ContainsSubstring("only columns differ"));
-  }
-}
-
-TEST_CASE("diff names the first task per row that differs, and what it does",
-          "[tools][schedule][diff]") {
-  const TemporaryFolder folder;
-  const std::string a = folder.write("a", make("gpipe --devices 4 --microbatches 8"));
-  const std::string b = folder.write("b", make("1f1b --devices 4 --microbatches 8"));
-  const CommandResult result = run_schedule({"diff", a, b});
-  CHECK(result.exit_code == 1);
-  for (const char* part : {"4 of 4 rows differ\n",
-                           "d0          4  0F4  0B0     9  8 -> 4 (-4)\n",
-                           "d3          1  3F1  3B1     9  8 -> 1 (-7)\n",
-                           "makespan            33\n",
-                           "largest in flight   8 -> 4 (-4)\n"}) {
-    CHECK_THAT(result.out, ContainsSubstring(part) || ContainsSubstring("3F1  3B0"));
-  }
-  // With a split backward, the same rows take less time.
-  const std::string c = folder.write("c", make("zb-h1 --devices 4 --microbatches 8"));
-  CHECK_THAT(run_schedule({"diff", b, c}).out,
-             ContainsSubstring("makespan            33 -> 27 (-6)"));
-}
-
-TEST_CASE("only rows that differ are listed, and a shorter one has ended",
-          "[tools][schedule][diff]") {
-  const TemporaryFolder folder;
-  const std::string a = folder.write("a", "0F0 . . 0B0\n. 1F0 1B0 .\n");
-  const std::string b = folder.write("b", "0F0 . . 0I0 0W0\n. 1F0 1B0 . .\n");
-  const CommandResult result = run_schedule({"diff", a, b});
-  CHECK(result.exit_code == 1);
-  CHECK_THAT(result.out, ContainsSubstring("1 of 2 rows differ"));
-  CHECK_THAT(result.out, ContainsSubstring("0B0  0I0") && !ContainsSubstring("\nd1"));
-  const std::string c = folder.write("c", "0F0 . .\n. 1F0 1B0\n");
-  const CommandResult broken = run_schedule({"diff", a, c});
-  CHECK(broken.exit_code == 1);
-  CHECK_THAT(broken.out, ContainsSubstring("0B0  (end)"));
-  CHECK_THAT(broken.out, ContainsSubstring("has 1 violation and cannot be simulated"));
-}
-
-TEST_CASE("with costs, diff compares bytes too", "[tools][schedule][diff][costs]") {
-  const TemporaryFolder folder;
-  const std::string costs = folder.write(
-      "c.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "activations": 512}]}})");
-  const CommandResult result =
-      run_schedule({"diff",
-                    folder.write("a", make("gpipe --devices 2 --microbatches 4")),
-                    folder.write("b", make("1f1b --devices 2 --microbatches 4")),
-                    "--costs",
-                    costs});
-  CHECK(result.exit_code == 1);
-  CHECK_THAT(result.out, ContainsSubstring("largest peak bytes  2.0 KiB -> 1.0 KiB (-1.0 KiB)\n"));
-}
-
-TEST_CASE("the same lists under another graph differ", "[tools][schedule][diff]") {
-  const TemporaryFolder folder;
-  const std::string rows = "0F0 . . . . 0B0\n. 1F0 . . 1B0 .\n. . 2F0 2B0 . .\n";
-  const CommandResult result =
-      run_schedule({"diff", folder.write("a", rows), folder.write("b", "@edges 0-2,1-2\n" + rows)});
-  CHECK(result.exit_code == 1);
-  CHECK_THAT(result.out, ContainsSubstring("stage graphs differ"));
-}
-
-TEST_CASE("diff needs two readable files", "[tools][schedule][diff][bad-input]") {
-  check_message(run_schedule({"diff", "-"}, kValidSchedule), 2, {"expected B"});
-  check_message(run_schedule({"diff", "-", "-"}, kValidSchedule), 2, {"standard input", "once"});
-  check_message(run_schedule({"diff", "-", "/none"}, kValidSchedule), 2, {"'/none'"});
 }
 
 }  // namespace stagecraft::tests

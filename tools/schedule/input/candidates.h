@@ -1,4 +1,4 @@
-/// The schedules that a command compares: builders by name, and files. Each has figures, or the
+/// Candidate is a schedule that a command compares: a builder's, or a file. It has figures, or the
 /// reason why it has none.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace stagecraft::tools {
 struct CommonJob {
   int devices = 0;
   int microbatches = 0;
-  std::optional<int> chunks;  ///< for the builders that leave it open
+  std::optional<int> chunks;  ///< for builders that leave it open
   Costs costs;
 };
 

@@ -22,8 +22,8 @@ namespace {
 
 constexpr const char* kTimes[] = {"--f", "--b", "--i", "--w", "--latency"};
 
-/// Returns the durations on the command line. If only the whole backward or only its halves are
-/// given, computes the other.
+/// Returns the durations on the command line. If they give only the whole backward or only its
+/// halves, computes the other.
 Durations stated(const CLI::App& app, const CostOptions& options, Console& console) {
   const auto given = [&](const char* name, double value) {
     return app.count(name) > 0 ? std::optional(value) : std::nullopt;
@@ -61,11 +61,13 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
     app.add_option(name, value, meaning)->check(number_from_zero())->type_name("X");
   };
   add("--f", options.durations.forward, "duration of a forward [1]");
-  add("--b", options.durations.backward, "duration of a whole backward [2, or both halves']");
+  add("--b",
+      options.durations.backward,
+      "duration of a whole backward [2, or the sum of --i and --w]");
   add("--i", options.durations.backward_input, "duration of its input half [half of --b]");
   add("--w", options.durations.backward_weight, "duration of its weight half [half of --b]");
   add("--latency", options.latency, "duration of a transfer between two devices [0]");
-  app.add_option("--costs", options.file, "a costs.json instead: also bytes, links and stages")
+  app.add_option("--costs", options.file, "a costs.json instead, with bytes, links and stages")
       ->type_name("FILE");
 }
 
@@ -78,10 +80,9 @@ Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console
   }
   for (const char* time : kTimes) {
     if (app.count(time) > 0) {
-      wrong_usage(app.get_name(),
-                  fmt::format("expected --costs or {}, found both; the file says how long tasks "
-                              "take",
-                              time));
+      wrong_usage(
+          app.get_name(),
+          fmt::format("expected --costs or {}, found both; the file gives the durations", time));
     }
   }
   return read_stage_costs(options.file, console);
@@ -105,9 +106,9 @@ Costs read_stage_costs(const std::string& path, Console& console) {
   if (!costs.operators.empty() && !knows_stage_times(costs)) {
     throw Error(
         Errc::UsageFile,
-        fmt::format("--costs {} says what operators take, and nothing of stages; stagecraft "
-                    "train --dry-run --costs FILE --costs-out STAGES adds them up to the "
-                    "stages of a cut, a run with --costs-out measures those",
+        fmt::format("--costs {} gives the times of operators but not of stages; stagecraft train "
+                    "--dry-run --costs FILE --costs-out STAGES adds them up for the stages of a "
+                    "cut, and a run with --costs-out measures stages",
                     source_name(path)));
   }
   return costs;
@@ -122,9 +123,8 @@ void note_misfit(const std::string& file,
     return;
   }
   if (const auto misfit = costs_misfit(costs, schedule, graph)) {
-    console.err << fmt::format("note: --costs {}: {}; what it does not say takes the default\n",
-                               source_name(file),
-                               *misfit);
+    console.err << fmt::format(
+        "note: --costs {}: {}; missing values get their defaults\n", source_name(file), *misfit);
   }
 }
 

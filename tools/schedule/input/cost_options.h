@@ -39,7 +39,7 @@ void add_cost_options(CLI::App& app, CostOptions& options);
 [[nodiscard]] Costs read_stage_costs(const std::string& path, Console& console);
 
 /// Notes on standard error if the costs of a file cover too little of the schedule, or belong to
-/// another one: missing costs get the default. `file`: empty for costs that are of none.
+/// another one: missing costs get the default. `file`: empty if the costs come from no file.
 void note_misfit(const std::string& file,
                  const Costs& costs,
                  const Schedule& schedule,

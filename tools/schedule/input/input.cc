@@ -9,15 +9,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/formats/jaxpp.h"
-#include "stagecraft/scheduler/formats/json/json.h"
-#include "stagecraft/scheduler/formats/json/piper.h"
-#include "stagecraft/scheduler/formats/pytorch_csv.h"
+#include "stagecraft/scheduler/formats/parts/cell_text.h"
 #include "stagecraft/scheduler/formats/text.h"
-#include "stagecraft/scheduler/formats/zero_bubble.h"
 #include "stagecraft/scheduler/notes/column_order.h"
 #include "stagecraft/scheduler/rules/repair/wrong_graph.h"
 #include "stagecraft/tools/schedule/input/format.h"
@@ -54,11 +50,11 @@ std::string read_file(const std::string& path, const std::string& what) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    unreadable(path, what, "a file that may not be opened");
+    unreadable(path, what, "a file that cannot be opened");
   }
   std::string bytes = read_stream(file);
   if (file.bad()) {
-    unreadable(path, what, "a file that broke off while being read");
+    unreadable(path, what, "a file that cannot be read to its end");
   }
   return bytes;
 }
@@ -85,38 +81,6 @@ StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   return graph;
 }
 
-/// The joint result of all formats' readers.
-struct Parsed {
-  Schedule schedule;
-  std::vector<CommAction> communication = {};
-  bool says_more = false;
-};
-
-Parsed parse(const std::string& text, ScheduleFormat format) {
-  switch (format) {
-    case ScheduleFormat::Json:
-      return {parse_json(text)};
-    case ScheduleFormat::Pytorch:
-    case ScheduleFormat::PytorchComms: {
-      PytorchSchedule read = parse_pytorch_csv(text);
-      return {std::move(read.schedule), std::move(read.communication)};
-    }
-    case ScheduleFormat::Jaxpp:
-      return {parse_jaxpp(text)};
-    case ScheduleFormat::ZeroBubble:
-      return {parse_zero_bubble(text)};
-    case ScheduleFormat::Piper: {
-      PiperSchedule read = parse_piper(text);
-      return {std::move(read.schedule), {}, read.says_more};
-    }
-    case ScheduleFormat::List:
-      return {Schedule::parse(text).to_list()};
-    case ScheduleFormat::Text:
-      break;
-  }
-  return {Schedule::parse(text)};
-}
-
 /// Reads the rows as lists if their columns show no times, and says so.
 void read_by_order(Schedule& schedule,
                    const StageGraph& graph,
@@ -129,12 +93,23 @@ void read_by_order(Schedule& schedule,
   const bool chain = !find_wrong_graph(schedule);
   schedule = schedule.to_list();
   console.err << fmt::format(
-      "note: {}: columns show no times: {} before what {}; read as an order{} (--strict takes them "
-      "for times)\n",
+      "note: {}: the columns are no times, because {}; each row is read as an order{} (--strict "
+      "takes columns for times)\n",
       name,
-      early == 1 ? "a cell stands" : fmt::format("{} cells stand", early),
-      early == 1 ? "it needs" : "they need",
-      chain ? "" : " of one chain of stages; where they are none, say which feeds which: --graph");
+      early == 1 ? "a cell stands before one that it needs"
+                 : fmt::format("{} cells stand before cells that they need", early),
+      chain ? "" : " of one chain of stages, unless --graph gives another graph");
+}
+
+/// Returns the names of the formats whose columns may be no times.
+std::string untimed() {
+  std::vector<std::string_view> names;
+  for (const ScheduleFormat& format : schedule_formats()) {
+    if (!format.columns_are_times) {
+      names.push_back(format.name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// Reads edges, one per line or joined by commas; `#` begins a comment.
@@ -160,17 +135,17 @@ void add_file_argument(CLI::App& app, std::string& path) {
 
 void add_read_options(CLI::App& app, ReadOptions& options) {
   options.command = app.get_name();
-  app.add_option(
-         "--from",
-         options.from,
-         fmt::format("the file's format, where it is not what it looks like: {}", kFormatNames))
+  app.add_option("--from",
+                 options.from,
+                 fmt::format("the file's format, if it is not the one that it looks like: {}",
+                             format_names()))
       ->type_name("FORMAT");
   app.add_option("--graph",
                  options.graph,
                  "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
       ->type_name("EDGES|@FILE");
   app.add_flag(
-      "--strict", options.strict, "take the columns of a PyTorch CSV or JaxPP array for times");
+      "--strict", options.strict, fmt::format("take columns for times in files of {}", untimed()));
 }
 
 std::string source_name(const std::string& path) {
@@ -182,17 +157,19 @@ std::string read_source(const std::string& path, const std::string& what, Consol
     return read_file(path, what);
   }
   if (std::exchange(console.in_is_taken, true)) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{} expects a file, found - a second time; standard input can be read "
-                            "once",
-                            what));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("{} expects a file, found - a second time; standard input can be read only "
+                    "once",
+                    what));
   }
   std::string bytes = read_stream(console.in);
   if (console.in.bad()) {
-    throw Error(Errc::UsageFile,
-                fmt::format("{} expects a readable file, found that standard input broke off while "
-                            "being read: is it a directory, or closed?",
-                            what));
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("{} expects a readable file, found that standard input cannot be read to "
+                    "its end; it may be closed, or a directory",
+                    what));
   }
   return bytes;
 }
@@ -224,27 +201,28 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
                             "e.g. \"0F0 0B0\"",
                             name));
   }
-  const ScheduleFormat format = options.from.empty()
-                                    ? detect_format(text, path)
-                                    : format_of(options.command, "--from", options.from);
+  const ScheduleFormat& format = options.from.empty()
+                                     ? detect_format(text, path)
+                                     : format_of(options.command, "--from", options.from);
   try {
-    Parsed read = parse(text, format);
+    ReadSchedule read = format.read(text);
     if (!options.graph.empty()) {
       read.schedule = with_graph(read.schedule,
                                  over_stages_of(read.schedule, read_graph(options.graph, console)));
     }
     StageGraph graph = read.schedule.stage_graph();
-    const bool decoration = columns_may_be_decoration(format);
-    if (decoration && !options.strict && read.schedule.form() == Schedule::Form::Array) {
+    if (!format.columns_are_times && !options.strict &&
+        read.schedule.form() == Schedule::Form::Array) {
       read_by_order(read.schedule, graph, name, console);
     }
     return {name,
             std::move(text),
+            &format,
             std::move(read.schedule),
             std::move(graph),
             std::move(read.communication),
-            decoration && options.graph.empty(),
-            read.says_more};
+            format.words.graph != formats::GraphWords::Any && options.graph.empty(),
+            std::move(read.left_out)};
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParse) {
       throw;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/scheduler/formats/parts/schedule_format.h"
 #include "stagecraft/scheduler/model/communication.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
@@ -21,19 +22,20 @@ struct ReadOptions {
   std::string command;  ///< the reading command, for messages
   std::string from;     ///< the format's name; empty: detected from the file
   std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
-  /// The columns of a CSV must be times. If false, only the order of its rows counts when they are
-  /// not.
+  /// The columns must be times. If false, only the order of rows counts if the format allows it and
+  /// the columns are no times.
   bool strict = false;
 };
 
 struct ScheduleFile {
-  std::string name;  ///< for messages
-  std::string text;  ///< as read
+  std::string name;              ///< for messages
+  std::string text;              ///< as read
+  const ScheduleFormat* format;  ///< of the registry
   Schedule schedule;
   StageGraph graph;
-  std::vector<CommAction> communication;  ///< as a CSV lists it
+  std::vector<CommAction> communication;  ///< in the order of the file
   bool chain_assumed = false;             ///< the format has no stage graph, and no option gave one
-  bool says_more = false;  ///< the file holds more than a schedule does; that is left out
+  std::string left_out = {};              ///< what the file holds and a schedule does not
 };
 
 /// Adds the argument FILE. `path` must outlive the parse.
@@ -55,8 +57,8 @@ void add_read_options(CLI::App& app, ReadOptions& options);
 /// Errors: UsageFile for an unreadable file, UsageArgument for text that is no list of edges.
 [[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
 
-/// Reads a schedule. A CSV whose columns are no times is read as a list, with a note on standard
-/// error.
+/// Reads a schedule. If its columns are no times and its format allows that, it is read as a list,
+/// with a note on standard error.
 /// Errors: UsageFile; ScheduleParse with file, line, column and cell.
 [[nodiscard]] ScheduleFile read_schedule(const std::string& path,
                                          const ReadOptions& options,

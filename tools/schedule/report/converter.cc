@@ -18,7 +18,8 @@
 namespace stagecraft::tools {
 namespace {
 
-/// The arguments with which a program reads a picture from standard input and writes to its output.
+/// The arguments that make a program read a picture from standard input and write to standard
+/// output.
 struct Converter {
   const char* name;
   std::vector<std::string> pdf;
@@ -73,7 +74,7 @@ class HeldFile {
  private:
   [[noreturn]] static void fail(int error) {
     throw Error(Errc::UsageFile,
-                fmt::format("a picture cannot be held while it is converted: {}",
+                fmt::format("cannot store the picture for its conversion: {}",
                             std::generic_category().message(error)));
   }
 
@@ -105,8 +106,7 @@ std::optional<int> run(const Converter& converter,
   if (fault != 0) {
     throw Error(
         Errc::UsageFile,
-        fmt::format(
-            "{} cannot be run: {}", converter.name, std::generic_category().message(fault)));
+        fmt::format("cannot run {}: {}", converter.name, std::generic_category().message(fault)));
   }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -130,11 +130,12 @@ std::string convert_svg(std::string_view svg, PictureFormat format) {
     std::string made = out.content();
     if (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0 || made.empty()) {
       const std::string said = err.content();
-      throw Error(Errc::UsageFile,
-                  fmt::format("{} could not convert the picture: {}; write it with --svg FILE and "
-                              "convert it by hand",
-                              converter.name,
-                              said.empty() ? "it says nothing" : said.substr(0, said.find('\n'))));
+      throw Error(
+          Errc::UsageFile,
+          fmt::format("{} could not convert the picture: {}; write it with --svg FILE and "
+                      "convert it by hand",
+                      converter.name,
+                      said.empty() ? "it printed no message" : said.substr(0, said.find('\n'))));
     }
     return made;
   }

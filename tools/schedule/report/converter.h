@@ -1,4 +1,4 @@
-/// convert_svg: converts an SVG picture to PDF or PNG, by a program of this machine.
+/// convert_svg converts an SVG picture to PDF or PNG with a program of this machine.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// Difference: where two schedules part on each device, and the effect on time and memory.
+/// Difference says where two schedules differ on each device, and the effect on time and memory.
 ///
 /// Both train one model. If one cuts it into more stages, each of its stages is less work. A
 /// costs.json knows this. Without one, durations and activations of its stages are weighted so that

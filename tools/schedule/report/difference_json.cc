@@ -47,7 +47,7 @@ Json difference_json(const Difference& d) {
         {{"row", row.row}, {"position", row.position}, {"a", row.task_a}, {"b", row.task_b}});
   }
   return {{"equal", d.none()},
-          {"normalised", d.a.weight != d.b.weight},
+          {"normalized", d.a.weight != d.b.weight},
           {"differs", d.beside.empty() ? Json(nullptr) : Json(d.beside)},
           {"rows", rows},
           {"a", side_json(d.a, d.bytes)},

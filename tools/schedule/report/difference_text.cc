@@ -80,16 +80,15 @@ std::string weights_text(const Difference& d) {
   }
   if (d.stated) {
     return fmt::format(
-        "not normalised: --costs says what each of the {} stages of A and {} of B takes\n",
+        "not normalized: --costs gives the costs of the {} stages of A and the {} of B\n",
         of_a,
         of_b);
   }
   const char more = of_a > of_b ? 'A' : 'B';
   const char fewer = of_a > of_b ? 'B' : 'A';
   return fmt::format(
-      "normalised to one model, of {} stages in A and {} in B:\na stage of {} takes {}/{} of the "
-      "time and "
-      "activations of a stage of {}\n",
+      "normalized to one model of {} stages in A and {} in B:\na stage of {} takes {}/{} of the "
+      "time and activations of a stage of {}\n",
       of_a,
       of_b,
       more,

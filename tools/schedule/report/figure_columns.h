@@ -1,5 +1,5 @@
-/// FigureColumn: one figure of compared schedules, for tables, pages and programs. compare and
-/// sweep print this list.
+/// FigureColumn is one figure of compared schedules, for tables, pages and programs. The commands
+/// compare and sweep print them.
 #pragma once
 
 #include <span>

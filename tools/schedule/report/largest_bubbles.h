@@ -1,4 +1,4 @@
-/// The bubbles that explain most of a schedule's idle time.
+/// largest_bubbles finds the bubbles that explain most of a schedule's idle time.
 #pragma once
 
 #include <vector>

@@ -27,7 +27,7 @@ constexpr double kMark = 3;  // the radius
 constexpr double kBroader = 3;
 
 /// People can tell them apart in print, and most color-blind people can (Okabe and Ito, 2008).
-constexpr std::array<std::string_view, 7> kColours{
+constexpr std::array<std::string_view, 7> kColors{
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#14181d"};
 constexpr std::array<std::string_view, 4> kDashes{"none", "7 3", "2 3", "9 3 2 3"};
 
@@ -93,12 +93,12 @@ std::string drawn(const PlotLine& line,
                   std::size_t number,
                   std::ptrdiff_t above,
                   const Axes& axes) {
-  const std::string_view colour = kColours[number % kColours.size()];
+  const std::string_view color = kColors[number % kColors.size()];
   const auto broader = static_cast<double>(above);
   const std::string style = fmt::format("stroke='{}' stroke-width='{}' stroke-dasharray='{}'",
-                                        colour,
+                                        color,
                                         kLine + kBroader * broader,
-                                        kDashes[number / kColours.size() % kDashes.size()]);
+                                        kDashes[number / kColors.size() % kDashes.size()]);
   std::string places;
   std::string marks;
   for (const auto& [microbatches, bubble] : line.points) {
@@ -111,7 +111,7 @@ std::string drawn(const PlotLine& line,
         x,
         y,
         kMark + kBroader / 2 * broader,
-        colour,
+        color,
         drawing::escaped(line.name),
         microbatches,
         100 * bubble);

@@ -34,7 +34,7 @@ std::string cycle_text(const Schedule& schedule, const Violation& v) {
     text += fmt::format("  {} ({}) {} {}\n",
                         to_string(v.cycle[i]),
                         place_text(schedule, v.cells[i].first, v.cells[i].second),
-                        in_row ? "stands behind" : "waits for",
+                        in_row ? "comes after" : "waits for",
                         to_string(v.cycle[before]));
   }
   return text;
@@ -51,7 +51,7 @@ std::vector<Violation> violations_of(const ScheduleFile& file, std::optional<Mem
       return {std::move(*wrong_graph)};
     }
   }
-  return tell_mistyped(std::move(found), file.schedule, file.graph, options);
+  return report_mistyped(std::move(found), file.schedule, file.graph, options);
 }
 
 void require_valid(const ScheduleFile& file) {
@@ -90,10 +90,9 @@ std::string size_text(const ScheduleFile& file) {
 std::string report_text(const ScheduleFile& file,
                         const std::vector<Violation>& violations,
                         const Console& console) {
-  std::string text =
-      render(file.schedule,
-             violations,
-             {.width = console.width, .colour = console.colour, .graph = &file.graph});
+  std::string text = render(file.schedule,
+                            violations,
+                            {.width = console.width, .color = console.color, .graph = &file.graph});
   std::size_t cycles = 0;
   for (const Violation& v : violations) {
     // The message of V35 lists transfers, which say more than the tasks that made the values.

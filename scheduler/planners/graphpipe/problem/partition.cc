@@ -42,16 +42,6 @@ Edges stage_edges(const PartitionProblem& problem, const std::vector<PartitionSt
   return edges_between(problem.edges, stage_of);
 }
 
-std::vector<double> least_work(const PartitionProblem& problem) {
-  std::vector<double> work(at(problem.operators), std::numeric_limits<double>::infinity());
-  for (std::size_t op = 0; op < work.size(); ++op) {
-    for (const Variant& variant : problem.variants) {
-      work[op] = std::min(work[op], variant.time[op] * variant.devices);
-    }
-  }
-  return work;
-}
-
 Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> stages) {
   Partition made{.stages = in_order(problem, std::move(stages))};
   std::vector<StagePace> paces;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition_problem.h"
 
 namespace stagecraft::graphpipe {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition_problem.h"
 #include "stagecraft/scheduler/planners/graphpipe/tree/sp_tree.h"
 
 namespace stagecraft::graphpipe {

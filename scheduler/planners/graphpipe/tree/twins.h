@@ -8,7 +8,7 @@
 #include <bitset>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition_problem.h"
 
 namespace stagecraft::graphpipe {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/problem/partition_problem.h"
 #include "stagecraft/scheduler/planners/graphpipe/problem/stage_load.h"
 #include "stagecraft/scheduler/planners/graphpipe/tree/front.h"
 

@@ -81,9 +81,9 @@ function drawBox(context, entry) {
   const part = height / members;
   const gap = width > 4 ? 1 : 0;
   for (let i = 0; i < members; ++i) {
-    const colour = colourOf(from + i);
+    const color = colorOf(from + i);
     const surplus = isSurplus(from + i);
-    context.fillStyle = theme.tasks[colour];
+    context.fillStyle = theme.tasks[color];
     context.globalAlpha = surplus ? kSurplusShare : 1;
     context.fillRect(x, y + i * part, width - gap, part);
     context.globalAlpha = 1;
@@ -97,7 +97,7 @@ function drawBox(context, entry) {
     const tall = part >= 10 && width >= 9;
     if (tall && (whole || kMicrobatchDigits * 6.4 + 2 <= width)) {
       const text = whole ? name : String(model.microbatch[from + i]);
-      context.fillStyle = surplus ? theme.dim : theme.texts[colour];
+      context.fillStyle = surplus ? theme.dim : theme.texts[color];
       context.fillText(text, x + (width - gap) / 2, y + (i + 0.5) * part + 0.5);
       noteNarrow(whole ? kAllNamed : kMicrobatchAlone);
     } else {
@@ -186,7 +186,7 @@ function addToLine(entry, pixel, share) {
   const to = model.taskBegin[entry + 1];
   for (let task = from; task < to; ++task) {
     const weight = share / (to - from) * (isSurplus(task) ? kSurplusShare : 1);
-    const rgb = theme.taskRgb[colourOf(task)];
+    const rgb = theme.taskRgb[colorOf(task)];
     line.sum[pixel * 4] += weight * rgb[0];
     line.sum[pixel * 4 + 1] += weight * rgb[1];
     line.sum[pixel * 4 + 2] += weight * rgb[2];

@@ -125,9 +125,9 @@ function setTheme(chosen = state.scheme) {
   redraw();
 }
 
-function setColourBy(by) {
-  state.colourBy = by;
-  byId("colour-by").value = by;
+function setColorBy(by) {
+  state.colorBy = by;
+  byId("color-by").value = by;
   setTheme();
   onResize();  // legends differ in height
   rememberInAddress();
@@ -138,10 +138,10 @@ function findByName(typed) {
   const found = selectTask(name);
   byId("find-task").setAttribute("aria-invalid", String(!found));
   byId("find-miss").textContent = found ? ""
-      : parseTask(name) ? `no task ${name} in this schedule` : "write a task as 1F3";
+      : parseTask(name) ? `no task ${name} in this schedule` : "write a task, e.g. 1F3";
 }
 
-// ---- the address: #select=1F3&view=columns&colour=kind ---------------------------------------------------
+// ---- the address: #select=1F3&view=columns&color=kind ---------------------------------------------------
 
 function rememberInAddress() {
   const words = [];
@@ -154,8 +154,8 @@ function rememberInAddress() {
   if (state.view !== kUsualView) {
     words.push(`view=${state.view}`);
   }
-  if (state.colourBy !== kColourBys[0]) {
-    words.push(`colour=${state.colourBy}`);
+  if (state.colorBy !== kColorBys[0]) {
+    words.push(`color=${state.colorBy}`);
   }
   if (state.scheme) {
     words.push(`theme=${state.scheme}`);
@@ -171,8 +171,8 @@ function followAddress(fragment) {
   if (["light", "dark"].includes(wanted.get("theme"))) {
     setTheme(wanted.get("theme"));
   }
-  if (kColourBys.includes(wanted.get("colour"))) {
-    setColourBy(wanted.get("colour"));
+  if (kColorBys.includes(wanted.get("color"))) {
+    setColorBy(wanted.get("color"));
   }
   if (wanted.has("view") && wanted.get("view") !== state.view) {
     setView(wanted.get("view"));
@@ -277,22 +277,22 @@ function heldLines(row, at, moment) {
 
 // ---- keys ------------------------------------------------------------------------------------
 
-const centre = () => layout.plotLeft + layout.plotWidth / 2;
+const center = () => layout.plotLeft + layout.plotWidth / 2;
 const kKeys = {
   "ArrowLeft": () => moveSelection(0, -1),
   "ArrowRight": () => moveSelection(0, 1),
   "ArrowUp": () => moveSelection(-1, 0),
   "ArrowDown": () => moveSelection(1, 0),
-  "+": () => zoomAt(centre(), 1.5),
-  "=": () => zoomAt(centre(), 1.5),
-  "-": () => zoomAt(centre(), 1 / 1.5),
+  "+": () => zoomAt(center(), 1.5),
+  "=": () => zoomAt(center(), 1.5),
+  "-": () => zoomAt(center(), 1 / 1.5),
   "0": fit,
   "a": () => panBy(-layout.plotWidth / 5),
   "d": () => panBy(layout.plotWidth / 5),
   "w": () => { state.top -= 3 * layout.row; },
   "s": () => { state.top += 3 * layout.row; },
   "t": () => setView(state.view === "time" ? "columns" : "time"),
-  "c": () => setColourBy(kColourBys[(kColourBys.indexOf(state.colourBy) + 1) % kColourBys.length]),
+  "c": () => setColorBy(kColorBys[(kColorBys.indexOf(state.colorBy) + 1) % kColorBys.length]),
   "v": () => data.violations.length > 0 && showViolation((state.violation + 1) % data.violations.length),
   "/": () => byId("find-task").focus(),
   "?": () => byId("keys").showModal(),

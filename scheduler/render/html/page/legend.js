@@ -1,12 +1,12 @@
 ;// Explains the colors: every swatch has the color of a task that is drawn.
 
-const kNamedColours = 12;  // with more, the legend shows samples instead of names
+const kNamedColors = 12;  // with more, the legend shows samples instead of names
 const kSamples = 32;
 
 // Groups tasks by the meaning of colors: position -> kind -> an example task.
 const drawnTasks = new Map();
-function tasksByColour() {
-  if (!drawnTasks.has(state.colourBy)) {
+function tasksByColor() {
+  if (!drawnTasks.has(state.colorBy)) {
     const drawn = new Map();
     for (let task = 0; task < model.kind.length; ++task) {
       if (isSurplus(task)) {
@@ -23,14 +23,14 @@ function tasksByColour() {
     }
     const sorted = [...drawn].sort(([a], [b]) => a - b).map(([position, kinds]) =>
         [position, [...kinds].sort(([a], [b]) => a - b)]);
-    drawnTasks.set(state.colourBy, sorted);
+    drawnTasks.set(state.colorBy, sorted);
   }
-  return drawnTasks.get(state.colourBy);
+  return drawnTasks.get(state.colorBy);
 }
 
 function taskSwatch(task) {
   const element = make("span", {class: "swatch"});
-  element.style.background = theme.tasks[colourOf(task)];
+  element.style.background = theme.tasks[colorOf(task)];
   element.dataset.example = nameOf(task);
   return element;
 }
@@ -48,13 +48,13 @@ function causeSwatch({id}) {
 
 const legendItem = (...parts) => make("span", {class: "item"}, ...parts);
 
-function colourItems(drawn) {
-  const by = state.colourBy;
+function colorItems(drawn) {
+  const by = state.colorBy;
   if (by === "kind") {
     return [];
   }
   const first = ([, kinds]) => kinds[0][1];
-  if (drawn.length <= kNamedColours) {
+  if (drawn.length <= kNamedColors) {
     return drawn.map((entry) => legendItem(taskSwatch(first(entry)),
         (by === "stage" && data.names[entry[0]]) || `${by} ${entry[0]}`));
   }
@@ -70,7 +70,7 @@ function colourItems(drawn) {
 function shadeItems(drawn) {
   const most = drawn.reduce((a, b) => (b[1].length > a[1].length ? b : a), [0, []]);
   const [position, kinds] = most;
-  const by = state.colourBy;
+  const by = state.colorBy;
   if (by !== "kind" && kinds.length < 2) {
     return [];
   }
@@ -86,10 +86,10 @@ function causeItems() {
 }
 
 function showLegend() {
-  const drawn = tasksByColour();
+  const drawn = tasksByColor();
   const surplus = !data.surplusText ? [] : [make("span", {class: "item wraps"},
       make("span", {class: "swatch surplus"}), data.surplusText)];
-  byId("legend").replaceChildren(...[colourItems(drawn), shadeItems(drawn), causeItems(), surplus]
+  byId("legend").replaceChildren(...[colorItems(drawn), shadeItems(drawn), causeItems(), surplus]
       .map((items) => make("div", {}, ...items)));
 }
 
@@ -98,7 +98,7 @@ const kNarrowNotes = [
   "",
   "Narrow cells show the microbatch alone.",
   "Narrow cells bear no name: zoom in, or point at one.",
-  "Too narrow to tell cells apart: mean colours; zoom in.",
+  "Too narrow to tell cells apart: mean colors; zoom in.",
 ];
 const [kAllNamed, kMicrobatchAlone, kUnnamed, kMeans] = [0, 1, 2, 3];
 let narrowest = kAllNamed;

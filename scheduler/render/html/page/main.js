@@ -84,14 +84,14 @@ function listen() {
     byId("find-task").setAttribute("aria-invalid", "false");
     byId("find-miss").textContent = "";
   });
-  byId("colour-by").addEventListener("change", (event) => setColourBy(event.target.value));
+  byId("color-by").addEventListener("change", (event) => setColorBy(event.target.value));
   window.addEventListener("resize", onResize);
   window.addEventListener("hashchange", () => followAddress(location.hash));
   prefersDark.addEventListener("change", () => setTheme());
 }
 
 function listenToOverview(canvas) {
-  const centreOn = (event) => {
+  const centerOn = (event) => {
     if (event.buttons === 1) {
       const at = (event.offsetX - layout.plotLeft) / layout.plotWidth * places().length;
       state.left = at - layout.plotWidth / state.scale / 2;
@@ -100,9 +100,9 @@ function listenToOverview(canvas) {
   };
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    centreOn(event);
+    centerOn(event);
   });
-  canvas.addEventListener("pointermove", centreOn);
+  canvas.addEventListener("pointermove", centerOn);
 }
 
 // Returns the place of a task in the window's pixels, for the console.

@@ -38,8 +38,8 @@ function entryInColumn(row, column) {
 
 const markedEntries = () => marked.entries;
 
-function frame(context, {x, y, width, height}, colour, thickness) {
-  context.strokeStyle = colour;
+function frame(context, {x, y, width, height}, color, thickness) {
+  context.strokeStyle = color;
   context.lineWidth = thickness;
   context.strokeRect(x + thickness / 2, y + thickness / 2, Math.max(width - thickness - 1, 1),
                      Math.max(height - thickness, 1));
@@ -144,7 +144,7 @@ function drawChainLine(context, shown) {
 
 // Draws a line from the end of one entry to the beginning of another; above the row if both are in
 // one.
-function arrow(context, from, to, colour) {
+function arrow(context, from, to, color) {
   const a = boxOf(from);
   const b = boxOf(to);
   const x0 = a.x + a.width - 1;
@@ -153,18 +153,18 @@ function arrow(context, from, to, colour) {
   const lift = model.row[from] === model.row[to] ? -layout.row * 0.8 : 0;
   const bend = Math.max(10, Math.abs(b.x - x0) * 0.35);
   const last = {x: b.x - bend, y: y1 + lift};
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.lineWidth = 1.5;
   context.beginPath();
   context.moveTo(x0, y0);
   context.bezierCurveTo(x0 + bend, y0 + lift, last.x, last.y, b.x, y1);
   context.stroke();
-  arrowHead(context, last, {x: b.x, y: y1}, colour);
+  arrowHead(context, last, {x: b.x, y: y1}, color);
 }
 
-function arrowHead(context, from, tip, colour) {
+function arrowHead(context, from, tip, color) {
   const angle = Math.atan2(tip.y - from.y, tip.x - from.x);
-  context.fillStyle = colour;
+  context.fillStyle = color;
   context.beginPath();
   context.moveTo(tip.x, tip.y);
   for (const side of [-0.45, 0.45]) {
@@ -193,8 +193,8 @@ function cycleArrow(context, from, to) {
   context.beginPath();
   context.moveTo(start.x, start.y);
   context.quadraticCurveTo(turn.x, turn.y, tip.x, tip.y);
-  for (const [colour, thickness] of [[theme.back, 5], [theme.bad, 2.5]]) {
-    context.strokeStyle = colour;
+  for (const [color, thickness] of [[theme.back, 5], [theme.bad, 2.5]]) {
+    context.strokeStyle = color;
     context.lineWidth = thickness;
     context.stroke();
   }

@@ -3,7 +3,7 @@
 const surfaces = {};  // id -> {canvas, context, width, height}
 const theme = {};     // colors by name, from the style sheet
 // Holds, by meaning of the colors, how many stages, chunks or microbatches share them.
-const kColourCounts = data.colours.counts;
+const kColorCounts = data.colors.counts;
 
 function resizeSurface(id, width, height) {
   const canvas = byId(id);
@@ -24,7 +24,7 @@ function readTheme() {
   }
   theme.dark = document.documentElement.dataset.theme === "dark";
   theme.font = "11px system-ui, sans-serif";
-  theme.tasks = data.colours[theme.dark ? "dark" : "light"][state.colourBy];
+  theme.tasks = data.colors[theme.dark ? "dark" : "light"][state.colorBy];
   theme.taskRgb = theme.tasks.map(toRgb);
   theme.plotRgb = toRgb(theme.plot);
   theme.texts = theme.taskRgb.map((rgb) => (luminance(rgb) > 0.18 ? "#14181d" : "#ffffff"));
@@ -42,7 +42,7 @@ function luminance(rgb) {
 
 // Returns the task's position among those that colors distinguish.
 function positionOf(task) {
-  switch (state.colourBy) {
+  switch (state.colorBy) {
     case "stage":
       return Math.max(0, model.stage[task]);
     case "chunk":
@@ -56,11 +56,11 @@ function positionOf(task) {
 
 // Returns the position of the task's color in the theme's lists. If there are very many, neighbors
 // share one.
-function colourOf(task) {
-  const colours = theme.tasks.length / kKinds.length;
-  const count = kColourCounts[state.colourBy];
+function colorOf(task) {
+  const colors = theme.tasks.length / kKinds.length;
+  const count = kColorCounts[state.colorBy];
   const position = Math.min(positionOf(task), count - 1);
-  const place = count <= colours ? position : Math.floor(position * colours / count);
+  const place = count <= colors ? position : Math.floor(position * colors / count);
   return place * kKinds.length + Math.min(model.kind[task], kUpdate);
 }
 
@@ -120,7 +120,7 @@ function drawAxis({context, height}) {
   }
   context.font = theme.font;
   context.textBaseline = "middle";
-  const centre = state.view === "columns" ? state.scale / 2 : 0;
+  const center = state.view === "columns" ? state.scale / 2 : 0;
   const last = Math.min(fromX(layout.plotLeft + layout.plotWidth), places().length);
   let lastLabel = -Infinity;
   for (let at = Math.ceil(state.left / step) * step; at <= last + step * 1e-6; at += step) {
@@ -129,7 +129,7 @@ function drawAxis({context, height}) {
     context.fillRect(x, layout.axis - 5, 1, height - layout.axis + 5);
     const label = state.view === "columns" ? String(Math.round(at)) : formatTime(at);
     const half = context.measureText(label).width / 2;
-    const middle = Math.max(x + centre, layout.plotLeft + half);
+    const middle = Math.max(x + center, layout.plotLeft + half);
     if (middle - half > lastLabel && middle + half <= layout.plotLeft + layout.plotWidth + 20 &&
         (state.view === "time" || at < places().length)) {
       context.fillStyle = theme.dim;

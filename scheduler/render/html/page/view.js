@@ -10,7 +10,7 @@ const kCauses = [
 // Most faults are about columns and are visible there.
 const kUsualView = data.times && data.violations.length === 0 ? "time" : "columns";
 
-const kColourBys = ["stage", "kind", "chunk", "microbatch"];
+const kColorBys = ["stage", "kind", "chunk", "microbatch"];
 
 const state = {
   view: kUsualView,
@@ -23,7 +23,7 @@ const state = {
   chain: [],
   violation: kNone,
   hovered: kNone,
-  colourBy: "stage",
+  colorBy: "stage",
   scheme: null,  // "light" or "dark" if the user chose
 };
 

@@ -33,9 +33,9 @@ function ticksUpTo(end, count) {
   return Array.from({length: Math.floor(end / step * 1.0001) + 1}, (_, i) => i * step);
 }
 
-const stageColour = (stage) => {
-  const colours = data.colours[document.documentElement.dataset.theme];
-  return colours[stage % colours.length];
+const stageColor = (stage) => {
+  const colors = data.colors[document.documentElement.dataset.theme];
+  return colors[stage % colors.length];
 };
 
 const shortened = (text, letters) =>

@@ -56,7 +56,7 @@ function drawStage(stage, number, x, y, box) {
   const group = draw("g", {class: "stage", transform: `translate(${x} ${y})`},
                      draw("rect", {width: box.width, height: box.height, rx: 8}),
                      draw("rect", {class: "band", x: 1, y: 8, width: 5, height: box.height - 16,
-                                   style: `fill: ${stageColour(number)}`}));
+                                   style: `fill: ${stageColor(number)}`}));
   const title = box.small ? String(number) : stage.name || `stage ${number}`;
   group.append(words(14, 20, shortened(title, box.letters), {class: "name"}));
   if (!box.small) {

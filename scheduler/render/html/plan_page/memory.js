@@ -2,7 +2,7 @@
 
 const kParts = [["parameters", "parameters, gradients, optimizer"], ["kept", "kept for backwards"],
                 ["transient", "only while a task runs"]];
-const kPartColours = ["--accent", "--dependency", "--transfer"];
+const kPartColors = ["--accent", "--dependency", "--transfer"];
 
 const totalOf = (rank) => rank.parameters + rank.kept + rank.transient;
 
@@ -33,7 +33,7 @@ function showMemory() {
     let sum = 0;
     kParts.forEach(([part], i) => {
       bar.append(draw("rect", {x: x(sum), y: y + 3, width: x(rank[part]) - left, height: line - 6,
-                               style: `fill: var(${kPartColours[i]})`}));
+                               style: `fill: var(${kPartColors[i]})`}));
       sum += rank[part];
     });
     const over = data.budget !== null && sum > data.budget;
@@ -55,7 +55,7 @@ function showMemory() {
   byId("ranks").replaceChildren(svg);
   byId("parts").replaceChildren(...kParts.map(([, name], i) => {
     const swatch = make("i", {class: "swatch"});
-    swatch.style.background = `var(${kPartColours[i]})`;
+    swatch.style.background = `var(${kPartColors[i]})`;
     return make("span", {class: "item"}, swatch, name);
   }));
 }

@@ -173,14 +173,14 @@ TEST_CASE("of a backward and its halves those that are absent are made from thos
   CHECK(halved.backward_input == 0.01);
   CHECK(halved.backward_weight == 0.01);
   CHECK(note_of_usual(R"("F": 0.01, "B": 0.02)") ==
-        "\"usual\" of \"stages\" does not say I and W: each is half of B");
+        "\"usual\" of \"stages\" lacks I and W: each is half of B");
   CHECK(usual_of(R"("I": 5, "W": 3)").backward == 8);
   CHECK_THAT(note_of_usual(R"("I": 5, "W": 3)"),
-             ContainsSubstring("not say B: it is made of I and W"));
+             ContainsSubstring("lacks B: it is the sum of I and W"));
   CHECK(usual_of(R"("B": 8, "I": 5)").backward_weight == 3);
-  CHECK_THAT(note_of_usual(R"("B": 8, "I": 5)"), ContainsSubstring("not say W"));
+  CHECK_THAT(note_of_usual(R"("B": 8, "I": 5)"), ContainsSubstring("lacks W"));
   CHECK(usual_of(R"("B": 8, "W": 2)").backward_input == 6);
-  CHECK_THAT(note_of_usual(R"("B": 8, "W": 2)"), ContainsSubstring("not say I"));
+  CHECK_THAT(note_of_usual(R"("B": 8, "W": 2)"), ContainsSubstring("lacks I"));
   // A file that states all three may have halves that take longer together.
   CHECK(usual_of(R"("B": 8, "I": 5, "W": 5)").backward == 8);
   CHECK(notes_of(R"("stages": {"usual": {"B": 8, "I": 5, "W": 5}})").empty());
@@ -200,18 +200,18 @@ TEST_CASE("a stage divides its backward as the usual one is divided", "[schedule
   CHECK(each[2].backward_weight == 9);
   CHECK(each[3].backward == 10);
   REQUIRE(read.notes.size() == 2);
-  CHECK(read.notes[0] == "\"each\", stage 3, does not say B: it is made of I and W");
+  CHECK(read.notes[0] == "\"each\", stage 3, lacks B: it is the sum of I and W");
   CHECK(read.notes[1] ==
-        "\"each\", stages 0, 2, does not say I and W: they divide B in the usual proportion");
+        "\"each\", stages 0, 2, lacks I and W: they divide B in the usual proportion");
 }
 
 TEST_CASE("halves that do not say what a backward takes are refused",
           "[scheduler][costs][bad-input]") {
   CHECK_THAT(failure_in_stages(R"("usual": {"F": 1, "I": 2})"),
              ContainsSubstring("line 2, column 21") &&
-                 ContainsSubstring("I is stated, and neither B nor W"));
+                 ContainsSubstring("I is given without B and without W"));
   CHECK_THAT(failure_in_stages(R"("each": [{"stage": 0, "W": 2}])"),
-             ContainsSubstring("W is stated, and neither B nor I"));
+             ContainsSubstring("W is given without B and without I"));
   CHECK_THAT(failure_in_stages(R"("usual": {"B": 1, "I": 2})"),
              ContainsSubstring("leaves nothing of a backward of 1 for W"));
 }
@@ -230,11 +230,11 @@ TEST_CASE("a link between two rows has from the usual what it does not say", "[s
 
 TEST_CASE("what sizes, parameters and reads lack or have twice is refused",
           "[scheduler][costs][bad-input]") {
-  CHECK_THAT(failure_in(R"("samples": 0)"), ContainsSubstring("a sample at least"));
+  CHECK_THAT(failure_in(R"("samples": 0)"), ContainsSubstring("at least one sample"));
   CHECK_THAT(failure_in(R"("sizes": [{"operators": []}])"), ContainsSubstring("\"samples\": 8"));
   CHECK_THAT(failure_in(R"("sizes": [{"samples": 2}, {"samples": 2}])"),
              ContainsSubstring("2 samples appear twice"));
-  CHECK_THAT(failure_in(R"("parameters": [{"bytes": 2}])"), ContainsSubstring("wants its name"));
+  CHECK_THAT(failure_in(R"("parameters": [{"bytes": 2}])"), ContainsSubstring("needs its name"));
   CHECK_THAT(failure_in(R"("parameters": [{"name": "a"}, {"name": "a"}])"),
              ContainsSubstring("appears twice"));
   CHECK_THAT(failure_in(R"("operators": [{"id": 1, "reads": [{"output": 2}]}])"),
@@ -246,7 +246,7 @@ TEST_CASE("what sizes, parameters and reads lack or have twice is refused",
 TEST_CASE("a version that is missing or not ours is refused with what to do",
           "[scheduler][costs][bad-input]") {
   CHECK_THAT(failure_of("{\n \"durations\": {\"F\": 1}}"),
-             ContainsSubstring("line 1, column 1") && ContainsSubstring("wants its version") &&
+             ContainsSubstring("line 1, column 1") && ContainsSubstring("needs its version") &&
                  ContainsSubstring(R"(write {"version": 1, "stages": {}, "links": {}})"));
   // The version is checked before anything else: the fields of a later version may have another
   // meaning.
@@ -256,7 +256,7 @@ TEST_CASE("a version that is missing or not ours is refused with what to do",
   for (const char* wrong : {"0", "-1", "1.5", "\"1\"", "null", "9999999999"}) {
     CAPTURE(wrong);
     CHECK_THAT(failure_of(fmt::format("{{\"version\": {}}}", wrong)),
-               ContainsSubstring("\"version\" wants a whole number"));
+               ContainsSubstring("\"version\" needs a whole number"));
   }
   CHECK_THAT(failure_of("{\"version\": 1, \"version\": 1}"), ContainsSubstring("twice"));
   CHECK_THAT(failure_of("[]"), ContainsSubstring("expected costs in braces"));
@@ -306,18 +306,18 @@ TEST_CASE("all that is wrong in a file of costs is told at once", "[scheduler][c
       "            \"usual\": {}},\n"
       " \"links\": {\"edges\": [{\"from\": 0, \"to\": 1}, {\"from\": 0, \"to\": 1}]}}");
   CHECK_THAT(all, ContainsSubstring("10 faults\nline 2, column 13: "));
-  CHECK_THAT(all, ContainsSubstring("\nline 3, column 37: field \"forward\" wants"));
-  CHECK_THAT(all, ContainsSubstring("\nline 3, column 42: an entry of \"operators\" wants"));
-  CHECK_THAT(all, ContainsSubstring("\nline 3, column 65: field \"id\" wants"));
-  CHECK_THAT(all, ContainsSubstring("\nline 4, column 28: field \"F\" wants"));
-  CHECK_THAT(all, ContainsSubstring("\nline 4, column 37: field \"B\" wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 37: field \"forward\" needs"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 42: an entry of \"operators\" needs"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 65: field \"id\" needs"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 28: field \"F\" needs"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 37: field \"B\" needs"));
   CHECK_THAT(all,
-             ContainsSubstring("\nline 4, column 52: an entry of \"stages\" wants its number"));
-  CHECK_THAT(all, ContainsSubstring("\nline 4, column 62: an entry of \"stages\" wants an object"));
+             ContainsSubstring("\nline 4, column 52: an entry of \"stages\" needs its number"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 62: an entry of \"stages\" needs an object"));
   CHECK_THAT(all, ContainsSubstring("\nline 5, column 13: field \"usual\" appears twice"));
   CHECK_THAT(all, ContainsSubstring("\nline 6, column 44: 0 to 1 appears twice"));
   CHECK_THAT(failure_of("{\"version\": 1, \"samples\": 0, \"stages\": {\"usual\": {\"F\": 01}}}"),
-             ContainsSubstring("no JSON") && !ContainsSubstring("samples"));
+             ContainsSubstring("not JSON") && !ContainsSubstring("samples"));
 }
 
 TEST_CASE("a wrong value is refused with its place and what would do",
@@ -325,19 +325,19 @@ TEST_CASE("a wrong value is refused with its place and what would do",
   CHECK_THAT(failure_in_stages("\"usual\":\n  {\"F\": -1}"),
              ContainsSubstring("line 3, column 9") && ContainsSubstring("\"F\"") &&
                  ContainsSubstring("at least 0"));
-  CHECK_THAT(failure_in_stages("\"group\": \"2\""), ContainsSubstring("\"group\" wants a number"));
+  CHECK_THAT(failure_in_stages("\"group\": \"2\""), ContainsSubstring("\"group\" needs a number"));
   CHECK_THAT(failure_in_stages("\"group\": 1, \"group\": 2"), ContainsSubstring("twice"));
-  CHECK_THAT(failure_in_stages("\"group\": 1e999"), ContainsSubstring("wants a number"));
+  CHECK_THAT(failure_in_stages("\"group\": 1e999"), ContainsSubstring("needs a number"));
   CHECK_THAT(failure_in_stages("\"each\": [{\"F\": 1}]"), ContainsSubstring("\"stage\": 3"));
   CHECK_THAT(failure_in_stages("\"each\": [{\"stage\": 2000000000}]"),
              ContainsSubstring("from 0 to 65535"));
   CHECK_THAT(failure_in_stages("\"each\": [{\"stage\": 1}, {\"stage\": 1}]"),
              ContainsSubstring("stage 1 appears twice"));
-  CHECK_THAT(failure_in_stages("\"each\": {}"), ContainsSubstring("\"each\" wants a list"));
+  CHECK_THAT(failure_in_stages("\"each\": {}"), ContainsSubstring("\"each\" needs a list"));
   CHECK_THAT(failure_in_stages("\"groups\": [{\"stages\": [1], \"duration\": 2}]"),
-             ContainsSubstring("\"groups\" wants"));
+             ContainsSubstring("\"groups\" needs"));
   CHECK_THAT(failure_in_stages("\"input_release\": 2"), ContainsSubstring("at most 1"));
-  CHECK_THAT(failure_in("\"stages\": []"), ContainsSubstring("\"stages\" wants an object"));
+  CHECK_THAT(failure_in("\"stages\": []"), ContainsSubstring("\"stages\" needs an object"));
   CHECK_THAT(failure_in("\"links\": {\"each\": [{\"from\": 1}]}"),
              ContainsSubstring("both its ends"));
   CHECK_THAT(failure_in("\"links\": {\"usual\": {\"bandwidth\": 0}}"),
@@ -346,11 +346,11 @@ TEST_CASE("a wrong value is refused with its place and what would do",
   CHECK_THAT(failure_in("\"operators\": [{\"id\": 1}, {\"id\": 1}]"),
              ContainsSubstring("operator 1 appears twice"));
   CHECK_THAT(failure_in("\"operators\": [{\"id\": 1, \"name\": 2}]"),
-             ContainsSubstring("\"name\" wants a text"));
+             ContainsSubstring("\"name\" needs a text"));
   CHECK_THAT(failure_in("\"operators\": [{\"id\": 1, \"kept\": -2}]"),
-             ContainsSubstring("\"kept\" wants a number"));
+             ContainsSubstring("\"kept\" needs a number"));
   CHECK_THAT(failure_in("\"device\": {\"threads\": 1.5}"),
-             ContainsSubstring("\"threads\" wants a whole number"));
+             ContainsSubstring("\"threads\" needs a whole number"));
   CHECK(failure_of("{\"version\": 1") != "no failure");
   CHECK(failure_of("{\"version\": 1, \"x\": }") != "no failure");
   CHECK(failure_of("") != "no failure");

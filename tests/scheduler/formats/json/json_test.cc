@@ -83,8 +83,8 @@ TEST_CASE("cells of another shape and unknown kinds break V03 and V06", "[schedu
 
 TEST_CASE("what is no schedule is refused", "[scheduler][json]") {
   CHECK_THAT(complaint("{\"rows\": [[}"),
-             ContainsSubstring("no JSON") && ContainsSubstring("line 1"));
-  CHECK_THAT(complaint("{\"rows\": [[null]], \"colour\": 1}"), ContainsSubstring("colour"));
+             ContainsSubstring("not JSON") && ContainsSubstring("line 1"));
+  CHECK_THAT(complaint("{\"rows\": [[null]], \"color\": 1}"), ContainsSubstring("color"));
   const char* bad = GENERATE("",
                              "[]",
                              "3",
@@ -128,7 +128,7 @@ TEST_CASE("all that is wrong in a JSON file is told at once, each with its place
           "[scheduler][json]") {
   const std::string all = complaint(
       "{\"form\": \"table\",\n"
-      " \"colour\": [1, {\"a\": 2}],\n"
+      " \"color\": [1, {\"a\": 2}],\n"
       " \"stages\": 0,\n"
       " \"edges\": [[0, 1], [0], 7, [1, 2, 3]],\n"
       " \"frozen\": [0, \"1\"],\n"
@@ -137,14 +137,14 @@ TEST_CASE("all that is wrong in a JSON file is told at once, each with its place
       "  [null, [[0, 0, \"F\"], [1, 99999999, \"B\"]]]],\n"
       " \"stages\": 2}");
   CHECK_THAT(all, ContainsSubstring("11 faults\nline 1, column 10: field \"form\""));
-  CHECK_THAT(all, ContainsSubstring("\nline 2, column 2: unknown field 'colour'"));
-  CHECK_THAT(all, ContainsSubstring("\nline 3, column 12: field \"stages\" wants"));
-  CHECK_THAT(all, ContainsSubstring("\nline 4, column 20: edges[1] wants two stages"));
-  CHECK_THAT(all, ContainsSubstring("\nline 4, column 25: edges[2] wants two stages"));
-  CHECK_THAT(all, ContainsSubstring("\nline 4, column 28: edges[3] wants two stages"));
-  CHECK_THAT(all, ContainsSubstring("\nline 5, column 16: frozen[1] wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 2: unknown field 'color'"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 12: field \"stages\" needs"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 20: edges[1] needs two stages"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 25: edges[2] needs two stages"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 28: edges[3] needs two stages"));
+  CHECK_THAT(all, ContainsSubstring("\nline 5, column 16: frozen[1] needs"));
   CHECK_THAT(all, ContainsSubstring("\nline 6, column 12: rows[0][0]: [70000, 0, ...]"));
-  CHECK_THAT(all, ContainsSubstring("\nline 7, column 3: rows[1] wants a list of cells"));
+  CHECK_THAT(all, ContainsSubstring("\nline 7, column 3: rows[1] needs a list of cells"));
   CHECK_THAT(all, ContainsSubstring("\nline 8, column 24: rows[2][1][1]: [1, 99999999, ...]"));
   CHECK_THAT(all, ContainsSubstring("\nline 9, column 2: field \"stages\" appears twice"));
   CHECK(all.find("stages go up to") == all.rfind("stages go up to"));
@@ -174,7 +174,7 @@ TEST_CASE("many faults of a JSON file are counted, and a text that ceases to be 
   }
   CHECK_THAT(complaint("{\"rows\": [[" + cells), ContainsSubstring("at least 1000 faults"));
   const std::string broken = complaint("{\"rows\": [[[70000, 0, \"F\"], [0, 0 \"F\"]]]}");
-  CHECK_THAT(broken, ContainsSubstring("no JSON") && !ContainsSubstring("70000"));
+  CHECK_THAT(broken, ContainsSubstring("not JSON") && !ContainsSubstring("70000"));
 }
 
 TEST_CASE("what is not quite JSON is refused", "[scheduler][json]") {
@@ -195,7 +195,7 @@ TEST_CASE("what is not quite JSON is refused", "[scheduler][json]") {
                              "{\"rows\": [[null]]",
                              "{\"rows\": [[null null]]}");
   CAPTURE(bad);
-  CHECK_THAT(complaint(bad), ContainsSubstring("no JSON") && ContainsSubstring("line 1, column"));
+  CHECK_THAT(complaint(bad), ContainsSubstring("not JSON") && ContainsSubstring("line 1, column"));
 }
 
 TEST_CASE("anything that is JSON may stand in a cell and breaks V03", "[scheduler][json]") {

@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_v.h"
+#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -21,8 +22,9 @@ std::string piper_complaint(const std::string& text) {
 }
 
 std::string not_written(const Schedule& schedule) {
-  return refusal([&] { (void)to_piper(schedule, schedule.stage_graph()); },
-                 Errc::ScheduleParameter);
+  return refusal(
+      [&] { (void)write_schedule(schedule, schedule.stage_graph(), find_format("piper")); },
+      Errc::ScheduleParameter);
 }
 
 const std::string kSplit =
@@ -40,7 +42,7 @@ std::string list(const std::vector<std::string>& directives) {
 }
 
 TEST_CASE("the order directives of Piper are the rows, BW the weight half", "[scheduler][piper]") {
-  const PiperSchedule read = parse_piper(R"([
+  const ReadSchedule read = parse_piper(R"([
     {"op": "split", "filter": {}, "dim_name": "MB", "num_microbatches": 2},
     {"op": "place", "filter": {"PP": 0}, "devices": [1], "stream": "pp"},
     {"op": "place", "filter": {"PP": 1}, "devices": [0], "stream": "pp"},
@@ -55,7 +57,7 @@ TEST_CASE("the order directives of Piper are the rows, BW the weight half", "[sc
   // Piper numbers its ranks by their devices.
   CHECK(read.schedule == Schedule::parse("@form list\n1F0 1F1|1B0 1B1\n0F0 0F1 0I0 0W0 0B1"));
   CHECK(read.schedule.microbatches() == 2);
-  CHECK(read.says_more);  // the stream
+  CHECK(read.left_out == "\"stream\" in a directive");
 }
 
 TEST_CASE("another name of microbatches, and none", "[scheduler][piper]") {
@@ -67,22 +69,22 @@ TEST_CASE("another name of microbatches, and none", "[scheduler][piper]") {
   CHECK(parse_piper(list({order, kPlace, split})).schedule == expected);
   const std::string whole =
       R"({"op": "order", "filters": [[{"PP": 0, "PASS": "F"}], [{"PP": 0, "PASS": "B"}]]})";
-  const PiperSchedule read = parse_piper(list({kPlace, whole}));
+  const ReadSchedule read = parse_piper(list({kPlace, whole}));
   CHECK(read.schedule == expected);
-  CHECK_FALSE(read.says_more);
+  CHECK(read.left_out.empty());
 }
 
 TEST_CASE("data parallelism is beside the schedule", "[scheduler][piper]") {
   const std::string replicate =
       R"({"op": "replicate", "filter": {"PP": 0}, "devices": [0, 4], "reduce_stream": "dp"})";
   const std::string place = R"({"op": "place", "filter": {"PP": 0}, "devices": [4, 0]})";
-  const PiperSchedule read = parse_piper(list({kSplit, place, replicate, kOrder}));
+  const ReadSchedule read = parse_piper(list({kSplit, place, replicate, kOrder}));
   CHECK(read.schedule == Schedule::parse("@form list\n0F0 0B0"));
-  CHECK(read.says_more);
+  CHECK(read.left_out == "several devices for a stage");
 }
 
 TEST_CASE("Piper's directives go both ways", "[scheduler][piper]") {
-  CHECK(to_piper(one_f_one_b(1, 1), StageGraph::chain(1)) ==
+  CHECK(to_piper(one_f_one_b(1, 1)) ==
         "[\n"
         "  {\"op\": \"split\", \"filter\": {}, \"dim_name\": \"MB\", \"num_microbatches\": 1},\n"
         "  {\"op\": \"place\", \"filter\": {\"PP\": 0}, \"devices\": [0]},\n"
@@ -93,10 +95,10 @@ TEST_CASE("Piper's directives go both ways", "[scheduler][piper]") {
   const Schedule dag = one_f_one_b(StageGraph::from_edges(3, {{0, 2}, {1, 2}}), 4);
   for (const Schedule& schedule :
        {one_f_one_b(4, 8), interleaved(4, 8, 2), zb_v(3, 6), dualpipev(2, 4), dag}) {
-    const PiperSchedule read = parse_piper(to_piper(schedule, schedule.stage_graph()));
+    const ReadSchedule read = parse_piper(to_piper(schedule));
     CHECK(read.schedule == schedule.to_list());
     CHECK(read.schedule.microbatches() == schedule.microbatches());
-    CHECK_FALSE(read.says_more);
+    CHECK(read.left_out.empty());
   }
 }
 
@@ -108,7 +110,7 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
              ContainsSubstring("only one split"));
   CHECK_THAT(piper_complaint(list({kPlace, kPlace, kOrder})), ContainsSubstring("placed twice"));
   CHECK_THAT(piper_complaint(list({kSplit, kOrder})),
-             ContainsSubstring("stage 0 is placed nowhere"));
+             ContainsSubstring("no directive places stage 0"));
   CHECK_THAT(piper_complaint(list({kPlace, kOrder})),
              ContainsSubstring("exactly the tags PP and PASS"));
   CHECK_THAT(
@@ -141,10 +143,10 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 1, "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
              ContainsSubstring("split into 1"));
   CHECK_THAT(order(R"([[{"PP": 0, "MB": "*", "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
-             ContainsSubstring("several tasks"));
+             ContainsSubstring("matches one task"));
   CHECK_THAT(
       order(R"([[{"PP": 0, "MB": 0, "EP": 0, "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
-      ContainsSubstring("several tasks or parts"));
+      ContainsSubstring("exactly the tags PP, MB and PASS"));
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 0, "PASS": "W"}]])"), ContainsSubstring("F, B, BI or BW"));
   CHECK_THAT(order("[[]]"), ContainsSubstring("one filter or more"));
   CHECK_THAT(order("[{}]"), ContainsSubstring("the filters of a group"));
@@ -162,7 +164,7 @@ TEST_CASE("all faults of the directives are told at once", "[scheduler][piper]")
   const std::string order =
       R"({"op": "order", "filters": [[{"PP": 1, "MB": 0, "PASS": "F"}], [{"PP": 0, "MB": 7, "PASS": "B"}]]})";
   CHECK_THAT(piper_complaint(list({kSplit, kPlace, order})),
-             ContainsSubstring("2 faults") && ContainsSubstring("stage 1 is placed nowhere") &&
+             ContainsSubstring("2 faults") && ContainsSubstring("no directive places stage 1") &&
                  ContainsSubstring("MB is 7, but the step is split into 1"));
 }
 
@@ -173,7 +175,7 @@ TEST_CASE("an order over two sets of devices is refused", "[scheduler][piper]") 
            kPlace,
            R"({"op": "place", "filter": {"PP": 1}, "devices": [1]})",
            R"({"op": "order", "filters": [[{"PP": 0, "MB": 0, "PASS": "F"}], [{"PP": 1, "MB": 0, "PASS": "F"}]]})"})),
-      ContainsSubstring("of [0] and [1]"));
+      ContainsSubstring("of [0] and of [1]"));
 }
 
 TEST_CASE("what Piper has no word for is refused", "[scheduler][piper]") {
@@ -183,7 +185,7 @@ TEST_CASE("what Piper has no word for is refused", "[scheduler][piper]") {
              ContainsSubstring("Piper places a stage once"));
   CHECK_THAT(not_written(Schedule::parse("@sizes 1,2\n0F0 0F1\n. . 1F0 1B0")),
              ContainsSubstring("different sizes"));
-  CHECK_THAT(not_written(dualpipe(4, 8)), ContainsSubstring("no part of one chain"));
+  CHECK_THAT(not_written(dualpipe(4, 8)), ContainsSubstring("not part of one chain"));
 }
 
 }  // namespace

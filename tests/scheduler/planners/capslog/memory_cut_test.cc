@@ -14,12 +14,34 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-const LayerMemory kSix({5, 3, 8, 2, 7, 4}, {0, 2, 6, 1, 5, 3});
+/// Returns a chain of operators by what CAPSlog measures of each: the bytes of a stage of it alone,
+/// and the bytes that it adds to a stage that ends before it (the first of `added` is not used).
+WorkGraph chain_of(const std::vector<double>& alone, const std::vector<double>& added) {
+  Costs costs;
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    const int id = static_cast<int>(i);
+    OperatorCost op{.id = id, .kept = i == 0 ? alone[0] : added[i]};
+    if (i > 0) {
+      op.reads = {{id - 1, 0, alone[i] - added[i]}};
+    }
+    costs.operators.push_back(std::move(op));
+  }
+  return WorkGraph::of(costs, 1);
+}
 
-/// Returns the smallest peak of all cuts of the layers from `first` on over the places from `place`
-/// on.
-template <class Memory>
-double best_by_trying(const Memory& memory, int devices, int place = 0, int first = 0) {
+MemoryCut cut_of(const WorkGraph& graph, int devices) {
+  const std::vector<int> in_flight(static_cast<std::size_t>(std::max(1, devices)), 1);
+  return memory_cut(OperatorMemory(graph, in_flight), devices);
+}
+
+const WorkGraph& six() {
+  static const WorkGraph kSix = chain_of({5, 3, 8, 2, 7, 4}, {0, 2, 6, 1, 5, 3});
+  return kSix;
+}
+
+/// Returns the smallest peak of all cuts of the operators from `first` on over the places from
+/// `place` on.
+double best_by_trying(const OperatorMemory& memory, int devices, int place = 0, int first = 0) {
   double best = std::numeric_limits<double>::infinity();
   auto stage = memory.stage_at(place, first);
   for (int end = first + 1; end <= memory.size() - (devices - 1 - place); ++end) {
@@ -34,8 +56,7 @@ double best_by_trying(const Memory& memory, int devices, int place = 0, int firs
 }
 
 /// Returns whether the cut is valid and its figures are right.
-template <class Memory>
-bool is_right(const Memory& memory, const MemoryCut& cut) {
+bool is_right(const OperatorMemory& memory, const MemoryCut& cut) {
   int first = 0;
   for (std::size_t d = 0; d < cut.ends.size(); ++d) {
     if (cut.ends[d] <= first) {
@@ -53,74 +74,47 @@ bool is_right(const Memory& memory, const MemoryCut& cut) {
   return first == memory.size();
 }
 
-TEST_CASE("prediction adds what each layer adds to the first alone", "[scheduler][planners]") {
-  CHECK(kSix.of(1, 3) == 3 + 6 + 1);
-  CHECK(kSix.of(4, 4) == 7);
-  CHECK(kSix.filling_is_exact());
-  // Noise below 0 adds nothing.
-  CHECK(LayerMemory({5, 3}, {0, -2}).of(0, 1) == 5);
+TEST_CASE("a stage holds what it keeps and what it receives from the stage before",
+          "[scheduler][planners]") {
+  const OperatorMemory memory(six(), {1});
+  auto stage = memory.stage_at(0, 1);
+  CHECK(stage.append(1) == 3);
+  CHECK(stage.append(2) == 3 + 6);
+  CHECK(stage.append(3) == 3 + 6 + 1);
 }
 
 TEST_CASE("the published layouts and their peaks", "[scheduler][planners]") {
-  const MemoryCut six = memory_cut(kSix, 3);
-  CHECK(six.sizes() == std::vector{2, 2, 2});
-  CHECK(six.bytes == std::vector<double>{7, 9, 10});
-  CHECK(six.peak() == 10);
+  const MemoryCut cut = cut_of(six(), 3);
+  CHECK(cut.ends == std::vector{2, 4, 6});
+  CHECK(cut.bytes == std::vector<double>{7, 9, 10});
+  CHECK(cut.peak() == 10);
 
-  const LayerMemory eight({10, 10, 10, 10, 40, 40, 12, 12}, {0, 6, 6, 6, 30, 30, 8, 8});
-  CHECK(memory_cut(eight, 4).sizes() == std::vector{4, 1, 1, 2});
-  CHECK(memory_cut(eight, 4).bytes == std::vector<double>{28, 40, 40, 20});
+  const WorkGraph eight = chain_of({10, 10, 10, 10, 40, 40, 12, 12}, {0, 6, 6, 6, 30, 30, 8, 8});
+  CHECK(cut_of(eight, 4).ends == std::vector{4, 5, 6, 8});
+  CHECK(cut_of(eight, 4).bytes == std::vector<double>{28, 40, 40, 20});
 
-  const LayerMemory equal(std::vector<double>(10, 3), std::vector<double>(10, 2));
-  // The published 3, 3, 3, 1 has the same peak, and more beside it.
-  CHECK(memory_cut(equal, 4).sizes() == std::vector{3, 3, 2, 2});
-  CHECK(memory_cut(equal, 4).peak() == 7);
+  const WorkGraph equal = chain_of(std::vector<double>(10, 3), std::vector<double>(10, 2));
+  // The published cut into 3, 3, 3 and 1 has the same peak, and more beside it.
+  CHECK(cut_of(equal, 4).ends == std::vector{3, 6, 8, 10});
+  CHECK(cut_of(equal, 4).peak() == 7);
 }
 
 TEST_CASE("the cut is the best one where a later start costs more", "[scheduler][planners]") {
-  const LayerMemory layers({1, 1, 10}, {0, 1, 1});
-  CHECK_FALSE(layers.filling_is_exact());
-  CHECK(memory_cut(layers, 2).sizes() == std::vector{1, 2});
-  CHECK(memory_cut(layers, 2).peak() == 2);
+  const WorkGraph graph = chain_of({1, 1, 10}, {0, 1, 1});
+  CHECK_FALSE(OperatorMemory(graph, {1, 1}).filling_is_exact());
+  CHECK(cut_of(graph, 2).ends == std::vector{1, 3});
+  CHECK(cut_of(graph, 2).peak() == 2);
 }
 
 TEST_CASE("a cut that does not fit says where, and what is lacking", "[scheduler][planners]") {
-  const MemoryCut cut = memory_cut(kSix, 3);
+  const MemoryCut cut = cut_of(six(), 3);
   CHECK_FALSE(lack_of_memory(cut, 10).has_value());
   const auto lack = lack_of_memory(cut, 9);
   REQUIRE(lack.has_value());
   CHECK(lack->code() == Errc::PlanInfeasible);
   CHECK_THAT(lack->message(),
-             ContainsSubstring("stage 2 of layers 4 to 5 lacks 1 bytes") &&
+             ContainsSubstring("stage 2 of operators 4 to 5 lacks 1 bytes") &&
                  ContainsSubstring("holds 10") && ContainsSubstring("device 9"));
-}
-
-TEST_CASE("no cut of a small chain has a smaller peak (MC-1)", "[scheduler][planners][property]") {
-  std::mt19937 random(5);
-  const auto below = [&](int end) {
-    return static_cast<double>(random() % static_cast<unsigned>(end));
-  };
-  int monotone = 0;
-  for (int round = 0; round < 4000; ++round) {
-    const int layers = 1 + static_cast<int>(random() % 9);
-    const int devices = 1 + static_cast<int>(random() % static_cast<unsigned>(layers));
-    std::vector<double> alone, added;
-    for (int l = 0; l < layers; ++l) {
-      added.push_back(below(8));
-      const bool sub_additive = round % 2 == 0 && l > 0;
-      const double most = sub_additive ? alone.back() + added.back() : 20;
-      alone.push_back(below(static_cast<int>(most) + 1));
-    }
-    const LayerMemory memory(alone, added);
-    CAPTURE(round, alone, added, devices);
-    const double best = best_by_trying(memory, devices);
-    const MemoryCut cut = memory_cut(memory, devices);
-    CHECK(is_right(memory, cut));
-    CHECK(cut.peak() == best);
-    monotone += memory.filling_is_exact() ? 1 : 0;
-  }
-  CHECK(monotone > 2000);
-  CHECK(monotone < 4000);
 }
 
 /// Makes a chain of operators with some further reads and with parameters that several operators
@@ -171,16 +165,10 @@ TEST_CASE("no cut of a few operators has a smaller peak, wherever stages keep mo
   CHECK(swept < 1400);
 }
 
-TEST_CASE("layers that cannot be cut are refused", "[scheduler][planners][bad-input]") {
-  CHECK_THAT(refusal([] { (void)memory_cut(kSix, 7); }),
-             ContainsSubstring("7 devices for 6 layers"));
-  CHECK_THAT(refusal([] { (void)memory_cut(kSix, 0); }), ContainsSubstring("at least one layer"));
-  CHECK_THAT(refusal([] { (void)LayerMemory({}, {}); }), ContainsSubstring("two figures of each"));
-  CHECK_THAT(refusal([] { (void)LayerMemory({1, 2}, {0}); }), ContainsSubstring("got 2 of layers"));
-  CHECK_THAT(refusal([] {
-               (void)LayerMemory({1, -2}, {0, 0});
-             }),
-             ContainsSubstring("layer 1 holds -2 bytes"));
+TEST_CASE("operators that cannot be cut are refused", "[scheduler][planners][bad-input]") {
+  CHECK_THAT(refusal([] { (void)cut_of(six(), 7); }),
+             ContainsSubstring("7 devices for 6 operators"));
+  CHECK_THAT(refusal([] { (void)cut_of(six(), 0); }), ContainsSubstring("at least one operator"));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/support/catch.h"

@@ -13,7 +13,7 @@
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
-#include "stagecraft/tests/scheduler/render/html_page.h"
+#include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -77,10 +77,9 @@ TEST_CASE("too few microbatches are one violation of V09 and one of V10",
           "[scheduler][validate][alike]") {
   const auto found = violations_of(gpipe(4, 4), {.microbatches = 8});
   REQUIRE(rules(found) == Rules{"V09", "V10"});
-  CHECK(
-      found[0].message ==
-      "stages 0 to 3 lack the forward of microbatches 4 to 7; add to the row of each stage a cell "
-      "for each");
+  CHECK(found[0].message ==
+        "stages 0 to 3 lack the forward of microbatches 4 to 7; add a cell for each to the row of "
+        "each stage");
   CHECK(found[0].stages == std::vector<NumberRange>{{0, 3}});
   CHECK(found[0].microbatches == std::vector<NumberRange>{{4, 7}});
   CHECK(found[0].row == Violation::kNowhere);
@@ -99,11 +98,10 @@ TEST_CASE("stages that lack different microbatches, or a row, are told apart",
       lines.push_back(v.message);
     }
   }
-  CHECK(lines ==
-        std::vector<std::string>{"stages 2 to 4 lack the forward of microbatches 0 to 2; "
-                                 "add a row for each stage with a cell for each",
-                                 "stage 0 lacks the forward of microbatch 2; add to row 0 a "
-                                 "cell for each"});
+  CHECK(lines == std::vector<std::string>{
+                     "stages 2 to 4 lack the forward of microbatches 0 to 2; "
+                     "add a cell for each to new rows, one for each stage",
+                     "stage 0 lacks the forward of microbatch 2; add a cell for each to row 0"});
 }
 
 TEST_CASE("stages beyond the graph are one violation of V04", "[scheduler][validate][alike]") {
@@ -223,7 +221,7 @@ TEST_CASE("cells that JSON malforms in one way are one violation", "[scheduler][
 
 TEST_CASE("transfers that a file lacks are one line per stage and direction",
           "[scheduler][validate][alike]") {
-  const PytorchSchedule read = parse_pytorch_csv(
+  const ReadSchedule read = parse_pytorch_csv(
       "0F0,0F1,0F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2\n");
   const auto found =

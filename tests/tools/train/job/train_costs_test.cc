@@ -248,9 +248,9 @@ TEST_CASE("costs that cannot be read are refused before a step", "[tools][train]
                          "2",
                          "--costs",
                          folder.write("b.json", R"({"version":1,"stages":{"usual":{"F":-1}}})")}),
-             ContainsSubstring("field \"F\" wants a number of at least 0"));
+             ContainsSubstring("field \"F\" needs a number of at least 0"));
   CHECK_THAT(refusal_of({"--ranks", "2", "--costs", folder.write("c.json", R"({"version":1})")}),
-             ContainsSubstring("c.json' cannot predict this run: it does not say how long") &&
+             ContainsSubstring("c.json' cannot predict this run: it lacks the times of stages") &&
                  ContainsSubstring("--costs-out") && ContainsSubstring("stagecraft profile"));
   CHECK_THAT(
       refusal_of({"--ranks",
@@ -269,7 +269,7 @@ TEST_CASE("costs of another run are refused before a step", "[tools][train][cost
     return refusal_of(more);
   };
   CHECK_THAT(costs({"--ranks", "4"}),
-             ContainsSubstring("it has the times of 2 stages, the schedule has 4 stages"));
+             ContainsSubstring("it has the times of 2 stages, but the schedule has 4 stages"));
   CHECK_THAT(costs({"--ranks", "2", "--layers", "3"}),
              ContainsSubstring("of another model: it has"));
   CHECK_THAT(costs({"--ranks", "2", "--dim", "64"}), ContainsSubstring("of another model: its"));
@@ -286,7 +286,7 @@ TEST_CASE("costs of another run are refused before a step", "[tools][train][cost
 TEST_CASE("costs of a run need as many ranks", "[tools][train][costs]") {
   const MeasuredRun run({"--ranks", "4"});
   CHECK_THAT(refusal_of({"--schedule", "interleaved", "--ranks", "2", "--costs", run.costs}),
-             ContainsSubstring("a link of row 2, the schedule has 2 rows"));
+             ContainsSubstring("a link of row 2, but the schedule has 2 rows"));
 }
 
 TEST_CASE("costs that a user states predict a run, too", "[tools][train][costs]") {

@@ -1,0 +1,186 @@
+#include "stagecraft/scheduler/planners/judge.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/model/placement.h"
+#include "stagecraft/scheduler/planners/kept_orders.h"
+#include "stagecraft/scheduler/planners/request/costs_of_copies.h"
+#include "stagecraft/scheduler/planners/request/early_values.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
+
+namespace stagecraft {
+namespace {
+
+std::size_t index(int number) {
+  return static_cast<std::size_t>(number);
+}
+
+/// Returns the row to which the awaited result was on its way: the entry's own row, unless an order
+/// makes the entry wait for another row's transfer.
+int receiving_row(const PlanProposal& proposal, const EntryTime& entry, int row) {
+  for (const EventOrder& order : proposal.orders) {
+    if (order.before.is_transfer() && order.before.task == entry.waited_for &&
+        !order.after.is_transfer() &&
+        std::ranges::find(entry.cell->tasks(), order.after.task) != entry.cell->tasks().end()) {
+      return proposal.devices[order.before.receiver.index()];
+    }
+  }
+  return row;
+}
+
+Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline) {
+  std::vector<Bottleneck> all;
+  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
+    all.push_back({Bottleneck::Kind::Device, static_cast<int>(row), 0, timeline.rows[row].busy});
+  }
+  std::map<std::pair<int, int>, double> transfers;
+  for (const Task& task : proposal.critical_path) {
+    const int row = proposal.devices[task.stage.index()];
+    const auto& entries = timeline.rows[index(row)].entries;
+    const auto entry = std::ranges::find_if(entries, [&](const EntryTime& e) {
+      return std::ranges::find(e.cell->tasks(), task) != e.cell->tasks().end();
+    });
+    if (entry != entries.end() && entry->waited_for && entry->in_transfer > 0) {
+      const int from = proposal.devices[entry->waited_for->stage.index()];
+      const int to = receiving_row(proposal, *entry, row);
+      transfers[{std::min(from, to), std::max(from, to)}] += entry->in_transfer;
+    }
+  }
+  for (const auto& [ends, seconds] : transfers) {
+    all.push_back({Bottleneck::Kind::Link, ends.first, ends.second, seconds});
+  }
+  all.push_back({Bottleneck::Kind::Update, 0, 0, proposal.update});
+  Bottleneck most = *std::ranges::max_element(all, {}, &Bottleneck::share);
+  most.share = proposal.step > 0 ? most.share / proposal.step : 0;
+  return most;
+}
+
+/// Returns the longest path through the model, forward and back.
+double longest_path(const WorkGraph& graph) {
+  const auto time = [](const OperatorCost& op) { return op.forward + op.backward_input; };
+  const std::vector<double> before = longest_before(graph, time);
+  double longest = 0;
+  for (int op = 0; op < graph.size(); ++op) {
+    longest = std::max(longest, before[index(op)] + time(graph.at(op)));
+  }
+  return longest;
+}
+
+/// Returns how many devices can compute at the same time.
+double at_once(const PlanRequest& request) {
+  const CostDevice& device = request.costs.device;
+  const double devices = request.devices;
+  return device.processors == 0
+             ? devices
+             : std::min(devices,
+                        static_cast<double>(device.processors) / std::max(1, device.threads));
+}
+
+/// Returns a lower bound of a step of the batch on so many devices: by the total computing time,
+/// and by the path of one microbatch through the model.
+double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
+  double least = 0;
+  for (const int samples : request.sizes()) {
+    const WorkGraph& graph = graphs.on(samples);
+    double total = 0;
+    for (int op = 0; op < graph.size(); ++op) {
+      total += graph.at(op).time();
+    }
+    const double work = total * (request.batch / samples) / at_once(request);
+    const double bound = std::max(work, longest_path(graph));
+    least = least == 0 ? bound : std::min(least, bound);
+  }
+  return least;
+}
+
+}  // namespace
+
+Judge::Judge(const PlanRequest& request)
+    : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
+
+/// Each stage runs on microbatches of its own size, shared by its replicas, whose gradients are
+/// summed.
+Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
+  Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    const int replicas = candidate.replicas_of(s);
+    const int samples = std::max(1, candidate.size_of(s) / replicas);
+    const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
+    if (samples != candidate.microbatch_size) {
+      made.stages.each[s] = durations_of(work, request_->costs.device);
+      MemoryModel& memory = made.stages.memory;
+      const double share = static_cast<double>(samples) / candidate.microbatch_size;
+      memory.activations[s] *= share;
+      memory.transient[s] = work.transient;
+      if (s < memory.waiting.size()) {
+        memory.waiting[s] *= share;
+        memory.input_transient[s] = work.input_transient;
+        memory.weight_transient[s] = work.weight_transient;
+      }
+    }
+    made.stages.each[s].update += all_reduce_seconds(
+        work.parameters, request_->costs.links.usual, replicas * layout.replicas());
+  }
+  // A transfer carries a microbatch of the stage with the smaller microbatches.
+  for (auto& [edge, bytes] : made.links.edge_bytes) {
+    const int part =
+        std::min(candidate.size_of(index(edge.first)), candidate.size_of(index(edge.second)));
+    bytes *= static_cast<double>(part) / candidate.microbatch_size;
+  }
+  return costs_of_copies(made, layout);
+}
+
+PlanProposal Judge::propose(const Candidate& candidate) {
+  PlanProposal made;
+  made.candidate = candidate;
+  made.microbatches = request_->batch / candidate.microbatch_size;
+  const Layout layout = Layout::of(candidate.schedule);
+  made.graph =
+      layout.expand(stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages));
+  made.costs = stage_costs(candidate, layout);
+  if (!candidate.stage_sizes.empty()) {
+    made.graph.set_microbatch_sizes(candidate.sizes_in_units());
+  }
+  const Schedule& schedule = made.candidate.schedule;
+  const std::vector<Violation> wrong =
+      validate(schedule, made.graph, {.microbatches = made.microbatches});
+  if (!wrong.empty()) {
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("planner {} proposes {} which breaks {}: {}",
+                            candidate.planner,
+                            candidate.schedule_name,
+                            wrong.front().rule,
+                            wrong.front().message));
+  }
+  const Placement placement = Placement::of(schedule, made.graph.size());
+  for (int s = 0; s < made.graph.size(); ++s) {
+    made.stage_of_cut.push_back(layout.replicas() == 1 ? s : layout.model_stage(StageId(s)).value);
+    made.devices.push_back(placement.row(StageId(s)).value_or(0));
+  }
+  made.orders = kept_orders(*request_, schedule, made.graph, made.costs);
+  const Timeline timeline = simulate(schedule, made.graph, made.costs, made.orders);
+  made.critical_path = timeline.critical_path;
+  std::vector<double> update(timeline.rows.size(), 0);
+  for (std::size_t s = 0; s < made.devices.size(); ++s) {
+    update[index(made.devices[s])] += made.costs.stages.each[s].update;
+  }
+  made.update = *std::ranges::max_element(update);
+  made.step = timeline.makespan + made.update + request_->costs.device.step;
+  made.bytes = peaks_with_early_values(timeline, schedule, made.graph, made.costs.links);
+  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
+    made.busy.push_back(timeline.rows[row].busy);
+    made.early.push_back(made.bytes[row] - timeline.rows[row].peak_bytes);
+  }
+  made.fits = made.needs() <= request_->memory;
+  made.binds = bottleneck_of(made, timeline);
+  made.bound = bound_;
+  return made;
+}
+
+}  // namespace stagecraft

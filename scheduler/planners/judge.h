@@ -1,0 +1,36 @@
+/// Judge turns a planner's candidate into a proposal: it simulates the step and adds up the memory.
+///
+/// All planners are judged here, so that their answers can be compared. Pure; one thread at a time.
+/// Units: seconds and bytes.
+#pragma once
+
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/request/planner.h"
+
+namespace stagecraft {
+
+/// Judges the candidates of one request, which must outlive it.
+class Judge {
+ public:
+  /// Errors: UsageArgument for costs that make no graph.
+  explicit Judge(const PlanRequest& request);
+
+  /// Requires: the candidate's stages are all operators, each once.
+  /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with its
+  /// report: a fault of the planner; UsageArgument if it cannot keep the request's orders.
+  [[nodiscard]] PlanProposal propose(const Candidate& candidate);
+
+ private:
+  [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
+
+  const PlanRequest* request_;
+  WorkGraphs graphs_;
+  double bound_;
+};
+
+[[nodiscard]] inline PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {
+  return Judge(request).propose(candidate);
+}
+
+}  // namespace stagecraft

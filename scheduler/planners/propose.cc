@@ -1,0 +1,223 @@
+#include "stagecraft/scheduler/planners/propose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/constrained_search.h"
+#include "stagecraft/scheduler/planners/device_order.h"
+#include "stagecraft/scheduler/planners/judge.h"
+#include "stagecraft/scheduler/planners/least_memory.h"
+#include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
+#include "stagecraft/scheduler/planners/pfeife/pfeife.h"
+#include "stagecraft/scheduler/planners/registry.h"
+
+namespace stagecraft {
+namespace {
+
+/// Keeps PO-1.
+void sort_best_first(std::vector<PlanProposal>& all) {
+  std::ranges::stable_sort(
+      all, {}, [](const PlanProposal& p) { return std::tuple(!p.fits, p.step, p.most_bytes()); });
+  if (all.empty()) {
+    return;
+  }
+  const double alike = all.front().step * (1 + kAlike);
+  const bool fits = all.front().fits;
+  const auto end = std::ranges::find_if(
+      all, [&](const PlanProposal& p) { return p.fits != fits || p.step > alike; });
+  const auto simplest = std::min_element(all.begin(), end, [](const auto& a, const auto& b) {
+    return std::pair(a.candidate.stages.size(), a.most_bytes()) <
+           std::pair(b.candidate.stages.size(), b.most_bytes());
+  });
+  std::rotate(all.begin(), simplest, simplest + 1);
+}
+
+/// Judges the candidates that can keep the request's orders. Returns why the first of the others
+/// cannot.
+std::optional<std::string> add_judged(Judge& judge,
+                                      const std::vector<Candidate>& candidates,
+                                      std::vector<PlanProposal>& all) {
+  std::optional<std::string> reason;
+  for (const Candidate& candidate : candidates) {
+    try {
+      all.push_back(judge.propose(candidate));
+    } catch (const Error& error) {
+      if (error.code() != Errc::UsageArgument) {
+        throw;
+      }
+      reason = reason.value_or(fmt::format("{}: {}", candidate.schedule_name, error.what()));
+    }
+  }
+  return reason;
+}
+
+bool is_constrained(const PlanRequest& request) {
+  return request.most_stages > 0 || !request.pinned.empty();
+}
+
+/// Looks for a better order of devices for the best proposals, if links differ.
+void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
+  constexpr std::size_t kOrdered = 8;
+  constexpr int kMostTries = 400;
+  if (request.schedule || !links_differ(request.costs.links, request.devices)) {
+    return;
+  }
+  int tries = kMostTries;
+  for (std::size_t i = 0; i < std::min(kOrdered, all.size()); ++i) {
+    if (!request.proceeds(
+            fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
+      break;
+    }
+    all[i] = best_device_order(judge, request, std::move(all[i]), tries);
+  }
+  sort_best_first(all);
+}
+
+/// Collects the results of all planners for one request.
+class Proposals {
+ public:
+  Proposals(const PlanRequest& request, std::string_view planner)
+      : request_(request), judge_(request), searched_(request), planner_(planner) {
+    searched_.memory = usable(request.memory);
+  }
+
+  void ask_planners() {
+    for (const PlannerInfo& info : planners()) {
+      if (planner_ != "auto" && info.name != find_planner(planner_).name) {
+        continue;
+      }
+      if (const auto reason = info.refuses(searched_)) {
+        reasons_.push_back(fmt::format("{}: {}", info.name, *reason));
+        continue;
+      }
+      if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
+        return;
+      }
+      add(info.name, [&] { return constrained_search(info.search, searched_); });
+    }
+  }
+
+  /// Searches cuts for builders as if each were named: for the most promising ones, or for all if
+  /// nothing fits. If still nothing fits, searches stages that hold little, whatever time they
+  /// take.
+  void look_closer() {
+    if (planner_ != "auto" || request_.schedule || pfeife_refuses(searched_)) {
+      return;
+    }
+    if (!request_.builder && searched_.proceeds("further cuts for builders", !all_.empty())) {
+      const CutEffort effort = lacks_all() ? CutEffort::most() : CutEffort{};
+      try_further("builders", [&] {
+        return constrained_search(
+            [&](const PlanRequest& seen) { return best_cuts_of_builders(seen, effort); },
+            searched_);
+      });
+    }
+    if (lacks_all() && takes_builder(request_, "1f1b") &&
+        searched_.proceeds("the least memory", !all_.empty())) {
+      try_further("least memory",
+                  [&] { return constrained_search(least_memory_candidates, searched_); });
+    }
+  }
+
+  [[nodiscard]] std::vector<PlanProposal> take() && {
+    sort_best_first(all_);
+    order_devices(judge_, request_, all_);
+    if (!any_fits()) {
+      refuse();
+    }
+    return std::move(all_);
+  }
+
+ private:
+  template <class Search>
+  void add(std::string_view whose, Search&& search) {
+    try {
+      if (const auto reason = add_judged(judge_, search(), all_)) {
+        reasons_.push_back(fmt::format("{}: {}", whose, *reason));
+      }
+    } catch (const Error& error) {
+      if (error.code() != Errc::PlanInfeasible) {
+        throw;
+      }
+      lacks_memory_ = true;
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+    }
+  }
+
+  /// Runs a further search. Its refusal does not affect the planners' results.
+  template <class Search>
+  void try_further(std::string_view whose, Search&& search) {
+    try {
+      add(whose, search);
+    } catch (const Error& error) {
+      if (error.code() == Errc::Internal || error.code() == Errc::ScheduleInvalid) {
+        throw;
+      }
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+    }
+  }
+
+  [[nodiscard]] bool lacks_all() const { return std::isfinite(request_.memory) && !any_fits(); }
+  [[nodiscard]] bool any_fits() const {
+    return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
+  }
+
+  [[noreturn]] void refuse() {
+    if (!all_.empty()) {
+      const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
+      lacks_memory_ = true;
+      reasons_.push_back(
+          fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
+                      "{} of {}, {:.0f} more than there are",
+                      least.needs(),
+                      least.fullest(),
+                      least.candidate.schedule_name,
+                      least.needs() - request_.memory));
+    }
+    const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
+    if (lacks_memory_) {
+      throw Error(
+          Errc::PlanInfeasible,
+          fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}use "
+                      "more devices, devices with more memory, or smaller microbatches",
+                      whose,
+                      is_constrained(request_) ? " and what is asked of stages" : "",
+                      100 * kMemoryMargin,
+                      fmt::join(reasons_, "\n  "),
+                      whose.empty() ? "" : "ask planner auto, which tries more, or "));
+    }
+    throw Error(Errc::UsageArgument,
+                fmt::format("no plan{} was made:\n  {}\n{}",
+                            whose,
+                            fmt::join(reasons_, "\n  "),
+                            request_.orders.empty() ? "ask another planner, or --planner auto"
+                                                    : "give orders that their schedules can keep"));
+  }
+
+  const PlanRequest& request_;
+  Judge judge_;
+  PlanRequest searched_;  // with the memory that predictions may fill
+  std::string_view planner_;
+  std::vector<PlanProposal> all_;
+  std::vector<std::string> reasons_;
+  bool lacks_memory_ = false;
+};
+
+}  // namespace
+
+std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
+  Proposals proposals(request, planner);
+  proposals.ask_planners();
+  proposals.look_closer();
+  return std::move(proposals).take();
+}
+
+}  // namespace stagecraft

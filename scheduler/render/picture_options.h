@@ -1,0 +1,26 @@
+/// PictureOptions says how render_svg() and render_tikz() draw a schedule. A value.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "stagecraft/scheduler/render/task_colors.h"
+
+namespace stagecraft {
+
+/// Pictures of more entries are of no use and are refused.
+inline constexpr std::size_t kMaxSvgEntries = 100'000;
+/// In pixels. A narrower picture has no room for the legend; programs cannot show a wider one.
+inline constexpr double kNarrowestPicture = 320;
+inline constexpr double kWidestPicture = 16'000;
+
+struct PictureOptions {
+  std::string title;  ///< empty: no title
+  ColorBy color_by = ColorBy::Stage;
+  /// Width of the whole picture in CSS pixels, 96 to the inch; absent: as wide as the names need.
+  /// Requires: kNarrowestPicture to kWidestPicture.
+  std::optional<double> width;
+};
+
+}  // namespace stagecraft
