@@ -10,6 +10,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/planners/balance/cut_items.h"
 #include "stagecraft/scheduler/planners/capslog/memory_cut.h"
+#include "stagecraft/scheduler/planners/request/update_bytes.h"
 
 namespace stagecraft {
 namespace {
@@ -46,10 +47,15 @@ class MemoryDescent {
     }
     const MemoryModel memory = costs_of(request_.costs, graph_, stages).stages.memory;
     const std::vector<int> in_flight = in_flight_counts(stage_graph);
+    UpdateBytes update(static_cast<int>(stages.size()));
+    std::vector<int> rows(stages.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    update.add_ties(graph_, stage_graph, rows);
     std::vector<double> bytes;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const int kept = std::min(in_flight[s], request_.batch / graph_.samples());
-      bytes.push_back(memory.fixed[s] + kept * memory.activations[s] + memory.transient[s]);
+      bytes.push_back(memory.fixed[s] + std::max(kept * memory.activations[s] + memory.transient[s],
+                                                 update.of(static_cast<int>(s)).all()));
     }
     return bytes;
   }

@@ -17,6 +17,7 @@
 
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/request/planner.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 
@@ -55,7 +56,7 @@ struct PlanProposal {
   std::vector<Task> critical_path;
   std::vector<double> busy;   ///< by row: computing before the update
   std::vector<double> bytes;  ///< by row: predicted peak
-  std::vector<double> early;  ///< by row: the part of `bytes` for values that arrive early
+  std::vector<double> early;  ///< by row: the part of `bytes` that waits before a rank takes it
   bool fits = true;           ///< in the request's memory, with the margin
   Bottleneck binds;
   double bound = 0;  ///< no step of this batch on these devices is shorter
@@ -89,6 +90,7 @@ class Judge {
 
  private:
   [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
+  void add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made);
 
   const PlanRequest* request_;
   WorkGraphs graphs_;

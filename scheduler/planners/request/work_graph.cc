@@ -287,6 +287,7 @@ StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
   for (const int p : parameters) {
     work.parameters += graph.all_parameters()[static_cast<std::size_t>(p)].bytes;
     work.held += graph.all_parameters()[static_cast<std::size_t>(p)].held;
+    work.trained += graph.all_parameters()[static_cast<std::size_t>(p)].trained();
   }
   return work;
 }
