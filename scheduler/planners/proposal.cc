@@ -338,10 +338,11 @@ class Proposals {
   /// nothing fits. If still nothing fits, searches stages that hold little, whatever time they
   /// take.
   void look_closer() {
-    if (planner_ != "auto" || request_.schedule || pfeife_refuses(searched_)) {
+    if (planner_ != "auto" || request_.schedule) {
       return;
     }
-    if (!request_.builder && searched_.proceeds("further cuts for builders", !all_.empty())) {
+    if (!request_.builder && !pfeife_refuses(searched_) &&
+        searched_.proceeds("further cuts for builders", !all_.empty())) {
       const CutEffort effort = lacks_all() ? CutEffort::most() : CutEffort{};
       try_further("builders", [&] {
         return constrained_search(
@@ -349,7 +350,7 @@ class Proposals {
             searched_);
       });
     }
-    if (lacks_all() && takes_builder(request_, "1f1b") &&
+    if (lacks_all() && takes_builder(request_, "1f1b") && request_.devices <= request_.pieces() &&
         searched_.proceeds("the least memory", !all_.empty())) {
       try_further("least memory",
                   [&] { return constrained_search(least_memory_candidates, searched_); });

@@ -194,13 +194,13 @@ std::optional<std::string> balance_refuses(const PlanRequest& request) {
   } else if (wanted_recipes(request).empty()) {
     return fmt::format("balance does not cut for {}", *request.builder);
   }
-  if (std::ssize(request.costs.operators) < request.devices) {
+  if (request.pieces() < request.devices) {
     return fmt::format(
-        "balance gives every device an operator at least; the costs have {} operators for {} "
-        "devices, use at most {}",
-        request.costs.operators.size(),
+        "balance gives every device at least one operator; found {} that can be separated, for {} "
+        "devices; use at most {} devices",
+        request.pieces(),
         request.devices,
-        request.costs.operators.size());
+        request.pieces());
   }
   return std::nullopt;
 }

@@ -16,7 +16,7 @@ namespace {
 
 /// Up to these limits, a search of one size takes at most about a minute on one core, with 32
 /// microbatches and enough memory.
-constexpr std::size_t kMaxOperators = 5'000;
+constexpr int kMaxOperators = 5'000;
 constexpr int kMaxDevices = 16;
 /// The number of sets per size that are searched to the end; the others get only the beam.
 constexpr std::size_t kRefined = 3;
@@ -109,11 +109,14 @@ void add_sets(const PlanRequest& request, int size, bool found_some, CutCandidat
 }  // namespace
 
 std::optional<std::string> pfeife_refuses(const PlanRequest& request) {
-  const std::size_t operators = request.costs.operators.size();
-  if (operators < static_cast<std::size_t>(request.devices)) {
-    return fmt::format("pfeife gives every device an operator, found {} for {} devices",
-                       operators,
-                       request.devices);
+  const int operators = request.pieces();
+  if (operators < request.devices) {
+    return fmt::format(
+        "pfeife gives every device at least one operator; found {} that can be separated, for {} "
+        "devices; use at most {} devices",
+        operators,
+        request.devices,
+        operators);
   }
   if (operators > kMaxOperators || request.devices > kMaxDevices) {
     return fmt::format(

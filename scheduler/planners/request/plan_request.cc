@@ -41,4 +41,12 @@ std::vector<int> PlanRequest::sizes() const {
   return found;
 }
 
+int PlanRequest::pieces() const {
+  const auto& operators = costs.operators;
+  const auto joined = std::count_if(operators.begin() + (operators.empty() ? 0 : 1),
+                                    operators.end(),
+                                    [](const OperatorCost& op) { return op.joined; });
+  return static_cast<int>(std::ssize(operators) - joined);
+}
+
 }  // namespace stagecraft

@@ -62,6 +62,8 @@ struct PlanRequest {
 
   /// Errors: UsageArgument for no devices or batch, sizes that do not divide the batch.
   [[nodiscard]] std::vector<int> sizes() const;
+  /// Returns the most stages that operators make: joined operators are one piece.
+  [[nodiscard]] int pieces() const;
 };
 
 /// A cut and a schedule for it.
