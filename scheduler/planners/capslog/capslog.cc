@@ -74,13 +74,12 @@ std::vector<Candidate> capslog_candidates(const PlanRequest& request) {
   std::vector<std::pair<double, Candidate>> found;  // by peak
   std::optional<std::pair<double, Error>> lacking;  // the smallest peak that is too large
   for (const int samples : request.sizes()) {
-    if (!request.proceeds(fmt::format("capslog: microbatches of {}", samples), !found.empty())) {
-      break;
-    }
     const WorkGraph graph = WorkGraph::of(request.costs, samples);
     const int microbatches = request.batch / samples;
     for (const DeviceKind& kind : kKinds) {
-      if (!takes_builder(request, kind.name)) {
+      if (!takes_builder(request, kind.name) ||
+          !request.proceeds(fmt::format("capslog: {} on microbatches of {}", kind.name, samples),
+                            !found.empty())) {
         continue;
       }
       const OperatorMemory memory(graph, kind.in_flight(request.devices, microbatches));

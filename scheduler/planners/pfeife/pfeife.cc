@@ -69,8 +69,9 @@ std::vector<Found> found_by_beams(const PlanRequest& request,
     if (patience.is_spent(set) || !request.allows_stages(set.loops * request.devices)) {
       continue;
     }
-    if (!request.proceeds(fmt::format("pfeife: {} on microbatches of {}", schedule_name(set), size),
-                          found_some || !all.empty())) {
+    const std::string part =
+        fmt::format("pfeife: {} on microbatches of {}", schedule_name(set), size);
+    if (!request.proceeds(part, found_some || !all.empty())) {
       break;
     }
     CutCost cost(row,
@@ -78,7 +79,7 @@ std::vector<Found> found_by_beams(const PlanRequest& request,
                  pfeife(request.devices, microbatches, set),
                  request.memory,
                  request.costs.device);
-    CutSearchOptions options;
+    CutSearchOptions options{.beam = {.is_over = request.is_over(part)}};
     if (!all.empty() && all.back().set.loops == set.loops) {
       options.starts = {all.back().cut.cuts};
     }
@@ -96,11 +97,11 @@ void add_sets(const PlanRequest& request, int size, bool found_some, CutCandidat
   std::ranges::stable_sort(all, {}, [](const Found& found) { return found.cut.score; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     Found& found = all[i];
-    if (i < kRefined && request.proceeds(fmt::format("pfeife: moves of {} on microbatches of {}",
-                                                     schedule_name(found.set),
-                                                     size),
-                                         true)) {
-      found.cut = refine_cut(found.cost, std::move(found.cut));
+    const std::string part =
+        fmt::format("pfeife: moves of {} on microbatches of {}", schedule_name(found.set), size);
+    if (i < kRefined && request.proceeds(part, true)) {
+      found.cut = refine_cut(
+          found.cost, std::move(found.cut), {.beam = {.is_over = request.is_over(part)}});
     }
     candidates.add(found.cost, found.cut, schedule_name(found.set));
   }
