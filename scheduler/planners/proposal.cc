@@ -405,8 +405,8 @@ class Proposals {
       const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
       lacks_memory_ = true;
       reasons_.push_back(
-          fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
-                      "{} of {}, {:.0f} more than there are",
+          fmt::format("of all cuts found, the one that needs least needs {:.0f} bytes, on device "
+                      "{} of {}: {:.0f} more than there are",
                       least.needs(),
                       least.fullest(),
                       least.candidate.schedule_name,
@@ -419,7 +419,7 @@ class Proposals {
           fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}use "
                       "more devices, devices with more memory, or smaller microbatches",
                       whose,
-                      is_constrained(request_) ? " and what is asked of stages" : "",
+                      is_constrained(request_) ? " and the constraints on stages" : "",
                       100 * kMemoryMargin,
                       fmt::join(reasons_, "\n  "),
                       whose.empty() ? "" : "ask planner auto, which tries more, or "));

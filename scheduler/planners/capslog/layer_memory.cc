@@ -14,17 +14,18 @@ namespace {
 void require_amounts(const std::vector<double>& alone, const std::vector<double>& added) {
   if (alone.empty() || alone.size() != added.size()) {
     throw Error(Errc::UsageArgument,
-                fmt::format("memory of layers wants two figures of each, got {} of layers alone "
-                            "and {} of added ones",
+                fmt::format("the memory of layers has two figures for each, found {} of layers "
+                            "alone and {} of added ones",
                             alone.size(),
                             added.size()));
   }
   for (std::size_t i = 0; i < alone.size(); ++i) {
     if (!std::isfinite(alone[i]) || alone[i] < 0 || (i > 0 && !std::isfinite(added[i]))) {
-      throw Error(
-          Errc::UsageArgument,
-          fmt::format(
-              "layer {} holds {} bytes alone and adds {}; measure it anew", i, alone[i], added[i]));
+      throw Error(Errc::UsageArgument,
+                  fmt::format("layer {} holds {} bytes alone and adds {}; measure it again",
+                              i,
+                              alone[i],
+                              added[i]));
     }
   }
 }

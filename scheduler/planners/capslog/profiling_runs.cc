@@ -34,8 +34,8 @@ ProfilingRun run_from(int& first, int layers, int devices, int size) {
 std::vector<ProfilingRun> profiling_runs(int layers, int devices) {
   if (layers < 1 || devices < 3) {
     throw Error(Errc::UsageArgument,
-                fmt::format("profiling wants a layer and 3 devices at least, one for the layers on "
-                            "either side of what runs; got {} layers, {} devices",
+                fmt::format("profiling needs at least one layer and 3 devices, one for the layers "
+                            "on either side of those that run; found {} layers, {} devices",
                             layers,
                             devices));
   }

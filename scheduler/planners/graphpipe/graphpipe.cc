@@ -195,9 +195,9 @@ void add_schedules(const PlanRequest& request,
     least = peak_with_inputs(graphs, unlimited, *found);
   }
   throw Error(Errc::PlanInfeasible,
-              fmt::format("graphpipe finds no stages for {} devices of {} bytes; the fastest ones "
-                          "need {} bytes, {} more. Give it more devices or memory, smaller "
-                          "microbatches, or recompute",
+              fmt::format("graphpipe finds no stages that fit {} devices of {:.0f} bytes: the "
+                          "fastest stages hold {:.0f}, {:.0f} more; use more devices, devices "
+                          "with more memory, or smaller microbatches",
                           request.devices,
                           request.memory,
                           least,
@@ -233,8 +233,7 @@ std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
   }
   if (!takes_builder(request, "1f1b")) {
     return fmt::format(
-        "graphpipe runs 1f1b and dag-1f1b, asked for is {}; ask pfeife for the best "
-        "cut for it",
+        "graphpipe plans for 1f1b and dag-1f1b, found {}; ask pfeife for the best cut for it",
         *request.builder);
   }
   return std::nullopt;

@@ -278,7 +278,7 @@ int size_of(const Schedule& schedule, const PlanRequest& request) {
   const int devices = Layout::of(schedule).ranks();
   if (devices != request.devices) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the schedule runs on {} devices, asked for are {}; plan for {}",
+                fmt::format("the schedule runs on {} devices, found a request for {}; plan for {}",
                             devices,
                             request.devices,
                             devices));
@@ -293,7 +293,8 @@ int size_of(const Schedule& schedule, const PlanRequest& request) {
   if (!schedule.stage_graph().microbatch_sizes().empty()) {
     throw Error(Errc::UsageArgument,
                 "the schedule has stages with microbatches of several sizes; give one whose stages "
-                "take the same, or leave it out and ask graphpipe with --stage-sizes");
+                "take microbatches of one size, or leave it out and ask graphpipe with "
+                "--stage-sizes");
   }
   return request.batch / microbatches;
 }

@@ -121,8 +121,8 @@ std::optional<std::string> pfeife_refuses(const PlanRequest& request) {
   }
   if (operators > kMaxOperators || request.devices > kMaxDevices) {
     return fmt::format(
-        "pfeife plans for up to {} operators and {} devices, asked for are {} and {}; graphpipe, "
-        "capslog and balance take more",
+        "pfeife plans for up to {} operators and {} devices, found {} and {}; graphpipe, capslog "
+        "and balance take more",
         kMaxOperators,
         kMaxDevices,
         operators,

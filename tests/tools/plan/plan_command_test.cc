@@ -481,13 +481,14 @@ TEST_CASE("a time limit ends the search for a large model, with a plan", "[tools
 
 TEST_CASE("wrong words are refused with what they should be", "[tools][plan][bad-input]") {
   check_message(run_plan({}), 2, {"--devices"});
-  check_message(run_plan({"--devices", "0"}), 2, {"a device at least"});
+  check_message(run_plan({"--devices", "0"}), 2, {"at least one device"});
   check_message(run_plan({"--devices", "2", "--planner", "pfeif"}), 2, {"did you mean pfeife"});
   check_message(run_plan({"--devices", "2", "--memory", "much"}), 2, {"--memory", "2G"});
   check_message(run_plan({"--devices", "2", "--memory", "-1"}), 2, {"--memory"});
   check_message(run_plan({"--devices", "2", "--batch", "3"}), 2, {"divides a batch of 3"});
   check_message(run_plan({"--devices", "2", "--what-if", "link=0-1"}), 2, {"link=0-1:10x"});
-  check_message(run_plan({"--devices", "2", "--what-if", "link=0-7:2x"}), 2, {"devices 0 to 1"});
+  check_message(
+      run_plan({"--devices", "2", "--what-if", "link=0-7:2x"}), 2, {"devices from 0 to 1"});
   check_message(run_plan({"--devices", "2", "--what-if", "speed=2"}), 2, {"memory=2G"});
   check_message(run_plan({"--devices", "2"}, R"({"version": 1})"), 2, {"stagecraft profile"});
   check_message(run_plan({"--devices", "2", "--schedule", "none.txt"}), 2, {"none.txt"});

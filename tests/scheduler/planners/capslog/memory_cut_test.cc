@@ -84,15 +84,16 @@ TEST_CASE("the cut is the best one where a later start costs more", "[scheduler]
   CHECK(memory_cut(layers, 2).peak() == 2);
 }
 
-TEST_CASE("a cut that does not fit says where, and what is lacking", "[scheduler][planners]") {
+TEST_CASE("a cut that does not fit says where, and how many bytes are missing",
+          "[scheduler][planners]") {
   const MemoryCut cut = memory_cut(kSix, 3);
   CHECK_FALSE(lack_of_memory(cut, 10).has_value());
   const auto lack = lack_of_memory(cut, 9);
   REQUIRE(lack.has_value());
   CHECK(lack->code() == Errc::PlanInfeasible);
   CHECK_THAT(lack->message(),
-             ContainsSubstring("stage 2 of layers 4 to 5 lacks 1 bytes") &&
-                 ContainsSubstring("holds 10") && ContainsSubstring("device 9"));
+             ContainsSubstring("stage 2 of layers 4 to 5 needs 1 bytes more") &&
+                 ContainsSubstring("holds 10") && ContainsSubstring("a device may hold 9"));
 }
 
 TEST_CASE("no cut of a small chain has a smaller peak (MC-1)", "[scheduler][planners][property]") {
@@ -175,8 +176,11 @@ TEST_CASE("layers that cannot be cut are refused", "[scheduler][planners][bad-in
   CHECK_THAT(refusal([] { (void)memory_cut(kSix, 7); }),
              ContainsSubstring("7 devices for 6 layers"));
   CHECK_THAT(refusal([] { (void)memory_cut(kSix, 0); }), ContainsSubstring("at least one layer"));
-  CHECK_THAT(refusal([] { (void)LayerMemory({}, {}); }), ContainsSubstring("two figures of each"));
-  CHECK_THAT(refusal([] { (void)LayerMemory({1, 2}, {0}); }), ContainsSubstring("got 2 of layers"));
+  CHECK_THAT(refusal([] { (void)LayerMemory({}, {}); }), ContainsSubstring("two figures for each"));
+  CHECK_THAT(refusal([] {
+               (void)LayerMemory({1, 2}, {0});
+             }),
+             ContainsSubstring("found 2 of layers"));
   CHECK_THAT(refusal([] {
                (void)LayerMemory({1, -2}, {0, 0});
              }),

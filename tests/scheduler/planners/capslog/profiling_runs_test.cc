@@ -72,8 +72,9 @@ TEST_CASE("every layer runs alone and with the one before it (PRO-1)",
 
 TEST_CASE("one layer is one run; too few devices are refused", "[scheduler][planners]") {
   CHECK(profiling_runs(1, 3) == std::vector<ProfilingRun>{run_of(0, 1, 1, 0)});
-  CHECK_THAT(refusal([] { (void)profiling_runs(5, 2); }), ContainsSubstring("3 devices at least"));
-  CHECK_THAT(refusal([] { (void)profiling_runs(0, 4); }), ContainsSubstring("got 0 layers"));
+  CHECK_THAT(refusal([] { (void)profiling_runs(5, 2); }),
+             ContainsSubstring("at least one layer and 3 devices"));
+  CHECK_THAT(refusal([] { (void)profiling_runs(0, 4); }), ContainsSubstring("found 0 layers"));
 }
 
 }  // namespace
