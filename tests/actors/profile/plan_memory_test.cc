@@ -6,9 +6,9 @@
 #include <torch/torch.h>
 
 #include "stagecraft/actors/profile/profile.h"
-#include "stagecraft/bench/judged.h"
-#include "stagecraft/bench/plans_subject.h"
-#include "stagecraft/bench/rank_bytes.h"
+#include "stagecraft/bench/plans/judged.h"
+#include "stagecraft/bench/plans/plans_subject.h"
+#include "stagecraft/bench/plans/rank_bytes.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/scheduler/builders/bidirectional/chimera.h"
