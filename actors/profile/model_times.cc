@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
+#include "stagecraft/actors/profile/block_makers.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
-#include "stagecraft/compiler/libtorch/memory_meter.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/gradient_flow.h"
 #include "stagecraft/compiler/stage/partition.h"
@@ -35,13 +35,14 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-/// Returns the most bytes held since the last call; 0 without a meter.
-double peak_since(MemoryMeter* meter) {
+/// Returns the most bytes held since the last call; 0 without a meter. Until the next call, counts
+/// all but the blocks of operators before `first`.
+double peak_since(BlockMakers* meter, std::size_t first = 0) {
   if (meter == nullptr) {
     return 0;
   }
-  const auto peak = static_cast<double>(meter->peak());
-  meter->reset_peak();
+  const double peak = meter->peak();
+  meter->count_from(first);
   return peak;
 }
 
@@ -51,10 +52,13 @@ class ForwardLog : public ChunkWatch {
  public:
   void before(std::size_t /*node*/) override {
     peaks_.push_back(peak_since(meter_));
+    if (meter_ != nullptr) {
+      meter_->set_maker(begun_.size());
+    }
     begun_.push_back(Clock::now());
     first_.push_back(at::sequence_number::peek());
   }
-  void clear(MemoryMeter* meter) {
+  void clear(BlockMakers* meter) {
     begun_.clear();
     first_.clear();
     peaks_.clear();
@@ -73,19 +77,22 @@ class ForwardLog : public ChunkWatch {
   std::vector<Clock::time_point> begun_;
   std::vector<std::uint64_t> first_;
   std::vector<double> peaks_;
-  MemoryMeter* meter_ = nullptr;
+  BlockMakers* meter_ = nullptr;
 };
 
 /// Records a backward on this thread: its nodes and, if asked for, the operators outside nodes.
 struct BackwardLog {
+  explicit BackwardLog(const ForwardLog& of) : forward(of) {}
+
   struct Event {
     std::uint64_t sequence = 0;
     Clock::time_point begun;
     double sums = 0;  // in operators after it, until the next event
-    double peak = 0;  // most bytes at once, until the next event
+    double peak = 0;  // most bytes at once until the next event, as OperatorTimes::backward_peak
   };
+  const ForwardLog& forward;
   std::vector<Event> events;
-  MemoryMeter* meter = nullptr;
+  BlockMakers* meter = nullptr;
   int nodes_open = 0;
   int operators_open = 0;  // outside nodes
   Clock::time_point sum_begun;
@@ -101,11 +108,12 @@ std::unique_ptr<at::ObserverContext> begin_function(const at::RecordFunction& fu
   BackwardLog& log = *log_of_thread;
   if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (log.nodes_open++ == 0) {
-      const double peak = peak_since(log.meter);
+      const auto sequence = static_cast<std::uint64_t>(function.seqNr());
+      const double peak = peak_since(log.meter, log.forward.operator_of(sequence));
       if (!log.events.empty()) {
         log.events.back().peak = peak;
       }
-      log.events.push_back({static_cast<std::uint64_t>(function.seqNr()), Clock::now()});
+      log.events.push_back({sequence, Clock::now()});
     }
   } else if (log.nodes_open == 0 && !is_engine(function) && log.operators_open++ == 0) {
     log.sum_begun = Clock::now();
@@ -193,13 +201,14 @@ class Timing {
         sums[n].push_back(one.sums[n]);
       }
     }
-    const std::vector<double> peaks = count_bytes();
+    const Run counted = count_bytes();
     for (std::size_t n = 0; n < count; ++n) {
       const double all = median(std::move(backward[n]));
       times.operators.push_back({.forward = median(std::move(forward[n])),
                                  .backward = all,
                                  .sums = std::min(all, median(std::move(sums[n]))),
-                                 .peak = peaks[n]});
+                                 .forward_peak = counted.forward_peaks[n],
+                                 .backward_peak = counted.backward_peaks[n]});
     }
     times.update = median(std::move(update));
     times.saved_bytes = static_cast<double>(partition_.stages.front().saved_bytes);
@@ -208,29 +217,30 @@ class Timing {
 
  private:
   struct Run {
-    std::vector<double> forward, backward, sums, peaks;  // by operator
+    std::vector<double> forward, backward, sums;        // by operator
+    std::vector<double> forward_peaks, backward_peaks;  // likewise
     double seconds = 0;
     double update = 0;
   };
 
-  /// Returns the peaks of a run without timing: a meter takes time.
-  [[nodiscard]] std::vector<double> count_bytes() {
-    const auto meter = std::make_shared<MemoryMeter>();
+  /// Returns a run with peaks, whose times do not count: a meter takes time.
+  [[nodiscard]] Run count_bytes() {
+    const auto meter = std::make_shared<BlockMakers>();
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
-    return run_once(/*operators=*/false, meter.get()).peaks;
+    return run_once(/*operators=*/false, meter.get());
   }
 
-  Run run_once(bool operators, MemoryMeter* meter = nullptr) {
+  Run run_once(bool operators, BlockMakers* meter = nullptr) {
     forward_.clear(meter);
-    BackwardLog backward;
+    BackwardLog backward(forward_);
     backward.meter = meter;
     const auto begun = Clock::now();
-    SavedStage saved(1);
-    ChunkResult result = runtime_.chunks.front().interpreter.run(
-        inputs_, runtime_.state, {.step = ++step_}, &forward_);
-    saved.front().loss = std::move(result.loss);
-    saved.front().outputs = std::move(result.outputs);
+    SavedStage saved =
+        runtime_.forward(inputs_, /*keeps_graphs=*/true, {.step = ++step_}, &forward_).saved;
     const double behind_forward = peak_since(meter);
+    if (meter != nullptr) {
+      meter->set_maker(std::nullopt);
+    }
     const auto half = Clock::now();
     {
       const Listening listening(backward, operators);
@@ -244,7 +254,8 @@ class Timing {
     (void)runtime_.bucket.squared_norms(1.0);
     runtime_.bucket.update(/*learning_rate=*/0.0, {}, step_);
     Run run = parted(begun, half, backward, end);
-    run.peaks = peaks_of(behind_forward, backward);
+    run.forward_peaks = peaks_in_forward(behind_forward);
+    run.backward_peaks = peaks_in(backward);
     run.update = seconds_between(end, Clock::now());
     return run;
   }
@@ -274,14 +285,17 @@ class Timing {
     return run;
   }
 
-  /// Returns, by operator, the higher peak of forward and backward.
-  [[nodiscard]] std::vector<double> peaks_of(double behind_forward,
-                                             const BackwardLog& backward) const {
+  [[nodiscard]] std::vector<double> peaks_in_forward(double behind_forward) const {
     std::vector<double> peaks = forward_.peaks();
     if (!peaks.empty()) {
       peaks.erase(peaks.begin());  // the peak before an operator belongs to the operator before it
       peaks.push_back(behind_forward);
     }
+    return peaks;
+  }
+
+  [[nodiscard]] std::vector<double> peaks_in(const BackwardLog& backward) const {
+    std::vector<double> peaks(forward_.peaks().size(), 0.0);
     for (const BackwardLog::Event& event : backward.events) {
       double& peak = peaks[forward_.operator_of(event.sequence)];
       peak = std::max(peak, event.peak);

@@ -35,7 +35,10 @@ struct OperatorTimes {
   double forward = 0;
   double backward = 0;
   double sums = 0;  ///< of the backward: additions to other gradients and sums outside nodes
-  double peak = 0;  ///< bytes: most that the microbatch takes while the operator runs, either way
+  double forward_peak = 0;  ///< bytes: most that the microbatch holds while the operator runs
+  /// Bytes: most that the microbatch holds while the operator goes back, without what operators
+  /// before it made in the forward.
+  double backward_peak = 0;
 };
 
 struct ModelTimes {

@@ -25,7 +25,8 @@ void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs) {
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs) {
   double kept = 0;  // by the operators before this one
   for (std::size_t n = 0; n < costs.size(); ++n) {
-    costs[n].transient = std::max(0.0, times.operators[n].peak - kept);
+    costs[n].transient =
+        std::max(times.operators[n].forward_peak - kept, times.operators[n].backward_peak);
     kept += costs[n].kept;
   }
 }

@@ -20,7 +20,9 @@ namespace stagecraft {
 void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
 /// Replaces the memory that an operator needs alone by the most that is held while it runs, beyond
-/// what the operators before it keep, with gradients that wait for other operators.
+/// what the operators before it keep, with gradients that wait for other operators. In a backward,
+/// values of operators before it may be gone; they are left out one by one, because a stage that
+/// receives such a value keeps it to its end.
 /// Requires: likewise; `kept` of all operators is that of a step.
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 

@@ -72,8 +72,8 @@ Tensors first_rows(const Batch& batch,
     if (!batch[i].replicated && samples != all) {
       if (tensor.size(0) % all != 0) {
         refuse(
-            fmt::format("{} tensor {} has {} rows, which {} samples cannot share alike; pass a "
-                        "batch of which every sample has as many",
+            fmt::format("{} tensor {} has {} rows, which {} samples cannot share equally; pass a "
+                        "batch in which every sample has equally many",
                         what,
                         i,
                         tensor.size(0),
@@ -125,7 +125,7 @@ void check_alike(const Graph& graph, int samples, const Graph& other, int others
   const auto refuse_shape = [&](const std::string& what) {
     throw Error(Errc::CompileShape,
                 fmt::format("on microbatches of {} and {} samples the model has other operators: "
-                            "{}; profile one of the sizes at a time",
+                            "{}; profile one size at a time",
                             samples,
                             others,
                             what));
@@ -159,7 +159,7 @@ class Profiler {
         device_(device_name()),
         cache_(options.cache) {
     if (options.repeats < 1 || options.threads < 1) {
-      refuse(fmt::format("a profile wants a repeat and a thread at least; found {} and {}",
+      refuse(fmt::format("a profile needs at least one repeat and one thread; found {} and {}",
                          options.repeats,
                          options.threads));
     }
@@ -251,11 +251,12 @@ class Profiler {
       return program_.graph;
     }
     if (variants_ == nullptr) {
-      throw Error(Errc::CompileShape,
-                  fmt::format("the program has no module any more to be captured for microbatches "
-                              "of {} samples; profile those of {}",
-                              samples,
-                              own_));
+      throw Error(
+          Errc::CompileShape,
+          fmt::format("the program no longer has a module to capture for microbatches of {} "
+                      "samples; profile microbatches of {}",
+                      samples,
+                      own_));
     }
     return variants_->graph_of(inputs, labels);
   }

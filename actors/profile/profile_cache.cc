@@ -16,8 +16,8 @@
 namespace stagecraft {
 namespace {
 
-/// Written into every key: what another version has measured, or measured otherwise, is not known.
-constexpr int kVersion = 4;
+/// Part of every key, so that results of versions that measured something else are not used.
+constexpr int kVersion = 5;
 
 std::string usual_folder() {
   const auto value_of = [](const char* name) {
@@ -63,7 +63,7 @@ std::optional<Costs> ProfileCache::find(const std::string& key,
   } catch (const Error& error) {
     why = error.message();
   }
-  notes_.push_back(fmt::format("'{}' cannot be used, and is measured anew: {}", path, why));
+  notes_.push_back(fmt::format("'{}' cannot be used and is measured again: {}", path, why));
   return std::nullopt;
 }
 

@@ -7,15 +7,14 @@
 #include <functional>
 #include <memory>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
+#include "stagecraft/actors/profile/block_makers.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
@@ -116,27 +115,6 @@ std::optional<LastStage> cut(const Graph& graph,
   }
 }
 
-/// Knows which operator made every block that is alive, if one did. It is the thread's profiler.
-class BlockMakers : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(
-      void* block, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
-    if (size > 0 && maker) {
-      alive[block] = {static_cast<double>(size), *maker};
-    } else {
-      alive.erase(block);
-    }
-  }
-  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
-
-  struct Block {
-    double bytes = 0;
-    std::size_t maker = 0;
-  };
-  std::unordered_map<const void*, Block> alive;
-  std::optional<std::size_t> maker;  ///< of what is allocated now: a node of the graph
-};
-
 /// Tells the makers of a forward which operator runs, and knows which made a node of autograd.
 class MakerWatch : public ChunkWatch {
  public:
@@ -145,7 +123,7 @@ class MakerWatch : public ChunkWatch {
       : makers_(makers), nodes_(std::move(nodes)) {}
 
   void before(std::size_t node) override {
-    makers_.maker = nodes_[node];
+    makers_.set_maker(nodes_[node]);
     first_.push_back(at::sequence_number::peek());
   }
   [[nodiscard]] std::size_t maker_of(std::uint64_t sequence) const {
@@ -197,10 +175,12 @@ class SplitTiming {
     MakerWatch watch(*makers, std::move(nodes));
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, makers);
     SavedStage saved = forward(&watch);
-    makers->maker.reset();
+    makers->set_maker(std::nullopt);
     (void)backward(CellKind::BackwardInput, saved);
-    for (const auto& [block, made] : makers->alive) {
-      found[made.maker]->values += made.bytes;
+    for (const auto& [block, made] : makers->alive()) {
+      if (made.maker) {
+        found[*made.maker]->values += made.bytes;
+      }
     }
     std::set<const void*> counted;
     for (const Saved& chunk : saved) {

@@ -6,8 +6,10 @@
 /// which other load of the machine changes little: all sizes of microbatch that are powers of two,
 /// with and without replicas, 16 GB per device, schedules included.
 /// Published: Jeon et al., "GraphPipe", table 3 (a search of theirs on a machine of theirs).
+#include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "stagecraft/bench/planners/planners_pfeife.h"
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/planners/graphpipe/graphpipe.h"
+#include "stagecraft/scheduler/planners/proposal.h"
 
 namespace stagecraft::bench::planners {
 namespace {
@@ -134,6 +137,21 @@ void measure(const Question& question) {
   std::fflush(stdout);
 }
 
+/// Measures what `plan --devices 8 --batch 16` does on a large graph, judge included.
+void measure_auto(double memory) {
+  const PlanRequest request{
+      .costs = examples::skip_chain(), .devices = 8, .batch = 16, .memory = memory};
+  const std::clock_t start = std::clock();
+  const std::vector<PlanProposal> found = propose(request, "auto");
+  fmt::print("auto, {} operators, {} devices, {}: {:.1f} s, a step of {:.4g} s by {}\n",
+             request.costs.operators.size(),
+             request.devices,
+             std::isinf(memory) ? "any memory" : fmt::format("{:.1f} GB each", memory / 1e9),
+             static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC,
+             found.front().step,
+             found.front().candidate.schedule_name);
+}
+
 }  // namespace
 
 /// With an argument, runs only the questions whose planner or model contains it.
@@ -173,6 +191,9 @@ int run(int argc, char** argv) {
              kCapslogDevices,
              capslog_seconds() * 1e6,
              kPublishedCapslogSeconds * 1e6);
+  for (const double memory : {std::numeric_limits<double>::infinity(), 3.5e9}) {
+    measure_auto(memory);
+  }
   return 0;
 }
 

@@ -111,7 +111,7 @@ class Ledger {
 /// Meter reports to the ledger what one thread allocates and frees. Autograd's engine keeps it set.
 class Meter : public c10::MemoryReportingInfoBase {
  public:
-  Meter(Ledger& ledger, Rank rank) : ledger_(ledger), owner_{rank} {}
+  Meter(Ledger& ledger, const Owner& owner) : ledger_(ledger), owner_(owner) {}
 
   void reportMemoryUsage(
       void* block, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
@@ -130,8 +130,8 @@ class Meter : public c10::MemoryReportingInfoBase {
 
 class Metered {
  public:
-  Metered(Ledger& ledger, Rank rank)
-      : guard_(c10::DebugInfoKind::PROFILER_STATE, std::make_shared<Meter>(ledger, rank)) {}
+  Metered(Ledger& ledger, const Owner& owner)
+      : guard_(c10::DebugInfoKind::PROFILER_STATE, std::make_shared<Meter>(ledger, owner)) {}
 
  private:
   c10::DebugInfoGuard guard_;
@@ -162,10 +162,12 @@ class CopyingTransport final : public Transport {
 
   [[nodiscard]] Rank self() const override { return inner_->self(); }
   void send(Rank to, const Tag& tag, at::Tensor tensor) override {
-    at::Tensor copy = tensor.clone();
-    const void* const block = copy.storage().data();
-    ledger_.hand_over(block, {to, true});
-    copies_.sent(to, tag, block);
+    at::Tensor copy;
+    {
+      const Metered waiting(ledger_, {to, true});
+      copy = tensor.clone();
+    }
+    copies_.sent(to, tag, copy.storage().data());
     inner_->send(to, tag, std::move(copy));
   }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {
@@ -211,7 +213,7 @@ class Counted {
   }
 
   void step(const Batch& inputs, const Batch& labels) {
-    const Metered metered(ledger_, kDriver);
+    const Metered metered(ledger_, {kDriver});
     const CompiledProgram& compiled = program_.compiled();
     const auto x = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
     const auto y = split_batch(labels, compiled.labels, compiled.microbatches, "label");
@@ -265,7 +267,7 @@ class Counted {
     for (std::size_t r = 0; r < executors_.size(); ++r) {
       threads.emplace_back([&, r] {
         set_own_thread_count(1);
-        const Metered metered(ledger_, Rank(r));
+        const Metered metered(ledger_, {Rank(r)});
         try {
           body(r);
         } catch (...) {

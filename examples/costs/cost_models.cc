@@ -1,6 +1,8 @@
 #include "stagecraft/examples/costs/cost_models.h"
 
 #include <algorithm>
+#include <random>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,9 +21,25 @@ constexpr CostModel kModels[] = {
     {"case-study",
      "2 branches of 4 transformer layers",
      [] { return transformer_branches({.branches = 2, .layers = 4}); }},
-    {"transformer", "a chain of 32 transformer layers", [] {
-       return transformer_branches({.branches = 1, .layers = 32});
-     }}};
+    {"transformer",
+     "a chain of 32 transformer layers",
+     [] { return transformer_branches({.branches = 1, .layers = 32}); }},
+    {"skips", "a chain of 2,000 random operators with skips", [] { return skip_chain(); }}};
+
+/// Draws numbers that are the same everywhere.
+class Uneven {
+ public:
+  explicit Uneven(unsigned seed) : random_(seed) {}
+
+  double operator()(double low, double high) {
+    const auto share = static_cast<double>(random_() - std::minstd_rand::min()) /
+                       (std::minstd_rand::max() - std::minstd_rand::min());
+    return low + share * (high - low);
+  }
+
+ private:
+  std::minstd_rand random_;
+};
 
 }  // namespace
 
@@ -65,6 +83,43 @@ Costs feed_forward_branches(const FeedForwardShape& shape, const CostDeviceModel
   const int top = graph.linear("top", {together}, 1, width, shape.top_width);
   graph.linear("out", {top}, 1, shape.top_width, 1);
   return std::move(graph).take();
+}
+
+Costs skip_chain(const SkipChainShape& shape) {
+  constexpr double kMegabyte = 1e6;
+  Uneven uneven(shape.seed);
+  Costs costs;
+  costs.links.usual = CostDeviceModel().link;
+  for (int id = 0; id < shape.operators; ++id) {
+    const std::string name = fmt::format("operator{}", id);
+    const double seconds = 1e-3 * uneven(0.1, 1) * uneven(0.1, 2);
+    OperatorCost op{.id = id,
+                    .name = name,
+                    .forward = seconds,
+                    .backward_input = seconds * uneven(0.8, 1.2),
+                    .backward_weight = seconds * uneven(0.8, 1.2),
+                    .update = 1e-5,
+                    .kept = kMegabyte * uneven(0, 4),
+                    .transient = kMegabyte * uneven(0, 4),
+                    .output = kMegabyte * uneven(0.5, 2),
+                    .parameters = {name}};
+    const auto read = [&](int producer) {
+      const double bytes = costs.operators[static_cast<std::size_t>(producer)].output;
+      op.reads.push_back({producer, 0, bytes});
+    };
+    if (id == 0) {
+      op.input = kMegabyte;
+    } else {
+      read(id - 1);
+    }
+    if (id > 1 && uneven(0, 1) < 0.1) {
+      read(static_cast<int>(uneven(std::max(0, id - 40), id - 1)));
+    }
+    const double weight = kMegabyte * uneven(0, 2);
+    costs.parameters.push_back({name, weight, 4 * weight});
+    costs.operators.push_back(std::move(op));
+  }
+  return costs;
 }
 
 std::span<const CostModel> cost_models() {

@@ -1,5 +1,5 @@
 /// cost_models holds the models that GraphPipe was measured on, as cost graphs with their sizes as
-/// parameters.
+/// parameters, and a large random graph.
 ///
 /// write_costs.cc writes them to a costs.json; bench/planners and tests read them.
 /// Source: Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with
@@ -39,12 +39,20 @@ struct FeedForwardShape {
 [[nodiscard]] Costs feed_forward_branches(const FeedForwardShape& shape = {},
                                           const CostDeviceModel& device = {});
 
+struct SkipChainShape {
+  int operators = 2000;
+  unsigned seed = 1;
+};
+/// Returns a chain of operators of uneven times and bytes. Every tenth or so also reads an earlier
+/// one. Equal shapes make equal costs.
+[[nodiscard]] Costs skip_chain(const SkipChainShape& shape = {});
+
 struct CostModel {
   std::string_view name;
   std::string_view summary;
   Costs (*costs)() = nullptr;
 };
-/// Returns "mmt", "dlrm", "candle-uno", "case-study" and "transformer", a chain.
+/// Returns "mmt", "dlrm", "candle-uno", "case-study", "transformer", a chain, and "skips".
 [[nodiscard]] std::span<const CostModel> cost_models();
 
 /// Errors: UsageArgument for an unknown name.

@@ -31,6 +31,9 @@ struct ParameterCost {
   double bytes = 0;
   double held = 0;  ///< bytes, with its gradient and its optimizer state
 
+  /// Returns the bytes of its gradient; none if it is frozen.
+  [[nodiscard]] double trained() const { return held > bytes ? bytes : 0; }
+
   friend bool operator==(const ParameterCost&, const ParameterCost&) = default;
 };
 

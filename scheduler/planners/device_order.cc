@@ -167,7 +167,7 @@ PlanProposal best_device_order(Judge& judge,
     better = false;
     for (int one = 0; one < devices; ++one) {
       for (int other = one + 1; other < devices && !stays(one); ++other) {
-        if (stays(other) || tries <= 0) {
+        if (stays(other) || tries <= 0 || !request.proceeds("the order of devices", true)) {
           continue;
         }
         --tries;

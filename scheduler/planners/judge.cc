@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
 #include "stagecraft/scheduler/planners/request/early_values.h"
+#include "stagecraft/scheduler/planners/request/update_bytes.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
@@ -136,6 +138,38 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   return costs_of_copies(made, layout);
 }
 
+/// Adds the bytes of the rows: in tasks, or at the end of the step while gradients are summed.
+void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made) {
+  const Candidate& candidate = made.candidate;
+  const WorkGraph& graph = graphs_.on(candidate.microbatch_size);
+  UpdateBytes update(static_cast<int>(timeline.rows.size()));
+  for (std::size_t stage = 0; stage < candidate.stages.size(); ++stage) {
+    std::set<int> rows;
+    for (int replica = 0; replica < layout.replicas(); ++replica) {
+      rows.insert(made.devices[layout.stage(StageId(stage), replica).index()]);
+    }
+    const int devices = static_cast<int>(rows.size()) * candidate.replicas_of(stage);
+    if (layout.replicas() > 1 || devices > 1) {
+      update.add_copies(std::vector(rows.begin(), rows.end()),
+                        devices,
+                        work_of(graph, candidate.stages[stage]).trained);
+    }
+  }
+  update.add_ties(graph, made.graph, made.devices);
+  std::vector<double> fixed(timeline.rows.size(), 0);
+  for (std::size_t s = 0; s < made.devices.size(); ++s) {
+    fixed[index(made.devices[s])] += made.costs.stages.memory.fixed[s];
+  }
+  const std::vector<RowPeak> peaks =
+      peaks_with_early_values(timeline, candidate.schedule, made.graph, made.costs.links);
+  for (std::size_t row = 0; row < peaks.size(); ++row) {
+    const UpdateBytes::Bytes& summing = update.of(static_cast<int>(row));
+    const double own = std::max(peaks[row].own, fixed[row] + summing.held);
+    made.bytes.push_back(std::max(peaks[row].all, fixed[row] + summing.all()));
+    made.early.push_back(made.bytes.back() - own);
+  }
+}
+
 PlanProposal Judge::propose(const Candidate& candidate) {
   PlanProposal made;
   made.candidate = candidate;
@@ -172,10 +206,9 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   }
   made.update = *std::ranges::max_element(update);
   made.step = timeline.makespan + made.update + request_->costs.device.step;
-  made.bytes = peaks_with_early_values(timeline, schedule, made.graph, made.costs.links);
-  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
-    made.busy.push_back(timeline.rows[row].busy);
-    made.early.push_back(made.bytes[row] - timeline.rows[row].peak_bytes);
+  add_bytes(timeline, layout, made);
+  for (const RowTimeline& row : timeline.rows) {
+    made.busy.push_back(row.busy);
   }
   made.fits = made.needs() <= request_->memory;
   made.binds = bottleneck_of(made, timeline);

@@ -7,6 +7,7 @@
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/scheduler/planners/request/planner.h"
+#include "stagecraft/scheduler/simulate/simulate.h"
 
 namespace stagecraft {
 
@@ -23,6 +24,7 @@ class Judge {
 
  private:
   [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
+  void add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made);
 
   const PlanRequest* request_;
   WorkGraphs graphs_;

@@ -5,17 +5,23 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/planners/balance/cut_items.h"
 #include "stagecraft/scheduler/planners/capslog/memory_cut.h"
+#include "stagecraft/scheduler/planners/request/update_bytes.h"
 
 namespace stagecraft {
 namespace {
 
 /// The numbers of neighbors, in the order of the forward, that move together.
 constexpr int kRuns[] = {1, 2, 3, 5, 8, 13, 21, 40};
+
+/// The number of moves between two looks at the time.
+constexpr int kBetweenLooks = 8;
 
 /// Moves operators between the stages of one cut to reduce its memory.
 class MemoryDescent {
@@ -46,10 +52,15 @@ class MemoryDescent {
     }
     const MemoryModel memory = costs_of(request_.costs, graph_, stages).stages.memory;
     const std::vector<int> in_flight = in_flight_counts(stage_graph);
+    UpdateBytes update(static_cast<int>(stages.size()));
+    std::vector<int> rows(stages.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    update.add_ties(graph_, stage_graph, rows);
     std::vector<double> bytes;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const int kept = std::min(in_flight[s], request_.batch / graph_.samples());
-      bytes.push_back(memory.fixed[s] + kept * memory.activations[s] + memory.transient[s]);
+      bytes.push_back(memory.fixed[s] + std::max(kept * memory.activations[s] + memory.transient[s],
+                                                 update.of(static_cast<int>(s)).all()));
     }
     return bytes;
   }
@@ -72,10 +83,7 @@ class MemoryDescent {
     bool better = false;
     const int stages = static_cast<int>(best_.size());
     for (int from = 0; from < stages; ++from) {
-      for (int to = 0; to < stages; ++to) {
-        if (from == to) {
-          continue;
-        }
+      for (const int to : targets_of(from)) {
         for (const int run : kRuns) {
           better = take(from, to, 0, run, moves_left) || better;
           better = take(from, to, size_of(from) - run, run, moves_left) || better;
@@ -88,6 +96,37 @@ class MemoryDescent {
     return better;
   }
 
+  /// Returns the stages that exchange results with this one; all others, if an operator of it
+  /// exchanges none.
+  [[nodiscard]] std::set<int> targets_of(int from) const {
+    std::vector<int> stage_of(static_cast<std::size_t>(graph_.size()));
+    for (std::size_t s = 0; s < best_.size(); ++s) {
+      for (const int op : best_[s]) {
+        stage_of[static_cast<std::size_t>(op)] = static_cast<int>(s);
+      }
+    }
+    std::set<int> targets;
+    for (const int op : best_[static_cast<std::size_t>(from)]) {
+      if (is_alone(op)) {
+        for (int s = 0; s < static_cast<int>(best_.size()); ++s) {
+          targets.insert(s);
+        }
+      }
+      for (const std::span<const int> others : {graph_.preds(op), graph_.succs(op)}) {
+        for (const int other : others) {
+          targets.insert(stage_of[static_cast<std::size_t>(other)]);
+        }
+      }
+    }
+    targets.erase(from);
+    return targets;
+  }
+
+  /// Returns whether no result enters or leaves the operator.
+  [[nodiscard]] bool is_alone(int op) const {
+    return graph_.preds(op).empty() && graph_.succs(op).empty();
+  }
+
   [[nodiscard]] int size_of(int stage) const {
     return static_cast<int>(best_[static_cast<std::size_t>(stage)].size());
   }
@@ -97,14 +136,20 @@ class MemoryDescent {
     if (moves_left == 0 || first < 0 || first + run > size_of(from) || run == size_of(from)) {
       return false;
     }
+    const auto moving =
+        std::span(best_[static_cast<std::size_t>(from)])
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(run));
+    if (!touches(moving, best_[static_cast<std::size_t>(to)])) {
+      return false;
+    }
+    --moves_left;
+    if (moves_left % kBetweenLooks == 0 && !request_.proceeds("the least memory", true)) {
+      moves_left = 0;
+    }
     StageOperators moved = best_;
     std::vector<int>& source = moved[static_cast<std::size_t>(from)];
     std::vector<int>& target = moved[static_cast<std::size_t>(to)];
     const auto begin = source.begin() + first;
-    if (!touches(std::vector<int>(begin, begin + run), target)) {
-      return false;
-    }
-    --moves_left;
     target.insert(target.end(), begin, begin + run);
     source.erase(begin, begin + run);
     std::ranges::sort(target);
@@ -119,13 +164,11 @@ class MemoryDescent {
 
   /// Returns whether a result passes between the operators and the stage, or none enters or leaves
   /// the operators.
-  [[nodiscard]] bool touches(const std::vector<int>& operators,
-                             const std::vector<int>& stage) const {
+  [[nodiscard]] bool touches(std::span<const int> operators, const std::vector<int>& stage) const {
     const auto in_stage = [&](int op) { return std::ranges::binary_search(stage, op); };
     return std::ranges::any_of(operators, [&](int op) {
       return std::ranges::any_of(graph_.preds(op), in_stage) ||
-             std::ranges::any_of(graph_.succs(op), in_stage) ||
-             (graph_.preds(op).empty() && graph_.succs(op).empty());
+             std::ranges::any_of(graph_.succs(op), in_stage) || is_alone(op);
     });
   }
 

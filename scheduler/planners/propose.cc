@@ -109,10 +109,11 @@ class Proposals {
   /// nothing fits. If still nothing fits, searches stages that hold little, whatever time they
   /// take.
   void look_closer() {
-    if (planner_ != "auto" || request_.schedule || pfeife_refuses(searched_)) {
+    if (planner_ != "auto" || request_.schedule) {
       return;
     }
-    if (!request_.builder && searched_.proceeds("further cuts for builders", !all_.empty())) {
+    if (!request_.builder && !pfeife_refuses(searched_) &&
+        searched_.proceeds("further cuts for builders", !all_.empty())) {
       const CutEffort effort = lacks_all() ? CutEffort::most() : CutEffort{};
       try_further("builders", [&] {
         return constrained_search(
@@ -120,7 +121,7 @@ class Proposals {
             searched_);
       });
     }
-    if (lacks_all() && takes_builder(request_, "1f1b") &&
+    if (lacks_all() && takes_builder(request_, "1f1b") && request_.devices <= request_.pieces() &&
         searched_.proceeds("the least memory", !all_.empty())) {
       try_further("least memory",
                   [&] { return constrained_search(least_memory_candidates, searched_); });
@@ -175,8 +176,8 @@ class Proposals {
       const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
       lacks_memory_ = true;
       reasons_.push_back(
-          fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
-                      "{} of {}, {:.0f} more than there are",
+          fmt::format("of all cuts found, the one that needs least needs {:.0f} bytes, on device "
+                      "{} of {}: {:.0f} more than there are",
                       least.needs(),
                       least.fullest(),
                       least.candidate.schedule_name,
@@ -189,7 +190,7 @@ class Proposals {
           fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}use "
                       "more devices, devices with more memory, or smaller microbatches",
                       whose,
-                      is_constrained(request_) ? " and what is asked of stages" : "",
+                      is_constrained(request_) ? " and the constraints on stages" : "",
                       100 * kMemoryMargin,
                       fmt::join(reasons_, "\n  "),
                       whose.empty() ? "" : "ask planner auto, which tries more, or "));

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
 
-/// Returns the number at the begin of a word, and the text after it; nothing without a number.
+/// Returns the number at the beginning of a word, and the text after it; nothing without a number.
 std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -37,7 +37,7 @@ std::optional<std::pair<double, std::string_view>> leading_number(std::string_vi
 WhatIf link_change(const std::string& word, std::string_view text) {
   const auto refuse = [&] {
     wrong_usage(kCommand,
-                fmt::format("--what-if link wants two devices and how many times as fast, e.g. "
+                fmt::format("--what-if link expects two devices and a factor of the speed, e.g. "
                             "link=0-1:10x or link=0-1:0.1x, found '{}'",
                             word));
   };
@@ -67,14 +67,13 @@ WhatIf change_of(const std::string& word, int devices) {
   }
   if (!word.starts_with("link=")) {
     wrong_usage(kCommand,
-                fmt::format("--what-if wants link=0-1:10x or memory=2G, found '{}'", word));
+                fmt::format("--what-if expects link=0-1:10x or memory=2G, found '{}'", word));
   }
   const WhatIf change = link_change(word, std::string_view(word).substr(5));
   if (std::max(change.from, change.to) >= devices || change.from == change.to) {
-    wrong_usage(kCommand,
-                fmt::format("--what-if {}: there are devices 0 to {}, and a link is between two",
-                            word,
-                            devices - 1));
+    wrong_usage(
+        kCommand,
+        fmt::format("--what-if {} expects two different devices from 0 to {}", word, devices - 1));
   }
   return change;
 }
@@ -109,7 +108,7 @@ std::pair<int, int> operators_of_word(const std::string& option,
       });
   if (!is_known) {
     wrong_usage(kCommand,
-                fmt::format("{} wants operators by their numbers, the first and the last, e.g. "
+                fmt::format("{} expects the numbers of the first and the last operator, e.g. "
                             "{}3-9; the costs have {} to {}, found '{}'",
                             option,
                             option == "--on-device" ? "0:" : "",
@@ -141,11 +140,12 @@ void constrain(const PlanOptions& options, PlanRequest& request) {
     const auto [colon, error] = std::from_chars(word.data(), end, device);
     if (error != std::errc() || colon == end || *colon != ':' || device < 0 ||
         device >= request.devices) {
-      wrong_usage(kCommand,
-                  fmt::format("--on-device wants a device from 0 to {} and operators, e.g. 0:3-9, "
-                              "found '{}'",
-                              request.devices - 1,
-                              word));
+      wrong_usage(
+          kCommand,
+          fmt::format("--on-device expects a device from 0 to {} and operators, e.g. 0:3-9, "
+                      "found '{}'",
+                      request.devices - 1,
+                      word));
     }
     const std::string_view range(colon + 1, static_cast<std::size_t>(end - colon - 1));
     const auto ids = operators_of_word("--on-device", word, range, request.costs);
@@ -159,8 +159,8 @@ void constrain(const PlanOptions& options, PlanRequest& request) {
   request.most_stages = options.max_stages.value_or(0);
   if (!request.allows_stages(request.devices)) {
     wrong_usage(kCommand,
-                fmt::format("--max-stages {} leaves some of {} devices without a stage; give "
-                            "--devices {}, or more stages",
+                fmt::format("--max-stages {} leaves some of {} devices without a stage; use "
+                            "--devices {}, or allow more stages",
                             request.most_stages,
                             request.devices,
                             request.most_stages));
@@ -186,7 +186,7 @@ double bytes_of_word(const std::string& option, const std::string& word) {
   if (!number || !rest_is_unit || number->first <= 0) {
     wrong_usage(
         kCommand,
-        fmt::format("{} wants a number of bytes, e.g. 2G or 500M, found '{}'", option, word));
+        fmt::format("{} expects a number of bytes, e.g. 2G or 500M, found '{}'", option, word));
   }
   return number->first * scale;
 }
@@ -194,57 +194,65 @@ double bytes_of_word(const std::string& option, const std::string& word) {
 void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("COSTS", options.costs, "a costs.json of `stagecraft profile`; -: standard input")
       ->required();
-  app.add_option("--devices", options.devices, "how many there are")->required();
-  app.add_option("--processors",
-                 options.processors,
-                 "of one machine, where devices are its threads (every device has its own)")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--memory", options.memory, "of every device, e.g. 2G (no limit)");
+  app.add_option("--devices", options.devices, "number of devices")->required();
   app.add_option(
-      "--batch", options.batch, "samples of a step (that of the profiled data, or 8 microbatches)");
+         "--processors",
+         options.processors,
+         "processors that all devices share, as workers of one machine (each device has its own)")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--memory", options.memory, "memory of every device, e.g. 2G (no limit)");
+  app.add_option("--batch",
+                 options.batch,
+                 "samples of a step (those of the profiled data, or 8 microbatches)");
   app.add_option("--microbatch-sizes",
                  options.microbatch_sizes,
-                 "samples of a microbatch to choose from, e.g. 1,2,4 (those that were measured)")
+                 "samples of a microbatch to choose from, e.g. 1,2,4 (the measured sizes)")
       ->delimiter(',');
   app.add_flag("--stage-sizes",
                options.stage_sizes,
                "stages may take microbatches of different sizes (graphpipe)");
-  app.add_flag(
-      "--replicas",
-      options.replicas,
-      "stages may have replicas of their own (graphpipe): predicted, no trainer runs them");
+  app.add_flag("--replicas",
+               options.replicas,
+               "stages may have replicas of their own (graphpipe); they are only predicted, no "
+               "trainer runs them");
   app.add_option(
       "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
-  app.add_option("--schedule", options.schedule, "the best cut for this one: a name or a file");
-  app.add_option("--barriers",
-                 options.barriers,
-                 "phases: devices compute and communicate by turns; or a file of orders, one a "
-                 "line: 0F0>1 < 0F1");
+  app.add_option("--schedule",
+                 options.schedule,
+                 "searches only the best cut for this schedule, a name or file");
+  app.add_option(
+      "--barriers",
+      options.barriers,
+      "phases: devices compute and communicate by turns; or a file of orders, one on each "
+      "line, e.g. 0F0>1 < 0F1");
   app.add_option("--channels",
                  options.channels,
                  "shared: one half-duplex channel between two devices; free: transfers never wait "
                  "(free)");
-  app.add_option("--what-if",
-                 options.what_if,
-                 "plans for link=0-1:10x (that link ten times as fast) or memory=2G");
-  app.add_option("--together",
-                 options.together,
-                 "operators A to B by their numbers stay in one stage; may be given several times")
-      ->type_name("A-B");
   app.add_option(
-         "--on-device", options.on_device, "likewise, and this device runs that stage, e.g. 0:0-5")
+      "--what-if",
+      options.what_if,
+      "plans for a changed link or memory: link=0-1:10x (ten times as fast) or memory=2G");
+  app.add_option(
+         "--together",
+         options.together,
+         "operators A to B, by their numbers, stay in one stage; may be given several times")
+      ->type_name("A-B");
+  app.add_option("--on-device",
+                 options.on_device,
+                 "as --together, and this device runs that stage, e.g. 0:0-5")
       ->type_name("DEVICE:A-B");
   app.add_option("--max-stages", options.max_stages, "the most stages that a plan may have")
       ->check(whole_number(1));
   app.add_option("--time-limit",
                  options.time_limit,
-                 "seconds after which the search ends and the best plan so far is told (none)")
+                 "seconds after which the search ends with the best plan so far (none)")
       ->check(positive_number())
       ->type_name("S");
-  app.add_option("--top", options.top, "how many of the best are listed (5)")
+  app.add_option("--top", options.top, "number of plans in the list (5)")
       ->check(CLI::Range(1, 1000));
-  app.add_flag("--why", options.why, "says what would have to change for others to win");
-  app.add_flag("--json", options.json, "as one JSON object");
+  app.add_flag("--why", options.why, "says what would have to change for other plans to win");
+  app.add_flag("--json", options.json, "prints one JSON object");
   app.add_option(
       "--schedule-out", options.schedule_out, "writes the schedule, for train --schedule");
   app.add_option("--html", options.html, "writes one page for a browser");
@@ -278,7 +286,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   }
   if (options.channels != "shared" && options.channels != "free") {
     wrong_usage(kCommand,
-                fmt::format("--channels wants free or shared, found '{}'", options.channels));
+                fmt::format("--channels expects free or shared, found '{}'", options.channels));
   }
   request.shared_channels = options.channels == "shared";
   constrain(options, request);

@@ -140,7 +140,7 @@ std::string others_text(std::span<const PlanProposal> best_first, int top) {
   if (alike > 1) {
     text += fmt::format(
         "= within {:.0f} % of the fastest, which counts as equally fast: the plan with the fewest "
-        "stages leads, then the one that holds least\n",
+        "stages comes first, then the one that holds least\n",
         100 * kAlike);
   }
   return text;
@@ -233,15 +233,14 @@ std::string plan_text(const PlanRequest& request,
       100 * best.gap());
   if (!best.orders.empty()) {
     text +=
-        "barriers and channels are part of what is predicted; `train` runs the schedule without "
+        "barriers and channels are part of the prediction; `train` runs the schedule without "
         "them\n";
   }
-  text += fmt::format("what devices hold is predicted{} a margin of {:.0f} %\n",
-                      std::isfinite(request.memory) ? "; what is left is beyond" : " and wants",
+  text += fmt::format("the bytes that devices hold are predicted; {} a margin of {:.0f} %\n",
+                      std::isfinite(request.memory) ? "`left` is without" : "add",
                       100 * kMemoryMargin);
   if (!best.candidate.replicas.empty()) {
-    text +=
-        "stages with replicas of their own are planned and simulated; `train` does not run them\n";
+    text += "stages with replicas of their own are only predicted; `train` does not run them\n";
   }
   if (const auto warning = noise_warning(request.costs.device.noise)) {
     text += fmt::format("warning: {}\n", *warning);
@@ -287,7 +286,7 @@ std::vector<std::string> why_sentences(const PlanRequest& request,
                         : fmt::format("It would win if {}.", fmt::join(changes, ", or if "))));
   }
   if (sentences.empty()) {
-    sentences.emplace_back("No other plan was found to hold it against.");
+    sentences.emplace_back("No other plan was found to compare it with.");
   }
   return sentences;
 }

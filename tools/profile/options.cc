@@ -16,12 +16,13 @@ namespace {
 
 constexpr const char* kProfileCommand = "stagecraft profile";
 constexpr const char* kProfileAbout =
-    "Measures what a model costs on this machine, for planners: every operator's forward, backward "
-    "and memory, the\noptimizer, and transfers between workers. docs/planning.md tells more.";
+    "Measures what a model costs on this machine, for planners: the forward, backward and memory "
+    "of "
+    "every operator, the\noptimizer, and transfers between workers. docs/planning.md tells more.";
 constexpr const char* kProfileFooter =
-    "What was measured once is kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for a "
-    "model, a size, a\ncount of threads and a processor nothing is measured twice. Measure on a "
-    "machine that has nothing else to do.\n"
+    "Measurements are kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for one model, "
+    "size, number of\nthreads and processor nothing is measured twice. Measure on an idle "
+    "machine.\n"
     "Exit status: 0 good; 1 the model cannot be profiled; 2 wrong usage, or a file that cannot be "
     "used.";
 
@@ -36,40 +37,44 @@ struct Words {
 void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
   TrainOptions& o = r.model;
   add_model(app, o.model, words.sizes);
-  app.add_option("--text", o.text, "of which a model of texts gets its batch")->type_name("FILE");
-  app.add_option("--images", o.images, "of which one of images does [a few drawn shapes]")
-      ->type_name("DIR");
-  app.add_option("--model-file", o.model_file, "what torch.export.save or torch.jit.save wrote")
+  app.add_option("--text", o.text, "file from which a model of texts gets its batch")
       ->type_name("FILE");
-  app.add_option("--data", o.data, "its inputs: step<k>_mb<j>_arg<i>.npy, of which step 0 is used")
+  app.add_option("--images",
+                 o.images,
+                 "folder from which a model of images gets its batch [a few drawn shapes]")
       ->type_name("DIR");
-  app.add_option("--microbatch-sizes",
-                 r.sizes,
-                 "samples of a microbatch, e.g. 1,2,4: each is measured; stages and memory are "
-                 "planned for any between [4, or that of the data]")
+  app.add_option("--model-file", o.model_file, "file of torch.export.save or torch.jit.save")
+      ->type_name("FILE");
+  app.add_option("--data", o.data, "inputs of that model: step<k>_mb<j>_arg<i>.npy; step 0 is used")
+      ->type_name("DIR");
+  app.add_option(
+         "--microbatch-sizes",
+         r.sizes,
+         "samples of a microbatch, e.g. 1,2,4; each size is measured, and plans may use any "
+         "size between them [4, or that of the data]")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(whole_number(1));
   app.add_option("--precision",
                  words.precision,
-                 "bf16: operators for which it is safe compute in bfloat16 (autocast)")
+                 "bf16: operators that can do so safely compute in bfloat16 (autocast)")
       ->type_name("fp32|bf16");
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads));
   app.add_option("--workers",
                  words.workers,
-                 "between which transfers are measured: threads of a process, or processes of this "
-                 "host")
+                 "workers between which transfers are measured: threads of a process, or processes "
+                 "of this host")
       ->type_name("threads|processes");
-  app.add_flag("--fresh", r.fresh, "measure anew what is known");
+  app.add_flag("--fresh", r.fresh, "measures known results again");
   app.add_option("--most-noise",
                  r.most_noise,
-                 "percent of a microbatch's time: a noisier size is measured again, up to three "
-                 "times, and then not kept")
+                 "percent of a microbatch's time; a size with more noise is measured up to three "
+                 "times, and not kept if it stays noisy")
       ->type_name("X")
       ->check(number_from_zero());
   app.add_option("-o,--output", r.output, "writes costs.json; - prints it")->type_name("FILE");
-  app.add_flag("--json", r.json, "one JSON object instead of a table");
+  app.add_flag("--json", r.json, "prints one JSON object instead of a table");
   app.footer(kProfileFooter);
 }
 
@@ -86,7 +91,7 @@ void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
     o.sizes = sizes_of_named(kProfileCommand, app, o.model, words.sizes);
     return;
   }
-  const std::string ours = "is of the models that have a name, found --model-file";
+  const std::string ours = "expects a model with a name, found --model-file";
   for (const char* const name : {"--model", "--text", "--images"}) {
     refuse(name, ours);
   }
@@ -125,7 +130,7 @@ std::variant<ProfileRequest, HelpText> parse_profile_options(
                         {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}});
   if (request.output == "-" && request.json) {
     wrong_usage(kProfileCommand,
-                "--output - expects no --json, which prints too; leave one of the two out");
+                "--output - and --json both print to standard output; leave one of the two out");
   }
   model.all_steps = model.model_file.has_value();
   model.ranks = 1;

@@ -92,7 +92,7 @@ std::string link_text(const Link& link) {
                      link.latency * kMicro,
                      std::isfinite(link.bandwidth)
                          ? fmt::format(" and {}/s", bytes_text(link.bandwidth))
-                         : ", whatever the bytes");
+                         : ", for any number of bytes");
 }
 
 }  // namespace
@@ -116,15 +116,14 @@ std::string to_text(const std::string& model, const Profile& profile, RankHomes 
     bytes += parameter.bytes;
     held += parameter.held;
   }
-  std::string text =
-      fmt::format("{}: {} operators on {}, {} {}; those that take longest on {} {}:\n",
-                  model,
-                  costs.operators.size(),
-                  costs.device.name,
-                  costs.device.threads,
-                  costs.device.threads == 1 ? "thread" : "threads",
-                  costs.samples,
-                  costs.samples == 1 ? "sample" : "samples");
+  std::string text = fmt::format("{}: {} operators on {}, {} {}; the slowest ones on {} {}:\n",
+                                 model,
+                                 costs.operators.size(),
+                                 costs.device.name,
+                                 costs.device.threads,
+                                 costs.device.threads == 1 ? "thread" : "threads",
+                                 costs.samples,
+                                 costs.samples == 1 ? "sample" : "samples");
   text += largest_text(costs.operators) + "\nall operators, by microbatch size:\n" +
           sizes_text(costs) + "\n";
   text +=
@@ -135,18 +134,19 @@ std::string to_text(const std::string& model, const Profile& profile, RankHomes 
                   update_of(costs) * kMilli);
   text += fmt::format("a transfer between {}: {}\n", name_of(ranks), link_text(costs.links.usual));
   text += fmt::format(
-      "beside operators: {:.3f} ms a task, {:.3f} ms a step; a backward in halves takes {:.2f} "
-      "times as long and keeps {:.2f} times as many bytes between them\n",
+      "outside of operators: {:.3f} ms a task, {:.3f} ms a step; a backward in halves takes {:.2f} "
+      "times as long, and {:.2f} times the kept bytes wait between the halves\n",
       costs.device.task * kMilli,
       costs.device.step * kMilli,
       costs.device.split,
       costs.device.split_bytes);
-  text += fmt::format("noise: {:.1f} % of a microbatch (interquartile range); {}\n",
-                      costs.device.noise * 100,
-                      profile.measured == 0 ? std::string("all was known, nothing was measured")
-                                            : fmt::format("{} of {} measured now",
-                                                          profile.measured,
-                                                          profile.microbatch_seconds.size() + 2));
+  text += fmt::format(
+      "noise: {:.1f} % of a microbatch (interquartile range); {}\n",
+      costs.device.noise * 100,
+      profile.measured == 0
+          ? std::string("all results were known, and nothing was measured")
+          : fmt::format(
+                "{} of {} measured now", profile.measured, profile.microbatch_seconds.size() + 2));
   return text;
 }
 

@@ -45,15 +45,22 @@ at::Tensor without_graph(const at::Tensor& made) {
   return made.detach().requires_grad_(made.requires_grad());
 }
 
-/// Returns an empty tensor with the result's place in the graph. A backward needs no more, and the
-/// result's memory is free until then.
-at::Tensor place_in_graph(const at::Tensor& made) {
+/// Returns a tensor of these sizes without values, with the result's place in the graph. A backward
+/// needs no more, and the result's memory is free until then.
+at::Tensor place_in_graph(const at::Tensor& made, at::IntArrayRef sizes) {
   at::Tensor place;
   if (made.requires_grad()) {
-    place = at::empty({0}, at::TensorOptions(made.scalar_type()));
+    place = at::empty(sizes, at::TensorOptions(made.scalar_type()));
     torch::autograd::impl::set_gradient_edge(place, torch::autograd::impl::gradient_edge(made));
   }
   return place;
+}
+
+/// Returns the loss in memory of its own. LibTorch reduces some losses in place and returns a number
+/// in the memory of all elements.
+at::Tensor alone(const at::Tensor& loss) {
+  const at::Tensor value = loss.detach();
+  return value.storage().nbytes() > value.nbytes() ? value.clone() : value;
 }
 
 }  // namespace
@@ -207,7 +214,7 @@ StageForward StageRuntime::forward(const Tensors& inputs,
       }
     }
     if (result.loss.defined()) {
-      made.loss = result.loss.detach();
+      made.loss = alone(result.loss);
     }
     if (keeps_graphs && chunk.recompute) {
       saved.replay = {.inputs = std::move(arguments),
@@ -217,9 +224,13 @@ StageForward StageRuntime::forward(const Tensors& inputs,
       std::ranges::transform(result.outputs, result.outputs.begin(), without_graph);
       between[c] = std::move(result.outputs);
     } else {
-      std::ranges::transform(result.outputs, std::back_inserter(saved.outputs), place_in_graph);
+      for (const at::Tensor& output : result.outputs) {
+        saved.outputs.push_back(place_in_graph(output, {0}));
+      }
       between[c] = std::move(result.outputs);
-      saved.loss = std::move(result.loss);
+      if (result.loss.defined()) {
+        saved.loss = place_in_graph(result.loss, result.loss.sizes());
+      }
     }
     if (keeps_graphs) {
       made.saved.push_back(std::move(saved));

@@ -63,7 +63,7 @@ class SizeSearch {
     const int stages = recipe.chunks * request_.devices;
     if (graph_.size() < stages) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("{} operators make no {} stages", graph_.size(), stages));
+                  fmt::format("{} operators cannot make {} stages", graph_.size(), stages));
     }
     const auto [cut, is_new] = cuts_.try_emplace(stages);
     if (is_new) {
@@ -128,8 +128,8 @@ class SizeSearch {
     const auto wrong = validate(*request_.schedule, stages, {.microbatches = microbatches_});
     if (!wrong.empty()) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("the schedule given does not suit {} microbatches of stages cut in "
-                              "the order of the forward: {}",
+                  fmt::format("the given schedule cannot run {} microbatches of stages that are "
+                              "cut in the order of the forward: {}",
                               microbatches_,
                               wrong.front().message));
     }
@@ -167,9 +167,9 @@ class SizeSearch {
 [[noreturn]] void refuse_memory(const Tried& least, double memory) {
   throw Error(Errc::PlanInfeasible,
               fmt::format("of cuts into stages of nearly the same time, the one that holds least "
-                          "({} with microbatches of {}) lacks {:.0f} bytes: its fullest device "
-                          "holds {:.0f} of {:.0f}; use more devices or smaller microbatches, or "
-                          "ask capslog",
+                          "({} with microbatches of {}) needs {:.0f} bytes more than there are: "
+                          "its fullest device holds {:.0f}, and may hold {:.0f}; use more devices "
+                          "or smaller microbatches, or ask capslog",
                           least.candidate.schedule_name,
                           least.candidate.microbatch_size,
                           least.peak - memory,
@@ -185,8 +185,8 @@ std::optional<std::string> balance_refuses(const PlanRequest& request) {
     if (given.stage_graph().replicas() > 1 || std::ssize(given.rows()) != request.devices ||
         given.stages() % request.devices != 0) {
       return fmt::format(
-          "balance cuts for one copy of the model with as many stages on each of {} devices; the "
-          "schedule given has {} stages on {} rows",
+          "balance expects a schedule of one copy of the model, with equally many stages on each "
+          "of {} devices; the given one has {} stages on {} rows",
           request.devices,
           given.stages(),
           given.rows().size());
@@ -194,13 +194,13 @@ std::optional<std::string> balance_refuses(const PlanRequest& request) {
   } else if (wanted_recipes(request).empty()) {
     return fmt::format("balance does not cut for {}", *request.builder);
   }
-  if (std::ssize(request.costs.operators) < request.devices) {
+  if (request.pieces() < request.devices) {
     return fmt::format(
-        "balance gives every device an operator at least; the costs have {} operators for {} "
-        "devices, use at most {}",
-        request.costs.operators.size(),
+        "balance gives every device at least one operator; found {} that can be separated, for {} "
+        "devices; use at most {} devices",
+        request.pieces(),
         request.devices,
-        request.costs.operators.size());
+        request.pieces());
   }
   return std::nullopt;
 }
@@ -221,7 +221,7 @@ std::vector<Candidate> balance_candidates(const PlanRequest& request) {
       }
       const std::string part =
           fmt::format("balance: {} on microbatches of {}",
-                      recipe.builder != nullptr ? recipe.name() : "the schedule given",
+                      recipe.builder != nullptr ? recipe.name() : "the given schedule",
                       sizes[left - 1]);
       if (!request.proceeds(part, !found.empty())) {
         break;

@@ -202,7 +202,7 @@ void require_amount(double value, const char* what, std::size_t item) {
     throw Error(
         Errc::UsageArgument,
         fmt::format(
-            "a cut wants finite numbers of at least 0, item {} has {} {}", item, value, what));
+            "a cut needs finite numbers of at least 0, but item {} has {} {}", item, value, what));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/planners/capslog/capslog.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -60,15 +59,13 @@ std::optional<std::string> capslog_refuses(const PlanRequest& request) {
       })) {
     return "capslog cuts for 1f1b and gpipe only; pfeife cuts for any schedule";
   }
-  const auto operators = static_cast<int>(
-      std::min<std::size_t>(request.costs.operators.size(), std::numeric_limits<int>::max()));
-  if (operators < request.devices) {
+  if (request.pieces() < request.devices) {
     return fmt::format(
-        "capslog gives every device an operator at least; the costs have {} operators for {} "
-        "devices, use at most {}",
-        operators,
+        "capslog gives every device at least one operator; found {} that can be separated, for {} "
+        "devices; use at most {} devices",
+        request.pieces(),
         request.devices,
-        operators);
+        request.pieces());
   }
   return std::nullopt;
 }
@@ -77,13 +74,12 @@ std::vector<Candidate> capslog_candidates(const PlanRequest& request) {
   std::vector<std::pair<double, Candidate>> found;  // by peak
   std::optional<std::pair<double, Error>> lacking;  // the smallest peak that is too large
   for (const int samples : request.sizes()) {
-    if (!request.proceeds(fmt::format("capslog: microbatches of {}", samples), !found.empty())) {
-      break;
-    }
     const WorkGraph graph = WorkGraph::of(request.costs, samples);
     const int microbatches = request.batch / samples;
     for (const DeviceKind& kind : kKinds) {
-      if (!takes_builder(request, kind.name)) {
+      if (!takes_builder(request, kind.name) ||
+          !request.proceeds(fmt::format("capslog: {} on microbatches of {}", kind.name, samples),
+                            !found.empty())) {
         continue;
       }
       const OperatorMemory memory(graph, kind.in_flight(request.devices, microbatches));

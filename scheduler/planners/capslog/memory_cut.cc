@@ -150,9 +150,9 @@ std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity) {
   }
   const auto place = static_cast<std::size_t>(fullest - cut.bytes.begin());
   return Error(Errc::PlanInfeasible,
-               fmt::format("stage {} of operators {} to {} lacks {:.0f} bytes: it holds {:.0f}, a "
-                           "device {:.0f}, and no cut into {} stages does with less; use more "
-                           "devices or smaller microbatches",
+               fmt::format("stage {} of operators {} to {} needs {:.0f} bytes more than there are: "
+                           "it holds {:.0f}, a device may hold {:.0f}, and no cut into {} stages "
+                           "in a row holds less; use more devices or smaller microbatches",
                            place,
                            place == 0 ? 0 : cut.ends[place - 1],
                            cut.ends[place] - 1,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ using graphpipe::Partition;
 using graphpipe::PartitionProblem;
 using graphpipe::PartitionStage;
 using graphpipe::SearchMode;
+using graphpipe::SearchOptions;
 using graphpipe::Variant;
 
 /// The number of candidates that get more than the quick search.
@@ -90,10 +92,10 @@ double peak_with_inputs(WorkGraphs& graphs,
 std::optional<Partition> partition_within(const PlanRequest& request,
                                           WorkGraphs& graphs,
                                           PartitionProblem problem,
-                                          SearchMode mode) {
+                                          const SearchOptions& options) {
   constexpr int kAttempts = 4;
   for (int attempt = 0; attempt < kAttempts && problem.memory > 0; ++attempt) {
-    auto found = graphpipe::partition_graph(problem, {.mode = mode});
+    auto found = graphpipe::partition_graph(problem, options);
     if (!found || std::isinf(request.memory)) {
       return found;
     }
@@ -111,6 +113,10 @@ struct Kind {
   std::vector<int> sizes;
   bool replicas = false;  ///< the result is useless if no stage has them
 };
+
+std::string part_of(const Kind& kind) {
+  return fmt::format("graphpipe: microbatches of {}", fmt::join(kind.sizes, ", "));
+}
 
 std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& options) {
   const std::vector<int> sizes = request.sizes();
@@ -189,9 +195,9 @@ void add_schedules(const PlanRequest& request,
     least = peak_with_inputs(graphs, unlimited, *found);
   }
   throw Error(Errc::PlanInfeasible,
-              fmt::format("graphpipe finds no stages for {} devices of {} bytes; the fastest ones "
-                          "need {} bytes, {} more. Give it more devices or memory, smaller "
-                          "microbatches, or recompute",
+              fmt::format("graphpipe finds no stages that fit {} devices of {:.0f} bytes: the "
+                          "fastest stages hold {:.0f}, {:.0f} more; use more devices, devices "
+                          "with more memory, or smaller microbatches",
                           request.devices,
                           request.memory,
                           least,
@@ -227,8 +233,7 @@ std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
   }
   if (!takes_builder(request, "1f1b")) {
     return fmt::format(
-        "graphpipe runs 1f1b and dag-1f1b, asked for is {}; ask pfeife for the best "
-        "cut for it",
+        "graphpipe plans for 1f1b and dag-1f1b, found {}; ask pfeife for the best cut for it",
         *request.builder);
   }
   return std::nullopt;
@@ -242,12 +247,13 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
   bool is_cut_short = false;
   const auto search = [&](const Kind& kind, SearchMode mode) -> std::optional<Rated> {
     const PartitionProblem problem = problem_of(request, graphs, kind);
-    const auto partition = partition_within(request, graphs, problem, mode);
+    const auto is_over = request.is_over(part_of(kind));
+    const auto partition =
+        partition_within(request, graphs, problem, {.mode = mode, .is_over = is_over});
     return partition ? std::optional(rate(request, problem, *partition)) : std::nullopt;
   };
   for (const Kind& kind : kinds) {
-    if (!request.proceeds(fmt::format("graphpipe: microbatches of {}", fmt::join(kind.sizes, ", ")),
-                          !found.empty())) {
+    if (!request.proceeds(part_of(kind), !found.empty())) {
       is_cut_short = true;
       break;
     }

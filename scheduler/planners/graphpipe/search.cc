@@ -54,9 +54,10 @@ double lower_bound_of(const PartitionProblem& problem) {
 /// `best`: stages known already.
 std::optional<Partition> smallest(const PartitionProblem& problem,
                                   const Search& search,
-                                  double precision,
+                                  const SearchOptions& options,
                                   std::optional<Partition> best = std::nullopt) {
   constexpr double kNoLimit = std::numeric_limits<double>::max();
+  const auto is_over = [&] { return options.is_over && options.is_over(); };
   const double bound = lower_bound_of(problem);
   double below = bound * (1 - kRounding);
   // Most answers are near the bound, where a search is fast, so the limit grows in increasing
@@ -69,7 +70,10 @@ std::optional<Partition> smallest(const PartitionProblem& problem,
     }
     below = best ? below : limit;
   }
-  while (best->time - below > precision * best->time) {
+  while (best->time - below > options.precision * best->time) {
+    if (is_over()) {
+      return best;
+    }
     const double middle = below + (best->time - below) / 2;
     if (auto found = search(middle, false)) {
       best = std::move(found);
@@ -77,7 +81,7 @@ std::optional<Partition> smallest(const PartitionProblem& problem,
       below = middle;
     }
   }
-  if (problem.operators > kSmall) {
+  if (problem.operators > kSmall || is_over()) {
     return best;  // too many ways to compare by more than devices
   }
   const auto last = search(best->time * (1 + kRounding), true);
@@ -102,7 +106,7 @@ std::optional<Partition> in_tree(const PartitionProblem& problem,
   const auto search = [&](double limit, bool last) {
     return tree_search(problem, tree, limit, {.absorbing = absorbing, .least_in_flight = last});
   };
-  return smallest(problem, search, options.precision);
+  return smallest(problem, search, options);
 }
 
 std::optional<Partition> better_of(std::optional<Partition> a, std::optional<Partition> b) {
@@ -140,11 +144,11 @@ std::optional<Partition> in_any_tree(const PartitionProblem& problem,
 /// `found`: stages known already. Requires: takes_downsets(problem).
 std::optional<Partition> among_all(const PartitionProblem& problem,
                                    long effort,
-                                   double precision,
+                                   const SearchOptions& options,
                                    std::optional<Partition> found = std::nullopt) {
   DownsetSearch exact(problem, effort);
   const auto search = [&](double limit, bool last) { return exact.find(limit, last); };
-  return smallest(problem, search, precision, std::move(found));
+  return smallest(problem, search, options, std::move(found));
 }
 
 std::optional<Partition> in_small_graph(const PartitionProblem& problem,
@@ -160,11 +164,11 @@ std::optional<Partition> in_small_graph(const PartitionProblem& problem,
                       kMostDownsets,
                       problem.operators));
     }
-    return among_all(problem, std::numeric_limits<long>::max(), options.precision);
+    return among_all(problem, std::numeric_limits<long>::max(), options);
   }
   auto found = in_any_tree(problem, options);
   return options.mode == SearchMode::Auto && takes_downsets(problem)
-             ? among_all(problem, kAutoEffort, options.precision, std::move(found))
+             ? among_all(problem, kAutoEffort, options, std::move(found))
              : found;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "stagecraft/scheduler/planners/graphpipe/problem/partition.h"
@@ -23,6 +24,9 @@ struct SearchOptions {
   SearchMode mode = SearchMode::Auto;
   /// The fraction by which the time of the answer may exceed the smallest that the mode finds.
   double precision = 1e-3;
+  /// Asked before every limit that is tried; true ends the search with the best answer so far.
+  /// Empty: never.
+  std::function<bool()> is_over;
 };
 
 /// Returns nothing if the search finds no stages that fit the memory. If the mode needs a tree and

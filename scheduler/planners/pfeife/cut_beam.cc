@@ -29,13 +29,14 @@ class Beam {
   Beam(CutCost& cost, std::vector<int> start, const BeamOptions& options)
       : cost_(cost),
         width_(static_cast<std::size_t>(options.width)),
+        is_over_(options.is_over),
         least_(std::max(1, cost.row().size() / (8 * cost.stages()))) {
     seen_.insert(start);
     const CutScore score = score_below(cost_, start, {}).value_or(CutScore{});
     kept_.push_back({{std::move(start), score}});
   }
 
-  /// Expands the cuts kept. Returns whether there was one to expand.
+  /// Expands the cuts kept. Returns whether there was one to expand, and time to do it.
   bool round() {
     std::vector<std::vector<int>> fresh;
     for (Kept& kept : kept_) {
@@ -46,7 +47,7 @@ class Beam {
     for (const std::vector<int>& cuts : fresh) {
       expand(cuts);
     }
-    return !fresh.empty();
+    return !fresh.empty() && !over_;
   }
 
   [[nodiscard]] const ScoredCut& best() const { return kept_.front().cut; }
@@ -54,7 +55,8 @@ class Beam {
  private:
   void expand(const std::vector<int>& cuts) {
     std::vector<int> moved;
-    for (std::size_t place = 0; place < cuts.size(); ++place) {
+    for (std::size_t place = 0; place < cuts.size() && !over_; ++place) {
+      over_ = is_over_ && is_over_();
       for (int by = -kFarthestMove; by <= kFarthestMove; ++by) {
         if (by == 0) {
           continue;
@@ -91,6 +93,8 @@ class Beam {
 
   CutCost& cost_;
   std::size_t width_;
+  const std::function<bool()>& is_over_;
+  bool over_ = false;
   int least_;
   std::vector<Kept> kept_;  // best first
   std::unordered_set<std::vector<int>, CutHash> seen_;

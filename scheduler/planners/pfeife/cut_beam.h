@@ -13,6 +13,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -51,6 +52,8 @@ void move_proportionally(std::vector<int>& cuts, std::size_t place, int by, int 
 struct BeamOptions {
   int width = 2;
   int rounds = 100;
+  /// Asked between moves; true ends the search with the best cut so far. Empty: never.
+  std::function<bool()> is_over;
 };
 
 /// Requires: `start` is a cut. Cost: 40 step times for every place of every expanded cut.

@@ -32,12 +32,12 @@ std::vector<Candidate> CutCandidates::take(double memory) && {
     const Tightest& tightest = *tightest_;
     throw Error(
         Errc::PlanInfeasible,
-        fmt::format("no cut fits: device {} holds {:.0f} bytes with the one that comes "
-                    "nearest ({}), {:.0f} more than the {:.0f} there are; take more devices "
-                    "or smaller microbatches",
+        fmt::format("no cut fits: with the one that comes nearest ({}), device {} holds {:.0f} "
+                    "bytes, {:.0f} more than the {:.0f} that it may hold; use more devices or "
+                    "smaller microbatches",
+                    tightest.schedule_name,
                     tightest.peak.row,
                     tightest.peak.bytes,
-                    tightest.schedule_name,
                     tightest.excess,
                     memory));
   }

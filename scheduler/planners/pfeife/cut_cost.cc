@@ -1,6 +1,8 @@
 #include "stagecraft/scheduler/planners/pfeife/cut_cost.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -206,24 +208,72 @@ std::vector<StepEvent> CutCost::critical_path(std::span<const int> cuts) {
   return step_->critical_path();
 }
 
+/// `trained`: bytes of gradients by stage of the model.
+UpdateBytes CutCost::update_bytes(std::span<const int> cuts,
+                                  const std::vector<double>& trained) const {
+  UpdateBytes bytes(static_cast<int>(schedule_.rows().size()));
+  const auto row_of = [&](int stage, int replica) {
+    return placement_.row(layout_.stage(StageId(stage), replica)).value_or(0);
+  };
+  for (int stage = 0; layout_.replicas() > 1 && stage < stages(); ++stage) {
+    std::set<int> rows;
+    for (int replica = 0; replica < layout_.replicas(); ++replica) {
+      rows.insert(row_of(stage, replica));
+    }
+    bytes.add_copies(std::vector(rows.begin(), rows.end()),
+                     static_cast<int>(rows.size()),
+                     trained[static_cast<std::size_t>(stage)]);
+  }
+  std::map<std::vector<int>, double> shared;  // by stages
+  row_->for_each_shared([&](std::span<const int> users, double gradient) {
+    std::vector<int> sharing;
+    for (const int op : users) {
+      const auto stage = static_cast<int>(std::ranges::upper_bound(cuts, op) - cuts.begin());
+      if (sharing.empty() || sharing.back() != stage) {
+        sharing.push_back(stage);
+      }
+    }
+    if (sharing.size() > 1) {
+      shared[sharing] += gradient;
+    }
+  });
+  for (const auto& [sharing, gradients] : shared) {
+    for (int replica = 0; replica < layout_.replicas(); ++replica) {
+      std::vector<int> rows;
+      for (const int stage : sharing) {
+        rows.push_back(row_of(stage, replica));
+      }
+      bytes.add_tie(rows, gradients);
+    }
+  }
+  return bytes;
+}
+
 CutCost::Peak CutCost::peak(std::span<const int> cuts) {
   find_crossing(cuts);
   const auto stages_here = static_cast<std::size_t>(layout_.stages());
+  std::vector<double> trained(static_cast<std::size_t>(stages()), 0.0);
   for (std::size_t s = 0; s < stages_here; ++s) {
     const auto stage = static_cast<std::size_t>(layout_.model_stage(StageId(s)).value);
     const StageWork work =
         row_->work(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
     put_memory(row_->graph(), work, s, model_);
+    trained[stage] = work.trained;
   }
   for (std::size_t e = 0; e < ways_.size(); ++e) {
     const auto to = static_cast<std::size_t>(step_->edges()[e].second);
     add_received(std::max(0.0, bytes_[ways_[e].pair]), to, model_);
   }
+  const UpdateBytes update = update_bytes(cuts, trained);
   Peak most;
   for (std::size_t r = 0; r < schedule_.rows().size(); ++r) {
     RowMemory held(model_, stage_graph_);
     for (const StageId stage : placement_.stages(static_cast<int>(r))) {
       held.hold_fixed(stage);
+    }
+    if (const double bytes = held.held() + update.of(static_cast<int>(r)).all();
+        bytes > most.bytes) {
+      most = {static_cast<int>(r), bytes};
     }
     for (const Cell& cell : schedule_.rows()[r]) {
       const double bytes = cell.idle() ? 0 : held.run(cell.tasks());

@@ -22,6 +22,7 @@
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/pfeife/operator_row.h"
 #include "stagecraft/scheduler/planners/pfeife/step_graph.h"
+#include "stagecraft/scheduler/planners/request/update_bytes.h"
 
 namespace stagecraft {
 
@@ -58,7 +59,8 @@ class CutCost {
   /// Returns the events that determine that step's time.
   std::vector<StepEvent> critical_path(std::span<const int> cuts);
   /// Returns the peak: the fixed bytes of stages, the bytes that their microbatches in flight keep,
-  /// read and received, and the bytes that one running task needs.
+  /// read and received, and the bytes that one running task needs; or the fixed bytes with those of
+  /// gradients that are summed over copies and ties.
   Peak peak(std::span<const int> cuts);
 
  private:
@@ -89,6 +91,8 @@ class CutCost {
     return static_cast<std::size_t>(from * stages() + to);
   }
   void widen();
+  [[nodiscard]] UpdateBytes update_bytes(std::span<const int> cuts,
+                                         const std::vector<double>& trained) const;
 
   const OperatorRow* row_;
   LinkCosts links_;

@@ -40,17 +40,25 @@ bool advance(std::vector<int>& cuts, int operators) {
   return false;
 }
 
-ScoredCut best_of_all(CutCost& cost) {
+/// The number of cuts that are tried between two looks at the time.
+constexpr std::size_t kBetweenLooks = 32;
+
+bool is_over(const CutSearchOptions& options) {
+  return options.beam.is_over && options.beam.is_over();
+}
+
+ScoredCut best_of_all(CutCost& cost, const CutSearchOptions& options) {
   std::vector<int> cuts;
   for (int s = 1; s < cost.stages(); ++s) {
     cuts.push_back(s);
   }
   ScoredCut best;
+  std::size_t tried = 0;
   do {
     if (const auto score = score_below(cost, cuts, best.score)) {
       best = {cuts, *score};
     }
-  } while (advance(cuts, cost.row().size()));
+  } while (advance(cuts, cost.row().size()) && (++tried % kBetweenLooks != 0 || !is_over(options)));
   return best;
 }
 
@@ -58,8 +66,8 @@ ScoredCut best_of_all(CutCost& cost) {
 /// helps or the budget of moves is spent.
 class Descent {
  public:
-  Descent(CutCost& cost, ScoredCut from, std::size_t& moves_left)
-      : cost_(cost), best_(std::move(from)), moves_left_(moves_left) {}
+  Descent(CutCost& cost, ScoredCut from, std::size_t& moves_left, const CutSearchOptions& options)
+      : cost_(cost), best_(std::move(from)), moves_left_(moves_left), options_(options) {}
 
   ScoredCut run() {
     do {
@@ -110,6 +118,9 @@ class Descent {
       return false;
     }
     --moves_left_;
+    if (moves_left_ % kBetweenLooks == 0 && is_over(options_)) {
+      moves_left_ = 0;
+    }
     const auto score = score_below(cost_, moved_, best_.score);
     if (score) {
       best_ = {moved_, *score};
@@ -120,6 +131,7 @@ class Descent {
   CutCost& cost_;
   ScoredCut best_;
   std::size_t& moves_left_;
+  const CutSearchOptions& options_;
   std::vector<int> moved_;
 };
 
@@ -177,7 +189,7 @@ std::vector<std::vector<int>> starting_cuts(const OperatorRow& row, int stages) 
 
 ScoredCut first_cut(CutCost& cost, const CutSearchOptions& options) {
   if (looks_at_all(cost, options)) {
-    return best_of_all(cost);
+    return best_of_all(cost, options);
   }
   ScoredCut best;
   for (const std::vector<int>& start :
@@ -185,6 +197,9 @@ ScoredCut first_cut(CutCost& cost, const CutSearchOptions& options) {
     ScoredCut found = beam_from(cost, start, options.beam);
     if (best.cuts.empty() || found.score < best.score) {
       best = std::move(found);
+    }
+    if (is_over(options)) {
+      break;
     }
   }
   return best;
@@ -195,12 +210,12 @@ ScoredCut refine_cut(CutCost& cost, ScoredCut first, const CutSearchOptions& opt
     return first;
   }
   std::size_t moves_left = options.most_moves;
-  ScoredCut best = Descent(cost, std::move(first), moves_left).run();
+  ScoredCut best = Descent(cost, std::move(first), moves_left, options).run();
   std::minstd_rand random;
   for (std::size_t i = 0; i < options.restarts && moves_left > 0; ++i) {
     std::vector<int> from = shaken(best.cuts, cost.row().size(), random);
     const CutScore score = score_below(cost, from, {}).value_or(CutScore{});
-    ScoredCut found = Descent(cost, {std::move(from), score}, moves_left).run();
+    ScoredCut found = Descent(cost, {std::move(from), score}, moves_left, options).run();
     if (found.score < best.score) {
       best = std::move(found);
     }

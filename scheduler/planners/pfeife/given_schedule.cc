@@ -83,6 +83,12 @@ class ScheduleSearch {
     for (const int size : request_.sizes()) {
       const SizedRow& on = sizes_.emplace_back(request_.costs, size);
       for (const Recipe& recipe : recipes) {
+        if (!request_.proceeds(
+                fmt::format(
+                    "the schedule {} on microbatches of {}", recipe.name(), on.graph.samples()),
+                !found_.empty())) {
+          break;
+        }
         try {
           add(recipe, on);
         } catch (const Error& error) {
@@ -116,7 +122,8 @@ class ScheduleSearch {
       if (!proceeds("moves of", found, true)) {
         break;
       }
-      found.cut = beam_from(found.cost, found.cut.cuts);
+      found.cut = beam_from(
+          found.cost, found.cut.cuts, {.is_over = request_.is_over(part_of("moves of", found))});
     }
     sort();
   }
@@ -145,7 +152,7 @@ class ScheduleSearch {
         continue;
       }
       if (goes_on) {
-        found.cut = all_first_ ? refine_cut(found.cost, std::move(found.cut))
+        found.cut = all_first_ ? refine_cut(found.cost, std::move(found.cut), options_for(found))
                                : find_cut(found.cost, options_for(found));
       }
       candidates_.add(found.cost, found.cut, found.name);
@@ -157,10 +164,12 @@ class ScheduleSearch {
   }
 
  private:
+  [[nodiscard]] static std::string part_of(const char* what, const ScheduleCut& found) {
+    return fmt::format("{} {} on microbatches of {}", what, found.name, found.on->graph.samples());
+  }
+
   [[nodiscard]] bool proceeds(const char* what, const ScheduleCut& found, bool found_some) const {
-    return request_.proceeds(
-        fmt::format("{} {} on microbatches of {}", what, found.name, found.on->graph.samples()),
-        found_some);
+    return request_.proceeds(part_of(what, found), found_some);
   }
 
   void add(const Recipe& recipe, const SizedRow& on) {
@@ -211,7 +220,7 @@ class ScheduleSearch {
   }
 
   [[nodiscard]] CutSearchOptions options_for(const ScheduleCut& found) {
-    CutSearchOptions options;
+    CutSearchOptions options{.beam = {.is_over = request_.is_over(part_of("cuts for", found))}};
     options.starts = starts(found);
     if (!found.cut.cuts.empty()) {
       options.starts.push_back(found.cut.cuts);
@@ -269,7 +278,7 @@ int size_of(const Schedule& schedule, const PlanRequest& request) {
   const int devices = Layout::of(schedule).ranks();
   if (devices != request.devices) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the schedule runs on {} devices, asked for are {}; plan for {}",
+                fmt::format("the schedule runs on {} devices, found a request for {}; plan for {}",
                             devices,
                             request.devices,
                             devices));
@@ -284,7 +293,8 @@ int size_of(const Schedule& schedule, const PlanRequest& request) {
   if (!schedule.stage_graph().microbatch_sizes().empty()) {
     throw Error(Errc::UsageArgument,
                 "the schedule has stages with microbatches of several sizes; give one whose stages "
-                "take the same, or leave it out and ask graphpipe with --stage-sizes");
+                "take microbatches of one size, or leave it out and ask graphpipe with "
+                "--stage-sizes");
   }
   return request.batch / microbatches;
 }

@@ -22,6 +22,11 @@ OperatorRow::OperatorRow(const WorkGraph& graph)
       users_[static_cast<std::size_t>(p)].push_back(op);
     }
   }
+  for (std::size_t p = 0; p < users_.size(); ++p) {
+    if (users_[p].size() > 1 && graph.all_parameters()[p].trained() > 0) {
+      shared_.push_back(static_cast<int>(p));
+    }
+  }
   for (std::size_t v = graph.results().size(); v-- > 0;) {
     const WorkGraph::Result& value = graph.results()[v];
     for (int op = value.producer + 1; op <= value.consumers.back(); ++op) {
@@ -50,7 +55,9 @@ StageWork OperatorRow::work(int first, int last) const {
     for (const int p : graph_->parameters(op)) {
       const std::vector<int>& users = users_[static_cast<std::size_t>(p)];
       if (*std::ranges::lower_bound(users, first) == op) {  // the stage's first use of it
-        work.held += graph_->all_parameters()[static_cast<std::size_t>(p)].held;
+        const ParameterCost& parameter = graph_->all_parameters()[static_cast<std::size_t>(p)];
+        work.held += parameter.held;
+        work.trained += parameter.trained();
       }
     }
   }

@@ -40,6 +40,16 @@ class OperatorRow {
     return backward_before_[static_cast<std::size_t>(op)];
   }
 
+  /// Calls visit(its operators, ascending; bytes of its gradient) for every parameter that trains
+  /// and that several operators use.
+  template <class Visit>
+  void for_each_shared(Visit&& visit) const {
+    for (const int p : shared_) {
+      const auto at = static_cast<std::size_t>(p);
+      visit(std::span<const int>(users_[at]), graph_->all_parameters()[at].trained());
+    }
+  }
+
   /// Calls visit(from stage, to stage, bytes) for every value and stage that reads it from another.
   /// Cost: about linear in the values that cross a cut.
   template <class Visit>
@@ -57,6 +67,7 @@ class OperatorRow {
   std::vector<std::vector<int>> crossing_;  // by operator: results that it or a later one reads
                                             // of an earlier one, the last producer first
   std::vector<std::vector<int>> users_;     // by parameter: its operators, ascending
+  std::vector<int> shared_;                 // parameters that train and have several users
 };
 
 /// Return the first operator of the stage, and the one after its last.

@@ -16,7 +16,7 @@ namespace {
 
 /// Up to these limits, a search of one size takes at most about a minute on one core, with 32
 /// microbatches and enough memory.
-constexpr std::size_t kMaxOperators = 5'000;
+constexpr int kMaxOperators = 5'000;
 constexpr int kMaxDevices = 16;
 /// The number of sets per size that are searched to the end; the others get only the beam.
 constexpr std::size_t kRefined = 3;
@@ -69,8 +69,9 @@ std::vector<Found> found_by_beams(const PlanRequest& request,
     if (patience.is_spent(set) || !request.allows_stages(set.loops * request.devices)) {
       continue;
     }
-    if (!request.proceeds(fmt::format("pfeife: {} on microbatches of {}", schedule_name(set), size),
-                          found_some || !all.empty())) {
+    const std::string part =
+        fmt::format("pfeife: {} on microbatches of {}", schedule_name(set), size);
+    if (!request.proceeds(part, found_some || !all.empty())) {
       break;
     }
     CutCost cost(row,
@@ -78,7 +79,7 @@ std::vector<Found> found_by_beams(const PlanRequest& request,
                  pfeife(request.devices, microbatches, set),
                  request.memory,
                  request.costs.device);
-    CutSearchOptions options;
+    CutSearchOptions options{.beam = {.is_over = request.is_over(part)}};
     if (!all.empty() && all.back().set.loops == set.loops) {
       options.starts = {all.back().cut.cuts};
     }
@@ -96,11 +97,11 @@ void add_sets(const PlanRequest& request, int size, bool found_some, CutCandidat
   std::ranges::stable_sort(all, {}, [](const Found& found) { return found.cut.score; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     Found& found = all[i];
-    if (i < kRefined && request.proceeds(fmt::format("pfeife: moves of {} on microbatches of {}",
-                                                     schedule_name(found.set),
-                                                     size),
-                                         true)) {
-      found.cut = refine_cut(found.cost, std::move(found.cut));
+    const std::string part =
+        fmt::format("pfeife: moves of {} on microbatches of {}", schedule_name(found.set), size);
+    if (i < kRefined && request.proceeds(part, true)) {
+      found.cut = refine_cut(
+          found.cost, std::move(found.cut), {.beam = {.is_over = request.is_over(part)}});
     }
     candidates.add(found.cost, found.cut, schedule_name(found.set));
   }
@@ -109,16 +110,19 @@ void add_sets(const PlanRequest& request, int size, bool found_some, CutCandidat
 }  // namespace
 
 std::optional<std::string> pfeife_refuses(const PlanRequest& request) {
-  const std::size_t operators = request.costs.operators.size();
-  if (operators < static_cast<std::size_t>(request.devices)) {
-    return fmt::format("pfeife gives every device an operator, found {} for {} devices",
-                       operators,
-                       request.devices);
+  const int operators = request.pieces();
+  if (operators < request.devices) {
+    return fmt::format(
+        "pfeife gives every device at least one operator; found {} that can be separated, for {} "
+        "devices; use at most {} devices",
+        operators,
+        request.devices,
+        operators);
   }
   if (operators > kMaxOperators || request.devices > kMaxDevices) {
     return fmt::format(
-        "pfeife plans for up to {} operators and {} devices, asked for are {} and {}; graphpipe, "
-        "capslog and balance take more",
+        "pfeife plans for up to {} operators and {} devices, found {} and {}; graphpipe, capslog "
+        "and balance take more",
         kMaxOperators,
         kMaxDevices,
         operators,

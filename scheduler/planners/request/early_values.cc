@@ -23,19 +23,25 @@ double bytes_between(const LinkCosts& links, const Task& task, const Task& prere
   return found == links.edge_bytes.end() ? links.bytes : found->second;
 }
 
-/// Returns the changes for one row, in order of time.
+/// Returns the changes for one row, in order of time. `received`: with values of other rows.
 std::vector<WaitingChange> changes_of(const TaskGraph& tasks,
                                       const std::vector<const EntryTime*>& times,
                                       const LinkCosts& links,
-                                      int row) {
+                                      int row,
+                                      bool received) {
   std::vector<WaitingChange> changes;
   for (int e = tasks.row_begin(row); e < tasks.row_end(row); ++e) {
     const double taken = times[static_cast<std::size_t>(e)]->start;
     for (const Task& task : tasks.entry(e).cell->tasks()) {
       tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {
         const int from = tasks.find(prerequisite);
-        if (from == TaskGraph::kMissing || tasks.entry(from).row == row ||
-            task.kind == CellKind::Update) {
+        if (from == TaskGraph::kMissing || task.kind == CellKind::Update) {
+          return;
+        }
+        const bool stays = tasks.entry(from).row == row;
+        const bool is_gradient =
+            prerequisite.kind != CellKind::Forward && prerequisite.stage != task.stage;
+        if (stays ? !is_gradient : !received) {
           return;
         }
         const double sent = times[static_cast<std::size_t>(from)]->end;
@@ -79,10 +85,10 @@ double peak_of_row(const RowTimeline& row, const std::vector<WaitingChange>& cha
 
 }  // namespace
 
-std::vector<double> peaks_with_early_values(const Timeline& timeline,
-                                            const Schedule& schedule,
-                                            const StageGraph& graph,
-                                            const LinkCosts& links) {
+std::vector<RowPeak> peaks_with_early_values(const Timeline& timeline,
+                                             const Schedule& schedule,
+                                             const StageGraph& graph,
+                                             const LinkCosts& links) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   std::vector<const EntryTime*> times;
   for (const RowTimeline& row : timeline.rows) {
@@ -90,10 +96,13 @@ std::vector<double> peaks_with_early_values(const Timeline& timeline,
       times.push_back(&entry);
     }
   }
-  std::vector<double> peaks;
+  std::vector<RowPeak> peaks;
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
-    peaks.push_back(
-        peak_of_row(timeline.rows[r], changes_of(tasks, times, links, static_cast<int>(r))));
+    const auto peak = [&](bool received) {
+      return peak_of_row(timeline.rows[r],
+                         changes_of(tasks, times, links, static_cast<int>(r), received));
+    };
+    peaks.push_back({.own = peak(false), .all = peak(true)});
   }
   return peaks;
 }

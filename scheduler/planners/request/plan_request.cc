@@ -10,11 +10,11 @@ namespace stagecraft {
 std::vector<int> PlanRequest::sizes() const {
   if (devices < 1) {
     throw Error(Errc::UsageArgument,
-                fmt::format("a plan wants a device at least, got {}", devices));
+                fmt::format("a plan needs at least one device, found {}", devices));
   }
   if (batch < 1) {
     throw Error(Errc::UsageArgument,
-                fmt::format("a step wants a sample at least, got a batch of {}", batch));
+                fmt::format("a step needs at least one sample, found a batch of {}", batch));
   }
   std::vector<int> found = microbatch_sizes;
   if (found.empty()) {
@@ -25,20 +25,31 @@ std::vector<int> PlanRequest::sizes() const {
     std::erase_if(found, [&](int samples) { return batch % samples != 0; });
     if (found.empty()) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("no microbatch size that was measured divides a batch of {}; choose "
-                              "another batch, or measure a size that does",
+                  fmt::format("none of the measured microbatch sizes divides a batch of {}; choose "
+                              "another batch, or measure a size that divides it",
                               batch));
     }
   }
   for (const int samples : found) {
     if (samples < 1 || batch % samples != 0) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("microbatches of {} do not divide a batch of {}", samples, batch));
+                  fmt::format("microbatches of {} do not divide a batch of {}; choose a size that "
+                              "divides it",
+                              samples,
+                              batch));
     }
   }
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
+}
+
+int PlanRequest::pieces() const {
+  const auto& operators = costs.operators;
+  const auto joined = std::count_if(operators.begin() + (operators.empty() ? 0 : 1),
+                                    operators.end(),
+                                    [](const OperatorCost& op) { return op.joined; });
+  return static_cast<int>(std::ssize(operators) - joined);
 }
 
 }  // namespace stagecraft

@@ -48,13 +48,19 @@ struct PlanRequest {
   /// Operators by id, each with its required device. Planners do not look at them, and keep joined
   /// operators of the costs together.
   std::vector<std::pair<int, int>> pinned;
-  /// Called with the name of the next part of the search. Returns false after the search has taken
-  /// long enough.
+  /// Called with the name of a part of the search, before and during that part. Returns false after
+  /// the search has taken long enough.
   std::function<bool(std::string_view what)> goes_on;
 
   /// Returns whether a search begins its next part. It always does if it has found nothing yet.
   [[nodiscard]] bool proceeds(std::string_view what, bool found_some) const {
     return !goes_on || goes_on(what) || !found_some;
+  }
+  /// Returns a question for loops inside the named part: whether the search has taken long enough.
+  /// The request must outlive it.
+  [[nodiscard]] std::function<bool()> is_over(std::string what) const {
+    return goes_on ? [this, what = std::move(what)] { return !goes_on(what); }
+                   : std::function<bool()>();
   }
   [[nodiscard]] bool allows_stages(int stages) const {
     return most_stages == 0 || stages <= most_stages;
@@ -62,6 +68,8 @@ struct PlanRequest {
 
   /// Errors: UsageArgument for no devices or batch, sizes that do not divide the batch.
   [[nodiscard]] std::vector<int> sizes() const;
+  /// Returns the most stages that operators make: joined operators are one piece.
+  [[nodiscard]] int pieces() const;
 };
 
 /// A cut and a schedule for it.

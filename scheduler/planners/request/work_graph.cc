@@ -39,7 +39,7 @@ Sizes sizes_of(const Costs& costs) {
   Sizes sizes{{costs.samples, &costs.operators}};
   for (const auto& [samples, operators] : costs.operators_at) {
     if (operators.size() != costs.operators.size()) {
-      refuse(fmt::format("costs have {} operators on {} samples and {} on {}; profile them anew",
+      refuse(fmt::format("costs have {} operators on {} samples and {} on {}; profile them again",
                          costs.operators.size(),
                          costs.samples,
                          operators.size(),
@@ -103,10 +103,10 @@ void insert_once(std::vector<int>& sorted, int value) {
 
 WorkGraph WorkGraph::of(const Costs& costs, int samples) {
   if (costs.operators.empty()) {
-    refuse("costs name no operators; `stagecraft profile` measures them");
+    refuse("the costs have no operators; `stagecraft profile` measures them");
   }
   if (samples < 1) {
-    refuse(fmt::format("a microbatch wants a sample at least, got {}", samples));
+    refuse(fmt::format("a microbatch needs at least one sample, found {}", samples));
   }
   WorkGraph graph;
   graph.samples_ = samples;
@@ -122,8 +122,8 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
     const OperatorCost& op = costs.operators[i];
     if (i > 0 && op.id <= costs.operators[i - 1].id) {
       refuse(
-          fmt::format("operator {} does not come behind {}; operators stand in the order of the "
-                      "forward",
+          fmt::format("operator {} comes after {}; list operators in the order of the forward, "
+                      "with ascending ids",
                       op.id,
                       costs.operators[i - 1].id));
     }
@@ -287,6 +287,7 @@ StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
   for (const int p : parameters) {
     work.parameters += graph.all_parameters()[static_cast<std::size_t>(p)].bytes;
     work.held += graph.all_parameters()[static_cast<std::size_t>(p)].held;
+    work.trained += graph.all_parameters()[static_cast<std::size_t>(p)].trained();
   }
   return work;
 }

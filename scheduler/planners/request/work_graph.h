@@ -120,6 +120,7 @@ struct StageWork {
   double weight_transient = 0;  ///< beyond the waiting bytes, while W runs
   double parameters = 0;        ///< bytes, each once
   double held = 0;              ///< of `parameters`, with gradients and optimizer state
+  double trained = 0;           ///< of `parameters`, those that train
   double input = 0;
 
   [[nodiscard]] double backward() const { return backward_input + backward_weight; }

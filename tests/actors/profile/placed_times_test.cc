@@ -37,10 +37,13 @@ TEST_CASE("an operator needs what is held while it runs beyond what is kept befo
           "[profile]") {
   std::vector<OperatorCost> costs{
       {.id = 0, .kept = 10, .transient = 99}, {.id = 1, .kept = 20}, {.id = 2, .kept = 5}};
-  place_peaks({.operators = {{.peak = 45}, {.peak = 8}, {.peak = 45}}}, costs);
+  place_peaks({.operators = {{.forward_peak = 45, .backward_peak = 12},
+                             {.forward_peak = 8},
+                             {.forward_peak = 45, .backward_peak = 16}}},
+              costs);
   CHECK(costs[0].transient == 45);
   CHECK(costs[1].transient == 0);
-  CHECK(costs[2].transient == 15);
+  CHECK(costs[2].transient == 16);  // more than the 45 - 30 of its forward
 }
 
 TEST_CASE("operators whose halves were not measured get the usual share of what they keep",

@@ -1,6 +1,9 @@
 #include "stagecraft/scheduler/planners/proposal.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/chimera.h"
@@ -260,6 +263,63 @@ TEST_CASE("what a named schedule fits, auto finds", "[scheduler][planners]") {
   CHECK(propose(request, "auto").front().fits);
 }
 
+/// Returns a request for a chain of uneven operators, too many to try all cuts.
+PlanRequest large_request(int operators, int devices) {
+  std::vector<double> times;
+  for (int op = 0; op < operators; ++op) {
+    times.push_back(1 + op * 7919 % 13);
+  }
+  PlanRequest request = chain_request(times);
+  request.devices = devices;
+  request.batch = 2 * devices;
+  return request;
+}
+
+/// Counts by part how often a search asks whether to go on.
+std::map<std::string, int> questions_of(PlanRequest request) {
+  std::map<std::string, int> asked;
+  request.goes_on = [&](std::string_view what) {
+    ++asked[std::string(what)];
+    return true;
+  };
+  (void)propose(request, "auto");
+  return asked;
+}
+
+TEST_CASE("long parts of a search look at the time while they run", "[scheduler][planners]") {
+  PlanRequest request = large_request(/*operators=*/200, /*devices=*/4);
+  std::map<std::string, int> asked = questions_of(request);
+  std::map<std::string, int> most;  // by the first word of a part
+  for (const auto& [part, times] : asked) {
+    int& here = most[part.substr(0, part.find_first_of(": "))];
+    here = std::max(here, times);
+  }
+  CHECK(most.at("pfeife") > 20);  // beams, and moves
+  CHECK(most.at("moves") > 20);   // of cuts for builders
+  CHECK(most.at("the") > 0);      // best cuts for builders
+  CHECK(most.at("cuts") > 20);
+  CHECK(most.at("graphpipe") > 2);
+  request.memory = 1;
+  asked.clear();
+  request.goes_on = [&](std::string_view what) {
+    ++asked[std::string(what)];
+    return true;
+  };
+  CHECK_THROWS_AS(propose(request, "auto"), Error);
+  CHECK(asked.at("the least memory") > 20);
+}
+
+TEST_CASE("a search whose time is over ends soon, at any moment, with a plan",
+          "[scheduler][planners]") {
+  PlanRequest request = large_request(/*operators=*/2000, /*devices=*/8);
+  const int answers = GENERATE(0, 1, 30, 60, 100, 400);
+  int asked = 0;
+  request.goes_on = [&](std::string_view) { return ++asked <= answers; };
+  CHECK(propose(request, "auto").front().fits);
+  CHECK(asked > answers);
+  CHECK(asked <= answers + 100);  // it asks each part that is left
+}
+
 TEST_CASE("who asks one planner alone is told that others may find more", "[scheduler][planners]") {
   PlanRequest request = chain_request({1, 2, 1, 3});
   request.memory = 1;
@@ -290,17 +350,18 @@ TEST_CASE("what a request lacks is said", "[scheduler][planners]") {
   };
   PlanRequest request = chain_request({1, 1});
   request.devices = 0;
-  CHECK_THAT(failure_of(request), ContainsSubstring("a device at least"));
+  CHECK_THAT(failure_of(request), ContainsSubstring("at least one device"));
   request = chain_request({1, 1});
   request.batch = 0;
-  CHECK_THAT(failure_of(request), ContainsSubstring("a sample at least"));
+  CHECK_THAT(failure_of(request), ContainsSubstring("at least one sample"));
   request = chain_request({1, 1});
   request.batch = 5;
   request.microbatch_sizes = {2};
   CHECK_THAT(failure_of(request), ContainsSubstring("do not divide a batch of 5"));
   request.microbatch_sizes.clear();
   request.costs.samples = 2;
-  CHECK_THAT(failure_of(request), ContainsSubstring("no microbatch size that was measured"));
+  CHECK_THAT(failure_of(request),
+             ContainsSubstring("none of the measured microbatch sizes divides"));
   CHECK_THAT(refusal([&] { (void)find_planner("pfiefe"); }, Errc::UsageArgument),
              ContainsSubstring("there is no planner 'pfiefe'"));
 }

@@ -68,7 +68,7 @@ void check_by_planning(const PlanRequest& request,
                best.candidate.schedule == before.candidate.schedule));
 }
 
-TEST_CASE("planning anew under each answer for a runner-up finds the winner behind",
+TEST_CASE("planning again under each answer for a runner-up finds the winner behind",
           "[scheduler][planners]") {
   PlanRequest request = chain_request(GENERATE(std::vector<double>{1, 2, 1, 3, 1, 1, 2, 1},
                                                std::vector<double>{3, 1, 4, 1, 5, 9, 2, 6},
@@ -111,12 +111,15 @@ TEST_CASE("a faster link alone makes the plan that hands over more the better on
   CHECK(link);
 }
 
-TEST_CASE("planning anew with the memory that a faster plan lacks finds that plan",
+TEST_CASE("planning again with the memory that a faster plan lacks finds that plan",
           "[scheduler][planners]") {
   PlanRequest request = chain_request({3, 1, 4, 1, 5, 9, 2, 6});
   const PlanProposal fastest = propose(request, "auto").front();
-  request.memory = fastest.bytes[static_cast<std::size_t>(fastest.fullest())] - 1;
-  const PlanProposal chosen = propose(request, "auto").front();
+  PlanProposal chosen = fastest;
+  while (chosen.step <= fastest.step * (1 + kAlike)) {  // another cut may be as fast with less
+    request.memory = chosen.most_bytes() - 1;
+    chosen = propose(request, "auto").front();
+  }
   const PlanProposal barred = judge(request, fastest.candidate);
   REQUIRE(chosen.fits);
   REQUIRE_FALSE(barred.fits);

@@ -4,10 +4,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/propose.h"
@@ -429,23 +433,63 @@ TEST_CASE("a schedule for stage graphs is planned by those who know graphs",
   }
 }
 
-TEST_CASE("what fits nowhere is said with the bytes that lack, and ends with 1",
+TEST_CASE("if no plan fits, the least memory of any cut is printed, and the exit status is 1",
           "[tools][plan][bad-input]") {
   const CommandResult result = run_plan({"--devices", "2", "--memory", "1M"});
+  CAPTURE(result.err);
   CHECK(result.exit_code == 1);
-  CHECK_THAT(result.err, ContainsSubstring("no plan fits the devices"));
-  CHECK_THAT(result.err, ContainsSubstring("use more devices"));
+  CHECK_THAT(
+      result.err,
+      ContainsSubstring("no plan fits the devices") && ContainsSubstring("use more devices"));
+  std::smatch least;
+  REQUIRE(std::regex_search(result.err,
+                            least,
+                            std::regex("the one that needs least needs (\\d+) bytes, on device "
+                                       "(\\d) of \\S+: (\\d+) more than there are")));
+  const double needed = std::stod(least[1]);
+  CHECK(std::stod(least[3]) == needed - (1 << 20));
+  // With the named memory a plan fits, and its named device is the fullest one. With less, none
+  // does.
+  const Json plan =
+      plan_json({"--devices", "2", "--memory", fmt::format("{}", needed + 1)}).at("plans").at(0);
+  const std::vector<double> bytes = plan.at("bytes");
+  CHECK(std::ranges::max_element(bytes) - bytes.begin() == std::stoi(least[2]));
+  CHECK(*std::ranges::max_element(bytes) * (1 + kMemoryMargin) ==
+        Catch::Approx(needed).epsilon(1e-6));
+  CHECK(run_plan({"--devices", "2", "--memory", fmt::format("{}", needed - 1)}).exit_code == 1);
+}
+
+TEST_CASE("operators that stay together leave too few for the devices",
+          "[tools][plan][bad-input]") {
+  const CommandResult result = run_plan({"--devices", "2", "--together", "0-7"});
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 2);
+  for (const char* planner : {"balance", "pfeife", "capslog"}) {
+    CHECK_THAT(result.err,
+               ContainsSubstring(fmt::format("{} gives every device at least one operator; found 1 "
+                                             "that can be separated, for 2 devices",
+                                             planner)));
+  }
+}
+
+TEST_CASE("a time limit ends the search for a large model, with a plan", "[tools][plan]") {
+  const CommandResult result = run_plan({"--devices", "8", "--batch", "16", "--time-limit", "1"},
+                                        to_json(examples::skip_chain()));
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.err, ContainsSubstring("the search ended after 1 s"));
 }
 
 TEST_CASE("wrong words are refused with what they should be", "[tools][plan][bad-input]") {
   check_message(run_plan({}), 2, {"--devices"});
-  check_message(run_plan({"--devices", "0"}), 2, {"a device at least"});
+  check_message(run_plan({"--devices", "0"}), 2, {"at least one device"});
   check_message(run_plan({"--devices", "2", "--planner", "pfeif"}), 2, {"did you mean pfeife"});
   check_message(run_plan({"--devices", "2", "--memory", "much"}), 2, {"--memory", "2G"});
   check_message(run_plan({"--devices", "2", "--memory", "-1"}), 2, {"--memory"});
   check_message(run_plan({"--devices", "2", "--batch", "3"}), 2, {"divides a batch of 3"});
   check_message(run_plan({"--devices", "2", "--what-if", "link=0-1"}), 2, {"link=0-1:10x"});
-  check_message(run_plan({"--devices", "2", "--what-if", "link=0-7:2x"}), 2, {"devices 0 to 1"});
+  check_message(
+      run_plan({"--devices", "2", "--what-if", "link=0-7:2x"}), 2, {"devices from 0 to 1"});
   check_message(run_plan({"--devices", "2", "--what-if", "speed=2"}), 2, {"memory=2G"});
   check_message(run_plan({"--devices", "2"}, R"({"version": 1})"), 2, {"stagecraft profile"});
   check_message(run_plan({"--devices", "2", "--schedule", "none.txt"}), 2, {"none.txt"});

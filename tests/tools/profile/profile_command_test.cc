@@ -58,7 +58,7 @@ TEST_CASE("a model by name is profiled once", "[tools][profile]") {
   REQUIRE(first.exit_code == 0);
   for (const char* part : {"llama: ",
                            "1 thread;",
-                           "take longest on 2 samples",
+                           "the slowest ones on 2 samples",
                            "aten::",
                            "additions",
                            "parameters: ",
@@ -117,7 +117,8 @@ TEST_CASE("wrong words of profile are refused", "[tools][profile][bad-input]") {
   refused({"--model", "vit", "--text", "a"}, {"--text is of"});
   refused({"--data", "here"}, {"--data expects --model-file"});
   refused({"--model-file", "here.pt"}, {"--data DIR"});
-  refused({"--model-file", "here.pt", "--data", "d", "--model", "vit"}, {"--model is of"});
+  refused({"--model-file", "here.pt", "--data", "d", "--model", "vit"},
+          {"--model expects a model with a name"});
   refused({"--model-file", "here.pt", "--data", "/nowhere"}, {"/nowhere"});
   refused(small_llama({"--microbatch-sizes", "0"}), {"--microbatch-sizes"});
   refused(small_llama({"--microbatch-sizes", "2,x"}), {"--microbatch-sizes"});

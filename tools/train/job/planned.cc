@@ -116,14 +116,19 @@ std::string planned_text(const PlannedRun& planned, const std::vector<double>& s
 }
 
 nlohmann::ordered_json planned_json(const PlannedRun& planned, const std::vector<double>& seconds) {
-  return {{"event", "planned"},
-          {"planner", planned.best().candidate.planner},
-          {"schedule", planned.best().candidate.schedule_name},
-          {"microbatches", planned.best().microbatches},
-          {"microbatch_size", planned.best().candidate.microbatch_size},
-          {"predicted_seconds", planned.best().step},
-          {"measured_seconds", usual_step(seconds)},
-          {"noise", planned.request.costs.device.noise}};
+  const double noise = planned.request.costs.device.noise;
+  nlohmann::ordered_json object{{"event", "planned"},
+                                {"planner", planned.best().candidate.planner},
+                                {"schedule", planned.best().candidate.schedule_name},
+                                {"microbatches", planned.best().microbatches},
+                                {"microbatch_size", planned.best().candidate.microbatch_size},
+                                {"predicted_seconds", planned.best().step},
+                                {"measured_seconds", usual_step(seconds)},
+                                {"noise", noise}};
+  if (const auto warning = noise_warning(noise)) {
+    object["warnings"] = {*warning};
+  }
+  return object;
 }
 
 }  // namespace stagecraft::tools

@@ -78,7 +78,7 @@ TEST_CASE("what is promised is what the simulator holds", "[scheduler][planners]
   }
   request.memory = peak_of(request, found.front()) - 1;
   CHECK_THAT(refusal([&] { (void)capslog_candidates(request); }, Errc::PlanInfeasible),
-             ContainsSubstring("lacks 1 bytes"));
+             ContainsSubstring("needs 1 bytes more"));
 }
 
 TEST_CASE("what a stage receives is held once for each microbatch, until its backward",
@@ -125,7 +125,7 @@ TEST_CASE("the schedule may be given, and others are refused", "[scheduler][plan
   request.schedule = Schedule::parse("0F0 0B0");
   CHECK(capslog_refuses(request).has_value());
   CHECK_THAT(capslog_refuses(even_chain(3, 4)).value_or(""),
-             ContainsSubstring("3 operators for 4 devices, use at most 3"));
+             ContainsSubstring("found 3 that can be separated, for 4 devices"));
 }
 
 }  // namespace

@@ -106,15 +106,16 @@ TEST_CASE("the cut is the best one where a later start costs more", "[scheduler]
   CHECK(cut_of(graph, 2).peak() == 2);
 }
 
-TEST_CASE("a cut that does not fit says where, and what is lacking", "[scheduler][planners]") {
+TEST_CASE("a cut that does not fit says where, and how many bytes are missing",
+          "[scheduler][planners]") {
   const MemoryCut cut = cut_of(six(), 3);
   CHECK_FALSE(lack_of_memory(cut, 10).has_value());
   const auto lack = lack_of_memory(cut, 9);
   REQUIRE(lack.has_value());
   CHECK(lack->code() == Errc::PlanInfeasible);
   CHECK_THAT(lack->message(),
-             ContainsSubstring("stage 2 of operators 4 to 5 lacks 1 bytes") &&
-                 ContainsSubstring("holds 10") && ContainsSubstring("device 9"));
+             ContainsSubstring("stage 2 of operators 4 to 5 needs 1 bytes more") &&
+                 ContainsSubstring("holds 10") && ContainsSubstring("a device may hold 9"));
 }
 
 /// Makes a chain of operators with some further reads and with parameters that several operators

@@ -120,19 +120,19 @@ TEST_CASE("one measured size is scaled, between and beyond several lies a line",
 
 TEST_CASE("costs that make no graph are refused with what is wrong", "[scheduler][planners]") {
   CHECK_THAT(failure_of({}), ContainsSubstring("stagecraft profile"));
-  CHECK_THAT(failure_of(diamond(), 0), ContainsSubstring("a sample at least"));
+  CHECK_THAT(failure_of(diamond(), 0), ContainsSubstring("at least one sample"));
   Costs costs = diamond();
   std::swap(costs.operators[0], costs.operators[1]);
   CHECK_THAT(failure_of(costs), ContainsSubstring("reads 0, which is not among the operators"));
   costs = diamond();
   costs.operators[2].id = 1;
-  CHECK_THAT(failure_of(costs), ContainsSubstring("does not come behind 1"));
+  CHECK_THAT(failure_of(costs), ContainsSubstring("comes after 1"));
   costs = diamond();
   costs.parameters.pop_back();
   CHECK_THAT(failure_of(costs), ContainsSubstring("uses parameter own"));
   costs = diamond();
   costs.operators_at[4] = {};
-  CHECK_THAT(failure_of(costs), ContainsSubstring("profile them anew"));
+  CHECK_THAT(failure_of(costs), ContainsSubstring("profile them again"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 /// Tests `stagecraft train --plan`: the microbatches that a plan may choose from, and runs that
 /// train with its choice.
+#include "stagecraft/tools/train/job/planned.h"
+
 #include <algorithm>
 
 #include "stagecraft/tests/support/catch.h"
@@ -32,7 +34,38 @@ json planned_of(const TrainOutput& output) {
   return *found;
 }
 
+/// Returns a run of a plan of 10 ms a step, made from costs with this noise.
+tools::PlannedRun planned_with_noise(double noise) {
+  PlanProposal best;
+  best.step = 0.01;
+  best.microbatches = 8;
+  best.candidate.planner = "capslog";
+  best.candidate.schedule_name = "1f1b";
+  tools::PlannedRun run{
+      .choice = tools::uncut(options_of({})), .request = {}, .best_first = {best}};
+  run.request.costs.device.noise = noise;
+  return run;
+}
+
 }  // namespace
+
+TEST_CASE("a plan from noisy costs carries a warning to the end of its run",
+          "[tools][train][plan][json]") {
+  const std::vector<double> seconds{0.5, 0.012, 0.011, 0.010};  // the first one warms up
+  const tools::PlannedRun noisy = planned_with_noise(1.11);
+  CHECK(tools::planned_text(noisy, seconds) ==
+        "planned 10.0 ms a step, measured 11.0 (+10.0 %; the profile had a noise of 111 %)\n");
+  const json object = json::parse(tools::planned_json(noisy, seconds).dump());
+  CHECK(object.at("noise") == 1.11);
+  CHECK(object.at("measured_seconds") == 0.011);
+  REQUIRE(object.at("warnings").size() == 1);
+  CHECK_THAT(object.at("warnings").at(0).get<std::string>(),
+             ContainsSubstring("a noise of 111 %") && ContainsSubstring("profile again"));
+
+  const tools::PlannedRun calm = planned_with_noise(0.2);  // the most without a warning
+  CHECK(tools::planned_text(calm, seconds) == "planned 10.0 ms a step, measured 11.0 (+10.0 %)\n");
+  CHECK_FALSE(tools::planned_json(calm, seconds).contains("warnings"));
+}
 
 TEST_CASE("a plan chooses from half, as many and twice as many samples", "[tools][train][plan]") {
   CHECK(sizes_of({}) == std::vector{4, 2, 8});

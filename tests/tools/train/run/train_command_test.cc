@@ -183,6 +183,10 @@ TEST_CASE("a json run says each step and the end, in the keys programs rely on",
   CHECK(output.done.at("steps") == 4);
   CHECK(output.done.at("loss") == output.steps.back().at("loss"));
   CHECK(output.others.empty());
+  REQUIRE(output.ranks.at("ranks").size() == 2);
+  for (const nlohmann::json& rank : output.ranks.at("ranks")) {
+    CHECK(rank.at("peak_bytes") > 0);
+  }
 }
 
 TEST_CASE("the loss of the text falls", "[tools][train]") {

@@ -1,0 +1,52 @@
+/// UpdateBytes counts the bytes that rows hold at the end of a step, beyond the fixed bytes of their
+/// stages, while they sum gradients: over the copies of a stage, and over the stages that share a
+/// parameter.
+///
+///     a rank holds    its own contribution    the sum     the contributions of the others
+///                     `held`                              `received`
+///
+/// Activations are gone by then, and the update that follows works in place. A row enters one sum
+/// after the other, so the largest one counts. Used by the judge and by searches of cuts. A value.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/planners/request/work_graph.h"
+
+namespace stagecraft {
+
+class UpdateBytes {
+ public:
+  struct Bytes {
+    double held = 0;
+    double received = 0;  ///< from other ranks, from when they send it
+
+    [[nodiscard]] double all() const { return held + received; }
+  };
+
+  explicit UpdateBytes(int rows) : rows_(static_cast<std::size_t>(rows)) {}
+
+  /// Adds the sum of a stage's gradients over its copies. `rows`: of the copies; `devices`: that
+  /// have one; `gradients`: bytes of one copy.
+  void add_copies(std::span<const int> rows, int devices, double gradients);
+
+  /// Adds the sum over stages that share parameters. `rows`: of the stages; `gradients`: bytes of
+  /// all parameters that exactly these stages share.
+  void add_tie(std::span<const int> rows, double gradients);
+
+  /// Adds the sums over all parameters that stages of `stages` share. `graph`: has their bytes;
+  /// `rows`: by stage.
+  void add_ties(const WorkGraph& graph, const StageGraph& stages, std::span<const int> rows);
+
+  [[nodiscard]] const Bytes& of(int row) const { return rows_[static_cast<std::size_t>(row)]; }
+
+ private:
+  void add(int row, const Bytes& bytes);
+
+  std::vector<Bytes> rows_;
+};
+
+}  // namespace stagecraft
