@@ -2,7 +2,7 @@
 #pragma once
 
 #include "stagecraft/compiler/import/archive/archive.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 
 namespace stagecraft {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 
 namespace stagecraft {
 

@@ -15,7 +15,7 @@
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"

@@ -10,7 +10,7 @@
 #include "stagecraft/compiler/cut/cut_into_stages.h"
 #include "stagecraft/compiler/cut/cut_points.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/stage_graph_of.h"
 #include "stagecraft/compiler/shapes/evaluations.h"

@@ -1,8 +1,6 @@
 /// Tests models from files at the command line: compares the output of `stagecraft import` and of
 /// `stagecraft train --model-file` with PyTorch's results (tests/data/models).
 
-#include "stagecraft/compiler/import/model_file.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/tensor_files/safetensors.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"

@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 
 #include <algorithm>
 #include <utility>

@@ -15,7 +15,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/exported/exported_symbols.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"

@@ -7,7 +7,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"
