@@ -11,7 +11,8 @@
 namespace stagecraft {
 namespace {
 
-/// LibTorch has an exception type only for devices; on the CPU only the message tells.
+/// LibTorch has an exception type for lack of memory on other devices. On the CPU only the message
+/// shows it.
 bool says_lack_of_memory(std::string_view text) {
   for (const std::string_view words : {"allocate memory",    // the CPU allocator
                                        "not enough memory",  // another allocator

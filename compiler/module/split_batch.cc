@@ -62,8 +62,7 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
       if (sizes[0] % microbatches != 0) {
         throw Error(Errc::CompileShape,
                     fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} "
-                                "rows; choose a count that "
-                                "divides it, or pad the batch",
+                                "rows; choose a count that divides it, or pad the batch",
                                 microbatches,
                                 what,
                                 i,
@@ -110,19 +109,20 @@ void check_batch(const Batch& batch,
     }
     if (tensor.sizes() != at::IntArrayRef(whole) || tensor.scalar_type() != slice.dtype ||
         batch[i].replicated != slice.replicated) {
-      throw Error(Errc::CompileShape,
-                  fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), "
-                              "this batch has {} of shape "
-                              "[{}]{}; pass the same shape and dtype, or compile again",
-                              what,
-                              i,
-                              at::toString(slice.dtype),
-                              fmt::join(whole, ", "),
-                              slice.replicated ? " (replicated)" : "",
-                              microbatches,
-                              at::toString(tensor.scalar_type()),
-                              fmt::join(tensor.sizes(), ", "),
-                              batch[i].replicated ? " (replicated)" : ""));
+      throw Error(
+          Errc::CompileShape,
+          fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), "
+                      "this batch has {} of shape [{}]{}; pass the same shape and dtype, or "
+                      "compile again",
+                      what,
+                      i,
+                      at::toString(slice.dtype),
+                      fmt::join(whole, ", "),
+                      slice.replicated ? " (replicated)" : "",
+                      microbatches,
+                      at::toString(tensor.scalar_type()),
+                      fmt::join(tensor.sizes(), ", "),
+                      batch[i].replicated ? " (replicated)" : ""));
     }
   }
 }

@@ -120,7 +120,7 @@ void check_from_driver(const CompiledProgram& program, const StageProgram& stage
     const Value& one = program.graph.at(input.value);
     std::string why = why_indivisible(one, stage.at(input.value), size);
     if (why.empty() && one.order != stage.at(input.value).order) {
-      why = "lies otherwise in memory for it than for one microbatch";
+      why = "has another order in memory than for one microbatch";
     }
     if (!why.empty()) {
       throw Error(Errc::CompileShape,
@@ -150,7 +150,7 @@ void check_crossing(const CompiledProgram& program, const std::vector<StageProgr
       std::string why = why_indivisible(one, made, size_of(input.from));
       why = why.empty() ? why_indivisible(one, read, size_of(consumer.id)) : why;
       if (why.empty() && (made.order != read.order || made.dtype != read.dtype)) {
-        why = "lies otherwise in memory, or is of another type, for one stage than for the other";
+        why = "has another order in memory or another type in one stage than in the other";
       }
       if (!why.empty()) {
         throw Error(Errc::CompileShape,

@@ -79,15 +79,15 @@ std::string other_border(const StageProgram& program, const StageProgram& stage)
   };
   if (!std::ranges::equal(program.inputs, stage.inputs, same_input)) {
     return fmt::format(
-        "reads {} values from outside, of other stages or with other gradients than "
-        "the {} before",
+        "reads {} values from outside, and {} in the program, or reads them from other stages or "
+        "with other gradients",
         stage.inputs.size(),
         program.inputs.size());
   }
   if (!std::ranges::equal(program.outputs, stage.outputs, same_output)) {
     return fmt::format(
-        "hands on {} values, to other stages or with other gradients than the {} "
-        "before",
+        "hands on {} values, and {} in the program, or hands them to other stages or with other "
+        "gradients",
         stage.outputs.size(),
         program.outputs.size());
   }
@@ -108,14 +108,16 @@ std::string misfit_of_evaluation(const StageProgram& program, const StageProgram
   };
   for (const StageParameter& parameter : stage.parameters) {
     if (parameter.trained || unlike(program.parameters, parameter)) {
-      return fmt::format("uses the parameter {}, which it does not use in training, or otherwise",
-                         parameter.name);
+      return fmt::format(
+          "uses the parameter {}, which it does not use in training or has in another form there",
+          parameter.name);
     }
   }
   for (const StageBuffer& buffer : stage.buffers) {
     if (unlike(program.buffers, buffer)) {
-      return fmt::format("uses the buffer {}, which it does not use in training, or otherwise",
-                         buffer.name);
+      return fmt::format(
+          "uses the buffer {}, which it does not use in training or has in another form there",
+          buffer.name);
     }
   }
   return {};

@@ -138,9 +138,9 @@ std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slice
 
 [[noreturn]] void refuse_misfit(const std::string& what) {
   throw Error(Errc::CompileShape,
-              fmt::format("captured for this shape, the module does not fit the program: {}; "
-                          "what stages have and pass on must not depend on the shape: pad the "
-                          "batch, or compile a program for it",
+              fmt::format("captured for this shape, the module does not fit the program: {}; the "
+                          "parameters of the stages and the values between them must not depend on "
+                          "the shape: pad the batch, or compile a program for it",
                           what));
 }
 
@@ -239,7 +239,7 @@ std::shared_ptr<const ShapeVariant> ShapeVariants::of_size(int size) {
     return nullptr;
   }
   SC_CHECK(example_ != nullptr && size <= model_->microbatches,
-           "what a program was compiled with has as many microbatches");
+           "the example batch has as many microbatches as a stage joins");
   const auto [inputs, input_part] = joined(model_->inputs, example_->inputs, size);
   const auto [labels, label_part] = joined(model_->labels, example_->labels, size);
   return of(inputs, labels, input_part, label_part);

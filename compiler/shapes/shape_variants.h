@@ -40,7 +40,7 @@ class ShapeVariants {
 
   /// Returns the variant for microbatches of this form; null for the program itself.
   /// Errors: CompileShape for one shape too many, for a module that no longer exists or cannot be
-  ///         captured anew, and if the capture does not fit the program (VT-1); UsageArgument if
+  ///         captured again, and if the capture does not fit the program (VT-1); UsageArgument if
   ///         the module has changed.
   /// Cost: for a new shape that of compile, except copies of weights.
   [[nodiscard]] std::shared_ptr<const ShapeVariant> of(const std::vector<BatchSlice>& inputs,

@@ -146,15 +146,16 @@ void OperatorCall::call_operator(std::vector<at::Tensor>& values,
   }
   op_->callBoxed(&stack);
   if (answer_ && stack.back().toBool() != *answer_) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
-                            "module was captured and are {} now; what the module decides by that "
-                            "is fixed in the captured graph: keep the decision in tensors "
-                            "(torch::where), or move it out of the module",
-                            name_,
-                            stage_name,
-                            *answer_ ? "" : "not ",
-                            *answer_ ? "not" : "equal"));
+    throw Error(
+        Errc::CompileCapture,
+        fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
+                    "module was captured and are {} now; a decision by this answer is fixed "
+                    "in the captured graph: keep the decision in tensors (torch::where), or "
+                    "move it out of the module",
+                    name_,
+                    stage_name,
+                    *answer_ ? "" : "not ",
+                    *answer_ ? "not" : "equal"));
   }
   store(stack, values);
 }
@@ -207,7 +208,7 @@ void OperatorCall::store(const torch::jit::Stack& stack, std::vector<at::Tensor>
   }
 }
 
-/// The length of a list depends on its operator.
+/// Called if an operator that returns a list made another number of tensors.
 void OperatorCall::refuse_results(std::size_t made) const {
   throw Error(Errc::CompileShape,
               fmt::format("{} made {} tensors when it was captured, and makes {}{} now; compile "

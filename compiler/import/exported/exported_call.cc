@@ -214,7 +214,7 @@ std::optional<c10::IValue> other_list(const List& list,
   if (element.kind() == c10::TypeKind::NumberType) {
     return make(c10::List<at::Scalar>(), [](const c10::IValue& v) { return v.toScalar(); });
   }
-  why = fmt::format("it takes a list of {}, which no importer makes", element.repr_str());
+  why = fmt::format("it takes a list of {}, which cannot be read from a file", element.repr_str());
   return std::nullopt;
 }
 
@@ -392,7 +392,7 @@ std::optional<ExportedCall> bind_call(const Node& node, const SlotOf& slot_of, s
     if (given[i] == nullptr) {
       if (!declared[i].default_value() &&
           declared[i].type()->kind() != c10::TypeKind::OptionalType) {
-        why = fmt::format("{} wants the argument \"{}\", and the file has none",
+        why = fmt::format("{} needs the argument \"{}\", which the file does not have",
                           c10::toString(*name),
                           declared[i].name());
         return std::nullopt;

@@ -288,17 +288,17 @@ class ExportedGraph::Binder {
     }
     if (dependent && reads_values(op)) {
       why = fmt::format(
-          "{} reads a value that depends on an input or parameter: what follows of it "
-          "would be frozen into the captured graph; keep the decision in tensors "
-          "(torch.where)",
+          "{} reads a value that depends on an input or parameter: a decision by it would be "
+          "frozen "
+          "into the captured graph; keep the decision in tensors (torch.where)",
           op.schema().name());
       return;
     }
     if (dependent && op.hasTag(at::Tag::dynamic_output_shape) &&
         shape_depends_on_values(op, known) && !shaped_by_constants(*call)) {
       why = fmt::format(
-          "the shape of what {} returns depends on the values of an input or "
-          "parameter; use an operator with a fixed shape (masking with torch.where)",
+          "the shape of the result of {} depends on the values of an input or parameter; use an "
+          "operator with a fixed shape (masking with torch.where)",
           op.schema().name());
       return;
     }
@@ -342,7 +342,7 @@ class ExportedGraph::Binder {
     return list;
   }
 
-  /// Decides as the recorder will do later.
+  /// Decides as the recorder does later.
   bool shaped_by_constants(const ExportedCall& call) const {
     const std::optional<std::size_t> shaping = shaping_argument(call.op);
     if (!shaping) {
@@ -430,8 +430,9 @@ class ExportedGraph::Binder {
     if (!mode || first == node.inputs.end() ||
         std::count_if(first, node.inputs.end(), is_graph) > 1) {
       why = fmt::format(
-          "the control operator {} is not supported; a graph in no_grad, in autocast or in "
-          "checkpoint is: decide with tensors (torch.where), and unroll loops",
+          "the control operator {} is not supported, only graphs in no_grad, autocast and "
+          "checkpoint "
+          "are: decide with tensors (torch.where), and unroll loops",
           control);
       return;
     }

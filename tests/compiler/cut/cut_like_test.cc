@@ -79,7 +79,7 @@ std::vector<StageSet> leads_to(std::size_t stages,
   return result;
 }
 
-TEST_CASE("groups get stages that values can flow along, or the one that fits none is told",
+TEST_CASE("groups get stages along which values can flow, or the group that fits none is named",
           "[compiler][cut]") {
   const std::vector<StageSet> chain = leads_to(3, {{0, 1}, {0, 2}, {1, 2}});
   {

@@ -255,7 +255,7 @@ TEST_CASE("every TorchScript file trains as in PyTorch and in plain LibTorch",
   check_all("model.pt");
 }
 
-TEST_CASE("a wrong training is told from another processor's rounding",
+TEST_CASE("a wrong training differs by more than another processor's rounding",
           "[compiler][import][archives]") {
   const auto fault = GENERATE(Fault{.name = "none"},
                               Fault{.name = "wrong sign", .rate = -1.0},

@@ -33,7 +33,7 @@ std::string faults_of_script(const TemporaryFolder& folder, const std::string& c
   return all;
 }
 
-TEST_CASE("a script that reaches files or memory is told of before it runs",
+TEST_CASE("a script that reaches files or memory is reported before it runs",
           "[compiler][import][hostile]") {
   const TemporaryFolder folder;
   const std::string victim = folder.write("victim", std::string(64, 'v'));

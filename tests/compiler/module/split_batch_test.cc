@@ -99,7 +99,7 @@ TEST_CASE("a batch of another form than the example is refused", "[compiler][bat
   }
 }
 
-TEST_CASE("the parts of a batch are copies, shared by microbatches only where replicated",
+TEST_CASE("the parts of a batch are copies, and microbatches share only replicated ones",
           "[compiler][batch]") {
   auto x = rows(8);
   auto shift = torch::rand({4});

@@ -138,7 +138,8 @@ TEST_CASE("an .npy file may be of any version and order, and say it in any words
   CHECK(truth.to(at::kByte).item().toInt() == 1);
 }
 
-TEST_CASE("what is no .npy file says so", "[compiler][tensor_files][hostile]") {
+TEST_CASE("a file that is no .npy file is refused with the reason",
+          "[compiler][tensor_files][hostile]") {
   const auto header = [](const std::string& type, const std::string& shape) {
     return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({})}}", type, shape);
   };
@@ -207,7 +208,8 @@ TEST_CASE("a .safetensors file is read back as it was written", "[compiler][tens
   CHECK(read_text_file(path).size() == first.size());
 }
 
-TEST_CASE("what is no .safetensors file says so", "[compiler][tensor_files][hostile]") {
+TEST_CASE("a file that is no .safetensors file is refused with the reason",
+          "[compiler][tensor_files][hostile]") {
   const auto one = [](const std::string& dtype, const std::string& shape, const std::string& at) {
     return fmt::format(
         R"({{"a":{{"dtype":"{}","shape":{},"data_offsets":{}}}}})", dtype, shape, at);
@@ -301,7 +303,7 @@ TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files
                      {{"count", third}});
       },
       Errc::UsageFile);
-  for (const char* part : {"f: expected the weights of the model; 4 of them are not as there",
+  for (const char* part : {"f: expected the weights of the model, found 4 tensors that do not fit",
                            "head.weight: differs from embed.weight",
                            "norm: missing",
                            "count: expected Long [], found Int [2]",
@@ -311,7 +313,8 @@ TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files
   CHECK(untouched.eq(0).all().item().toBool());
 }
 
-TEST_CASE("a folder for weights has none of another model", "[compiler][tensor_files][weights]") {
+TEST_CASE("a folder for weights has no weights of another model",
+          "[compiler][tensor_files][weights]") {
   const TemporaryFolder folder;
   (void)folder.write("other.weight.npy", "");
   (void)folder.write("notes.txt", "");

@@ -51,7 +51,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-TEST_CASE("a file that is no model says what it is", "[compiler][import]") {
+TEST_CASE("a file that is no model is refused with its kind", "[compiler][import]") {
   const auto refused_file = [](const std::string& path) {
     return refusal([&] { (void)load_model(path); }, Errc::UsageFile);
   };
@@ -114,7 +114,7 @@ TEST_CASE("a record that claims more than the file has is refused before it is r
   CHECK_THAT(refused(packed), ContainsSubstring("stored uncompressed"));
 }
 
-TEST_CASE("JSON that is not what the schema says is refused by its place", "[compiler][import]") {
+TEST_CASE("JSON that breaks the schema is refused by its place", "[compiler][import]") {
   struct Case {
     std::string pointer;
     Json value;
@@ -145,7 +145,7 @@ TEST_CASE("JSON that is not what the schema says is refused by its place", "[com
   CHECK_THAT(refused(archive), ContainsSubstring(wrong.said));
 }
 
-TEST_CASE("text that is no JSON, and graphs in graphs without end, are refused",
+TEST_CASE("text that is no JSON, and graphs that are nested too deep, are refused",
           "[compiler][import]") {
   std::string bytes = small_archive().bytes();
   const std::size_t at = bytes.find("\"graph_module\"");
@@ -204,8 +204,7 @@ TEST_CASE("a tensor outside of its record is refused", "[compiler][import]") {
   CHECK_THAT(refused(repeated), ContainsSubstring("repeats the bytes"));
 }
 
-TEST_CASE("everything that is not supported is told at once, by node and module",
-          "[compiler][import]") {
+TEST_CASE("all unsupported parts are reported at once, by node and module", "[compiler][import]") {
   MadeArchive archive = small_archive();
   const at::Tensor x = at::zeros({4, 3});
   archive.value("nonzero", at::zeros({2, 2}, at::kLong));
@@ -250,12 +249,12 @@ TEST_CASE("everything that is not supported is told at once, by node and module"
        {"8 things of this model are not supported",
         "node nms (in body.nms): the operator torchvision::nms is not known",
         "node cond (in body.cond): the control operator cond",
-        "node nonzero (in body.nonzero): the shape of what aten::nonzero",
+        "node nonzero (in body.nonzero): the shape of the result of aten::nonzero",
         "node item (in body.item): aten::item reads a value",
         "node relu (in body.relu): the argument \"self\" of aten::relu: an object",
         "aten::gelu has no argument \"tanh\"",
         "it names the device mps",
-        "the parameter fc.weight is written"}) {
+        "the model writes the parameter fc.weight"}) {
     CHECK_THAT(all, ContainsSubstring(said));
   }
 }
@@ -270,7 +269,7 @@ std::string fault_of(const std::string& target,
   return model.unsupported.empty() ? "" : to_string(model.unsupported.front());
 }
 
-TEST_CASE("a file calls no operator that opens files, follows pointers or believes indices (AO-1)",
+TEST_CASE("a file calls no operator that opens files, follows pointers or trusts indices (AO-1)",
           "[compiler][import][hostile]") {
   const TemporaryFile victim("victim", std::string(64, 'v'));
   const Json x = tensor_argument("x");
@@ -310,8 +309,7 @@ TEST_CASE("arithmetic on sizes ends no process", "[compiler][import][hostile]") 
   CHECK_THROWS_AS(divide({7, 0}), Error);
 }
 
-TEST_CASE("a number that is none of an enumeration reaches no operator",
-          "[compiler][import][hostile]") {
+TEST_CASE("a number outside of an enumeration reaches no operator", "[compiler][import][hostile]") {
   const Json x = tensor_argument("x");
   const auto with = [&](const std::string& argument, const Json& value) {
     return fault_of("torch.ops.aten.ones_like.default", {{"self", x}, {argument, value}});
@@ -440,10 +438,11 @@ TEST_CASE("a mask that is constant selects, one that is not is refused by name",
       "masked_select.default",
       {{"self", tensor_argument("mul")}, {"mask", tensor_argument("gt")}},
       at::zeros({6}));
-  CHECK_THAT(refusal([&] { (void)compile(archive.read(), {.inputs = {batch}, .microbatches = 2}); },
-                     Errc::CompileCapture),
-             ContainsSubstring("node masked_select (in body.masked_select): the shape of what "
-                               "aten::masked_select"));
+  CHECK_THAT(
+      refusal([&] { (void)compile(archive.read(), {.inputs = {batch}, .microbatches = 2}); },
+              Errc::CompileCapture),
+      ContainsSubstring("node masked_select (in body.masked_select): the shape of the result of "
+                        "aten::masked_select"));
 }
 
 TEST_CASE("a made archive trains, counts its runs, and refuses other shapes",

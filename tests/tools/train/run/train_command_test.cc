@@ -83,7 +83,7 @@ TEST_CASE("what is recomputed keeps less and changes no bit", "[tools][train]") 
   const CommandResult wrong = run_train({"--stages", "2", "--recompute", "layer.1"});
   CHECK(wrong.exit_code == 2);
   CHECK_THAT(wrong.err,
-             ContainsSubstring("nothing to recompute is called \"layer.1\": did you mean "
+             ContainsSubstring("no part to recompute is called \"layer.1\": did you mean "
                                "layers.1?") &&
                  ContainsSubstring("layers.1.attention"));
 }
