@@ -62,8 +62,9 @@ TEST_CASE("whatever cut of a model trains, evaluates (EV-1)", "[import][evaluati
     }
     CAPTURE(folder.name(), file);
     ModelFile model = load_model((folder.path / file).string());
-    describe_inputs(model, folder.data);
-    const Batch batch = folder.data.batch(0);
+    const MicrobatchFiles data = folder.data();
+    describe_inputs(model, data);
+    const Batch batch = data.batch(0);
     const Program whole = compile(model, {.inputs = batch, .microbatches = folder.microbatches});
     const std::vector<Graph> graphs{
         whole.evaluations()->prediction(batch).compiled().graph,
