@@ -38,7 +38,7 @@
 
 namespace stagecraft {
 
-struct ModelFile;  // has a compile of its own, in import/load_model.h
+struct ModelFile;  // has a compile of its own (import/load_model.h)
 
 struct CompileOptions {
   Batch inputs;  ///< one example batch, in the form that `step` gets: one tensor per argument of

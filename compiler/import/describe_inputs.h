@@ -4,7 +4,7 @@
 /// data define them. After that MF-2 holds for both kinds of file.
 #pragma once
 
-#include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 
 namespace stagecraft {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "stagecraft/compiler/import/archive/archive.h"
-#include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/compiler/import/model_file.h"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/compiler/import/model_file.h"
 
 namespace stagecraft {
 

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/compiler/import/model_file.h"
 
 namespace stagecraft {
 

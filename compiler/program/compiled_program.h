@@ -12,7 +12,6 @@
 #include "stagecraft/compiler/module/module_state.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/cut_report.h"
-#include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/stage/partition.h"
 #include "stagecraft/compiler/stage/recompute.h"
 #include "stagecraft/scheduler/model/stage_graph.h"

@@ -82,7 +82,8 @@ Program::Program(std::shared_ptr<const CompiledProgram> compiled,
       variants_(std::move(variants)),
       evaluations_(std::move(evaluations)) {
   if (compiled_ == nullptr) {
-    throw Error(Errc::UsageArgument, "a Program of nothing was made; get one from sc::compile");
+    throw Error(Errc::UsageArgument,
+                "expected a compiled program, found a null pointer; get one from sc::compile");
   }
 }
 
@@ -122,15 +123,6 @@ std::string Program::explain() const {
 
 std::string Program::graph_text() const {
   return to_string(compiled_->graph);
-}
-
-int losses_of(const CompiledProgram& program) {
-  const std::vector<StageProgram>& stages = program.partition.stages;
-  const auto last = std::ranges::find_if(
-      stages, [](const StageProgram& stage) { return stage.loss != kNoValue; });
-  return last == stages.end()
-             ? program.microbatches
-             : program.microbatches / program.stage_graph.microbatch_size(last->id);
 }
 
 }  // namespace stagecraft

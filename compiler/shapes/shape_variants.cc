@@ -21,7 +21,7 @@
 #include "stagecraft/compiler/program/recompute_stages.h"
 #include "stagecraft/compiler/program/replay_check.h"
 #include "stagecraft/compiler/program/same_module.h"
-#include "stagecraft/compiler/shapes/evaluations.h"
+#include "stagecraft/compiler/shapes/evaluation_stages.h"
 #include "stagecraft/compiler/stage/probe.h"
 
 namespace stagecraft {
@@ -296,10 +296,6 @@ std::vector<StageProgram> ShapeVariants::captured(const Tensors& inputs,
   order_inputs(model_->partition.stages, made.stages);
   check_fit(model_->partition.stages, made.stages);
   return std::move(made.stages);
-}
-
-int shapes_of(const Program& program) {
-  return program.variants() == nullptr ? 1 : program.variants()->count();
 }
 
 }  // namespace stagecraft

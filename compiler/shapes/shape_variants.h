@@ -19,7 +19,6 @@
 
 #include "stagecraft/compiler/module/workload.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/shapes/shape_variant.h"
 
 namespace stagecraft {
@@ -74,8 +73,5 @@ class ShapeVariants {
   mutable std::mutex mutex_;  ///< held while a shape is captured
   std::vector<std::shared_ptr<const ShapeVariant>> captured_;
 };
-
-/// Returns for how many shapes of microbatches a program has been captured so far.
-[[nodiscard]] int shapes_of(const Program& program);
 
 }  // namespace stagecraft

@@ -209,7 +209,7 @@ TEST_CASE("a channels-last batch trains with the bits of a plain loop, by split 
                                    .microbatches = kMicrobatches});
   Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
   const ReferenceStep step = reference.step({batch}, {label});
-  CHECK(shapes_of(program) == (as_example ? 1 : 2));
+  CHECK(program.variants()->count() == (as_example ? 1 : 2));
   at::set_num_threads(1);
   for (std::size_t m = 0; m < kMicrobatches; ++m) {
     const auto loss =

@@ -13,6 +13,7 @@
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/stage_graph_of.h"
+#include "stagecraft/compiler/shapes/evaluation_stages.h"
 #include "stagecraft/compiler/shapes/evaluations.h"
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 #include "stagecraft/tests/support/catch.h"
