@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -15,6 +15,7 @@
 #include "stagecraft/compiler/capture/recorder.h"
 #include "stagecraft/compiler/capture/refusals.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -197,7 +198,7 @@ Tensors copies_of(const Tensors& tensors) {
 class StateRestorer {
  public:
   explicit StateRestorer(const std::vector<NamedTensor>& buffers)
-      : buffers_(buffers), random_(at::detail::getDefaultCPUGenerator().get_state().clone()) {
+      : buffers_(buffers), random_(default_generator().get_state().clone()) {
     for (const NamedTensor& b : buffers_) {
       saved_.push_back(b.tensor.detach().clone());
     }
@@ -208,7 +209,7 @@ class StateRestorer {
       at::Tensor buffer = buffers_[i].tensor;
       buffer.copy_(saved_[i]);
     }
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    at::Generator generator = default_generator();
     generator.set_state(random_);
   }
   StateRestorer(const StateRestorer&) = delete;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -79,7 +80,7 @@ OperatorCall::Argument OperatorCall::argument_of(const Operand& operand, const P
     return places;
   }
   if (std::holds_alternative<StageDevice>(operand)) {
-    return c10::IValue(at::Device(at::kCPU));
+    return c10::IValue(at::Device(kProgramDevice));
   }
   if (std::holds_alternative<StageGenerator>(operand)) {
     return Generator{};

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft::wire {
 namespace {
@@ -74,7 +75,7 @@ std::string obstacle(const at::Tensor& tensor) {
   if (tensor.is_quantized()) {
     return "it is quantized";
   }
-  if (!tensor.is_cpu()) {
+  if (!is_program_device(tensor.device())) {
     return "it is not in the memory of this machine";
   }
   if (tensor.is_conj() || tensor.is_neg()) {

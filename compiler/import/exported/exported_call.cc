@@ -10,6 +10,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft::exported {
 namespace {
@@ -70,10 +71,11 @@ std::optional<std::int64_t> int_of(const Argument& argument) {
   return std::nullopt;
 }
 
-/// Ignores the device on which the file was exported: the model runs on its stage's device.
+/// Returns the program's device for every device on which a file is exported: the model runs on the
+/// device of its stage.
 std::optional<c10::Device> device_of(const Device& device, std::string& why) {
   if (device.type == "cpu" || device.type == "cuda") {
-    return c10::Device(at::kCPU);
+    return c10::Device(kProgramDevice);
   }
   why =
       fmt::format("it names the device {}; a stage runs on the device of its worker", device.type);

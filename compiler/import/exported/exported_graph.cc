@@ -19,6 +19,7 @@
 #include "stagecraft/compiler/import/exported/exported_symbols.h"
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft::exported {
 namespace {
@@ -30,11 +31,11 @@ constexpr std::string_view kControl = "torch.ops.higher_order.";
 /// RegionMode is the mode in which a graph inside another one runs.
 struct RegionMode {
   std::optional<bool> gradients;
-  struct CpuAutocast {
+  struct AutocastSetting {
     bool enabled = false;
-    std::optional<at::ScalarType> dtype;
+    std::optional<at::ScalarType> dtype;  ///< the present one if the file names none
   };
-  std::optional<CpuAutocast> autocast;
+  std::optional<AutocastSetting> autocast;  ///< of the program's device
 };
 
 class RegionGuard {
@@ -517,7 +518,9 @@ class ExportedGraph::Binder {
       }
       const auto* device = std::get_if<std::string>(&settings[0]->value);
       const auto* dtype = std::get_if<at::ScalarType>(&settings[1]->value);
-      if (device != nullptr && *device == "cpu") {  // autocast of others does not affect the CPU
+      if (device != nullptr &&
+          *device == c10::DeviceTypeName(kProgramDevice, /*lower_case=*/true)) {
+        // Autocast of another device does not affect operators of this one.
         mode.autocast = {{.enabled = *flag(2),
                           .dtype = dtype == nullptr ? std::nullopt : std::optional(*dtype)}};
       }
