@@ -118,7 +118,7 @@ std::string Program::explain() const {
   for (const Attachment& attachment : compiled_->graph.attachments) {
     text += fmt::format("in this process only: {}\n", name_of(attachment));
   }
-  return text;
+  return text + to_string(compiled_->passes);
 }
 
 std::string Program::graph_text() const {

@@ -39,7 +39,7 @@ class Program {
   /// Returns where the model was cut, and the costs of stages and operators if they were measured.
   [[nodiscard]] const CutReport& cut() const;
   /// Returns a text for people: stages, values that cross between them, bytes per edge, parameters
-  /// per stage.
+  /// per stage, and how long each pass of compile took.
   [[nodiscard]] std::string explain() const;
   /// Returns the captured operators, one line each.
   [[nodiscard]] std::string graph_text() const;
