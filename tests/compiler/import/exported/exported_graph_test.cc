@@ -1,23 +1,23 @@
-/// Tests archives of torch.export that are damaged, newer, wrong or not supported: each gives an
-/// error that says what was found, and none makes the reader allocate by a number in it.
-#include <unistd.h>
+/// Tests graphs of exported programs: unsupported parts are all reported, no denied operator is
+/// called, and every kind of argument reaches its operator.
+#include "stagecraft/compiler/import/exported/exported_graph.h"
 
-#include <filesystem>
-#include <fstream>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/import/exported/exported_symbols.h"
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
@@ -29,180 +29,8 @@ using testing::MadeArchive;
 using testing::node;
 using testing::small_archive;
 using testing::tensor_argument;
-
-std::string refused(const MadeArchive& archive) {
-  return refusal([&] { (void)archive.read(); }, Errc::UsageFile);
-}
-
-/// Holds a file for as long as a test reads it.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::string& name, const std::string& bytes)
-      : path_((std::filesystem::temp_directory_path() / fmt::format("{}_{}", ::getpid(), name))
-                  .string()) {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-TEST_CASE("a file that is no model is refused with its kind", "[compiler][import]") {
-  const auto refused_file = [](const std::string& path) {
-    return refusal([&] { (void)load_model(path); }, Errc::UsageFile);
-  };
-  CHECK_THAT(refused_file("/nowhere/model.pt2"), ContainsSubstring("No such file"));
-  CHECK_THAT(refused_file("/"), ContainsSubstring("expected a file, found a folder"));
-  const TemporaryFile text("text.pt2", "not a model at all");
-  CHECK_THAT(refused_file(text.path()), ContainsSubstring("expected a ZIP archive"));
-  const TemporaryFile empty("empty.pt2", "");
-  CHECK_THAT(refused_file(empty.path()), ContainsSubstring("expected a ZIP archive"));
-  MadeArchive other;
-  other.records = {{"data.pkl", "x"}};
-  std::string bytes = other.bytes();
-  for (std::size_t at = 0; (at = bytes.find("models/model.json", at)) != std::string::npos;) {
-    bytes.replace(at, 6, "modelx");
-  }
-  const TemporaryFile pickle("weights.pt", bytes);
-  CHECK_THAT(refused_file(pickle.path()), ContainsSubstring("found tensors alone"));
-}
-
-TEST_CASE("an archive that ends early or has another byte is refused, or read",
-          "[compiler][import]") {
-  const std::string whole = small_archive().bytes();
-  CHECK(read_exported_model(whole, "whole").unsupported.empty());
-  for (std::size_t size = 0; size < whole.size(); size += 97) {
-    CAPTURE(size);
-    CHECK_THROWS_AS(read_exported_model(std::string_view(whole).substr(0, size), "cut"), Error);
-  }
-  std::uint32_t random = 1;
-  for (int i = 0; i < 400; ++i) {
-    std::string bytes = whole;
-    for (int k = 0; k < 3; ++k) {
-      random = random * 1664525 + 1013904223;
-      bytes[(random >> 8) % bytes.size()] = static_cast<char>(random >> 3);
-    }
-    CAPTURE(i);
-    try {
-      (void)read_exported_model(bytes, "flipped");
-    } catch (const Error& error) {
-      CHECK((error.code() == Errc::UsageFile || error.code() == Errc::CompileCapture));
-    }
-  }
-}
-
-TEST_CASE("a record that claims more than the file has is refused before it is read",
-          "[compiler][import]") {
-  const MadeArchive archive = small_archive();
-  std::string bytes = archive.bytes();
-  // In the directory's entry of the weight, the sizes are 22 bytes before the name.
-  const std::string name = "data/weights/weight_";
-  const std::size_t entry = bytes.rfind(name);
-  const std::size_t start = bytes.rfind("PK\x01\x02", entry);
-  for (int i = 0; i < 8; ++i) {
-    bytes[start + 20 + static_cast<std::size_t>(i)] = i % 4 == 3 ? '\x7f' : '\xf0';
-  }
-  CHECK_THAT(refusal([&] { (void)read_exported_model(bytes, "lying"); }, Errc::UsageFile),
-             ContainsSubstring("lying"));
-  MadeArchive packed = small_archive();
-  packed.records["data/weights/weight_3"] = std::string(1 << 16, 'a');
-  packed.compressed = true;
-  CHECK_THAT(refused(packed), ContainsSubstring("stored uncompressed"));
-}
-
-TEST_CASE("JSON that breaks the schema is refused by its place", "[compiler][import]") {
-  struct Case {
-    std::string pointer;
-    Json value;
-    std::string said;
-  };
-  const std::string nodes = "/graph_module/graph/nodes";
-  const auto wrong = GENERATE_COPY(
-      Case{"/schema_version/major", 9, "expected schema version 8.x, found 9.17 (written by torch"},
-      Case{"/schema_version", "8.17", "schema_version: expected an object, found \"8.17\""},
-      Case{"/graph_module/graph/inputs", 3, "graph.inputs: expected an array, found 3"},
-      Case{nodes + "/1/target", nullptr, "nodes[1].target: expected a string, found null"},
-      Case{nodes + "/1/inputs/0/arg", Json::object(), "inputs[0].arg: expected an object with one"},
-      Case{nodes + "/1/inputs/0/arg/as_tensor/name", "nobody", "the value nobody is used"},
-      Case{nodes + "/1/outputs/0/as_tensor/name", "x", "the value x is made twice"},
-      Case{nodes + "/0/inputs/1/arg/as_int", 1.5, "expected an integer of 64 bits, found 1.5"},
-      Case{nodes + "/0/inputs/1/arg/as_int", 18446744073709551615ULL, "an integer of 64 bits"},
-      Case{"/graph_module/graph/tensor_values/x/dtype", 99, "the number of a dtype, found 99"},
-      Case{"/graph_module/graph/tensor_values/x/layout", 0, "a layout, 1 to 7, found 0"},
-      Case{"/graph_module/graph/tensor_values/x/sizes/0/as_int", -4, "0 or more, found -4"},
-      Case{"/graph_module/signature/input_specs", Json::array(), "the graph's 5 inputs, found 0"},
-      Case{"/graph_module/signature/output_specs", Json::array(), "the graph's 1 outputs, found 0"},
-      Case{"/graph_module/signature/input_specs/0/parameter/parameter_name",
-           "fc.nothing",
-           "the program names fc.nothing"});
-  CAPTURE(wrong.pointer);
-  MadeArchive archive = small_archive();
-  archive.program[Json::json_pointer(wrong.pointer)] = wrong.value;
-  CHECK_THAT(refused(archive), ContainsSubstring(wrong.said));
-}
-
-TEST_CASE("text that is no JSON, and graphs that are nested too deep, are refused",
-          "[compiler][import]") {
-  std::string bytes = small_archive().bytes();
-  const std::size_t at = bytes.find("\"graph_module\"");
-  bytes[at] = '}';
-  CHECK_THAT(refusal([&] { (void)read_exported_model(bytes, "x"); }, Errc::UsageFile),
-             ContainsSubstring("models/model.json, this is no JSON"));
-  MadeArchive deep = small_archive();
-  Json inner = deep.graph();
-  for (int i = 0; i < 40; ++i) {
-    Json outer = deep.graph();
-    outer["nodes"] = Json::array({node("n",
-                                       "torch.ops.higher_order.wrap",
-                                       {{"", {{"as_graph", {{"name", "g"}, {"graph", inner}}}}}},
-                                       {})});
-    inner = std::move(outer);
-  }
-  deep.graph() = inner;
-  CHECK_THAT(refused(deep), ContainsSubstring("more than 32 deep"));
-}
-
-TEST_CASE("a tensor outside of its record is refused", "[compiler][import]") {
-  struct Case {
-    std::string key;
-    Json value;
-    std::string said;
-  };
-  const auto ints = [](std::vector<std::int64_t> values) {
-    Json list = Json::array();
-    for (const std::int64_t v : values) {
-      list.push_back({{"as_int", v}});
-    }
-    return list;
-  };
-  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
-  const auto wrong = GENERATE_COPY(
-      Case{"sizes", ints({2, 4}), "reaches beyond its record"},
-      Case{"sizes", ints({kHuge, 3}), "reaches beyond its record"},
-      Case{"strides", ints({kHuge, kHuge}), "reaches beyond its record"},
-      Case{"strides", ints({3}), "2 sizes and 1 strides"},
-      Case{"storage_offset", {{"as_int", 1}}, "reaches beyond its record"},
-      Case{"storage_offset", {{"as_int", kHuge}}, "reaches beyond its record"},
-      Case{
-          "sizes", Json::array({{{"as_expr", {{"expr_str", "s0"}}}}, {{"as_int", 3}}}), "symbolic"},
-      Case{"dtype", 8, "reaches beyond its record"},
-      Case{"dtype", 5, "reaches beyond its record"},
-      Case{"layout", 1, "is not dense"});
-  CAPTURE(wrong.key, wrong.value.dump());
-  MadeArchive archive = small_archive();
-  archive.weights["config"]["fc.weight"]["tensor_meta"][wrong.key] = wrong.value;
-  CHECK_THAT(refused(archive), ContainsSubstring(wrong.said));
-
-  MadeArchive repeated = small_archive();
-  Json& meta = repeated.weights["config"]["fc.weight"]["tensor_meta"];
-  meta["sizes"] = ints({std::int64_t{1} << 31, std::int64_t{1} << 31});
-  meta["strides"] = ints({0, 0});
-  CHECK_THAT(refused(repeated), ContainsSubstring("repeats the bytes"));
-}
+using tests::read_text_file;
+using tests::TemporaryFolder;
 
 TEST_CASE("all unsupported parts are reported at once, by node and module", "[compiler][import]") {
   MadeArchive archive = small_archive();
@@ -271,14 +99,15 @@ std::string fault_of(const std::string& target,
 
 TEST_CASE("a file calls no operator that opens files, follows pointers or trusts indices (AO-1)",
           "[compiler][import][hostile]") {
-  const TemporaryFile victim("victim", std::string(64, 'v'));
+  const TemporaryFolder folder;
+  const std::string victim = folder.write("victim", std::string(64, 'v'));
   const Json x = tensor_argument("x");
   const Json size{{"as_int", 16}};
-  CHECK_THAT(fault_of("torch.ops.aten.from_file.default",
-                      {{"filename", {{"as_string", victim.path()}}},
-                       {"shared", {{"as_bool", true}}},
-                       {"size", size}}),
-             ContainsSubstring("aten::from_file is not one that a file may call"));
+  CHECK_THAT(
+      fault_of(
+          "torch.ops.aten.from_file.default",
+          {{"filename", {{"as_string", victim}}}, {"shared", {{"as_bool", true}}}, {"size", size}}),
+      ContainsSubstring("aten::from_file is not one that a file may call"));
   CHECK_THAT(fault_of("torch.ops.aten.segment_reduce.default",
                       {{"data", x},
                        {"reduce", {{"as_string", "sum"}}},
@@ -296,17 +125,8 @@ TEST_CASE("a file calls no operator that opens files, follows pointers or trusts
     CHECK_THAT(fault_of(std::string("torch.ops.") + name, {{"self", x}}),
                ContainsSubstring("is not one that a file may call"));
   }
-  CHECK(std::ifstream(victim.path()).peek() == 'v');
+  CHECK(read_text_file(victim) == std::string(64, 'v'));
   CHECK(fault_of("torch.ops.aten.relu.default", {{"self", x}}).empty());
-}
-
-TEST_CASE("arithmetic on sizes ends no process", "[compiler][import][hostile]") {
-  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-  const auto divide = exported::symbol_function("_operator.floordiv").value();
-  CHECK(divide({kLeast, -1}).toInt() == kLeast);
-  CHECK(divide({7, -1}).toInt() == -7);
-  CHECK(divide({7, -2}).toInt() == -4);
-  CHECK_THROWS_AS(divide({7, 0}), Error);
 }
 
 TEST_CASE("a number outside of an enumeration reaches no operator", "[compiler][import][hostile]") {
@@ -443,30 +263,6 @@ TEST_CASE("a mask that is constant selects, one that is not is refused by name",
               Errc::CompileCapture),
       ContainsSubstring("node masked_select (in body.masked_select): the shape of the result of "
                         "aten::masked_select"));
-}
-
-TEST_CASE("a made archive trains, counts its runs, and refuses other shapes",
-          "[compiler][import]") {
-  const ModelFile model = small_archive().read();
-  CHECK(model.written_by == "torch 2.11.0");
-  CHECK(model.mode == ModelMode::Either);
-  CHECK(model.parameters.at(0).name == "fc.weight");
-  CHECK(model.operators ==
-        std::map<std::string, int>{{"aten::add_", 1}, {"aten::linear", 1}, {"aten::mse_loss", 1}});
-  const at::Tensor x = at::arange(24, at::kFloat).view({8, 3}).div(24);
-  const at::Tensor y = at::ones({8, 2});
-  const Program program = compile(model, {.inputs = {x, y}, .microbatches = 2});
-  CHECK(program.parameter_names() == std::vector<std::string>{"fc.weight", "fc.bias"});
-  CHECK(model.buffers.at(0).tensor.item().toInt() == 0);
-  CHECK_THAT(refusal(
-                 [&] {
-                   (void)compile(model, {.inputs = {x, y}, .microbatches = 4});
-                 },
-                 Errc::CompileShape),
-             ContainsSubstring("input 0 (x) of one microbatch: the program was exported for Float "
-                               "of shape [4, 3], found Float of shape [2, 3]"));
-  CHECK_THAT(refusal([&] { (void)compile(model, {.inputs = {x}, .microbatches = 2}); }),
-             ContainsSubstring("takes 2 inputs (x, y), CompileOptions::inputs has 1"));
 }
 
 }  // namespace
