@@ -87,13 +87,19 @@ class Session {
   }
 
  private:
+  /// Tells an operator whose arguments hold the mode that it evaluates. A norm without running
+  /// statistics normalizes by its microbatch in both modes, so its flag stays.
   static void tell_to_evaluate(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     const auto& arguments = op.schema().arguments();
     const std::size_t first = stack.size() - arguments.size();
+    bool has_statistics = true;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const std::string& name = arguments[i].name();
       c10::IValue& value = stack[first + i];
-      if ((name == "train" || name == "training") && value.isBool()) {
+      if (name == "running_mean") {
+        has_statistics = value.isTensor() && value.toTensor().defined();
+      } else if ((name == "train" || name == "training" || name == "use_input_stats") &&
+                 value.isBool() && has_statistics) {
         value = false;
       } else if (name == "dropout_p" && value.isDouble()) {
         value = 0.0;

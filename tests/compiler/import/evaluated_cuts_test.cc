@@ -58,9 +58,6 @@ TEST_CASE("whatever cut of a model trains, evaluates (EV-1)", "[import][evaluati
     if (!folder.refused.empty()) {
       continue;
     }
-    if (folder.name() == "optional") {
-      continue;  // its batch norm keeps no statistics, so it cannot be evaluated, cut or not
-    }
     CAPTURE(folder.name(), file);
     ModelFile model = load_model((folder.path / file).string());
     const MicrobatchFiles data = folder.data();

@@ -6,10 +6,16 @@
 #include <vector>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/instance_norm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/shapes/evaluations.h"
+#include "stagecraft/compiler/stage/probe.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -19,8 +25,11 @@ namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using testing::Json;
 using testing::MadeArchive;
+using testing::node;
 using testing::small_archive;
+using testing::tensor_argument;
 using tests::TemporaryFolder;
 
 TEST_CASE("a file that is no model is refused with its kind", "[compiler][import]") {
@@ -66,6 +75,68 @@ TEST_CASE("a made archive trains, counts its runs, and refuses other shapes",
                                "of shape [4, 3], found Float of shape [2, 3]"));
   CHECK_THAT(refusal([&] { (void)compile(model, {.inputs = {x}, .microbatches = 2}); }),
              ContainsSubstring("takes 2 inputs (x, y), CompileOptions::inputs has 1"));
+}
+
+/// Adds a node that makes `name`, of the form of `like`.
+void add_node(MadeArchive& archive,
+              const std::string& name,
+              const std::string& target,
+              const std::vector<std::pair<std::string, Json>>& inputs,
+              const at::Tensor& like) {
+  archive.value(name, like);
+  archive.add(node(name, "torch.ops.aten." + target, inputs, {tensor_argument(name)}));
+}
+
+TEST_CASE("an evaluation uses running statistics, and those of the microbatch if a norm keeps none",
+          "[compiler][import][evaluation]") {
+  const at::Tensor x = at::rand({4, 3, 2});
+  const at::Tensor mean = at::arange(3, at::kFloat);
+  const at::Tensor var = at::ones({3}).mul(4);
+  const Json none{{"as_none", true}};
+  MadeArchive archive;
+  archive.parameter("w", at::arange(1, 4, at::kFloat).requires_grad_(true));
+  for (const std::string owner : {"batch_norm", "instance_norm"}) {
+    archive.buffer(owner + ".mean", mean);
+    archive.buffer(owner + ".var", var);
+  }
+  archive.user_input("x", x);
+  const auto norm =
+      [&](const std::string& name, const std::string& input, const std::string& kind, bool keeps) {
+        const bool batch = kind == "batch_norm";
+        add_node(archive,
+                 name,
+                 kind + ".default",
+                 {{"input", tensor_argument(input)},
+                  {"weight", tensor_argument("w")},
+                  {"bias", none},
+                  {"running_mean", keeps ? tensor_argument(kind + ".mean") : none},
+                  {"running_var", keeps ? tensor_argument(kind + ".var") : none},
+                  {batch ? "training" : "use_input_stats", {{"as_bool", true}}},
+                  {"momentum", {{"as_float", 0.1}}},
+                  {"eps", {{"as_float", 1e-5}}},
+                  {"cudnn_enabled", {{"as_bool", true}}}},
+                 x);
+      };
+  norm("plain", "x", "batch_norm", false);
+  norm("counted", "plain", "batch_norm", true);
+  norm("plain_instance", "counted", "instance_norm", false);
+  norm("instance", "plain_instance", "instance_norm", true);
+  add_node(archive, "loss", "mean.default", {{"self", tensor_argument("instance")}}, at::zeros({}));
+  archive.output("loss");
+  archive.output("instance");
+  const Program program = compile(archive.read(), {.inputs = {x}, .microbatches = 1});
+  const Program evaluation = program.evaluations()->prediction({x});
+  Partition stages = evaluation.compiled().partition;
+  const std::vector<StageRun> runs = run_stages(evaluation.compiled().graph, stages, {x}, {});
+
+  const at::Tensor w = at::arange(1, 4, at::kFloat);
+  at::Tensor expected = at::batch_norm(x, w, {}, {}, {}, true, 0.1, 1e-5, true);
+  expected = at::batch_norm(expected, w, {}, mean, var, false, 0.1, 1e-5, true);
+  expected = at::instance_norm(expected, w, {}, {}, {}, true, 0.1, 1e-5, true);
+  expected = at::instance_norm(expected, w, {}, mean, var, false, 0.1, 1e-5, true);
+  const std::vector<at::Tensor>& found = runs.at(0).result.outputs;
+  REQUIRE(found.size() == 2);
+  CHECK(std::ranges::any_of(found, [&](const at::Tensor& t) { return t.equal(expected); }));
 }
 
 }  // namespace
