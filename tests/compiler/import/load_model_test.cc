@@ -139,5 +139,56 @@ TEST_CASE("an evaluation uses running statistics, and those of the microbatch if
   CHECK(std::ranges::any_of(found, [&](const at::Tensor& t) { return t.equal(expected); }));
 }
 
+/// Returns an archive whose sizes are fixed to 4 rows of 3, with the loss and one more output.
+MadeArchive fixed_archive(const std::string& target, const Json& other, const at::Tensor& output) {
+  MadeArchive archive;
+  archive.parameter("w", at::arange(1, 9, at::kFloat).view({8, 1, 1}).requires_grad_(true));
+  archive.user_input("x", at::zeros({4, 3}));
+  add_node(archive, "output", target, {{"self", tensor_argument("x")}, {"other", other}}, output);
+  add_node(archive,
+           "mul",
+           "mul.Tensor",
+           {{"self", tensor_argument("x")}, {"other", tensor_argument("w")}},
+           at::zeros({8, 4, 3}));
+  add_node(archive, "loss", "mean.default", {{"self", tensor_argument("mul")}}, at::zeros({}));
+  archive.output("loss");
+  archive.output("output");
+  return archive;
+}
+
+TEST_CASE("the rows of an output are found if a file fixes their number",
+          "[compiler][import][evaluation]") {
+  const at::Tensor x = at::arange(24, at::kFloat).view({8, 3}).div(24);
+  const auto prediction = [&](const MadeArchive& archive) {
+    const Program program = compile(archive.read(), {.inputs = {x}, .microbatches = 2});
+    return program.evaluations()->prediction({x}).compiled().row_dimensions;
+  };
+  // Both 8 and 4 divide by the 4 rows. The rows are in dimension 1.
+  CHECK(prediction(fixed_archive("mul.Tensor", tensor_argument("w"), at::zeros({8, 4, 3}))) ==
+        std::vector<std::int64_t>{0, 1});
+  // A table of every row with every row cannot be concatenated.
+  MadeArchive table;
+  table.parameter("w", at::ones({3}).requires_grad_(true));
+  table.user_input("x", at::zeros({4, 3}));
+  add_node(table, "t", "t.default", {{"self", tensor_argument("x")}}, at::zeros({3, 4}));
+  add_node(table,
+           "mm",
+           "mm.default",
+           {{"self", tensor_argument("x")}, {"mat2", tensor_argument("t")}},
+           at::zeros({4, 4}));
+  add_node(table,
+           "mul",
+           "mul.Tensor",
+           {{"self", tensor_argument("x")}, {"other", tensor_argument("w")}},
+           at::zeros({4, 3}));
+  add_node(table, "loss", "mean.default", {{"self", tensor_argument("mul")}}, at::zeros({}));
+  table.output("loss");
+  table.output("mm");
+  CHECK_THAT(
+      refusal([&] { (void)prediction(table); }, Errc::CompileShape),
+      ContainsSubstring("output 1 of the module has shape [4, 4] for a microbatch of 4 rows, "
+                        "and no dimension follows the order of the rows"));
+}
+
 }  // namespace
 }  // namespace stagecraft
