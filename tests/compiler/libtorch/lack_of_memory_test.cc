@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 
 #include "stagecraft/tests/support/catch.h"
 
@@ -59,6 +60,12 @@ TEST_CASE("other failures are not lack of memory", "[compiler][memory]") {
   CHECK(told([] { (void)at::empty({-1}); }) == "something else");
   CHECK(told([] { throw std::runtime_error("no memory of it"); }) == "something else");
   CHECK(told([] { throw Error(Errc::UsageFile, "x"); }) == "something else");
+  // A file chooses the names of its records.
+  CHECK(told([] {
+          TORCH_CHECK(false,
+                      "failed to read the record [enforce fail at alloc_cpu.cpp:1] allocate "
+                      "memory: you tried to allocate 7 bytes");
+        }) == "something else");
 }
 
 }  // namespace stagecraft
