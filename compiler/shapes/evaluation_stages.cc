@@ -10,7 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/copy_written.h"
 #include "stagecraft/compiler/cut/cut_like.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 
 namespace stagecraft {
 namespace {

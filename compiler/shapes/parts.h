@@ -24,7 +24,7 @@
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 
 namespace stagecraft {
 
@@ -43,14 +43,14 @@ struct FirstPart {
 struct Parts {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   /// Per microbatch; null for the shape that was compiled; empty if all are null.
-  std::vector<std::shared_ptr<const ShapeVariant>> variants;
+  std::vector<std::shared_ptr<const OtherShape>> shapes;
   std::vector<double> weights;     ///< per microbatch; empty if all are 1
   std::int64_t samples = 1;        ///< of the batch, counted as in PT-1
   std::int64_t first_samples = 1;  ///< of the first part; 1 if no tensor is split
 };
 
 /// Splits a batch, and captures the program for shapes that are new.
-/// Errors: UsageArgument and CompileShape, as split_batch and ShapeVariants::of; CompileShape for
+/// Errors: UsageArgument and CompileShape, as split_batch and OtherShapes::of; CompileShape for
 ///         fewer samples than microbatches.
 [[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
 

@@ -350,16 +350,15 @@ std::optional<c10::OperatorName> operator_name_of(std::string_view target) {
     return std::nullopt;
   }
   target.remove_prefix(kPrefix.size());
-  const std::size_t space = target.find('.');
-  const std::size_t overload = target.rfind('.');
-  if (space == std::string_view::npos || overload == space) {
+  const std::size_t first = target.find('.');
+  const std::size_t last = target.rfind('.');
+  if (first == std::string_view::npos || last == first) {
     return std::nullopt;
   }
-  const std::string_view variant = target.substr(overload + 1);
+  const std::string_view overload = target.substr(last + 1);
   return c10::OperatorName(
-      fmt::format(
-          "{}::{}", target.substr(0, space), target.substr(space + 1, overload - space - 1)),
-      variant == "default" ? "" : std::string(variant));
+      fmt::format("{}::{}", target.substr(0, first), target.substr(first + 1, last - first - 1)),
+      overload == "default" ? "" : std::string(overload));
 }
 
 std::optional<ExportedCall> bind_call(const Node& node, const SlotOf& slot_of, std::string& why) {

@@ -237,7 +237,7 @@ RankShapeVariant variant_for(const Trained& t, std::int64_t rows, const RankSetu
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
   };
   const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
-  const ShapeVariant& variant = *parts.variants.at(0);
+  const OtherShape& variant = *parts.shapes.at(0);
   return rank_variant(
       {.number = variant.number, .random = variant.random, .stages = variant.stages},
       setup.rank,

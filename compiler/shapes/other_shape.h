@@ -1,9 +1,9 @@
-/// ShapeVariant holds the computations of a program's stages for microbatches of another shape, or
+/// OtherShape holds the computations of a program's stages for microbatches of another shape, or
 /// of another order in memory, than those of the example batch.
 ///
-/// ShapeVariants makes it when a step meets a shape for the first time. Executors and the reference
+/// OtherShapes makes it when a step meets a shape for the first time. Executors and the reference
 /// run it on the program's parameters and buffers. It is immutable.
-/// VT-1: a variant fits the program: stage by stage it has the same parameters and buffers, and
+/// VT-1: it fits the program: stage by stage it has the same parameters and buffers, and
 ///       inputs and outputs with the same meaning, in the same order. The program's lists can
 ///       therefore run it.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-struct ShapeVariant {
+struct OtherShape {
   int number = 1;                          ///< in the order of capture; 0 is the program itself
   std::uint64_t random = 0;                ///< RandomKey::shape; follows from the sizes alone
   std::vector<BatchSlice> inputs, labels;  ///< of a microbatch

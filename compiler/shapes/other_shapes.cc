@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/shapes/shape_variants.h"
+#include "stagecraft/compiler/shapes/other_shapes.h"
 
 #include <algorithm>
 #include <utility>
@@ -170,19 +170,19 @@ void check_fit(const std::vector<StageProgram>& model, const std::vector<StagePr
 
 }  // namespace
 
-ShapeVariants::ShapeVariants(std::shared_ptr<const CompiledProgram> model,
-                             ModuleSource source,
-                             int most,
-                             std::shared_ptr<const Example> example)
+OtherShapes::OtherShapes(std::shared_ptr<const CompiledProgram> model,
+                         ModuleSource source,
+                         int most,
+                         std::shared_ptr<const Example> example)
     : model_(std::move(model)),
       source_(std::move(source)),
       most_(most),
       example_(std::move(example)) {}
 
-std::shared_ptr<const ShapeVariant> ShapeVariants::of(const std::vector<BatchSlice>& inputs,
-                                                      const std::vector<BatchSlice>& labels,
-                                                      const Tensors& input_part,
-                                                      const Tensors& label_part) {
+std::shared_ptr<const OtherShape> OtherShapes::of(const std::vector<BatchSlice>& inputs,
+                                                  const std::vector<BatchSlice>& labels,
+                                                  const Tensors& input_part,
+                                                  const Tensors& label_part) {
   if (inputs == model_->inputs && labels == model_->labels) {
     return nullptr;
   }
@@ -210,13 +210,13 @@ std::shared_ptr<const ShapeVariant> ShapeVariants::of(const std::vector<BatchSli
                     "batches to fewer shapes and give them one memory format, or allow more",
                     captured_.size() + 1));
   }
-  auto variant = std::make_shared<ShapeVariant>();
-  variant->number = static_cast<int>(captured_.size()) + 1;
-  variant->random = as_compiled ? 0 : random_of(inputs, labels);
-  variant->inputs = inputs;
-  variant->labels = labels;
+  auto made = std::make_shared<OtherShape>();
+  made->number = static_cast<int>(captured_.size()) + 1;
+  made->random = as_compiled ? 0 : random_of(inputs, labels);
+  made->inputs = inputs;
+  made->labels = labels;
   try {
-    variant->stages = captured(input_part, label_part);
+    made->stages = captured(input_part, label_part);
   } catch (const Error& error) {
     const bool by_shape =
         error.code() == Errc::CompileCapture || error.code() == Errc::CompilePartition;
@@ -230,11 +230,11 @@ std::shared_ptr<const ShapeVariant> ShapeVariants::of(const std::vector<BatchSli
   log(Level::Info,
       "captured for another shape",
       {{"shape", shape_text(inputs, labels)}, {"shapes", captured_.size() + 2}});
-  captured_.push_back(variant);
-  return variant;
+  captured_.push_back(made);
+  return made;
 }
 
-std::shared_ptr<const ShapeVariant> ShapeVariants::of_size(int size) {
+std::shared_ptr<const OtherShape> OtherShapes::of_size(int size) {
   if (size == 1) {
     return nullptr;
   }
@@ -245,12 +245,12 @@ std::shared_ptr<const ShapeVariant> ShapeVariants::of_size(int size) {
   return of(inputs, labels, input_part, label_part);
 }
 
-int ShapeVariants::count() const {
+int OtherShapes::count() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<int>(captured_.size()) + 1;
 }
 
-Graph ShapeVariants::graph_of(const Tensors& inputs, const Tensors& labels) const {
+Graph OtherShapes::graph_of(const Tensors& inputs, const Tensors& labels) const {
   if (!source_.one_shape.empty()) {
     throw Error(Errc::CompileShape,
                 fmt::format("the program was compiled for microbatches of {}, and {}",
@@ -270,7 +270,7 @@ Graph ShapeVariants::graph_of(const Tensors& inputs, const Tensors& labels) cons
   }
 }
 
-Graph ShapeVariants::graph_now(const Tensors& inputs, const Tensors& labels) const {
+Graph OtherShapes::graph_now(const Tensors& inputs, const Tensors& labels) const {
   Workload workload = source_.workload();
   workload.parameters = internal::without_aliases(workload.parameters);
   workload.buffers = internal::without_aliases(workload.buffers);
@@ -281,8 +281,8 @@ Graph ShapeVariants::graph_now(const Tensors& inputs, const Tensors& labels) con
   return graph;
 }
 
-std::vector<StageProgram> ShapeVariants::captured(const Tensors& inputs,
-                                                  const Tensors& labels) const {
+std::vector<StageProgram> OtherShapes::captured(const Tensors& inputs,
+                                                const Tensors& labels) const {
   const CaptureScope scope(*model_);
   Graph graph = graph_now(inputs, labels);
   Partition made = model_->evaluates == nullptr ? stages_like(*model_, graph)

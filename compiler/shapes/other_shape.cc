@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 /// Tests the captures of a program for microbatches of another shape or memory order.
-#include "stagecraft/compiler/shapes/shape_variants.h"
+#include "stagecraft/compiler/shapes/other_shapes.h"
 
 #include <torch/torch.h>
 
@@ -21,17 +21,17 @@ TEST_CASE("rows that lie in memory in another order are captured once more", "[c
   const Program program = two_layers(chain, 16, 4);
   const torch::Tensor across = rows_of_four(16).t().contiguous().t();
   const Parts parts = parts_of(program, {across}, {rows_of_four(32)});
-  CHECK(program.variants()->count() == 2);
-  REQUIRE(parts.variants.size() == 4);
-  const ShapeVariant& variant = *parts.variants[0];
-  CHECK(variant.random == 0);  // the sizes are the compiled ones
-  const StageInput& input = variant.stages[0].inputs[0];
-  CHECK(variant.stages[0].at(input.value).order == MemoryOrder{1, 0});
+  CHECK(program.other_shapes()->count() == 2);
+  REQUIRE(parts.shapes.size() == 4);
+  const OtherShape& capture = *parts.shapes[0];
+  CHECK(capture.random == 0);  // the sizes are the compiled ones
+  const StageInput& input = capture.stages[0].inputs[0];
+  CHECK(capture.stages[0].at(input.value).order == MemoryOrder{1, 0});
   CHECK(parts.weights.empty());
   CHECK(parts.inputs[0][0].stride(0) == 1);
   (void)parts_of(program, {across}, {rows_of_four(32)});
   (void)parts_of(program, {rows_of_four(16)}, {rows_of_four(32)});
-  CHECK(program.variants()->count() == 2);
+  CHECK(program.other_shapes()->count() == 2);
 }
 
 TEST_CASE("a capture for another shape is cut as the program was", "[compiler][batch]") {
@@ -42,14 +42,14 @@ TEST_CASE("a capture for another shape is cut as the program was", "[compiler][b
   for (const int count : {12, 4}) {  // with 4 rows, microbatches take another sequence of operators
     CAPTURE(chain.marked, count);
     const Parts parts = parts_of(program, {rows_of_four(count)}, {rows_of_four(2 * count)});
-    const ShapeVariant& variant = *parts.variants.at(0);
+    const OtherShape& capture = *parts.shapes.at(0);
     CHECK(parts.weights.empty());
-    REQUIRE(variant.stages.size() == 2);
+    REQUIRE(capture.stages.size() == 2);
     for (std::size_t s = 0; s < 2; ++s) {
       const StageProgram& before = program.compiled().partition.stages[s];
-      CHECK(misfit(before, variant.stages[s]).empty());
-      CHECK(variant.stages[s].name == before.name);
-      CHECK(variant.stages[s].operator_count() ==
+      CHECK(misfit(before, capture.stages[s]).empty());
+      CHECK(capture.stages[s].name == before.name);
+      CHECK(capture.stages[s].operator_count() ==
             before.operator_count() + (count == 4 && s == 0 ? 1 : 0));
     }
   }

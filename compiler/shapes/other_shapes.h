@@ -1,4 +1,4 @@
-/// ShapeVariants holds the captures of a program for further shapes of microbatches, beside that of
+/// OtherShapes holds the captures of a program for further shapes of microbatches, beside that of
 /// its example batch. The order of dimensions in memory is part of a shape, since operators choose
 /// kernels by it, and capture records a view or a copy depending on it.
 ///
@@ -8,7 +8,7 @@
 /// weights make no difference. Training uses the trainer's weights (PR-1).
 /// VC-1: a shape is captured once, however many trainers and threads ask for it. A shape that
 ///       cannot be captured leaves everything as it was.
-/// VC-2: the variant for a shape depends on nothing else, in particular not on the shapes that came
+/// VC-2: the capture for a shape depends on nothing else, in particular not on the shapes that came
 ///       before.
 #pragma once
 
@@ -19,11 +19,11 @@
 
 #include "stagecraft/compiler/module/workload.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 
 namespace stagecraft {
 
-class ShapeVariants {
+class OtherShapes {
  public:
   /// The microbatches of the example batch.
   struct Example {
@@ -32,31 +32,31 @@ class ShapeVariants {
 
   /// `model`: the program itself. `most`: the limit for all shapes, including the program's own.
   /// `example`: the microbatches of the example batch; null if there are none.
-  ShapeVariants(std::shared_ptr<const CompiledProgram> model,
-                ModuleSource source,
-                int most,
-                std::shared_ptr<const Example> example = nullptr);
+  OtherShapes(std::shared_ptr<const CompiledProgram> model,
+              ModuleSource source,
+              int most,
+              std::shared_ptr<const Example> example = nullptr);
 
-  /// Returns the variant for microbatches of this form; null for the program itself.
+  /// Returns the capture for microbatches of this form; null for the program itself.
   /// Errors: CompileShape for one shape too many, for a module that no longer exists or cannot be
   ///         captured again, and if the capture does not fit the program (VT-1); UsageArgument if
   ///         the module has changed.
   /// Cost: for a new shape that of compile, except copies of weights.
-  [[nodiscard]] std::shared_ptr<const ShapeVariant> of(const std::vector<BatchSlice>& inputs,
-                                                       const std::vector<BatchSlice>& labels,
-                                                       const Tensors& input_part,
-                                                       const Tensors& label_part);
+  [[nodiscard]] std::shared_ptr<const OtherShape> of(const std::vector<BatchSlice>& inputs,
+                                                     const std::vector<BatchSlice>& labels,
+                                                     const Tensors& input_part,
+                                                     const Tensors& label_part);
 
   /// Captures the module on one microbatch of any shape and returns the uncut graph, which is not
-  /// kept as a variant. Its parameters and buffers are the module's own.
+  /// kept. Its parameters and buffers are the module's own.
   /// Errors: CompileShape for a module that no longer exists or cannot be captured for another
   ///         shape; UsageArgument if the module has changed.
   [[nodiscard]] Graph graph_of(const Tensors& inputs, const Tensors& labels) const;
 
-  /// Returns the variant for microbatches that join `size` microbatches of the example batch;
+  /// Returns the capture for microbatches that join `size` microbatches of the example batch;
   /// captures it on the first ones. Null for size 1. Requires: the example batch has as many.
   /// Errors, cost: likewise.
-  [[nodiscard]] std::shared_ptr<const ShapeVariant> of_size(int size);
+  [[nodiscard]] std::shared_ptr<const OtherShape> of_size(int size);
 
   /// Returns how many shapes there are so far.
   [[nodiscard]] int count() const;
@@ -71,7 +71,7 @@ class ShapeVariants {
   const int most_;
   const std::shared_ptr<const Example> example_;
   mutable std::mutex mutex_;  ///< held while a shape is captured
-  std::vector<std::shared_ptr<const ShapeVariant>> captured_;
+  std::vector<std::shared_ptr<const OtherShape>> captured_;
 };
 
 }  // namespace stagecraft
