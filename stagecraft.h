@@ -23,7 +23,7 @@
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/compiler/module/metric.h"

@@ -1,6 +1,9 @@
 #include "stagecraft/compiler/compile.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -8,105 +11,155 @@
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/cut/cut_into_stages.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
-#include "stagecraft/compiler/libtorch/shares_memory.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/measure/operator_costs.h"
 #include "stagecraft/compiler/module/registered.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/gradient_flow.h"
+#include "stagecraft/compiler/program/passes.h"
 #include "stagecraft/compiler/program/recompute_stages.h"
 #include "stagecraft/compiler/program/replay_check.h"
 #include "stagecraft/compiler/program/stage_graph_of.h"
 #include "stagecraft/compiler/shapes/evaluations.h"
-#include "stagecraft/compiler/shapes/shape_variants.h"
+#include "stagecraft/compiler/shapes/other_shapes.h"
 #include "stagecraft/compiler/stage/probe.h"
 
 namespace stagecraft {
 namespace {
 
-/// Errors: UsageArgument for a parameter or buffer with which no worker could compute.
-void check_state(const std::vector<NamedTensor>& tensors, std::string_view what) {
-  for (const NamedTensor& t : tensors) {
-    if (const std::string fault = why_unusable(t.tensor); !fault.empty()) {
-      throw Error(
-          Errc::UsageArgument,
-          fmt::format(
-              "the {} {} {}; a program computes with dense tensors on the CPU: make it one first",
-              what,
-              t.name,
-              fault));
-    }
+/// Compilation is what the passes of compile work on. The first group is given, the second is the
+/// result, the third is needed by some passes only.
+struct Compilation {
+  Compilation(const Workload& module, const CompileOptions& how) : options(how), workload(module) {}
+
+  const CompileOptions& options;
+  Workload workload;
+
+  CompiledProgram program;
+
+  std::vector<Tensors> inputs, labels;  ///< of the example batch, by microbatch
+  std::vector<OperatorCost> costs;      ///< empty unless the cut is balanced
+  std::vector<StageRun> runs;           ///< of the stages, on the first microbatch
+};
+
+void check_options(Compilation& c) {
+  if (c.options.microbatches < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("microbatches must be at least 1, found {}", c.options.microbatches));
+  }
+  if (c.options.shapes < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("shapes must be at least 1, that of the example batch, found {}",
+                            c.options.shapes));
+  }
+  if (!c.workload.loss) {
+    throw Error(
+        Errc::UsageArgument,
+        "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
 }
 
-/// Refuses two handles of one memory: they would become two copies, trained separately.
-/// Errors: UsageArgument, naming the two.
-void refuse_shared_memory(const Workload& workload) {
-  struct Registered {
-    std::string_view kind;
-    const NamedTensor* named;
-    MemoryRange range;
-  };
-  std::vector<Registered> all;
-  for (const NamedTensor& parameter : workload.parameters) {
-    all.push_back({"parameter", &parameter, memory_range_of(parameter.tensor)});
-  }
-  for (const NamedTensor& buffer : workload.buffers) {
-    all.push_back({"buffer", &buffer, memory_range_of(buffer.tensor)});
-  }
-  std::ranges::stable_sort(all, {}, [](const Registered& r) { return r.range.begin; });
-  for (auto one = all.begin(); one != all.end(); ++one) {
-    for (auto other = one + 1; other != all.end() && other->range.begin < one->range.end; ++other) {
-      const at::Tensor& a = one->named->tensor;
-      const at::Tensor& b = other->named->tensor;
-      if (!a.is_same(b) && shares_memory(a, b)) {
-        throw Error(
-            Errc::UsageArgument,
-            fmt::format(
-                "the {} {} and the {} {} are two tensors that share memory, and would become two "
-                "copies: to tie them, register the same tensor twice (register_parameter(\"tied\", "
-                "a->weight)), or compute with one of them alone; else give each its own memory "
-                "with "
-                "clone()",
-                one->kind,
-                one->named->name,
-                other->kind,
-                other->named->name));
-      }
-    }
-  }
+void take_module(Compilation& c) {
+  c.program.modes = c.workload.modes;
+  c.program.state_names = state_names_of(c.workload.parameters, c.workload.buffers);
+  c.program.submodules = c.workload.submodules;
+  c.program.autocast = AutocastGuard::now();
+  c.workload.parameters = internal::without_aliases(c.workload.parameters);
+  c.workload.buffers = internal::without_aliases(c.workload.buffers);
+  internal::check_registered(c.workload.parameters, c.workload.buffers);
+}
+
+void split_example(Compilation& c) {
+  const int microbatches = c.options.microbatches;
+  c.program.microbatches = microbatches;
+  c.program.input_names = names_of(c.options.inputs);
+  c.program.inputs = slices_of(c.options.inputs, microbatches, "input");
+  c.program.labels = slices_of(c.options.labels, microbatches, "label");
+  c.inputs = split_batch(c.options.inputs, c.program.inputs, microbatches, "input");
+  c.labels = split_batch(c.options.labels, c.program.labels, microbatches, "label");
+}
+
+void capture_module(Compilation& c) {
+  c.program.graph = capture(c.workload, c.inputs[0], c.labels[0]);
+}
+
+void compare_with_eager(Compilation& c) {
+  check_against_eager(c.workload, c.program.graph, c.inputs.back(), c.labels.back());
 }
 
 /// Keeps PR-1. A copy shares no memory with the module, so neither can change the other.
-void take_copies(std::vector<NamedTensor>& tensors) {
-  for (NamedTensor& t : tensors) {
-    t.tensor = t.tensor.detach().clone().requires_grad_(t.tensor.requires_grad());
+void copy_state(Compilation& c) {
+  for (auto* tensors : {&c.program.graph.parameters, &c.program.graph.buffers}) {
+    for (NamedTensor& t : *tensors) {
+      t.tensor = t.tensor.detach().clone().requires_grad_(t.tensor.requires_grad());
+    }
   }
 }
 
-/// Returns the cost of every operator, for a balanced cut. Measures them if the caller gives none.
-std::vector<OperatorCost> costs_for(const Cut& cut,
-                                    const Graph& graph,
-                                    const Tensors& inputs,
-                                    const Tensors& labels) {
-  const auto* balanced = std::get_if<Balanced>(&cut);
-  if (balanced == nullptr || !balanced->costs.empty()) {
-    return balanced == nullptr ? std::vector<OperatorCost>() : balanced->costs;
-  }
+/// Finds the cost of every operator for a balanced cut, unless the caller gives them.
+void measure_costs(Compilation& c) {
   constexpr int kRepeats = 3;  // a median; a stage adds up many operators
-  return measure_operators(graph, inputs, labels, {.repeats = kRepeats});
+  const auto* balanced = std::get_if<Balanced>(&c.options.cut);
+  if (balanced == nullptr) {
+    return;
+  }
+  c.costs =
+      !balanced->costs.empty()
+          ? balanced->costs
+          : measure_operators(c.program.graph, c.inputs[0], c.labels[0], {.repeats = kRepeats});
 }
 
-void check_trains(const CompiledProgram& compiled) {
-  if (std::ranges::none_of(compiled.partition.stages, &StageProgram::trains)) {
+void choose_stages(Compilation& c) {
+  c.program.assignment = cut_into_stages(c.program.graph, c.options.cut, c.costs);
+  c.program.marked = std::holds_alternative<AtMarkers>(c.options.cut);
+  c.program.cut = cut_report(c.program.graph, c.program.assignment, c.costs);
+}
+
+void make_stages(Compilation& c) {
+  c.program.partition = partition(c.program.graph, c.program.assignment);
+}
+
+void run_each_stage(Compilation& c) {
+  c.runs = run_stages(c.program.graph, c.program.partition, c.inputs[0], c.labels[0]);
+}
+
+void follow_gradients(Compilation& c) {
+  find_gradient_flow(c.program.partition, c.runs);
+  c.program.stage_graph = stage_graph_of(c.program.partition);
+  if (std::ranges::none_of(c.program.partition.stages, &StageProgram::trains)) {
     throw Error(Errc::CompileCapture,
                 "the loss reaches no parameter that requires a gradient, so training would change "
-                "nothing: compute the loss "
-                "from outputs that hang on parameters (without detach or NoGradGuard), and leave "
-                "requires_grad on in some");
+                "nothing: compute the loss from outputs that depend on parameters (without detach "
+                "or NoGradGuard), and leave requires_grad on in some of them");
   }
 }
+
+void divide_for_recompute(Compilation& c) {
+  c.program.recompute = c.options.recompute;
+  recompute_stages(c.program.graph,
+                   c.program.stage_graph,
+                   c.options.recompute,
+                   c.program.partition,
+                   std::move(c.runs));
+}
+
+/// Lists what compile does, in order. The arrows of docs/architecture.md are "capture" and
+/// "partition".
+constexpr NamedPass<Compilation> kPasses[] = {
+    {"check options", check_options},            // options, module -> the same
+    {"take module", take_module},                // module -> parameters and buffers, each once
+    {"split batch", split_example},              // example batch -> microbatches
+    {"capture", capture_module},                 // module, first microbatch -> Graph
+    {"compare with eager", compare_with_eager},  // module, last microbatch, Graph -> the same
+    {"copy state", copy_state},                  // Graph -> Graph with tensors of its own
+    {"measure operators", measure_costs},        // Graph -> OperatorCosts, for a balanced cut
+    {"cut", choose_stages},                      // Graph, Cut, OperatorCosts -> StageAssignment
+    {"partition", make_stages},                  // Graph, StageAssignment -> stage programs
+    {"run stages", run_each_stage},              // stage programs -> the bytes that they keep
+    {"gradient flow", follow_gradients},         // runs -> who owes gradients; StageGraph
+    {"recompute", divide_for_recompute},         // stage programs -> stage programs in chunks
+};
 
 }  // namespace
 
@@ -121,8 +174,7 @@ void check_inputs(const TakenNumbers& taken, std::size_t found) {
   if (!taken.takes(found)) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the module's forward takes {}, CompileOptions::inputs has {}; pass "
-                            "one per parameter, in "
-                            "order{}",
+                            "one per parameter, in order{}",
                             to_string(taken),
                             found,
                             found > kMostArguments
@@ -134,79 +186,31 @@ void check_inputs(const TakenNumbers& taken, std::size_t found) {
 Tensors not_empty(Tensors outputs) {
   if (outputs.empty()) {
     throw Error(Errc::CompileCapture,
-                "the module's forward returned no tensor; return what the loss is computed from");
+                "the module's forward returned no tensor; return those that the loss is computed "
+                "from");
   }
   return outputs;
 }
 
-Program compile_workload(const Workload& given,
+Program compile_workload(const Workload& workload,
                          const CompileOptions& options,
                          ModuleSource source) {
-  if (options.microbatches < 1) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("microbatches must be at least 1, found {}", options.microbatches));
-  }
-  if (options.shapes < 1) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("shapes must be at least 1, that of the example batch, found {}",
-                            options.shapes));
-  }
-  if (!given.loss) {
-    throw Error(
-        Errc::UsageArgument,
-        "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
-  }
   const SingleThreaded alone;
   const AutocastGuard without_cache;  // as in replays
-  Workload workload = given;
-  workload.parameters = without_aliases(given.parameters);
-  workload.buffers = without_aliases(given.buffers);
-  check_state(workload.parameters, "parameter");
-  check_state(workload.buffers, "buffer");
-  refuse_shared_memory(workload);
-
-  auto compiled = std::make_shared<CompiledProgram>();
-  compiled->microbatches = options.microbatches;
-  compiled->input_names = names_of(options.inputs);
-  compiled->modes = given.modes;
-  compiled->state_names = state_names_of(given.parameters, given.buffers);
-  compiled->submodules = given.submodules;
-  compiled->autocast = AutocastGuard::now();
-  compiled->inputs = slices_of(options.inputs, options.microbatches, "input");
-  compiled->labels = slices_of(options.labels, options.microbatches, "label");
-  const auto inputs = split_batch(options.inputs, compiled->inputs, options.microbatches, "input");
-  const auto labels = split_batch(options.labels, compiled->labels, options.microbatches, "label");
-
-  compiled->graph = capture(workload, inputs[0], labels[0]);
-  check_against_eager(workload, compiled->graph, inputs.back(), labels.back());
-  take_copies(compiled->graph.parameters);
-  take_copies(compiled->graph.buffers);
-  std::vector<OperatorCost> costs = costs_for(options.cut, compiled->graph, inputs[0], labels[0]);
-  compiled->assignment = cut_into_stages(compiled->graph, options.cut, costs);
-  compiled->marked = std::holds_alternative<AtMarkers>(options.cut);
-  compiled->partition = partition(compiled->graph, compiled->assignment);
-  compiled->cut = cut_report(compiled->graph, compiled->assignment, std::move(costs));
-  std::vector<StageRun> runs =
-      run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
-  find_gradient_flow(compiled->partition, runs);
-  compiled->stage_graph = stage_graph_of(compiled->partition);
-  check_trains(*compiled);
-  compiled->recompute = options.recompute;
-  recompute_stages(compiled->graph,
-                   compiled->stage_graph,
-                   options.recompute,
-                   compiled->partition,
-                   std::move(runs));
+  Compilation compilation(workload, options);
+  std::vector<PassTime> times = run_passes(kPasses, compilation);
+  auto compiled = std::make_shared<CompiledProgram>(std::move(compilation.program));
+  compiled->passes = std::move(times);
   if (!source.workload) {
     return Program(std::move(compiled));
   }
-  // These are copies of the caller's batch (split_batch.h).
-  auto example =
-      std::make_shared<const ShapeVariants::Example>(ShapeVariants::Example{inputs, labels});
-  auto variants =
-      std::make_shared<ShapeVariants>(compiled, source, options.shapes, std::move(example));
+  // The microbatches are copies of the caller's batch (split_batch.h).
+  auto example = std::make_shared<const OtherShapes::Example>(
+      OtherShapes::Example{std::move(compilation.inputs), std::move(compilation.labels)});
+  auto other_shapes =
+      std::make_shared<OtherShapes>(compiled, source, options.shapes, std::move(example));
   auto evaluations = std::make_shared<Evaluations>(compiled, std::move(source), options.shapes);
-  return Program(std::move(compiled), std::move(variants), std::move(evaluations));
+  return Program(std::move(compiled), std::move(other_shapes), std::move(evaluations));
 }
 
 }  // namespace internal

@@ -6,10 +6,10 @@
 /// It captures forward and loss on the first microbatch, checks the record against the module on
 /// another one, cuts it at the markers and measures the stages.
 ///
-/// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before.
-///       Forward and loss run twice, or a third time if they throw at the second. State that they
-///       keep elsewhere changes accordingly. They run once more for every other shape that a step
-///       brings.
+/// CO-1: parameters, buffers, gradients, modes, batch and random numbers stay as they were. Forward
+///       and loss run four times, or a fifth time if they throw at the second. State that they keep
+///       elsewhere changes accordingly. For every other shape that a step brings they run as often
+///       again.
 /// CO-2: the program keeps module and loss for later shapes. If a shared_ptr owns the module, as in
 ///       every holder, the program shares its ownership. Any other module must live until the last
 ///       new shape.
@@ -38,16 +38,16 @@
 
 namespace stagecraft {
 
-struct ModelFile;  // has a compile of its own, in import/model_file.h
+struct ModelFile;  // has a compile of its own (import/load_model.h)
 
 struct CompileOptions {
   Batch inputs;  ///< one example batch, in the form that `step` gets: one tensor per argument of
                  ///< forward
-  Batch labels;  ///< likewise, for the loss; empty if it reads no labels
+  Batch labels;  ///< one example batch for the loss; empty if it reads no labels
   Loss loss;     ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
-  Recompute recompute;   ///< instead of keeping what a backward needs
+  Recompute recompute;   ///< the parts that run again instead of keeping values for a backward
   /// Limits how many shapes the microbatches of all steps may have, including the example batch's.
   /// 1 allows only that one.
   int shapes = 8;
@@ -90,30 +90,26 @@ consteval bool can_be_compiled() {
   if constexpr (std::same_as<Bare, torch::nn::Module>) {
     static_assert(kNever<Callee>,
                   "sc::compile: torch::nn::Module, the base class, has no forward: pass the module "
-                  "as its own type, or in "
-                  "a torch::nn::AnyModule");
+                  "as its own type, or in a torch::nn::AnyModule");
     return false;
   } else if constexpr (!Module<Owner>) {
     static_assert(kNever<Callee>,
                   "sc::compile takes a torch::nn::Module (publicly derived from), a holder of one "
-                  "or a pointer to one: "
-                  "this has no named_parameters");
+                  "or a pointer to one: this has no named_parameters");
     return false;
   } else if constexpr (kTaken<Callee, TakeOutputs>.any()) {
     return true;
   } else if constexpr (kTaken<Bare, TakeOutputs>.any()) {
     static_assert(kNever<Callee>,
                   "sc::compile: the module is const and its forward is not: make forward const, or "
-                  "pass a module that is "
-                  "not const");
+                  "pass a module that is not const");
     return false;
   } else if constexpr (kTaken<Callee, TakeAnything>.any()) {
     static_assert(
         kNever<Callee>,
         "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, "
-        "arrays, optionals, maps or "
-        "plain structs (no base class, at most 8 members, all of them tensors or such) of them, or "
-        "types with a stagecraft::TensorsOf<T>::list");
+        "arrays, optionals, maps or plain structs of them (no base class, at most 8 members, each "
+        "of one of these types), or types with a stagecraft::TensorsOf<T>::list");
     return false;
   } else {
     static_assert(

@@ -17,7 +17,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/exported/exported_graph.h"
 #include "stagecraft/compiler/import/exported/exported_json.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 

@@ -55,7 +55,7 @@ const KnownPrograms::Told& KnownPrograms::told(Crew& crew,
                                                const Parts& parts,
                                                const std::vector<StateTensor>& unused) {
   Told& found = known(crew, program, unused);
-  for (const std::shared_ptr<const ShapeVariant>& variant : parts.variants) {
+  for (const std::shared_ptr<const OtherShape>& variant : parts.shapes) {
     if (variant != nullptr && !found.shapes.contains(variant->number)) {
       std::vector<StageProgram> stages = replicate(variant->stages, layout_);
       give(stages, program.compiled().graph, unused);

@@ -23,7 +23,7 @@
 #include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 #include "stagecraft/futures/collective/over_transport.h"
 
 namespace stagecraft {

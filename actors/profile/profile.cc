@@ -23,7 +23,7 @@
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/measure/operator_costs.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/shape_variants.h"
+#include "stagecraft/compiler/shapes/other_shapes.h"
 
 namespace stagecraft {
 namespace {
@@ -150,7 +150,7 @@ class Profiler {
            const Batch& labels,
            const ProfileOptions& options)
       : program_(program.compiled()),
-        variants_(program.variants()),
+        variants_(program.other_shapes()),
         inputs_(inputs),
         labels_(labels),
         options_(options),
@@ -360,7 +360,7 @@ class Profiler {
   }
 
   const CompiledProgram& program_;
-  const std::shared_ptr<ShapeVariants> variants_;
+  const std::shared_ptr<OtherShapes> variants_;
   const Batch& inputs_;
   const Batch& labels_;
   const ProfileOptions& options_;

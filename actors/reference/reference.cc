@@ -51,7 +51,7 @@ struct Reference::Impl {
   TransportCollective collective{network.endpoint(Rank(0))};
   std::vector<StageRuntime> stages;  // in an order in which they can run
   struct OfVariant {
-    std::shared_ptr<const ShapeVariant> variant;
+    std::shared_ptr<const OtherShape> variant;
     std::vector<StageRuntime> stages;  // in the same order
   };
   std::map<int, OfVariant> variants;
@@ -91,7 +91,7 @@ struct Reference::Impl {
   }
 
   /// Returns the stages for microbatches of this shape.
-  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const ShapeVariant>& variant) {
+  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const OtherShape>& variant) {
     if (variant == nullptr) {
       return stages;
     }
@@ -150,7 +150,7 @@ struct Reference::Impl {
     }
     std::vector<double> losses;
     for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
-      const auto variant = parts.variants.empty() ? nullptr : parts.variants[m];
+      const auto variant = parts.shapes.empty() ? nullptr : parts.shapes[m];
       const RandomKey key{.seed = seed,
                           .step = done,
                           .microbatch = static_cast<std::int64_t>(before + m),

@@ -24,8 +24,7 @@ MemoryOrder order_of(const KnownPrograms::Told& evaluation,
                      const Parts& parts,
                      const PlanResult& result) {
   const CompiledProgram& compiled = evaluation.program.compiled();
-  const auto& variant =
-      parts.variants.empty() ? nullptr : parts.variants[result.microbatch.index()];
+  const auto& variant = parts.shapes.empty() ? nullptr : parts.shapes[result.microbatch.index()];
   if (variant == nullptr) {
     return compiled.graph.at(result.value).order;
   }

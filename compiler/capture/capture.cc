@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -15,6 +15,7 @@
 #include "stagecraft/compiler/capture/recorder.h"
 #include "stagecraft/compiler/capture/refusals.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -86,13 +87,19 @@ class Session {
   }
 
  private:
+  /// Tells an operator whose arguments hold the mode that it evaluates. A norm without running
+  /// statistics normalizes by its microbatch in both modes, so its flag stays.
   static void tell_to_evaluate(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     const auto& arguments = op.schema().arguments();
     const std::size_t first = stack.size() - arguments.size();
+    bool has_statistics = true;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const std::string& name = arguments[i].name();
       c10::IValue& value = stack[first + i];
-      if ((name == "train" || name == "training") && value.isBool()) {
+      if (name == "running_mean") {
+        has_statistics = value.isTensor() && value.toTensor().defined();
+      } else if ((name == "train" || name == "training" || name == "use_input_stats") &&
+                 value.isBool() && has_statistics) {
         value = false;
       } else if (name == "dropout_p" && value.isDouble()) {
         value = 0.0;
@@ -197,7 +204,7 @@ Tensors copies_of(const Tensors& tensors) {
 class StateRestorer {
  public:
   explicit StateRestorer(const std::vector<NamedTensor>& buffers)
-      : buffers_(buffers), random_(at::detail::getDefaultCPUGenerator().get_state().clone()) {
+      : buffers_(buffers), random_(default_generator().get_state().clone()) {
     for (const NamedTensor& b : buffers_) {
       saved_.push_back(b.tensor.detach().clone());
     }
@@ -208,7 +215,7 @@ class StateRestorer {
       at::Tensor buffer = buffers_[i].tensor;
       buffer.copy_(saved_[i]);
     }
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    at::Generator generator = default_generator();
     generator.set_state(random_);
   }
   StateRestorer(const StateRestorer&) = delete;

@@ -5,8 +5,8 @@
 /// second key, below the first, sees the operators that composite operators call inside: reads of
 /// values and hidden random draws.
 ///
-/// CA-1: after capture the module's buffers, the inputs and labels, and the default random
-///       generator are as they were before.
+/// CA-1: capture leaves the module's buffers, the inputs and labels, and the default random
+///       generator unchanged.
 /// CA-2: anything that depends on the values of an input, parameter, buffer or random number is
 ///       recorded or refused, never frozen into the graph.
 /// Thread: any, one capture at a time per thread. The module runs on the calling thread.

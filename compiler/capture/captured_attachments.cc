@@ -29,8 +29,8 @@ void CapturedAttachments::join_custom_function(const at::Tensor& tensor) {
       throw Error(
           Errc::CompileCapture,
           fmt::format(
-              "what {} returns{} was given the autograd node {} by hand; a replay could not: use a "
-              "torch::autograd::Function, or ordinary operators",
+              "the result of {}{} was given the autograd node {} by hand, which a replay cannot "
+              "repeat: use a torch::autograd::Function, or ordinary operators",
               operator_name(producer),
               under_marker(),
               tensor.grad_fn()->name()));
@@ -83,7 +83,7 @@ std::size_t CapturedAttachments::function_node_of(const at::Tensor& output,
   return position;
 }
 
-/// A tensor that autograd kept may be another handle of a value.
+/// Returns the value of a tensor that autograd kept, which may be another handle of a known value.
 ValueId CapturedAttachments::saved_value(const at::Tensor& tensor) {
   if (!values_.find(tensor)) {
     if (const auto same = values_.find_same_memory(tensor)) {
@@ -106,9 +106,9 @@ void CapturedAttachments::attach_hooks(const at::Tensor& loss) {
       throw Error(
           Errc::CompileCapture,
           fmt::format(
-              "a hook is registered on a tensor that no captured operator made (autograd node {}); "
-              "a replay "
-              "could not call it: register it on a parameter or on the result of an operator",
+              "a hook is registered on a tensor that no captured operator made (autograd node {}), "
+              "so a replay cannot call it: register it on a parameter or on the result of an "
+              "operator",
               found.of.function->name()));
     }
     Value& hooked = graph_.values[value->index()];
@@ -119,8 +119,7 @@ void CapturedAttachments::attach_hooks(const at::Tensor& loss) {
     if (written.contains(hooked.alias_set)) {
       throw Error(Errc::CompileCapture,
                   fmt::format("{} cannot be kept, because an operator writes that tensor's memory "
-                              "in place: use the operator "
-                              "that returns a new tensor",
+                              "in place: use the operator that returns a new tensor",
                               name));
     }
     hooked.hooks = static_cast<int>(graph_.attachments.size());

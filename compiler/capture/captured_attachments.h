@@ -3,9 +3,9 @@
 /// the run. The recorder holds it.
 ///
 /// Neither is an operator, so no fallback sees it. A custom function's operators run without
-/// gradients and are recorded like that. That a function joined their results to autograd shows
-/// only when one of the results is used next. Hooks may be added at any time, so the recorder looks
-/// for them at the end.
+/// gradients and are recorded like that. Only the next use of one of their results shows that a
+/// function joined them to autograd. Hooks may be added at any time, so the recorder looks for them
+/// at the end.
 #pragma once
 
 #include <cstddef>

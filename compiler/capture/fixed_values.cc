@@ -51,11 +51,12 @@ void FixedValues::check() const {
   const std::set<int> written = written_sets();
   for (const ValueId buffer : buffers_) {
     if (written.contains(graph_.at(buffer).alias_set)) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("the buffer {} decides a shape or a way through the module, and an "
-                              "operator behind that writes it: the next microbatch would see "
-                              "other values; keep the two in buffers of their own",
-                              value_name(graph_, buffer)));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format("the buffer {} decides a shape or a branch of the module, and a later "
+                      "operator writes it, so the next microbatch would see other values: "
+                      "use one buffer for the decision and another for the writes",
+                      value_name(graph_, buffer)));
     }
   }
 }

@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture/boxed_call.h"
 #include "stagecraft/compiler/capture/refusals.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 
@@ -19,7 +20,7 @@ Operand operand_of(const c10::OperatorHandle& op,
                                          : Operand(c10::IValue(at::Tensor()));
   }
   if (argument.isDevice()) {
-    if (!argument.toDevice().is_cpu()) {
+    if (!is_program_device(argument.toDevice())) {
       throw Error(Errc::CompileCapture,
                   fmt::format("{} names the device {}{}; a stage runs on the device of its worker: "
                               "leave the device out, or take it from an input's options",

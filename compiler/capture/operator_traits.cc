@@ -17,8 +17,8 @@ bool repeats_by_tensor(const c10::OperatorHandle& op) {
          op.operator_name().overload_name == "self_Tensor";
 }
 
-/// HiddenWrite is an operator that writes arguments which its schema does not mark: the statistics,
-/// while training.
+/// HiddenWrite names an operator that writes arguments without a mark in its schema: the running
+/// statistics, while it trains.
 struct HiddenWrite {
   std::string_view name;
   std::array<std::size_t, 2> written;

@@ -56,7 +56,7 @@ inline constexpr std::string_view kEqual = "aten::equal";
 /// without an inverse, or another answer.
 [[nodiscard]] bool checks_what_it_reads(std::string_view name);
 
-/// Returns whether both arguments are one tensor, which is equal to itself whatever its values are.
+/// Returns whether both arguments are one tensor, which is equal to itself for all values.
 [[nodiscard]] bool compares_with_itself(const c10::OperatorHandle& op,
                                         const std::vector<c10::IValue>& arguments);
 

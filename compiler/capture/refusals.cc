@@ -23,15 +23,15 @@ std::string under_marker() {
 void check_replayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   if (reads_values(op)) {
     throw Error(Errc::CompileCapture,
-                fmt::format("{} reads a value that depends on an input or parameter{}; what it "
-                            "decides would be frozen into the captured graph: keep the decision in "
+                fmt::format("{} reads a value that depends on an input or parameter{}; a decision "
+                            "by it would be frozen into the captured graph: keep the decision in "
                             "tensors (torch::where), or move it out of the module",
                             full_name(op),
                             under_marker()));
   }
   if (shape_depends_on_values(op, arguments)) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the shape of what {} returns depends on the values of an input or "
+                fmt::format("the shape of the result of {} depends on the values of an input or "
                             "parameter{}; captured shapes are fixed: use an operator with a fixed "
                             "shape (masking with torch::where instead of selecting)",
                             full_name(op),
@@ -40,30 +40,31 @@ void check_replayable(const c10::OperatorHandle& op, const std::vector<c10::IVal
 }
 
 void refuse_equal(const c10::OperatorHandle& op) {
-  throw Error(Errc::CompileCapture,
-              fmt::format("{} finds two different tensors equal{}; what the module decides by that "
-                          "depends on their values and would be frozen into the captured graph: "
-                          "keep the decision in tensors (torch::where), or move it out of the "
-                          "module",
-                          full_name(op),
-                          under_marker()));
+  throw Error(
+      Errc::CompileCapture,
+      fmt::format("{} finds two different tensors equal{}; a decision by this answer depends "
+                  "on their values and would be frozen into the captured graph: keep the "
+                  "decision in tensors (torch::where), or move it out of the module",
+                  full_name(op),
+                  under_marker()));
 }
 
 void refuse_hidden_read(std::string_view running, const c10::OperatorHandle& op) {
-  throw Error(Errc::CompileCapture,
-              fmt::format("{} reads, through {}, a value that depends on an input or parameter{}; "
-                          "what it decides would be frozen into the captured graph: keep the "
-                          "decision in tensors (torch::where), or move it out of the module",
-                          running,
-                          full_name(op),
-                          under_marker()));
+  throw Error(
+      Errc::CompileCapture,
+      fmt::format("{} reads, through {}, a value that depends on an input or parameter{}; a "
+                  "decision by it would be frozen into the captured graph: keep the "
+                  "decision in tensors (torch::where), or move it out of the module",
+                  running,
+                  full_name(op),
+                  under_marker()));
 }
 
 void refuse_hidden_draw(std::string_view running, const c10::OperatorHandle& op) {
   throw Error(Errc::CompileCapture,
-              fmt::format("{} draws random numbers inside{} (through {}); its draws could not be "
-                          "repeated in another cut: set its dropout to 0 and apply dropout as an "
-                          "operator of its own",
+              fmt::format("{} draws random numbers inside{} (through {}), which another cut cannot "
+                          "repeat: set its dropout to 0 and apply dropout as an operator of its "
+                          "own",
                           running,
                           under_marker(),
                           full_name(op)));

@@ -1,7 +1,7 @@
 /// counterparts finds for each operator of one capture the same operator in another capture of the
 /// model.
 ///
-/// A model that is captured anew, for another shape or in evaluation mode, runs mostly the same
+/// A model that is captured again, for another shape or in evaluation mode, runs mostly the same
 /// operators in the same order: dropout may be missing, a copy or a metric may be new. The longest
 /// common sequence is found by the algorithm of diff (Myers, "An O(ND) difference algorithm and its
 /// variations", 1986).

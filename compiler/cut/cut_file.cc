@@ -113,7 +113,7 @@ Cut read_sets(std::string_view first, Lines& lines) {
   return sets;
 }
 
-/// The first stage begins with the first operator, whatever its line says.
+/// The first stage begins with the first operator; its line is not used.
 Cut read_places(std::string_view first, Lines& lines) {
   At at;
   for (std::optional line(first); line; line = lines.next()) {

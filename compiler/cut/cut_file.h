@@ -9,7 +9,7 @@
 ///
 /// A first line `@microbatch-size 4` says for how many samples per microbatch the cut was made.
 /// Text after a `#` is a comment, and empty lines are ignored. The first stage begins with the
-/// first operator, whatever its line says.
+/// first operator; its line is not used.
 #pragma once
 
 #include <optional>

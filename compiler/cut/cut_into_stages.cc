@@ -64,12 +64,13 @@ class Cutter {
       if (first <= firsts.back()) {
         throw Error(
             Errc::UsageArgument,
-            fmt::format("a stage cannot begin at \"{}\": it begins with op:{} there, and the stage "
-                        "before it with op:{}; give places in the order of the forward, with at "
-                        "least one operator between them that can be taken apart",
-                        place,
-                        first,
-                        firsts.back()));
+            fmt::format(
+                "a stage cannot begin at \"{}\": it would begin with op:{}, and the stage "
+                "before it begins with op:{}; give places in the order of the forward, with "
+                "at least one operator between them that can be separated",
+                place,
+                first,
+                firsts.back()));
       }
       firsts.push_back(first);
     }
@@ -125,9 +126,9 @@ class Cutter {
     }
     if (!same) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("the costs are those of another model: expected one for each of its "
-                              "{} operators, by name and in their order, found {}; measure them "
-                              "anew",
+                  fmt::format("the costs are those of another model: expected one for each of the "
+                              "{} operators, with its name and in their order, found {}; measure "
+                              "them again",
                               graph_.nodes.size(),
                               costs_.size()));
     }

@@ -121,7 +121,8 @@ class LikeCutter {
     if (const std::string name = stage_marker(node); model_.marked && !name.empty()) {
       const auto place = std::ranges::find(model_.assignment.names, name);
       if (place == model_.assignment.names.end()) {
-        return fmt::format("it enters a stage \"{}\", which the program does not have", name);
+        return fmt::format("the module enters a stage \"{}\", which the program does not have",
+                           name);
       }
       StageSet only(model_.assignment.names.size(), false);
       only[static_cast<std::size_t>(place - model_.assignment.names.begin())] = true;
@@ -141,11 +142,11 @@ class LikeCutter {
       }
     }
     return fmt::format(
-        "{} fits no stage{}: every stage has the parameters and buffers that it has in the "
-        "program, stages feed each other in the program's order, and operators that use memory "
-        "which one of them writes in place stay together",
+        "{}{} fits no stage: a stage has the same parameters and buffers as in the program, values "
+        "flow between stages in the program's order, and operators that use memory which one of "
+        "them writes in place stay together",
         described_operator(graph_, group),
-        names.empty() ? "" : fmt::format(", as it comes with {}", fmt::join(names, ", ")));
+        names.empty() ? "" : fmt::format(" with {}", fmt::join(names, ", ")));
   }
 
   void leave_where_counterparts_are() {

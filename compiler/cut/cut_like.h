@@ -1,12 +1,13 @@
 /// cut_like cuts a graph where another graph of the same model was cut.
 ///
-/// Used where a model is captured anew: for another shape, or in evaluation mode.
-/// LK-1: an operator that uses parameters or buffers is in a stage that has them, if one has;
-///       inside a marker, where the model was cut at its markers, in that marker's stage.
-/// LK-2: values flow only from a stage to those that come behind it in the model.
-/// LK-3: whatever fits these and the memory that is written is found, if the stages are in a row;
-///       of several solutions one that leaves operators where their counterparts are
-///       (counterparts.h).
+/// It is used when a model is captured again: for another shape, or in evaluation mode.
+/// LK-1: an operator that uses parameters or buffers is in a stage that has them, if there is one.
+///       If the model was cut at its markers, an operator inside a marker is in that marker's
+///       stage.
+/// LK-2: values flow only from a stage to the stages after it in the model.
+/// LK-3: if the stages form a row, an assignment is found whenever one keeps LK-1 and LK-2 and the
+///       rules for written memory. It leaves operators in the stages of their counterparts
+///       (counterparts.h) where it can.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +27,15 @@ enum class WrittenMemory : std::uint8_t {
                ///< another stage must copy it first (copy_written.h)
 };
 
-/// What becomes of parameters and buffers that no stage of the model has.
+/// UnusedState says how to treat parameters and buffers that no stage of the model has.
 enum class UnusedState : std::uint8_t {
   IsRefused,
-  IsAnywhere  ///< whichever stage uses them (EV-3)
+  IsAnywhere  ///< any stage may use them (EV-3)
 };
 
 struct LikeCut {
   StageAssignment assignment;
-  std::string misfit;  ///< why there is no assignment; empty if there is one
+  std::string misfit;  ///< the reason if there is no assignment; else empty
 };
 
 /// Returns a stage of the model for every operator.

@@ -5,7 +5,8 @@
 namespace stagecraft {
 
 std::vector<std::size_t> cut_points(const Graph& graph) {
-  std::vector<int> inside(graph.nodes.size() + 1, 0);  // +1 at the begin of a group, -1 at its end
+  std::vector<int> inside(graph.nodes.size() + 1,
+                          0);  // +1 at the beginning of a group, -1 at its end
   for (const MemoryGroup& group : memory_groups(graph)) {
     ++inside[group.operators.front() + 1];
     --inside[group.operators.back() + 1];

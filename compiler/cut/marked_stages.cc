@@ -152,7 +152,7 @@ class Marked {
   }
 
   /// Assigns each node to the stage of its least far downstream reader. The value then flows down
-  /// to the other readers, whatever their order.
+  /// to the other readers in any order.
   void assign_by_reader(StageDepths& depths) {
     // Holds, for each value, the stages of the nodes after n that read it. It is filled from the
     // last node back.

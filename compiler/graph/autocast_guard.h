@@ -1,5 +1,5 @@
-/// AutocastGuard restores the CPU's autocast state when it is destroyed. Replays and graphs of
-/// models from files use it.
+/// AutocastGuard restores the autocast state of the program's device when it is destroyed. Replays
+/// and graphs of models from files use it.
 ///
 /// It also turns the autocast cache off. The cache is process-wide and outlives optimizer steps,
 /// and it would add up a weight's gradients in the narrow type.
@@ -8,6 +8,7 @@
 #include <ATen/autocast_mode.h>
 
 #include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 
@@ -24,12 +25,12 @@ class AutocastGuard {
   AutocastGuard& operator=(const AutocastGuard&) = delete;
 
   [[nodiscard]] static Autocast now() {
-    return {.enabled = at::autocast::is_autocast_enabled(at::kCPU),
-            .dtype = at::autocast::get_autocast_dtype(at::kCPU)};
+    return {.enabled = at::autocast::is_autocast_enabled(kProgramDevice),
+            .dtype = at::autocast::get_autocast_dtype(kProgramDevice)};
   }
   static void set(const Autocast& state) {
-    at::autocast::set_autocast_enabled(at::kCPU, state.enabled);
-    at::autocast::set_autocast_dtype(at::kCPU, state.dtype);
+    at::autocast::set_autocast_enabled(kProgramDevice, state.enabled);
+    at::autocast::set_autocast_dtype(kProgramDevice, state.dtype);
   }
 
  private:

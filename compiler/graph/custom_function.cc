@@ -34,7 +34,7 @@ struct HandedOver {
   std::vector<c10::IValue> arguments;
 };
 
-/// Receiver is the compiler that LibTorch hands it to.
+/// Receiver takes it in the place of that compiler.
 class Receiver final : public compiled::PyCompilerInterface {
  public:
   explicit Receiver(HandedOver& out) : out_(&out) {}
@@ -62,7 +62,8 @@ class Receiver final : public compiled::PyCompilerInterface {
   HandedOver* out_;
 };
 
-/// Nothing is traced: everything that the tracer would replace by a proxy keeps its value.
+/// Returns what the node hands over. Everything that LibTorch's tracer would replace by a proxy
+/// keeps its value.
 HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
   HandedOver out;
   compiled::AutogradCompilerCall call(compiled::SizeInput::STATIC);
@@ -138,8 +139,8 @@ void refuse_hidden_tensors(const CustomFunction& function, const c10::IValue& va
     throw Error(
         Errc::CompileCapture,
         fmt::format("the {} keeps tensors in a list or dictionary of ctx->saved_data, where a "
-                    "replay cannot put "
-                    "its own: save them by ctx->save_for_backward, or each under a key of its own",
+                    "replay cannot put its own: save them by ctx->save_for_backward, or each under "
+                    "a key of its own",
                     function.name()));
   }
 }
@@ -162,11 +163,9 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
     given = hand_over(node);
   } catch (const c10::Error& e) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the {} cannot be kept, because its backward cannot be called apart "
-                            "from the run that was "
-                            "captured (mark_dirty and mark_non_differentiable are of that kind): "
-                            "write it with ordinary "
-                            "operators ({})",
+                fmt::format("the {} cannot be kept, because its backward cannot be called without "
+                            "the run that was captured (mark_dirty and mark_non_differentiable "
+                            "cause this): write it with ordinary operators ({})",
                             function->name_,
                             e.what_without_backtrace()));
   }

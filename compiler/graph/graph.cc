@@ -124,6 +124,10 @@ std::string value_name(const Graph& graph, ValueId id) {
   }
 }
 
+const std::vector<ValueId>& results_of(const Graph& evaluation) {
+  return evaluation.loss == kNoValue ? evaluation.outputs : evaluation.metrics;
+}
+
 std::string to_string(const Graph& graph) {
   std::string text;
   for (const Node& node : graph.nodes) {

@@ -34,7 +34,7 @@ struct HookNode : AutogradNode {
   throw Error(
       Errc::CompileCapture,
       fmt::format(
-          "the autograd node {} has {}, which a replay could not call: register it on the tensor "
+          "the autograd node {} has {}, which a replay cannot call: register it on the tensor "
           "(tensor.register_hook)",
           node.name(),
           what));
@@ -66,7 +66,7 @@ void find_at_leaf(const torch::autograd::AccumulateGrad& leaf,
                   const std::shared_ptr<AutogradNode>& node,
                   std::vector<FoundHooks>& found) {
   if (torch::autograd::impl::post_acc_grad_hooks(leaf.variable) != nullptr) {
-    refuse(leaf, "a hook behind the accumulation of its gradient");
+    refuse(leaf, "a hook that runs after the accumulation of its gradient");
   }
   if (const auto& list = torch::autograd::impl::get_autograd_meta(leaf.variable)->cpp_hooks_list_) {
     add(found, {node, 0}, *list);

@@ -60,8 +60,8 @@ bool fits(const ModelTensor& expected, const at::Tensor& found) {
   return true;
 }
 
-/// The sizes are fixed in the operators: with other sizes they would fail late or, worse, not at
-/// all.
+/// The operators hold fixed sizes. For inputs of other sizes they would fail late or return wrong
+/// results.
 void Runnable::check_inputs(const Tensors& given) const {
   if (given.size() != expected.size()) {
     throw Error(
@@ -339,7 +339,8 @@ class Reader {
   at::Tensor buffer(const std::string& name) const {
     const auto found = std::ranges::find(model_.buffers, name, &NamedTensor::name);
     if (found == model_.buffers.end()) {
-      archive_.refuse(fmt::format("an output is written to the buffer {}, which is none", name));
+      archive_.refuse(
+          fmt::format("an output is written to {}, which is not one of the buffers", name));
     }
     return found->tensor;
   }
@@ -347,7 +348,8 @@ class Reader {
   std::size_t user_input(const std::string& name) const {
     const auto found = std::ranges::find(model_.inputs, name, &ModelTensor::name);
     if (found == model_.inputs.end()) {
-      archive_.refuse(fmt::format("an output is written to the input {}, which is none", name));
+      archive_.refuse(
+          fmt::format("an output is written to {}, which is not one of the inputs", name));
     }
     return static_cast<std::size_t>(found - model_.inputs.begin());
   }
@@ -362,8 +364,8 @@ class Reader {
             {{},
              {},
              fmt::format(
-                 "the parameter {} is written by the model; only the optimizer may: make it "
-                 "a buffer, or write a clone() of it",
+                 "the model writes the parameter {}; only the optimizer may: make it a buffer, or "
+                 "write a clone() of it",
                  program_.inputs[i].fqn)});
       }
       inputs_[i].written_constant = inputs_[i].kind == InputKind::Constant;

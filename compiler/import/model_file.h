@@ -1,15 +1,6 @@
-/// ModelFile is a model read from a file. `compile` takes it like a module.
+/// ModelFile is a model that was read from a file, with everything that its file says about it.
 ///
-///   auto model   = sc::load_model("bert.pt2");
-///   auto program = sc::compile(model, {.inputs = {tokens, targets}, .microbatches = 8});
-///
-/// It comes from a file of `torch.export.save` (`.pt2`) or of `torch.jit.save` (`.pt`); the content
-/// of the file decides which one it is. From there on the model is treated like a C++ module: it
-/// runs once under capture, so nothing after `compile` knows where it came from.
-///
-/// A `.pt2` is data: a hostile one is refused. A `.pt` is a program that LibTorch loads and runs:
-/// read only those that you trust.
-///
+/// load_model makes it; `compile` takes it like a module.
 /// MF-1: without a loss of the caller's, the first output is the loss of one microbatch, or the
 ///       output that the file marks as the loss.
 /// MF-2: a batch is split in dim 0, so an input that is one number per microbatch (a tensor without
@@ -20,16 +11,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/import/archive/unsupported.h"
 #include "stagecraft/compiler/module/named_tensor.h"
 #include "stagecraft/compiler/module/workload.h"
-#include "stagecraft/compiler/program/program.h"
 
 namespace stagecraft {
 
@@ -64,17 +52,5 @@ struct ModelFile {
                                                  ///< unsupported
   Workload workload;                             ///< keeps what it needs of the file alive
 };
-
-/// Errors: UsageFile for a file that does not exist, is of another kind, damaged or of another
-///         version; the message has the expected and the found value. Unsupported parts of a valid
-///         file are not an error here.
-[[nodiscard]] ModelFile load_model(const std::string& path);
-
-/// Does the same for an archive of torch.export in memory; `name` replaces its path.
-[[nodiscard]] ModelFile read_exported_model(std::string_view bytes, const std::string& name);
-
-/// Compiles the model as `compile` compiles a module. `options.loss` may be left out (MF-1).
-/// Errors: CompileCapture, with all unsupported parts; the errors of `compile`.
-[[nodiscard]] Program compile(const ModelFile& model, const CompileOptions& options);
 
 }  // namespace stagecraft

@@ -75,8 +75,9 @@ class FaultFinder {
   void look_at_type(const c10::TypePtr& type) {
     if (const auto object = type->cast<c10::ClassType>();
         object && object->name() && object->name()->qualifiedName().starts_with(kForeignClasses)) {
-      faults_.insert(fmt::format("it has an object of {}, and a file may have none of C++",
-                                 object->name()->qualifiedName()));
+      faults_.insert(
+          fmt::format("it has an object of the C++ class {}; a file may not have such objects",
+                      object->name()->qualifiedName()));
     }
   }
 

@@ -15,6 +15,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/script_check.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -173,7 +174,7 @@ void describe_inputs(const torch::jit::Method& forward, ModelFile& model) {
 
 torch::jit::Module load(const std::string& path) {
   try {
-    return torch::jit::load(path, at::Device(at::kCPU));
+    return torch::jit::load(path, at::Device(kProgramDevice));
   } catch (const std::exception& e) {
     throw foreign_failure(
         e, Errc::UsageFile, path + ": LibTorch cannot load this TorchScript file");

@@ -1,6 +1,6 @@
 /// script_model reads a TorchScript file as a ModelFile.
 ///
-/// LibTorch loads the file and runs it, unoptimized, operator after operator; so the file must be
+/// LibTorch loads the file and runs it, unoptimized, operator by operator. So the file must be
 /// trusted like a program. Loading splits tensors that were one (tied weights, the lists of weights
 /// that RNN modules keep); script_model makes them one again. If the program replaces a buffer, the
 /// buffer is written instead, so that it stays the same tensor.

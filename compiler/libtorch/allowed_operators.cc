@@ -86,7 +86,7 @@ const c10::Type& without_optional(const c10::Type& type) {
              : type;
 }
 
-/// LibTorch reads `offsets` as a list, whatever its dimensions.
+/// LibTorch reads `offsets` as a list, for any number of dimensions.
 void check_embedding_bag(const torch::jit::Stack& arguments) {
   const std::int64_t indices = arguments.at(1).toTensor().dim();
   const std::int64_t offsets = arguments.at(2).toTensor().dim();
@@ -200,8 +200,9 @@ std::optional<std::string> operator_refusal(const c10::OperatorName& name, Progr
   const bool file = origin == ProgramOrigin::ModelFile;
   if (is_of_libtorch(name.name)) {
     return fmt::format(
-        "the operator {} is not one that {} may call: it can reach files or memory that are not "
-        "its own, or believes its arguments; use the public operators of torch",
+        "the operator {} is not one that {} may call: it can reach files or foreign memory, or "
+        "does "
+        "not check its arguments; use the public operators of torch",
         c10::toString(name),
         file ? "a file" : "a program of another process");
   }
@@ -209,7 +210,7 @@ std::optional<std::string> operator_refusal(const c10::OperatorName& name, Progr
     return fmt::format(
         "the operator {} is none of LibTorch's, and a file may call no others; write the model as "
         "a "
-        "module of your program, which may",
+        "module of your program, which may call it",
         c10::toString(name));
   }
   return std::nullopt;  // AO-2

@@ -9,7 +9,7 @@
 /// wrong arguments each. The folder tests/golden/compiler holds the operators that are not on the
 /// list, each with the reason. The operators of a new LibTorch show up as a difference there.
 ///
-/// AO-1: an operator of LibTorch that is not on the list is refused, whatever its arguments.
+/// AO-1: an operator of LibTorch that is not on the list is refused for all arguments.
 /// AO-2: the stages of the user's own program may call an operator that this program registers in a
 ///       namespace of its own. A file may not call it.
 /// AO-3: the list protects against wrong memory accesses, use of files and side effects. A program

@@ -11,16 +11,12 @@
 namespace stagecraft {
 namespace {
 
-/// LibTorch has an exception type only for devices; on the CPU only the message tells.
+/// LibTorch has an exception type for lack of memory on other devices. On the CPU only the message
+/// shows it. Looks at its beginning alone, since a message may quote a file.
 bool says_lack_of_memory(std::string_view text) {
-  for (const std::string_view words : {"allocate memory",    // the CPU allocator
-                                       "not enough memory",  // another allocator
-                                       "Storage size calculation overflowed"}) {  // more than 2^63
-    if (text.find(words) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
+  return text.starts_with("[enforce fail at alloc_cpu.cpp") ||
+         text.starts_with("Could not allocate memory") ||
+         text.starts_with("Storage size calculation overflowed");  // more than 2^63 bytes
 }
 
 /// Returns " at 123 bytes in one piece", or nothing.

@@ -2,7 +2,9 @@
 
 #include <mutex>
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -19,7 +21,7 @@ std::uint64_t mix(std::uint64_t state, std::uint64_t word) {
 }  // namespace
 
 std::uint64_t default_seed() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  at::Generator generator = default_generator();
   const std::scoped_lock lock(generator.mutex());
   return generator.current_seed();
 }
@@ -35,7 +37,7 @@ std::uint64_t random_seed(const RandomKey& key, int index) {
 }
 
 at::Generator make_generator(const RandomKey& key, int index) {
-  return at::make_generator<at::CPUGeneratorImpl>(random_seed(key, index));
+  return seeded_generator(random_seed(key, index));
 }
 
 }  // namespace stagecraft

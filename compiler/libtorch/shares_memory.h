@@ -1,5 +1,5 @@
-/// shares_memory says whether two tensors have a common byte, whatever handles they are and however
-/// they were made.
+/// shares_memory says whether two tensors have a common byte. It does not matter which handles they
+/// are and how they were made.
 ///
 /// It is used for the tensors that a module registers and for those that its forward writes.
 /// Parameters are often views of one flat buffer. This is not sharing, even if they interleave in

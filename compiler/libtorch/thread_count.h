@@ -18,7 +18,7 @@ namespace stagecraft {
 void set_own_thread_count(int count);
 
 /// Call this before making threads that use operators. In a child of fork() LibTorch makes its pool
-/// anew for the first thread that asks, and if two threads ask at once one of them fails. This
+/// again for the first thread that asks, and if two threads ask at once one of them fails. This
 /// function asks before them. Cost: 0.1 ms.
 void expect_threads();
 

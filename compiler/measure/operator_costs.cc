@@ -117,8 +117,8 @@ class Measuring {
     return cost;
   }
 
-  /// Returns false for values computed of parameters alone, such as a weight's transpose: gradients
-  /// towards them count as a weight's.
+  /// Returns false for values computed from parameters alone, such as a weight's transpose:
+  /// gradients towards them count as a weight's.
   [[nodiscard]] bool of_batch(ValueId id) const {
     const ValueKind kind = graph_.at(id).kind;
     return kind == ValueKind::Input || kind == ValueKind::Label || of_batch_.contains(id);

@@ -7,14 +7,15 @@
 ///
 /// OC-1: the program, the batch and all gradients stay as they were.
 /// OC-2: kept bytes add up. A value is counted once, with the operator that made its memory,
-///       whichever operator keeps it. A stage therefore keeps the values that its operators made
-///       and those that it received. Memory of the batch, parameters and buffers is not counted.
+///       even if another operator keeps it. A stage therefore keeps the values that its operators
+///       made and those that it received. Memory of the batch, parameters and buffers is not
+///       counted.
 ///
 /// A node without a mask of the gradients to compute (of a recurrent layer) makes all its gradients
 /// at once. Its `backward_weight` adds nothing to a whole backward. If a stage's backward is split,
 /// however, both halves run the node, and W takes the time of `backward_input` again.
 ///
-/// A value computed of parameters alone, such as a weight's transpose, counts as a parameter: a
+/// A value computed from parameters alone, such as a weight's transpose, counts as a parameter: a
 /// backward towards it is a `backward_weight`.
 ///
 /// The user's hooks and custom functions are called as in a step. Two things differ from a step: an

@@ -44,11 +44,12 @@ KeptModule::KeptModule(std::shared_ptr<const void> owner,
 void KeptModule::require_alive() const {
   if (owner_ == nullptr &&
       std::ranges::any_of(parameters_, [](const auto& parameter) { return parameter.expired(); })) {
-    throw Error(Errc::CompileShape,
-                "the module has to be captured once more, for a batch of another shape or for "
-                "evaluation, and the module it was compiled from is gone: let the module live as "
-                "long as there are new shapes or evaluations (in a std::shared_ptr or a holder the "
-                "program keeps it), or pass batches of the shape that was compiled");
+    throw Error(
+        Errc::CompileShape,
+        "the program must capture its module again, for a batch of another shape or for an "
+        "evaluation, but the module it was compiled from is gone: let the module live while "
+        "there are new shapes or evaluations (the program keeps a module that is in a "
+        "std::shared_ptr or a holder), or pass batches of the shape that was compiled");
   }
 }
 

@@ -3,8 +3,8 @@
 ///
 /// compile makes it.
 /// KM-1: a module that a shared_ptr owns (as in every holder of LibTorch) lives as long as the
-///       program. Any other module must live as long as steps bring new shapes. Its destruction is
-///       noticed by its parameters, unless other code keeps all of these.
+///       program. Any other module must live as long as steps bring new shapes. Its parameters show
+///       whether it was destroyed, unless other code keeps all of them.
 #pragma once
 
 #include <memory>

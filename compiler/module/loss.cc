@@ -19,17 +19,16 @@ Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Te
     throw Error(
         Errc::UsageArgument,
         fmt::format("the loss takes all {} outputs of the module with {} labels, and the first "
-                    "output with them as "
-                    "well; say which with a loss of (const std::vector<at::Tensor>& outputs, const "
-                    "std::vector<at::Tensor>& labels)",
+                    "output with them as well; choose with a loss of (const "
+                    "std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& labels)",
                     outputs.size(),
                     labels.size()));
   }
   if (!all && !first) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the loss takes {}: the outputs, then the labels; the module returns "
-                            "{}, CompileOptions::labels "
-                            "has {}: pass as many labels as the loss reads",
+                            "{}, CompileOptions::labels has {}: pass as many labels as the loss "
+                            "reads",
                             to_string(taken),
                             outputs.size(),
                             labels.size()));
@@ -42,10 +41,8 @@ Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Te
 void refuse_out_of_range(const char* what, const Tensors& outputs, const Tensors& labels) {
   throw Error(Errc::UsageArgument,
               fmt::format("the loss threw std::out_of_range ({}); perhaps it reads an output or a "
-                          "label that is not "
-                          "there: the module returns {}, CompileOptions::labels has {}; pass as "
-                          "many labels as the loss "
-                          "reads",
+                          "label that does not exist: the module returns {}, "
+                          "CompileOptions::labels has {}; pass as many labels as the loss reads",
                           what,
                           outputs.size(),
                           labels.size()));

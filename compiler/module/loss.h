@@ -120,10 +120,9 @@ LossFunction function_of(F given) {
   } else {
     static_assert(kNever<F>,
                   "CompileOptions::loss takes (output, label), (output), or (outputs, labels) as "
-                  "std::vector<at::Tensor>, "
-                  "and returns an at::Tensor: pass such a function or a loss module; a function "
-                  "with more parameters, or "
-                  "an overloaded one, goes into a lambda");
+                  "std::vector<at::Tensor>, and returns an at::Tensor: pass such a function or a "
+                  "loss module; wrap a function with more parameters, or an overloaded one, in a "
+                  "lambda");
     return {};
   }
 }

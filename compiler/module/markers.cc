@@ -57,8 +57,7 @@ Annotation AnnotationCounter::enter(std::string_view tag, std::string_view name)
     if (used) {
       throw Error(Errc::CompilePartition,
                   fmt::format("the stage name \"{}\" is used twice in one forward; a stage is "
-                              "entered once: give the "
-                              "second marker a name of its own",
+                              "entered once: give the second marker a name of its own",
                               name));
     }
   }
@@ -72,9 +71,8 @@ namespace internal {
 void refuse_nothing_marked(std::string_view tag, std::string_view name) {
   throw Error(Errc::UsageArgument,
               fmt::format("{} \"{}\" was given a null pointer, an empty module holder or an empty "
-                          "function; construct "
-                          "the module first (torch::nn::Linear(nullptr) holds none), and use none "
-                          "that was moved from",
+                          "function; construct the module first (torch::nn::Linear(nullptr) holds "
+                          "none), and use none that was moved from",
                           tag == kStageTag ? "stage" : "region",
                           name));
 }

@@ -85,13 +85,11 @@ decltype(auto) call_marked(std::string_view tag,
   } else if constexpr (Callable<std::remove_const_t<Callee>, Args...>) {
     static_assert(kNever<Callee>,
                   "sc::stage: this module or callable is const and its forward or () is not: make "
-                  "that const, or pass "
-                  "one that is not const");
+                  "that const, or pass one that is not const");
   } else {
     static_assert(kNever<Callee>,
                   "sc::stage takes a name, a module or callable, and its arguments: this one has "
-                  "neither a forward nor "
-                  "a () that takes these arguments");
+                  "neither a forward nor a () that takes these arguments");
   }
 }
 

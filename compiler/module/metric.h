@@ -6,7 +6,7 @@
 ///                         return (output - label).abs().mean(); }}
 ///
 /// The caller of Trainer::evaluate makes it. It is captured beside the module, so the rank that
-/// computes the loss computes it, in whatever process.
+/// computes the loss computes it, in any process.
 /// ME-1: a metric is the mean over samples of the function's result, a number or a tensor, for the
 ///       samples of one microbatch. A metric that is not such a mean must be computed from the
 ///       results of predict().

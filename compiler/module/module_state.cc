@@ -53,8 +53,7 @@ std::vector<std::string> submodules_of(const torch::nn::Module& module) {
 void refuse_no_module() {
   throw Error(Errc::UsageArgument,
               "the module is a null pointer or an empty module holder; construct the module first "
-              "(torch::nn::Linear(nullptr) holds none), and pass none that was moved "
-              "from");
+              "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
 }
 
 }  // namespace internal

@@ -1,4 +1,5 @@
-/// registered prepares the tensors that a module has registered for compile.
+/// registered prepares the tensors that a module has registered for compile, and refuses those that
+/// no program can have.
 #pragma once
 
 #include <vector>
@@ -10,5 +11,11 @@ namespace stagecraft::internal {
 /// Returns each tensor once. A tensor registered under several names is one parameter, known by its
 /// first name.
 [[nodiscard]] std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors);
+
+/// Requires: both are without aliases.
+/// Errors: UsageArgument, naming the tensors, for one that no worker can compute with, and for two
+///         that share memory: they would become two copies, trained separately.
+void check_registered(const std::vector<NamedTensor>& parameters,
+                      const std::vector<NamedTensor>& buffers);
 
 }  // namespace stagecraft::internal

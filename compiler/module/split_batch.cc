@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -13,19 +14,19 @@ namespace {
 void check_batch_tensor(const at::Tensor& tensor, std::string_view what, std::size_t position) {
   if (const std::string fault = why_unusable(tensor); !fault.empty()) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} tensor {} {}; a batch is of dense tensors on the CPU: convert it "
-                            "(to_dense, dequantize, "
-                            "cpu) before",
+                fmt::format("{} tensor {} {}; a batch has dense tensors on {}: convert it first "
+                            "(to_dense, dequantize, cpu)",
                             what,
                             position,
-                            fault));
+                            fault,
+                            kProgramDeviceName));
   }
   if (tensor.requires_grad()) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("{} tensor {} requires a gradient, and a batch gets none; pass tensor.detach()",
-                    what,
-                    position));
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} tensor {} requires a gradient, which a batch does not get; pass "
+                            "tensor.detach()",
+                            what,
+                            position));
   }
 }
 
@@ -62,8 +63,7 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
       if (sizes[0] % microbatches != 0) {
         throw Error(Errc::CompileShape,
                     fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} "
-                                "rows; choose a count that "
-                                "divides it, or pad the batch",
+                                "rows; choose a count that divides it, or pad the batch",
                                 microbatches,
                                 what,
                                 i,
@@ -110,19 +110,20 @@ void check_batch(const Batch& batch,
     }
     if (tensor.sizes() != at::IntArrayRef(whole) || tensor.scalar_type() != slice.dtype ||
         batch[i].replicated != slice.replicated) {
-      throw Error(Errc::CompileShape,
-                  fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), "
-                              "this batch has {} of shape "
-                              "[{}]{}; pass the same shape and dtype, or compile again",
-                              what,
-                              i,
-                              at::toString(slice.dtype),
-                              fmt::join(whole, ", "),
-                              slice.replicated ? " (replicated)" : "",
-                              microbatches,
-                              at::toString(tensor.scalar_type()),
-                              fmt::join(tensor.sizes(), ", "),
-                              batch[i].replicated ? " (replicated)" : ""));
+      throw Error(
+          Errc::CompileShape,
+          fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), "
+                      "this batch has {} of shape [{}]{}; pass the same shape and dtype, or "
+                      "compile again",
+                      what,
+                      i,
+                      at::toString(slice.dtype),
+                      fmt::join(whole, ", "),
+                      slice.replicated ? " (replicated)" : "",
+                      microbatches,
+                      at::toString(tensor.scalar_type()),
+                      fmt::join(tensor.sizes(), ", "),
+                      batch[i].replicated ? " (replicated)" : ""));
     }
   }
 }
@@ -160,7 +161,7 @@ std::string why_unusable(const at::Tensor& tensor) {
   if (tensor.is_quantized()) {
     return fmt::format("is quantized ({})", at::toString(tensor.scalar_type()));
   }
-  if (!tensor.device().is_cpu()) {
+  if (!is_program_device(tensor.device())) {
     return fmt::format("is on the device {}", tensor.device().str());
   }
   return "";

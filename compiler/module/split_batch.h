@@ -27,9 +27,9 @@ struct BatchSlice {
 
 /// Returns the form of each microbatch of the example batch. `what` names the batch in messages
 /// ("input", "label").
-/// Errors: UsageArgument for a tensor that is undefined, not dense, not on the CPU, requires a
-///         gradient or has no dimension to split; CompileShape if the microbatches do not divide
-///         it.
+/// Errors: UsageArgument for a tensor that is undefined, not dense, on another device
+///         (program_device.h), requires a gradient or has no dimension to split; CompileShape if
+///         the microbatches do not divide it.
 [[nodiscard]] std::vector<BatchSlice> slices_of(const Batch& batch,
                                                 int microbatches,
                                                 std::string_view what);

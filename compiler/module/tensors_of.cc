@@ -15,7 +15,7 @@ at::Tensor TensorReader::next() {
   if (done()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the module's forward takes more tensors than the {} of the batch: "
-                            "pass one for each tensor in what it takes, in order",
+                            "pass one for each tensor in its parameters, in order",
                             tensors_.size()));
   }
   return tensors_[next_++];
@@ -24,8 +24,8 @@ at::Tensor TensorReader::next() {
 std::string TensorReader::next_name() const {
   if (next_ >= names_.size() || names_[next_].empty()) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the module's forward takes a map, and input {} has no name: name what "
-                            "is to be in it, sc::named(\"mask\", mask)",
+                fmt::format("the module's forward takes a map, and input {} has no name: name the "
+                            "tensors of the map, sc::named(\"mask\", mask)",
                             next_));
   }
   return names_[next_];
@@ -35,7 +35,7 @@ void TensorReader::require_done() const {
   if (!done()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the module's forward takes {} tensors, the batch has {}: pass one for "
-                            "each tensor in what it takes, in order",
+                            "each tensor in its parameters, in order",
                             next_,
                             tensors_.size()));
   }

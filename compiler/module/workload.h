@@ -37,7 +37,7 @@ struct Workload {
 };
 
 /// ModuleSource provides the module once more, when a microbatch has another shape
-/// (shape_variants.h) or for an evaluation (evaluations.h).
+/// (other_shapes.h) or for an evaluation (evaluations.h).
 struct ModuleSource {
   /// Returns the module in its present state; empty if there is none. Errors: CompileShape if it no
   /// longer exists.

@@ -22,8 +22,8 @@ void CheckResult::or_throw() const {
 
 namespace {
 
-/// A schedule whose replicas do not fit the program breaks V32: its stages cannot be copies of the
-/// program's.
+/// Returns a violation of V32. A schedule whose replicas do not fit the program breaks this rule,
+/// because its stages cannot be copies of the program's.
 Violation misfit(std::string message) {
   Violation violation;
   violation.rule = "V32";
@@ -56,8 +56,9 @@ void find_divided_buffers(const CompiledProgram& program,
     if (!names.empty()) {
       result.notes.push_back(
           fmt::format("stage {} (\"{}\") writes {} in its forward, and each of its {} replicas "
-                      "sees its own share of the microbatches: behind every step all go on with "
-                      "what the first replica has, which one process would not have",
+                      "sees its own share of the microbatches: after every step all replicas "
+                      "continue with the values of the first, which differ from those of one "
+                      "process",
                       stage.id.value,
                       stage.name,
                       fmt::join(names, ", "),
@@ -81,10 +82,9 @@ void find_reordered_buffers(const CompiledProgram& program,
     }
     result.notes.push_back(
         fmt::format("stage {} (\"{}\") writes {} in its forward and runs microbatch {} after "
-                    "microbatch {}: what is in there in the "
-                    "end, and what is computed from it, will not have the bits of one process, "
-                    "which takes microbatches in order; run "
-                    "the forwards of this stage in order",
+                    "microbatch {}: these buffers, and all values computed from them, will not "
+                    "have the bits of one process, which takes microbatches in order; run the "
+                    "forwards of this stage in order",
                     late.stage.value,
                     stage.name,
                     fmt::join(names, ", "),
@@ -104,7 +104,7 @@ void check_sizes(const Program& program, const StageGraph& graph, CheckResult& r
                "leave its @replicas or its @sizes out"));
     return;
   }
-  if (program.variants() == nullptr) {
+  if (program.other_shapes() == nullptr) {
     result.violations.push_back(
         misfit("stages take microbatches of other sizes only in a program that was compiled from "
                "a module, which is captured for each size: leave the schedule's @sizes out"));
@@ -115,8 +115,9 @@ void check_sizes(const Program& program, const StageGraph& graph, CheckResult& r
     if (graph.microbatch_size(producer) != graph.microbatch_size(consumer) &&
         std::ranges::equal(layout.ranks_of(producer), layout.ranks_of(consumer))) {
       result.violations.push_back(misfit(
-          fmt::format("stage {} takes {} microbatches as one and stage {}, which it feeds, {}, and "
-                      "both are on one row: give each a row of its own, or both one size",
+          fmt::format("stage {} takes {} microbatches as one, stage {}, which reads from it, takes "
+                      "{}, and both are on one row: give each a row of its own, or give both one "
+                      "size",
                       from,
                       graph.microbatch_size(producer),
                       to,

@@ -20,7 +20,7 @@ struct CheckResult {
   /// into account.
   std::vector<std::string> reordered_buffers;
   std::vector<std::string> notes;  ///< why, a sentence for each stage with reordered buffers
-  std::string grid;  ///< the schedule with offending cells marked, and what is wrong below
+  std::string grid;  ///< the schedule with offending cells marked, and the violations below it
 
   [[nodiscard]] bool ok() const { return violations.empty(); }
 

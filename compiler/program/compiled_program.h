@@ -12,7 +12,7 @@
 #include "stagecraft/compiler/module/module_state.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/cut_report.h"
-#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/program/pass_time.h"
 #include "stagecraft/compiler/stage/partition.h"
 #include "stagecraft/compiler/stage/recompute.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
@@ -38,6 +38,7 @@ struct CompiledProgram {
   std::shared_ptr<const CompiledProgram> evaluates;
   /// For a prediction, the dimension of the rows of each output (output_rows.h).
   std::vector<std::int64_t> row_dimensions;
+  std::vector<PassTime> passes;  ///< of compile; empty for a program that was made from another one
 };
 
 /// Returns the number of microbatches of the stage that computes the loss. A step's loss is the

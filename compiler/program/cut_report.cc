@@ -7,7 +7,6 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/compiler/graph/operator_paths.h"
-#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft {
 namespace {

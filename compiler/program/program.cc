@@ -76,13 +76,14 @@ std::string explain_tie(const Partition& partition, const TiedParameter& tied) {
 }  // namespace
 
 Program::Program(std::shared_ptr<const CompiledProgram> compiled,
-                 std::shared_ptr<ShapeVariants> variants,
+                 std::shared_ptr<OtherShapes> other_shapes,
                  std::shared_ptr<Evaluations> evaluations)
     : compiled_(std::move(compiled)),
-      variants_(std::move(variants)),
+      other_shapes_(std::move(other_shapes)),
       evaluations_(std::move(evaluations)) {
   if (compiled_ == nullptr) {
-    throw Error(Errc::UsageArgument, "a Program of nothing was made; get one from sc::compile");
+    throw Error(Errc::UsageArgument,
+                "expected a compiled program, found a null pointer; get one from sc::compile");
   }
 }
 
@@ -117,20 +118,11 @@ std::string Program::explain() const {
   for (const Attachment& attachment : compiled_->graph.attachments) {
     text += fmt::format("in this process only: {}\n", name_of(attachment));
   }
-  return text;
+  return text + to_string(compiled_->passes);
 }
 
 std::string Program::graph_text() const {
   return to_string(compiled_->graph);
-}
-
-int losses_of(const CompiledProgram& program) {
-  const std::vector<StageProgram>& stages = program.partition.stages;
-  const auto last = std::ranges::find_if(
-      stages, [](const StageProgram& stage) { return stage.loss != kNoValue; });
-  return last == stages.end()
-             ? program.microbatches
-             : program.microbatches / program.stage_graph.microbatch_size(last->id);
 }
 
 }  // namespace stagecraft

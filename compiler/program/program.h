@@ -4,7 +4,7 @@
 /// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled;
 ///       trainers copy them.
 /// PR-2: there is no empty Program: moving one copies the handle.
-/// PR-3: all copies of a handle share the captures for other shapes (shape_variants.h) and in
+/// PR-3: all copies of a handle share the captures for other shapes (other_shapes.h) and in
 ///       evaluation mode (evaluations.h).
 #pragma once
 
@@ -19,13 +19,13 @@ namespace stagecraft {
 struct CompiledProgram;
 struct CutReport;
 class Evaluations;
-class ShapeVariants;
+class OtherShapes;
 
 class Program {
  public:
   /// Errors: UsageArgument for null.
   explicit Program(std::shared_ptr<const CompiledProgram> compiled,
-                   std::shared_ptr<ShapeVariants> variants = nullptr,
+                   std::shared_ptr<OtherShapes> other_shapes = nullptr,
                    std::shared_ptr<Evaluations> evaluations = nullptr);
   Program(const Program&) = default;  // keeps PR-2: these suppress the move operations
   Program& operator=(const Program&) = default;
@@ -39,7 +39,7 @@ class Program {
   /// Returns where the model was cut, and the costs of stages and operators if they were measured.
   [[nodiscard]] const CutReport& cut() const;
   /// Returns a text for people: stages, values that cross between them, bytes per edge, parameters
-  /// per stage.
+  /// per stage, and how long each pass of compile took.
   [[nodiscard]] std::string explain() const;
   /// Returns the captured operators, one line each.
   [[nodiscard]] std::string graph_text() const;
@@ -47,13 +47,13 @@ class Program {
   [[nodiscard]] const CompiledProgram& compiled() const { return *compiled_; }
   [[nodiscard]] const std::shared_ptr<const CompiledProgram>& shared() const { return compiled_; }
   /// Returns null if no other shape can be captured.
-  [[nodiscard]] const std::shared_ptr<ShapeVariants>& variants() const { return variants_; }
+  [[nodiscard]] const std::shared_ptr<OtherShapes>& other_shapes() const { return other_shapes_; }
   /// Returns null if there is no module to evaluate.
   [[nodiscard]] const std::shared_ptr<Evaluations>& evaluations() const { return evaluations_; }
 
  private:
   std::shared_ptr<const CompiledProgram> compiled_;
-  std::shared_ptr<ShapeVariants> variants_;
+  std::shared_ptr<OtherShapes> other_shapes_;
   std::shared_ptr<Evaluations> evaluations_;
 };
 

@@ -148,8 +148,8 @@ std::string listed(const std::vector<std::string>& names) {
   all.insert(all.end(), known.paths.begin(), known.paths.end());
   throw Error(
       Errc::UsageArgument,
-      fmt::format("nothing to recompute is called \"{}\": {}there are the stages {}; the marked "
-                  "regions {}; the paths of parameters {}",
+      fmt::format("no part to recompute is called \"{}\": {}the stages are {}; the marked regions "
+                  "{}; the paths of parameters {}",
                   name,
                   did_you_mean(name, all),
                   listed(known.stages),
@@ -326,8 +326,8 @@ Recompute parse_recompute(std::string_view text) {
   for (const std::string_view name : split(text, ',')) {
     if (name.empty()) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("what to recompute is none, stage or names with commas between "
-                              "them, found '{}'; leave no name empty",
+                  fmt::format("expected none, stage, or names with commas between them, found "
+                              "'{}'; leave no name empty",
                               text));
     }
     result.names.emplace_back(name);

@@ -25,15 +25,13 @@ void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
   if (gradient.layout() != at::kStrided) {
     throw Error(Errc::CompileCapture,
                 fmt::format("the gradient of {} is sparse, which no optimizer here takes: make it "
-                            "dense (for an Embedding, "
-                            "leave .sparse(true) out)",
+                            "dense (for an Embedding, leave .sparse(true) out)",
                             parameter.name));
   }
   if (!parameter.tensor.is_floating_point()) {
     throw Error(Errc::CompileCapture,
                 fmt::format("the parameter {} is {}, which no optimizer here takes: hold its real "
-                            "and imaginary part as two "
-                            "parameters, or freeze it",
+                            "and imaginary part as two parameters, or freeze it",
                             parameter.name,
                             at::toString(parameter.tensor.scalar_type())));
   }
@@ -106,10 +104,9 @@ void require_none(const std::string& what) {
   if (!what.empty()) {
     throw Error(Errc::CompileCapture,
                 fmt::format("{} of a second microbatch differs between the module and the replay "
-                            "of what was captured; the "
-                            "module reads values where no operator shows it (data_ptr, accessor, "
-                            "printing), or keeps state "
-                            "outside of registered buffers: use operators, and register the state",
+                            "of the captured operators; the module reads values where no operator "
+                            "shows it (data_ptr, accessor, printing), or keeps state outside of "
+                            "registered buffers: use operators, and register the state",
                             what));
   }
 }
@@ -118,10 +115,10 @@ void require_none(const std::string& what) {
 void require_same_again(const std::string& what) {
   if (!what.empty()) {
     throw Error(Errc::CompileCapture,
-                fmt::format("{} is another one when the module is called once more with the same "
-                            "values: it depends on how often the module was called, and a replay "
-                            "would repeat what the first call did; keep counters and other state "
-                            "in registered buffers, and change them by operators",
+                fmt::format("{} differs when the module is called again with the same values: it "
+                            "depends on how often the module was called, and a replay would repeat "
+                            "the first call; keep counters and other state in registered buffers, "
+                            "and change them by operators",
                             what));
   }
 }
@@ -167,10 +164,9 @@ void check_against_eager(const Workload& workload,
       throw Error(
           Errc::CompileCapture,
           fmt::format("the gradient of {} on a second microbatch differs between the module and "
-                      "the replay of what "
-                      "was captured; the module changes gradients where no operator, custom "
-                      "function or tensor "
-                      "hook shows it: use these, and keep no state of your own between backwards",
+                      "the replay of the captured operators; the module changes gradients where no "
+                      "operator, custom function or tensor hook shows it: use these, and keep no "
+                      "state of your own between backwards",
                       graph.parameters[i].name));
     }
   }

@@ -13,9 +13,9 @@ namespace {
 [[noreturn]] void refuse_changed(const std::string& what) {
   throw Error(
       Errc::UsageArgument,
-      fmt::format("the module has to be captured once more, for a batch of another shape or "
-                  "for evaluation, and has changed since it was compiled: {}; make it what "
-                  "it was, or compile again",
+      fmt::format("the program must capture its module again, for a batch of another shape or for "
+                  "an evaluation, but the module has changed since it was compiled: {}; restore "
+                  "it, or compile again",
                   what));
 }
 
@@ -53,7 +53,7 @@ void require_same_module(const CompiledProgram& model, const Workload& workload)
   check_same(model.graph.parameters, workload.parameters, "parameter");
   check_same(model.graph.buffers, workload.buffers, "buffer");
   if (workload.modes.size() != model.modes.size()) {
-    refuse_changed(fmt::format("it had {} modules below it, itself among them, and has {}",
+    refuse_changed(fmt::format("it had {} modules, itself included, and has {}",
                                model.modes.size(),
                                workload.modes.size()));
   }
@@ -64,10 +64,10 @@ InModes::InModes(const Workload& workload, const std::vector<bool>& modes) : wor
     return;
   }
   if (!workload.set_modes) {
-    throw Error(Errc::UsageArgument,
-                "the module has to be captured in other modes (training, evaluation) than it is "
-                "in, and it is const: compile one that is not, or put it into evaluation mode "
-                "before");
+    throw Error(
+        Errc::UsageArgument,
+        "the module must be captured in other modes (training, evaluation) than it has, but "
+        "it is const: compile a module that is not const, or set its modes before");
   }
   workload.set_modes(modes);
   changed_ = true;

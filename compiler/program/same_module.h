@@ -1,7 +1,7 @@
 /// same_module checks, when a module is captured once more, that it is still the one that the
 /// program was compiled from, and sets the modes for the capture.
 ///
-/// shape_variants.cc and evaluations.cc use it, on the caller's thread.
+/// other_shapes.cc and evaluations.cc use it, on the caller's thread.
 #pragma once
 
 #include <vector>

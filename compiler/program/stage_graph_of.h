@@ -1,5 +1,5 @@
-/// stage_graph_of gives the scheduler's view of a partition: the stages, the edges between them,
-/// which have a backward, which parameters are tied. All compiling code uses it.
+/// stage_graph_of returns the scheduler's view of a partition: the stages, the edges between them,
+/// which of them have a backward, and which parameters are tied. All compiling code uses it.
 #pragma once
 
 #include "stagecraft/compiler/stage/partition.h"

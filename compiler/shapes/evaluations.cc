@@ -1,7 +1,6 @@
 #include "stagecraft/compiler/shapes/evaluations.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <ATen/ops/clone.h>
@@ -11,23 +10,21 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/capture/capture.h"
-#include "stagecraft/compiler/cut/copy_written.h"
-#include "stagecraft/compiler/cut/cut_like.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/module/registered.h"
 #include "stagecraft/compiler/program/replay_check.h"
 #include "stagecraft/compiler/program/same_module.h"
 #include "stagecraft/compiler/program/stage_graph_of.h"
+#include "stagecraft/compiler/shapes/evaluation_stages.h"
+#include "stagecraft/compiler/shapes/other_shapes.h"
 #include "stagecraft/compiler/shapes/output_rows.h"
 #include "stagecraft/compiler/shapes/parts.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
-#include "stagecraft/compiler/shapes/shape_variants.h"
 
 namespace stagecraft {
 namespace {
 
-// Each new row of metrics is one more program on every rank. If callers make new metrics for every
+// Each new list of metrics is one more program on every rank. If callers make new metrics for every
 // evaluation, the oldest program is forgotten.
 constexpr std::size_t kMostEvaluations = 8;
 
@@ -52,19 +49,19 @@ Tensors made_here(Tensors outputs,
 
 /// Returns the metric's function, which adds the metric's name to errors of capture.
 internal::LossFunction named(const Metric& metric) {
-  return [name = metric.name(), call = metric.call()](const Tensors& outputs,
-                                                      const Tensors& labels) {
-    try {
-      return call(outputs, labels);
-    } catch (const Error& error) {
-      throw Error(error.code(),
-                  fmt::format("the metric \"{}\": {}; what is no row of operators is computed from "
-                              "what predict() returns",
-                              name,
-                              error.message()))
-          .with(error.context());
-    }
-  };
+  return
+      [name = metric.name(), call = metric.call()](const Tensors& outputs, const Tensors& labels) {
+        try {
+          return call(outputs, labels);
+        } catch (const Error& error) {
+          throw Error(error.code(),
+                      fmt::format("the metric \"{}\": {}; compute a metric that operators cannot "
+                                  "express from the results of predict()",
+                                  name,
+                                  error.message()))
+              .with(error.context());
+        }
+      };
 }
 
 /// Errors: CompileCapture for an output or a metric that no stage makes.
@@ -99,78 +96,7 @@ Workload evaluated(Workload workload, bool predicts, const std::vector<Metric>& 
   return workload;
 }
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(
-      Errc::CompilePartition,
-      fmt::format("in evaluation mode the module does not fit the stages of the program: "
-                  "{}; let each stage compute with the same part of the module in both modes",
-                  what));
-}
-
-/// Errors: CompilePartition.
-StageAssignment assigned(Graph& evaluation, const CompiledProgram& model) {
-  LikeCut cut = cut_like(evaluation, model, UnusedState::IsAnywhere);
-  if (cut.misfit.empty()) {
-    return std::move(cut.assignment);
-  }
-  LikeCut copying = cut_like(evaluation, model, UnusedState::IsAnywhere, WrittenMemory::IsCopied);
-  if (!copying.misfit.empty()) {
-    refuse(cut.misfit);
-  }
-  copy_written(evaluation, copying.assignment);
-  return std::move(copying.assignment);
-}
-
-/// The positions of what the stages have, parameters or buffers.
-template <class T>
-std::set<int> positions_in(const Partition& stages, std::vector<T> StageProgram::*held) {
-  std::set<int> all;
-  for (const StageProgram& stage : stages.stages) {
-    for (const T& one : stage.*held) {
-      all.insert(one.position);
-    }
-  }
-  return all;
-}
-
-/// What of `state` has none of these positions becomes constants of the stage.
-template <class T>
-void make_constants(StageProgram& stage,
-                    std::vector<T>& state,
-                    const std::set<int>& kept,
-                    const std::vector<NamedTensor>& tensors) {
-  const auto goes = [&](const T& one) { return !kept.contains(one.position); };
-  for (const T& one : state) {
-    if (goes(one)) {
-      const at::Tensor& tensor = tensors[static_cast<std::size_t>(one.position)].tensor;
-      stage.constants.push_back({one.value, tensor.detach()});
-    }
-  }
-  std::erase_if(state, goes);
-}
-
 }  // namespace
-
-const std::vector<ValueId>& results_of(const Graph& evaluation) {
-  return evaluation.loss == kNoValue ? evaluation.outputs : evaluation.metrics;
-}
-
-Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model) {
-  const StageAssignment assignment = assigned(evaluation, model);
-  Partition found = partition(evaluation, assignment, results_of(evaluation));
-  const std::set<int> parameters = positions_in(model.partition, &StageProgram::parameters);
-  const std::set<int> buffers = positions_in(model.partition, &StageProgram::buffers);
-  for (StageProgram& stage : found.stages) {
-    make_constants(stage, stage.parameters, parameters, evaluation.parameters);
-    make_constants(stage, stage.buffers, buffers, evaluation.buffers);
-    const std::string misfit =
-        misfit_of_evaluation(model.partition.stages[stage.id.index()], stage);
-    if (!misfit.empty()) {
-      refuse(fmt::format("stage \"{}\" {}", stage.name, misfit));
-    }
-  }
-  return found;
-}
 
 Evaluations::Evaluations(std::shared_ptr<const CompiledProgram> model,
                          ModuleSource source,
@@ -244,8 +170,8 @@ Program Evaluations::compiled(const ModuleSource& source,
   made->stage_graph = stage_graph_of(made->partition);
   made->assignment = model_->assignment;
   log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});
-  auto variants = std::make_shared<ShapeVariants>(made, source, shapes_);
-  return Program(std::move(made), std::move(variants));
+  auto other_shapes = std::make_shared<OtherShapes>(made, source, shapes_);
+  return Program(std::move(made), std::move(other_shapes));
 }
 
 }  // namespace stagecraft

@@ -1,16 +1,15 @@
 /// Evaluations holds programs of a program's module in evaluation mode (dropout off, running
 /// statistics used). They consist of forwards that run on the same weights and buffers.
 ///
-/// Held by the Program and all copies of it; asked by the trainer, for predict and evaluate. The
-/// module is captured on the caller's thread, when it is asked for first, and put back into its
-/// modes.
-/// EV-1: an evaluation has the program's stages, by their names, each on the parameters and buffers
-///       that the stage has, and no edge that the program's order of stages does not allow: so
-///       whatever schedule trains the program runs it. A stage may have nothing to do.
-/// EV-2: it is captured once for a row of metrics, and once more for every shape of microbatches.
+/// The Program and all its copies hold it. The trainer calls it for predict and evaluate. The
+/// module is captured on the caller's thread at the first call, and then put back into its modes.
+/// EV-1: an evaluation has the stages of the program, with their names, parameters and buffers. Its
+///       edges keep the program's order of stages, so every schedule that trains the program also
+///       runs the evaluation. A stage may have nothing to do.
+/// EV-2: it is captured once for a list of metrics, and once more for every shape of microbatches.
 /// EV-3: parameters and buffers that no stage of the program has are constants of the stages that
-///       evaluate with them, told by the kind of their values; whoever runs the evaluation gives
-///       them its own.
+///       use them. The kind of a constant's value shows this. The caller that runs the evaluation
+///       replaces these constants by its own tensors.
 #pragma once
 
 #include <memory>
@@ -21,6 +20,7 @@
 #include "stagecraft/compiler/module/metric.h"
 #include "stagecraft/compiler/module/workload.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/program.h"
 
 namespace stagecraft {
 
@@ -63,14 +63,5 @@ class Evaluations {
   std::mutex mutex_;  ///< held while the module is captured
   std::vector<Known> known_;
 };
-
-/// Returns the values of an evaluation's graph that its stages send to the driver, in the order of
-/// the module's outputs or of the metrics.
-[[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);
-
-/// The evaluation's stages, each of one of the program's by its name. Adds copies to the graph
-/// where a stage writes what another one made (copy_written.h). Keeps EV-3.
-/// Errors: CompilePartition where that keeps no EV-1.
-[[nodiscard]] Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model);
 
 }  // namespace stagecraft

@@ -1,7 +1,7 @@
 /// parts divides a batch of any shape into the microbatches of a step.
 ///
 /// The trainer and the reference use it for every step.
-/// PT-1: if all tensors of a batch divide by the number of microbatches M in dim 0, the batch is
+/// PT-1: if the number of microbatches M divides dim 0 of all tensors of a batch, the batch is
 ///       split into M equal parts. Any other batch has N samples, the largest number such that
 ///       every tensor has a whole number of rows per sample (usually its number of rows). The first
 ///       N mod M parts then have one sample more than the others, as in torch::tensor_split: 13
@@ -24,7 +24,7 @@
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 
 namespace stagecraft {
 
@@ -43,16 +43,15 @@ struct FirstPart {
 struct Parts {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   /// Per microbatch; null for the shape that was compiled; empty if all are null.
-  std::vector<std::shared_ptr<const ShapeVariant>> variants;
+  std::vector<std::shared_ptr<const OtherShape>> shapes;
   std::vector<double> weights;     ///< per microbatch; empty if all are 1
   std::int64_t samples = 1;        ///< of the batch, counted as in PT-1
   std::int64_t first_samples = 1;  ///< of the first part; 1 if no tensor is split
 };
 
 /// Splits a batch, and captures the program for shapes that are new.
-/// Errors: UsageArgument and CompileShape, as split_batch and ShapeVariants::of; CompileShape for
-/// fewer
-///         samples than microbatches.
+/// Errors: UsageArgument and CompileShape, as split_batch and OtherShapes::of; CompileShape for
+///         fewer samples than microbatches.
 [[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
 
 /// Returns the parts of a batch of the compiled shape that is elsewhere, so without tensors.

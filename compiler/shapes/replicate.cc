@@ -38,7 +38,7 @@ Program replicate(const Program& program, const Layout& layout) {
       compiled->partition.order.push_back(layout.stage(id, replica));
     }
   }
-  return Program(std::move(compiled), program.variants());
+  return Program(std::move(compiled), program.other_shapes());
 }
 
 std::vector<StageProgram> replicate(const std::vector<StageProgram>& stages, const Layout& layout) {

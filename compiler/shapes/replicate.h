@@ -18,7 +18,7 @@ namespace stagecraft {
 ///         differs from that of each replica.
 [[nodiscard]] Program replicate(const Program& program, const Layout& layout);
 
-/// Returns the stages of a program, or of a variant of it, once per replica, by id.
+/// Returns the stages of a program or of its capture for another shape, once per replica, by id.
 [[nodiscard]] std::vector<StageProgram> replicate(const std::vector<StageProgram>& stages,
                                                   const Layout& layout);
 

@@ -10,7 +10,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/shape_variants.h"
+#include "stagecraft/compiler/shapes/other_shapes.h"
 
 namespace stagecraft {
 namespace {
@@ -120,7 +120,7 @@ void check_from_driver(const CompiledProgram& program, const StageProgram& stage
     const Value& one = program.graph.at(input.value);
     std::string why = why_indivisible(one, stage.at(input.value), size);
     if (why.empty() && one.order != stage.at(input.value).order) {
-      why = "lies otherwise in memory for it than for one microbatch";
+      why = "has another order in memory than for one microbatch";
     }
     if (!why.empty()) {
       throw Error(Errc::CompileShape,
@@ -150,7 +150,7 @@ void check_crossing(const CompiledProgram& program, const std::vector<StageProgr
       std::string why = why_indivisible(one, made, size_of(input.from));
       why = why.empty() ? why_indivisible(one, read, size_of(consumer.id)) : why;
       if (why.empty() && (made.order != read.order || made.dtype != read.dtype)) {
-        why = "lies otherwise in memory, or is of another type, for one stage than for the other";
+        why = "has another order in memory or another type in one stage than in the other";
       }
       if (!why.empty()) {
         throw Error(Errc::CompileShape,
@@ -175,7 +175,7 @@ Program resize(const Program& program, const std::vector<int>& sizes) {
   if (model.stage_graph.microbatch_sizes() == sizes) {
     return program;
   }
-  if (program.variants() == nullptr || !model.stage_graph.microbatch_sizes().empty()) {
+  if (program.other_shapes() == nullptr || !model.stage_graph.microbatch_sizes().empty()) {
     throw Error(Errc::UsageArgument,
                 "stages take microbatches of other sizes only in a program that sc::compile made "
                 "of a module: each is captured on microbatches of its size");
@@ -184,8 +184,8 @@ Program resize(const Program& program, const std::vector<int>& sizes) {
   resized->stage_graph.set_microbatch_sizes(sizes);
   const auto new_names = static_cast<std::int32_t>(model.graph.values.size());
   for (std::size_t s = 0; s < sizes.size(); ++s) {
-    if (const auto variant = program.variants()->of_size(sizes[s])) {
-      const StageProgram& stage = variant->stages[s];
+    if (const auto captured = program.other_shapes()->of_size(sizes[s])) {
+      const StageProgram& stage = captured->stages[s];
       const StageProgram& like = model.partition.stages[s];
       resized->partition.stages[s] = renamed(stage, Renaming(stage, like, new_names));
     }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -79,7 +80,7 @@ OperatorCall::Argument OperatorCall::argument_of(const Operand& operand, const P
     return places;
   }
   if (std::holds_alternative<StageDevice>(operand)) {
-    return c10::IValue(at::Device(at::kCPU));
+    return c10::IValue(at::Device(kProgramDevice));
   }
   if (std::holds_alternative<StageGenerator>(operand)) {
     return Generator{};
@@ -146,15 +147,16 @@ void OperatorCall::call_operator(std::vector<at::Tensor>& values,
   }
   op_->callBoxed(&stack);
   if (answer_ && stack.back().toBool() != *answer_) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
-                            "module was captured and are {} now; what the module decides by that "
-                            "is fixed in the captured graph: keep the decision in tensors "
-                            "(torch::where), or move it out of the module",
-                            name_,
-                            stage_name,
-                            *answer_ ? "" : "not ",
-                            *answer_ ? "not" : "equal"));
+    throw Error(
+        Errc::CompileCapture,
+        fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
+                    "module was captured and are {} now; a decision by this answer is fixed "
+                    "in the captured graph: keep the decision in tensors (torch::where), or "
+                    "move it out of the module",
+                    name_,
+                    stage_name,
+                    *answer_ ? "" : "not ",
+                    *answer_ ? "not" : "equal"));
   }
   store(stack, values);
 }
@@ -207,7 +209,7 @@ void OperatorCall::store(const torch::jit::Stack& stack, std::vector<at::Tensor>
   }
 }
 
-/// The length of a list depends on its operator.
+/// Called if an operator that returns a list made another number of tensors.
 void OperatorCall::refuse_results(std::size_t made) const {
   throw Error(Errc::CompileShape,
               fmt::format("{} made {} tensors when it was captured, and makes {}{} now; compile "

@@ -110,8 +110,7 @@ class Partitioner {
           if (stage_of_[other] != stage_of_[n] && (other < n || foreign.contains(set))) {
             throw Error(Errc::CompilePartition,
                         fmt::format("{} writes {} in place, but {} also uses its memory; stages "
-                                    "share no memory: use the "
-                                    "operator that returns a new tensor",
+                                    "share no memory: use the operator that returns a new tensor",
                                     describe(n),
                                     value_name(graph_, written),
                                     describe(other)));
@@ -180,9 +179,8 @@ class Partitioner {
       }
     }
     throw Error(Errc::CompilePartition,
-                fmt::format("among the stages {} some feed each other in a circle, so none of them "
-                            "can be the first to run; move the operators of a circle into one "
-                            "stage",
+                fmt::format("some of the stages {} feed each other in a circle, so none of these "
+                            "can run first; move the operators of a circle into one stage",
                             fmt::join(names, ", ")));
   }
 

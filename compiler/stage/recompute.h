@@ -21,7 +21,7 @@ struct Recompute {
     Marked,   ///< the parts that the module marks with sc::recompute (markers.h)
     Nothing,  ///< nothing, not even marked parts
     Stages,   ///< whole stages
-    Named     ///< the parts in `names` only, whatever is marked
+    Named     ///< the parts in `names` only; marks are ignored
   };
   What what = What::Marked;
   /// Each name is that of a stage, that of a marked region ("block" of sc::recompute("block", ...),

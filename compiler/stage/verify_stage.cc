@@ -113,7 +113,7 @@ class StageCheck {
 
   void require(ValueId id, std::string_view what) {
     if (!has(id)) {
-      fault("{} is %{}, of which it has no facts (SP-3)", what, id.value);
+      fault("{} is %{}, but the stage has no facts of it (SP-3)", what, id.value);
     }
   }
 
@@ -141,10 +141,10 @@ class StageCheck {
       }
       if (value.dtype < at::ScalarType::Byte || value.dtype >= at::ScalarType::Undefined ||
           c10::isQIntType(value.dtype) || bytes_or_nothing(value) < 0) {
-        fault("the shape or type of %{} is none", id.value);
+        fault("the shape or type of %{} is impossible", id.value);
       }
       if (!is_memory_order(value.order, value.sizes.size())) {
-        fault("the order of %{} in memory is none of its {} dimensions",
+        fault("the memory order of %{} is not an order of its {} dimensions",
               id.value,
               value.sizes.size());
       }
@@ -157,13 +157,15 @@ class StageCheck {
     }
     const auto in_range = [](std::int64_t bytes) { return bytes >= 0 && bytes <= kMostBytes; };
     if (!in_range(stage_.saved_bytes) || !in_range(stage_.transient_bytes)) {
-      fault("its measured bytes, {} and {}, are none", stage_.saved_bytes, stage_.transient_bytes);
+      fault("its measured bytes, {} and {}, are impossible",
+            stage_.saved_bytes,
+            stage_.transient_bytes);
     }
     std::int64_t room = kMostBytes;  // for all chunks together, so that their sum does not overflow
     for (const Chunk& chunk : stage_.chunks) {
       if (chunk.replayed_bytes < 0 || chunk.replayed_bytes > room ||
           (chunk.replayed_bytes > 0 && !chunk.recompute)) {
-        fault("the {} bytes that a chunk replays are none", chunk.replayed_bytes);
+        fault("the {} bytes that a chunk replays are impossible", chunk.replayed_bytes);
         break;
       }
       room -= chunk.replayed_bytes;
@@ -202,7 +204,7 @@ class StageCheck {
     for (const StageOutput& output : stage_.outputs) {
       require(output.value, "an output");
       if (output.consumers.size() != output.gradient_from.size()) {
-        fault("its output %{} has {} consumers, and says of {} whether they send a gradient",
+        fault("its output %{} has {} consumers, and {} entries say whether they send a gradient",
               output.value.value,
               output.consumers.size(),
               output.gradient_from.size());
@@ -218,7 +220,8 @@ class StageCheck {
       for (const ValueId input : chunk.inputs) {
         require(input, "an input of a chunk");
         if (!given_.contains(input) && !passed_on.contains(input)) {
-          fault("a chunk reads %{}, which is no input and made by no earlier chunk", input.value);
+          fault("a chunk reads %{}, which is no input, and which no earlier chunk makes",
+                input.value);
         }
         known.insert(input);
       }
@@ -227,7 +230,7 @@ class StageCheck {
       }
       for (const ValueId output : chunk.outputs) {
         if (!known.contains(output)) {
-          fault("a chunk passes on %{}, which it has not", output.value);
+          fault("a chunk passes on %{}, which it does not have", output.value);
         }
         passed_on.insert(output);
       }
@@ -246,11 +249,11 @@ class StageCheck {
       }
     }
     for (const ValueId written : node.writes) {
-      require(written, "what an operator writes");
+      require(written, "a value that an operator writes");
     }
     for (const ValueId result : node.results) {
       if (result != kNoValue) {
-        require(result, "what an operator makes");
+        require(result, "a value that an operator makes");
         known.insert(result);
       }
     }
@@ -323,14 +326,14 @@ class StageCheck {
     };
     const auto tensors = of_kind(c10::TypeKind::TensorType);
     if (of_kind(c10::TypeKind::ListType) == 0 && tensors != std::ssize(node.results)) {
-      fault("{} makes {} tensors, and {} are to be kept",
+      fault("{} makes {} tensors, and the stage keeps {}",
             operator_name(node),
             tensors,
             node.results.size());
     }
     if (node.answer &&
         (returns.size() != 1 || returns[0].type()->kind() != c10::TypeKind::BoolType)) {
-      fault("{} answers nothing, and an answer is expected", operator_name(node));
+      fault("{} gives no answer, but an answer is expected", operator_name(node));
     }
   }
 
@@ -343,12 +346,12 @@ class StageCheck {
       const Value& facts = stage_.at(parameter.value);
       if ((facts.requires_grad && !differentiable(facts)) ||
           (parameter.trained && !facts.requires_grad)) {
-        fault("its parameter \"{}\" is to be trained, and cannot", parameter.name);
+        fault("its parameter \"{}\" is to be trained, but has no gradient", parameter.name);
       }
     }
     for (const StageInput& input : stage_.inputs) {
       if (input.owes_gradient && !differentiable(stage_.at(input.value))) {
-        fault("its input %{} owes a gradient, and has none", input.value.value);
+        fault("its input %{} owes a gradient, but its type has none", input.value.value);
       }
     }
     for (const StageBuffer& buffer : stage_.buffers) {
@@ -366,7 +369,7 @@ class StageCheck {
              elements <= kMostBytes / static_cast<std::int64_t>(kMostDimensions);
     }
     if (!good) {
-      fault("its buffer \"{}\" has strides that are none of its shape", buffer.name);
+      fault("its buffer \"{}\" has strides that do not fit its shape", buffer.name);
     }
   }
 

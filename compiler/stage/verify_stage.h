@@ -2,8 +2,8 @@
 /// anything that is not there.
 ///
 /// It is used for programs of other processes. Programs that partition makes keep all these rules.
-/// SV-1: a program that passes makes no interpreter, executor or bucket index outside of its lists,
-///       call an operator with another number or kind of operands than its schema has, or compute
+/// SV-1: for a program that passes, no interpreter, executor or bucket reads outside of its lists,
+///       calls an operator with another number or kind of operands than its schema has, or computes
 ///       sizes that overflow. Operators themselves check the tensors that they get.
 /// SV-2: it calls only operators that check their arguments (allowed_operators.h), and operators of
 ///       the user's own program.

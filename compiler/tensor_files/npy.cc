@@ -168,7 +168,7 @@ NpyHeader read_header(TensorFile& file) {
     file.refuse("an .npy file", fmt::format("{} bytes", file.left()));
   }
   if (file.text(kMagic.size()) != kMagic) {
-    file.refuse("an .npy file of numpy.save", "one that begins otherwise");
+    file.refuse("an .npy file of numpy.save", "a file that begins with other bytes");
   }
   const std::string version = file.text(2);
   if (version[0] < 1 || version[0] > 3) {

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/compiler/module/split_batch.h"
 
 namespace stagecraft {
@@ -86,7 +87,7 @@ std::uint64_t TensorFile::bytes_of(at::ScalarType dtype,
 }
 
 at::Tensor plain_tensor(const std::string& name, const at::Tensor& tensor) {
-  const bool elsewhere = tensor.defined() && !tensor.device().is_cpu();
+  const bool elsewhere = tensor.defined() && !is_program_device(tensor.device());
   const std::string fault = elsewhere ? "" : why_unusable(tensor);
   if (!fault.empty()) {
     throw Error(

@@ -101,7 +101,7 @@ class Comparison {
     }
     for (const NamedTensor& t : wanted) {
       if (required && !taken_.contains(t.tensor.unsafeGetTensorImpl())) {
-        // Report it once, whatever its names.
+        // Report it once, even if it has several names.
         taken_.emplace(t.tensor.unsafeGetTensorImpl(), Taken{});
         complaints_.push_back(fmt::format("{}: missing", t.name));
       }
@@ -116,9 +116,10 @@ class Comparison {
     }
     if (!complaints_.empty()) {
       refuse_weights(path,
-                     fmt::format("expected the weights of the model; {} of them {}:\n  {}",
-                                 complaints_.size(),
-                                 complaints_.size() == 1 ? "is not as there" : "are not as there",
+                     fmt::format("expected the weights of the model, found {}:\n  {}",
+                                 complaints_.size() == 1 ? "one tensor that does not fit"
+                                                         : fmt::format("{} tensors that do not fit",
+                                                                       complaints_.size()),
                                  fmt::join(complaints_, "\n  ")));
     }
     const at::NoGradGuard no_grad;
@@ -141,8 +142,9 @@ class Comparison {
         taken_.emplace(to.tensor.unsafeGetTensorImpl(), Taken{to.name, to.tensor, from});
     if (!first && difference(place->second.from, from).empty() &&
         bytes(place->second.from) != bytes(from)) {
-      complaints_.push_back(fmt::format(
-          "{}: differs from {}, with which it is one in the model", to.name, place->second.name));
+      complaints_.push_back(fmt::format("{}: differs from {}, but both are one tensor in the model",
+                                        to.name,
+                                        place->second.name));
     }
   }
 

@@ -66,7 +66,7 @@ inline constexpr bool kNotForTheWire = false;
 template <class E>
 constexpr std::underlying_type_t<E> last() {
   static_assert(std::is_same_v<std::remove_const_t<decltype(kLast<E>)>, E>,
-                "name the last enumerator of what is to travel in kLast");
+                "name the last enumerator of a type that is sent in kLast");
   return static_cast<std::underlying_type_t<E>>(kLast<E>);
 }
 

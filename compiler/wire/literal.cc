@@ -134,13 +134,13 @@ c10::IValue get_element(Reader& in, Kind kind) {
     case Kind::Scalars: {
       c10::IValue scalar = get_literal(in);
       if (!scalar.isScalar()) {
-        in.refuse("an element of a list of scalars is none");
+        in.refuse("a list of scalars has another element");
       }
       return scalar;
     }
     default:
       if (!in.take_nil()) {
-        in.refuse("a list without tensors has one");
+        in.refuse("a list of absent tensors has another element");
       }
       return {};
   }
@@ -221,7 +221,7 @@ c10::IValue get_literal(Reader& in) {
     case Kind::None:
     case Kind::NoTensor:
       if (!in.take_nil()) {
-        in.refuse("what is absent has a value");
+        in.refuse("an absent value has content");
       }
       return kind == Kind::None ? c10::IValue() : c10::IValue(at::Tensor());
     case Kind::Bool:

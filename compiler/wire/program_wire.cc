@@ -27,7 +27,7 @@ void ProgramReader::leaf(c10::IValue& literal) {
 void ProgramReader::leaf(at::Tensor& constant) {
   const std::uint64_t number = natural();
   if (number >= tensors_.size()) {
-    refuse(fmt::format("it speaks of tensor {} and comes with {}", number, tensors_.size()));
+    refuse(fmt::format("it refers to tensor {}, but comes with {}", number, tensors_.size()));
   }
   constant = tensors_[number];
 }

@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 9> kKinds{
 [[noreturn]] void refuse_bytes(const std::string& found) {
   throw Error(
       Errc::WireFormat,
-      fmt::format("these bytes are no message of Stagecraft: {}; both ends must be the same "
-                  "version, and nothing between them may change what is sent",
+      fmt::format("these bytes are no message of Stagecraft: {}; both ends must be of the same "
+                  "version, and nothing between them may change the bytes",
                   found));
 }
 
@@ -105,10 +105,10 @@ Reader::Reader(std::string_view bytes) : bytes_(bytes) {
   std::size_t end = 0;
   const bool whole = msgpack::parse(bytes.data(), bytes.size(), end, tokens);
   if (!whole || !tokens.fault().empty()) {
-    refuse_bytes(tokens.fault().empty() ? "they cannot be taken apart" : tokens.fault());
+    refuse_bytes(tokens.fault().empty() ? "they cannot be parsed" : tokens.fault());
   }
   if (end != bytes.size()) {
-    refuse_bytes(fmt::format("{} bytes are left behind its end", bytes.size() - end));
+    refuse_bytes(fmt::format("{} bytes follow its end", bytes.size() - end));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft::wire {
 namespace {
@@ -47,14 +48,13 @@ at::Tensor laid_over(const Reader& in, const TensorFacts& facts, const at::Tenso
   }
   if (!span.defined() || span.scalar_type() != facts.dtype || span.dim() != 1 ||
       span.numel() != *elements || !span.is_contiguous()) {
-    in.refuse(
-        fmt::format("a tensor was to come as {} elements of {} in one dimension, and came as {}",
-                    *elements,
-                    c10::toString(facts.dtype),
-                    span.defined() ? fmt::format("{} of shape [{}]",
-                                                 c10::toString(span.scalar_type()),
-                                                 fmt::join(span.sizes(), ", "))
-                                   : "none"));
+    in.refuse(fmt::format("expected a tensor as {} elements of {} in one dimension, found {}",
+                          *elements,
+                          c10::toString(facts.dtype),
+                          span.defined() ? fmt::format("{} of shape [{}]",
+                                                       c10::toString(span.scalar_type()),
+                                                       fmt::join(span.sizes(), ", "))
+                                         : "none"));
   }
   const at::Tensor laid = span.detach().as_strided(facts.sizes, facts.strides);
   if (facts.wrapped_number) {
@@ -75,25 +75,25 @@ std::string obstacle(const at::Tensor& tensor) {
   if (tensor.is_quantized()) {
     return "it is quantized";
   }
-  if (!tensor.is_cpu()) {
+  if (!is_program_device(tensor.device())) {
     return "it is not in the memory of this machine";
   }
   if (tensor.is_conj() || tensor.is_neg()) {
     return "it is a conjugate or negative view that was not computed; clone it";
   }
-  return tensor.requires_grad() ? "it requires a gradient, which a constant has not" : "";
+  return tensor.requires_grad() ? "it requires a gradient, which no constant has" : "";
 }
 
 std::uint64_t TensorTable::number_of(const at::Tensor& tensor) {
   const auto [entry, is_new] = numbers_.try_emplace(tensor.unsafeGetTensorImpl(), facts_.size());
   if (is_new) {
-    SC_CHECK(obstacle(tensor).empty(), "a tensor that travels is a plain one");
+    SC_CHECK(obstacle(tensor).empty(), "a tensor that is sent has no obstacle");
     TensorFacts facts{.dtype = tensor.scalar_type(),
                       .sizes = tensor.sizes().vec(),
                       .strides = tensor.strides().vec(),
                       .wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number()};
     const std::optional<std::int64_t> span = span_of(facts);
-    SC_CHECK(span, "the facts of a tensor are those of one");
+    SC_CHECK(span, "a tensor exists, so its facts describe one");
     spans_.push_back(tensor.detach().as_strided({*span}, {1}));
     facts_.push_back(std::move(facts));
   }
@@ -104,7 +104,7 @@ std::vector<at::Tensor> laid_over(const Reader& in,
                                   const std::vector<TensorFacts>& facts,
                                   const std::vector<at::Tensor>& spans) {
   if (facts.size() != spans.size()) {
-    in.refuse(fmt::format("{} tensors were to come, and {} came", facts.size(), spans.size()));
+    in.refuse(fmt::format("expected {} tensors, found {}", facts.size(), spans.size()));
   }
   std::vector<at::Tensor> tensors;
   for (std::size_t i = 0; i < facts.size(); ++i) {

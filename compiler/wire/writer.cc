@@ -27,7 +27,7 @@ void append(std::string& bytes, Pack&& pack) {
 
 std::uint32_t length_of(std::size_t count) {
   SC_CHECK(count <= std::numeric_limits<std::uint32_t>::max(),
-           "msgpack counts what belongs together in 32 bits");
+           "msgpack counts the elements of a list in 32 bits");
   return static_cast<std::uint32_t>(count);
 }
 

@@ -2,7 +2,7 @@
 ///
 /// It knows the form of single values, not their meaning: fields.h builds records of them. Equal
 /// values make equal bytes.
-/// WW-1: a double keeps all its bits: it is written as float64, whatever its value.
+/// WW-1: a double keeps all its bits: every value is written as float64.
 #pragma once
 
 #include <cstddef>

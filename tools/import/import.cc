@@ -12,7 +12,7 @@
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/exported/exported_program.h"
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"

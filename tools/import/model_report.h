@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft::tools {

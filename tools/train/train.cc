@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/train/job/dry_run.h"
 #include "stagecraft/tools/train/job/job.h"
@@ -28,6 +29,9 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   }
   const auto held = make_held_cluster(options, console);
   const TrainJob job = make_job(options, console);
+  if (job.options.verbose) {
+    console.err << to_string(job.program.compiled().passes);
+  }
   if (job.options.dry_run) {
     print(dry_run(job), console);
     return ExitCode::Good;

@@ -6,12 +6,12 @@ namespace stagecraft {
 
 PartRuns runs_of(const Parts& parts, double scale) {
   PartRuns runs;
-  if (parts.variants.empty() && scale != 1.0) {
+  if (parts.shapes.empty() && scale != 1.0) {
     runs.push_back({.count = static_cast<std::int32_t>(parts.inputs.size()), .weight = scale});
   }
-  for (std::size_t m = 0; m < parts.variants.size(); ++m) {
+  for (std::size_t m = 0; m < parts.shapes.size(); ++m) {
     const PartRun part{.count = 1,
-                       .variant = parts.variants[m] == nullptr ? 0 : parts.variants[m]->number,
+                       .variant = parts.shapes[m] == nullptr ? 0 : parts.shapes[m]->number,
                        .weight = (parts.weights.empty() ? 1.0 : parts.weights[m]) * scale};
     if (!runs.empty() && runs.back().variant == part.variant && runs.back().weight == part.weight) {
       ++runs.back().count;

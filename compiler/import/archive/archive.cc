@@ -81,7 +81,7 @@ void Archive::open(std::shared_ptr<caffe2::serialize::ReadAdapterInterface> byte
   if (bytes->read(0, magic, sizeof magic) != sizeof magic || magic[0] != 'P' || magic[1] != 'K') {
     refuse(
         "expected a ZIP archive, as torch.export.save and torch.jit.save write it; the file begins "
-        "otherwise");
+        "with other bytes");
   }
   translated(*this, "the archive is damaged or incomplete", [&] {
     reader_ = std::make_unique<caffe2::serialize::PyTorchStreamReader>(std::move(bytes));

@@ -88,11 +88,11 @@ void JsonPlace::require(bool good, std::string_view expected) const {
   }
 }
 
-std::string JsonPlace::way() const {
+std::string JsonPlace::path() const {
   if (from_ == nullptr) {
     return {};
   }
-  const std::string before = from_->way();
+  const std::string before = from_->path();
   if (index_ != kNoIndex) {
     return fmt::format("{}[{}]", before, index_);
   }
@@ -100,7 +100,7 @@ std::string JsonPlace::way() const {
 }
 
 void JsonPlace::refuse(std::string_view what) const {
-  const std::string where = way();
+  const std::string where = path();
   throw Error(Errc::UsageFile,
               fmt::format("{}: {}", where.empty() ? "at the top" : "at " + where, what));
 }

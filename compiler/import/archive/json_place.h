@@ -73,7 +73,7 @@ class JsonPlace {
       : value_(&value), from_(&from), key_(key), index_(index) {}
 
   void require(bool good, std::string_view expected) const;
-  [[nodiscard]] std::string way() const;
+  [[nodiscard]] std::string path() const;
 
   const nlohmann::json* value_;
   const JsonPlace* from_ = nullptr;

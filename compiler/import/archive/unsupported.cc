@@ -24,7 +24,7 @@ void refuse_unsupported(const std::string& file, const std::vector<Unsupported>&
     list += "\n  " + to_string(u);
   }
   throw Error(Errc::CompileCapture,
-              fmt::format("{}: {} of this model {} not supported; rewrite it there and export it "
+              fmt::format("{}: {} of this model {} not supported; change the model and export it "
                           "again:{}",
                           file,
                           all.size() == 1 ? "one thing" : fmt::format("{} things", all.size()),

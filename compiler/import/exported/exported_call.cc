@@ -10,6 +10,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft::exported {
 namespace {
@@ -70,10 +71,11 @@ std::optional<std::int64_t> int_of(const Argument& argument) {
   return std::nullopt;
 }
 
-/// Ignores the device on which the file was exported: the model runs on its stage's device.
+/// Returns the program's device for every device on which a file is exported: the model runs on the
+/// device of its stage.
 std::optional<c10::Device> device_of(const Device& device, std::string& why) {
   if (device.type == "cpu" || device.type == "cuda") {
-    return c10::Device(at::kCPU);
+    return c10::Device(kProgramDevice);
   }
   why =
       fmt::format("it names the device {}; a stage runs on the device of its worker", device.type);
@@ -214,7 +216,7 @@ std::optional<c10::IValue> other_list(const List& list,
   if (element.kind() == c10::TypeKind::NumberType) {
     return make(c10::List<at::Scalar>(), [](const c10::IValue& v) { return v.toScalar(); });
   }
-  why = fmt::format("it takes a list of {}, which no importer makes", element.repr_str());
+  why = fmt::format("it takes a list of {}, which cannot be read from a file", element.repr_str());
   return std::nullopt;
 }
 
@@ -348,16 +350,15 @@ std::optional<c10::OperatorName> operator_name_of(std::string_view target) {
     return std::nullopt;
   }
   target.remove_prefix(kPrefix.size());
-  const std::size_t space = target.find('.');
-  const std::size_t overload = target.rfind('.');
-  if (space == std::string_view::npos || overload == space) {
+  const std::size_t first = target.find('.');
+  const std::size_t last = target.rfind('.');
+  if (first == std::string_view::npos || last == first) {
     return std::nullopt;
   }
-  const std::string_view variant = target.substr(overload + 1);
+  const std::string_view overload = target.substr(last + 1);
   return c10::OperatorName(
-      fmt::format(
-          "{}::{}", target.substr(0, space), target.substr(space + 1, overload - space - 1)),
-      variant == "default" ? "" : std::string(variant));
+      fmt::format("{}::{}", target.substr(0, first), target.substr(first + 1, last - first - 1)),
+      overload == "default" ? "" : std::string(overload));
 }
 
 std::optional<ExportedCall> bind_call(const Node& node, const SlotOf& slot_of, std::string& why) {
@@ -392,7 +393,7 @@ std::optional<ExportedCall> bind_call(const Node& node, const SlotOf& slot_of, s
     if (given[i] == nullptr) {
       if (!declared[i].default_value() &&
           declared[i].type()->kind() != c10::TypeKind::OptionalType) {
-        why = fmt::format("{} wants the argument \"{}\", and the file has none",
+        why = fmt::format("{} needs the argument \"{}\", which the file does not have",
                           c10::toString(*name),
                           declared[i].name());
         return std::nullopt;

@@ -19,6 +19,7 @@
 #include "stagecraft/compiler/import/exported/exported_symbols.h"
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft::exported {
 namespace {
@@ -30,11 +31,11 @@ constexpr std::string_view kControl = "torch.ops.higher_order.";
 /// RegionMode is the mode in which a graph inside another one runs.
 struct RegionMode {
   std::optional<bool> gradients;
-  struct CpuAutocast {
+  struct AutocastSetting {
     bool enabled = false;
-    std::optional<at::ScalarType> dtype;
+    std::optional<at::ScalarType> dtype;  ///< the present one if the file names none
   };
-  std::optional<CpuAutocast> autocast;
+  std::optional<AutocastSetting> autocast;  ///< of the program's device
 };
 
 class RegionGuard {
@@ -288,17 +289,17 @@ class ExportedGraph::Binder {
     }
     if (dependent && reads_values(op)) {
       why = fmt::format(
-          "{} reads a value that depends on an input or parameter: what follows of it "
-          "would be frozen into the captured graph; keep the decision in tensors "
-          "(torch.where)",
+          "{} reads a value that depends on an input or parameter: a decision by it would be "
+          "frozen "
+          "into the captured graph; keep the decision in tensors (torch.where)",
           op.schema().name());
       return;
     }
     if (dependent && op.hasTag(at::Tag::dynamic_output_shape) &&
         shape_depends_on_values(op, known) && !shaped_by_constants(*call)) {
       why = fmt::format(
-          "the shape of what {} returns depends on the values of an input or "
-          "parameter; use an operator with a fixed shape (masking with torch.where)",
+          "the shape of the result of {} depends on the values of an input or parameter; use an "
+          "operator with a fixed shape (masking with torch.where)",
           op.schema().name());
       return;
     }
@@ -342,7 +343,7 @@ class ExportedGraph::Binder {
     return list;
   }
 
-  /// Decides as the recorder will do later.
+  /// Decides as the recorder does later.
   bool shaped_by_constants(const ExportedCall& call) const {
     const std::optional<std::size_t> shaping = shaping_argument(call.op);
     if (!shaping) {
@@ -430,8 +431,9 @@ class ExportedGraph::Binder {
     if (!mode || first == node.inputs.end() ||
         std::count_if(first, node.inputs.end(), is_graph) > 1) {
       why = fmt::format(
-          "the control operator {} is not supported; a graph in no_grad, in autocast or in "
-          "checkpoint is: decide with tensors (torch.where), and unroll loops",
+          "the control operator {} is not supported, only graphs in no_grad, autocast and "
+          "checkpoint "
+          "are: decide with tensors (torch.where), and unroll loops",
           control);
       return;
     }
@@ -516,7 +518,9 @@ class ExportedGraph::Binder {
       }
       const auto* device = std::get_if<std::string>(&settings[0]->value);
       const auto* dtype = std::get_if<at::ScalarType>(&settings[1]->value);
-      if (device != nullptr && *device == "cpu") {  // autocast of others does not affect the CPU
+      if (device != nullptr &&
+          *device == c10::DeviceTypeName(kProgramDevice, /*lower_case=*/true)) {
+        // Autocast of another device does not affect operators of this one.
         mode.autocast = {{.enabled = *flag(2),
                           .dtype = dtype == nullptr ? std::nullopt : std::optional(*dtype)}};
       }

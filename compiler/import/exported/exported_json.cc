@@ -340,7 +340,7 @@ Node node(const JsonPlace& place, int depth) {
 
 Graph graph(const JsonPlace& place, int depth) {
   if (depth > kDeepestGraph) {
-    place.refuse(fmt::format("graphs stand in graphs more than {} deep", kDeepestGraph));
+    place.refuse(fmt::format("graphs are nested more than {} deep", kDeepestGraph));
   }
   Graph result;
   result.inputs = arguments(place.at("inputs"), depth);
@@ -394,7 +394,7 @@ OutputSpec output_spec(const JsonPlace& place) {
       spec = {OutputKind::InputWrite, p.at("user_input_name").string()};
     } else if (kind == "parameter_mutation") {
       spec = {OutputKind::Refused,
-              fmt::format("the parameter {} is written by the model; only the optimizer may",
+              fmt::format("the model writes the parameter {}; only the optimizer may",
                           p.at("parameter_name").string())};
     } else {
       spec = {OutputKind::Refused,

@@ -70,7 +70,7 @@ at::Tensor ExportedTensors::take(const std::string& fqn) {
         fqn));
   }
   if (!facts.strided) {
-    archive_.refuse(fmt::format("{} is not dense; make it so before exporting", fqn));
+    archive_.refuse(fmt::format("{} is not dense; make it dense before exporting", fqn));
   }
   if (facts.sizes.size() != facts.strides.size()) {
     archive_.refuse(fmt::format(
@@ -109,7 +109,7 @@ at::Tensor ExportedTensors::take(const std::string& fqn) {
   if (is_parameter && facts.requires_grad) {
     if (!at::isFloatingType(facts.dtype) && !at::isComplexType(facts.dtype)) {
       archive_.refuse(fmt::format(
-          "{} is said to require a gradient, which {} cannot", fqn, at::toString(facts.dtype)));
+          "{} must not require a gradient, which {} cannot have", fqn, at::toString(facts.dtype)));
     }
     tensor.requires_grad_(true);
   }

@@ -48,7 +48,7 @@ struct Doubled : torch::autograd::Function<Doubled> {
   static variable_list backward(AutogradContext*, variable_list g) { return {g[0] * 3}; }
 };
 
-TEST_CASE("attachments have names, in the graph and in what explains a program",
+TEST_CASE("attachments have names, in the graph and in the text that explains a program",
           "[compiler][attachments]") {
   const Program program = compile_attached([](AttachedLambda& m, torch::Tensor x) {
     const auto h = Doubled::apply(torch::matmul(x, m.weight));
@@ -79,7 +79,7 @@ TEST_CASE("a custom function in the loss, or as it, is kept", "[compiler][attach
   CHECK(program.compiled().graph.attachments.size() == 1);
 }
 
-TEST_CASE("a hook that was removed, or on what the loss does not use, is none",
+TEST_CASE("hooks that were removed, or that the loss does not reach, are ignored",
           "[compiler][attachments]") {
   const Program program = compile_attached([](AttachedLambda& m, torch::Tensor x) {
     const auto y = torch::matmul(x, m.weight);

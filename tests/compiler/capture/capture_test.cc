@@ -387,7 +387,7 @@ TEST_CASE("a buffer that lies beside a parameter in one flat tensor may be writt
   CHECK(count(program, "aten::add_") == 1);
 }
 
-TEST_CASE("a loss that is no scalar, or hangs on nothing, is refused", "[compiler][capture]") {
+TEST_CASE("a loss that is no scalar, or depends on nothing, is refused", "[compiler][capture]") {
   testing::Chain module(1);
   const auto x = torch::randn({4, 8});
   const auto with_loss = [&](Loss loss) {
@@ -417,7 +417,7 @@ TEST_CASE("a loss that reaches no parameter is refused", "[compiler][capture]") 
       ContainsSubstring("reaches no parameter"));
 }
 
-TEST_CASE("gradients that no optimizer takes are found out by compile", "[compiler][capture]") {
+TEST_CASE("compile finds gradients that no optimizer takes", "[compiler][capture]") {
   struct Sparse : torch::nn::Module {
     torch::nn::Embedding table{nullptr};
     Sparse() {
@@ -445,7 +445,7 @@ TEST_CASE("gradients that no optimizer takes are found out by compile", "[compil
       ContainsSubstring("the parameter z is ComplexFloat"));
 }
 
-TEST_CASE("wrong arguments of compile say what was expected", "[compiler]") {
+TEST_CASE("wrong arguments of compile are refused with the expected ones", "[compiler]") {
   testing::Chain module(1);
   const auto x = torch::randn({6, 8});
   CHECK_THROWS_WITH(
@@ -469,7 +469,7 @@ struct Bags : torch::nn::Module {
   }
 };
 
-TEST_CASE("inputs that are legal in their own order alone are taken", "[compiler][capture]") {
+TEST_CASE("inputs that are legal only in their own order are accepted", "[compiler][capture]") {
   const int microbatches = GENERATE(1, 2);
   Bags module;
   const auto tokens = torch::tensor({1, 2, 3, 4, 5, 6, 7, 8});
@@ -485,7 +485,9 @@ TEST_CASE("inputs that are legal in their own order alone are taken", "[compiler
   CHECK(count(program, "aten::embedding_bag") == 1);
 }
 
-TEST_CASE("what throws at the last microbatch as it is, is told", "[compiler][capture]") {
+TEST_CASE(
+    "a module that throws on the last microbatch in its own order is refused with the message",
+    "[compiler][capture]") {
   Bags module;
   const auto tokens = torch::tensor({1, 2, 3, 4, 5, 6, 7, 8});
   const auto y = torch::randn({4, 4});

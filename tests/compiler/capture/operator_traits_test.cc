@@ -19,7 +19,7 @@ std::vector<c10::IValue> batch_norm(bool training) {
   return {x, none, none, statistics, statistics, training, 0.1, 1e-5, false};
 }
 
-TEST_CASE("an operator writes what its schema marks, and statistics while training",
+TEST_CASE("an operator writes the arguments that its schema marks, and statistics while training",
           "[compiler][capture][traits]") {
   const auto x = torch::rand({2});
   const std::vector<c10::IValue> sum = {x, x, 1};

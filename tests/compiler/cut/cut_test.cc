@@ -94,7 +94,7 @@ TEST_CASE("a model is cut before the first operator below a path, or before an o
              ContainsSubstring("op:99") && ContainsSubstring("op:0 to op:"));
 }
 
-TEST_CASE("markers count for nothing where a cut is asked for", "[compiler][cut]") {
+TEST_CASE("a given cut overrides the markers", "[compiler][cut]") {
   testing::Chain module(3);
   CHECK(cut_program(module, AtMarkers()).stage_graph().size() == 3);
   CHECK(cut_program(module, At{"layer2"}).stage_graph().size() == 2);
@@ -143,7 +143,8 @@ TEST_CASE("a balanced cut makes the slowest stage fastest, by costs that are giv
              ContainsSubstring("another model"));
 }
 
-TEST_CASE("what writes in place stays with those that use its memory", "[compiler][cut]") {
+TEST_CASE("an operator that writes in place stays with the users of its memory",
+          "[compiler][cut]") {
   struct InPlace : torch::nn::Module {
     torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};
     torch::Tensor count{register_buffer("count", torch::zeros({1}))};
@@ -230,7 +231,7 @@ TEST_CASE("a cut is read from text and written to it", "[compiler][cut]") {
   CHECK_THAT(refused("@microbatch-size 2\n"), ContainsSubstring("found none"));
 }
 
-TEST_CASE("what is refused is told by the nearest parameters", "[compiler][cut][capture]") {
+TEST_CASE("a refused operator is named by the nearest parameters", "[compiler][cut][capture]") {
   struct Deciding : Tower {
     torch::Tensor forward(torch::Tensor x) {
       const auto y = layers->at<torch::nn::LinearImpl>(2).forward(embed(x));
@@ -269,7 +270,7 @@ TEST_CASE("a value crosses in the order of its memory", "[compiler][cut]") {
   CHECK(memory_order_of(x).empty());
 }
 
-TEST_CASE("a view that its value's strides allow is there behind a cut as well",
+TEST_CASE("a view that the strides of a value allow is also possible after a cut",
           "[compiler][cut]") {
   struct Merge : torch::nn::Module {
     torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};

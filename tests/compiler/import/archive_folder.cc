@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/compiler/tensor_files/safetensors.h"
+#include "stagecraft/tests/compiler/import/unpacked_inputs.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::testing {
@@ -20,7 +21,9 @@ std::string file_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::vector<ArchiveFolder> archive_folders() {
+namespace {
+
+std::vector<ArchiveFolder> read_folders() {
   std::vector<ArchiveFolder> folders;
   for (const auto& entry : std::filesystem::directory_iterator("tests/data/models")) {
     if (!std::filesystem::exists(entry.path() / "expected.json")) {
@@ -33,10 +36,20 @@ std::vector<ArchiveFolder> archive_folders() {
                        .refused = expected.value("refused", ""),
                        .losses = expected.at("losses"),
                        .microbatch_losses = expected.at("microbatch_losses"),
-                       .data = MicrobatchFiles(entry.path().string()),
                        .final = read_safetensors((entry.path() / "final.safetensors").string())});
   }
   std::ranges::sort(folders, {}, &ArchiveFolder::path);
+  return folders;
+}
+
+}  // namespace
+
+MicrobatchFiles ArchiveFolder::data() const {
+  return MicrobatchFiles(unpacked_inputs(path));
+}
+
+const std::vector<ArchiveFolder>& archive_folders() {
+  static const std::vector<ArchiveFolder> folders = read_folders();
   return folders;
 }
 

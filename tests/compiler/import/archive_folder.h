@@ -18,15 +18,17 @@ struct ArchiveFolder {
   std::string refused;         ///< why the model must be refused; empty if it trains
   std::vector<double> losses;  ///< by step
   std::vector<std::vector<double>> microbatch_losses;
-  MicrobatchFiles data;
   std::vector<NamedTensor> final;  ///< parameters, and buffers that changed
 
   [[nodiscard]] std::string name() const { return path.filename().string(); }
   [[nodiscard]] int steps() const { return static_cast<int>(losses.size()); }
+  /// Returns the inputs, which are unpacked at the first call.
+  [[nodiscard]] MicrobatchFiles data() const;
 };
 
-/// Returns every folder of tests/data/models with an expected.json, sorted by name.
-[[nodiscard]] std::vector<ArchiveFolder> archive_folders();
+/// Returns every folder of tests/data/models with an expected.json, sorted by name. They are read
+/// once for a process.
+[[nodiscard]] const std::vector<ArchiveFolder>& archive_folders();
 
 /// Returns the whole file. Fails the test if there is none.
 [[nodiscard]] std::string file_bytes(const std::filesystem::path& path);

@@ -9,7 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 
 namespace stagecraft::testing {
 

@@ -149,7 +149,7 @@ TEST_CASE("an operator of the user's own may stand in a stage, and in no file (A
   CHECK_THAT(*why, ContainsSubstring("none of LibTorch's"));
 }
 
-TEST_CASE("an operator that believes its arguments is asked with checked ones",
+TEST_CASE("an operator that does not check its arguments gets checked ones",
           "[compiler][operators][hostile]") {
   const ArgumentCheck check = argument_check({"aten::embedding_bag", "padding_idx"});
   REQUIRE(check != nullptr);

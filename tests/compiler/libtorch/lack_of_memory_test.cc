@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 
 #include "stagecraft/tests/support/catch.h"
 
@@ -43,7 +44,8 @@ TEST_CASE("a tensor for which there is no memory is lack of memory", "[compiler]
              ContainsSubstring("memory ran out"));
 }
 
-TEST_CASE("so is what the standard library throws", "[compiler][memory]") {
+TEST_CASE("exceptions of the standard library for lack of memory count as well",
+          "[compiler][memory]") {
   CHECK_THAT(told([] { throw std::bad_alloc(); }), ContainsSubstring("memory ran out"));
   CHECK_THAT(told([] { std::vector<char>().reserve(std::numeric_limits<std::size_t>::max()); }),
              ContainsSubstring("memory ran out"));
@@ -54,10 +56,16 @@ TEST_CASE("so is what the standard library throws", "[compiler][memory]") {
       ContainsSubstring("when a thread was to be made"));
 }
 
-TEST_CASE("other failures are not", "[compiler][memory]") {
+TEST_CASE("other failures are not lack of memory", "[compiler][memory]") {
   CHECK(told([] { (void)at::empty({-1}); }) == "something else");
   CHECK(told([] { throw std::runtime_error("no memory of it"); }) == "something else");
   CHECK(told([] { throw Error(Errc::UsageFile, "x"); }) == "something else");
+  // A file chooses the names of its records.
+  CHECK(told([] {
+          TORCH_CHECK(false,
+                      "failed to read the record [enforce fail at alloc_cpu.cpp:1] allocate "
+                      "memory: you tried to allocate 7 bytes");
+        }) == "something else");
 }
 
 }  // namespace stagecraft

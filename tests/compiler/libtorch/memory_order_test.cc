@@ -33,7 +33,7 @@ torch::Tensor anyhow(std::mt19937& draw) {
   return tensor.permute(order);
 }
 
-TEST_CASE("a copy in a tensor's order has the order, and so has what crosses a border",
+TEST_CASE("a copy in a tensor's order has the order, and so does a value that crosses a border",
           "[compiler][memory-order]") {
   std::mt19937 draw(7);
   for (int i = 0; i < 2000; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("a copy in a tensor's order has the order, and so has what crosses a b
   }
 }
 
-TEST_CASE("channels-last memory is told from contiguous, also where there is one channel",
+TEST_CASE("channels-last memory differs from contiguous memory, even with one channel",
           "[compiler][memory-order]") {
   const auto channels = GENERATE(1, 3);
   const torch::Tensor image = torch::randn({2, channels, 4, 5});

@@ -79,7 +79,7 @@ TEST_CASE("every operator of the graph has its cost, in order and by stage",
   CHECK(measured.cost("aten::mean").stage == StageId(1));
 }
 
-TEST_CASE("a backward is divided by what it flows to, and is nothing where nothing flows",
+TEST_CASE("a backward is divided by the ends of its gradients, and costs nothing without any",
           "[compiler][operator-costs]") {
   const Measured measured;
   const OperatorCost& of_batch = measured.cost("aten::matmul");
@@ -133,7 +133,7 @@ TEST_CASE("measuring leaves program, module and batch as they were (OC-1)",
   CHECK_FALSE(net.trained.grad().defined());
 }
 
-TEST_CASE("what cannot be measured is refused with what would do",
+TEST_CASE("a measurement that is not possible is refused with the accepted values",
           "[compiler][operator-costs][bad-input]") {
   const Measured measured;
   const auto& x = measured.x;

@@ -68,7 +68,7 @@ TEST_CASE("reads name producer, result and bytes", "[compiler][operator-uses]") 
   CHECK((uses.of("aten::sin").reads == std::vector<OperatorRead>{{product, 0, kWhole}}));
 }
 
-TEST_CASE("a value written through a view is read of its maker, behind who wrote it",
+TEST_CASE("a value written through a view is read from its maker, after the writer",
           "[compiler][operator-uses]") {
   const Uses uses;
   const int write = uses.of("aten::mul_").id;
@@ -88,7 +88,7 @@ TEST_CASE("operators between which nothing can be cut are joined", "[compiler][o
   CHECK_FALSE(uses.of("aten::matmul", 1).joined);
 }
 
-TEST_CASE("batch and parameters are told of every operator that reads them",
+TEST_CASE("the reads of batch and parameters are listed for every operator",
           "[compiler][operator-uses]") {
   const Uses uses;
   CHECK(uses.of("aten::matmul").input == kWhole);

@@ -62,7 +62,7 @@ TEST_CASE("TransformerEncoder and its layer are taken", "[compiler][library]") {
       *encoder, [&](torch::Tensor x) { return by_position(encoder(by_position(x), mask)); });
 }
 
-TEST_CASE("a whole Transformer is taken", "[compiler][library]") {
+TEST_CASE("a whole Transformer compiles", "[compiler][library]") {
   torch::manual_seed(3);
   torch::nn::Transformer transformer(torch::nn::TransformerOptions(kWidth, kHeads)
                                          .num_encoder_layers(1)

@@ -127,17 +127,18 @@ TEST_CASE("a loss that takes less than all outputs gets the first", "[compiler][
   CHECK(torch::equal(loss.call()({x + 1, x}, {x}), mean_square(x + 1, x)));
 }
 
-TEST_CASE("a loss that could be given the first output or all is asked to say which",
-          "[compiler][loss]") {
+TEST_CASE(
+    "a loss that could be given the first output or all is refused with the form that chooses",
+    "[compiler][loss]") {
   const auto x = rows();
   const Loss loss([](auto... all) { return (all + ...).sum(); });
   CHECK_THAT(refusal([&] {
                (void)loss.call()({x, x}, {x});
              }),
-             ContainsSubstring("all 2 outputs") && ContainsSubstring("say which"));
+             ContainsSubstring("all 2 outputs") && ContainsSubstring("choose with a loss"));
 }
 
-TEST_CASE("labels that are missing, or too many, are told before anything is indexed",
+TEST_CASE("missing labels and too many labels are refused before anything is indexed",
           "[compiler][loss]") {
   CHECK_THAT(refusal([] { train_with(mean_square, {}); }),
              ContainsSubstring("takes 2 tensors") && ContainsSubstring("labels has 0"));
@@ -151,11 +152,10 @@ TEST_CASE("labels that are missing, or too many, are told before anything is ind
       refusal([] {
         train_with([](const Tensors& o, const Tensors& l) { return (o.at(0) - l.at(1)).sum(); });
       }),
-      ContainsSubstring("not there") && ContainsSubstring("labels has 1"));
+      ContainsSubstring("does not exist") && ContainsSubstring("labels has 1"));
 }
 
-TEST_CASE("what a loss of lists throws for reasons of its own is told in its own words",
-          "[compiler][loss]") {
+TEST_CASE("an exception that a loss of lists throws keeps its message", "[compiler][loss]") {
   CHECK_THAT(refusal([] {
                train_with([](const Tensors& outputs, const Tensors&) -> torch::Tensor {
                  if (outputs.at(0).size(1) == 3) {

@@ -1,14 +1,9 @@
-/// Tests which batches are accepted, their microbatches, and programs for other shapes.
+/// Tests which batches are accepted, and their microbatches.
 #include "stagecraft/compiler/module/split_batch.h"
 
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/compile.h"
-#include "stagecraft/compiler/module/markers.h"
-#include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/parts.h"
-#include "stagecraft/compiler/shapes/shape_variants.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -99,7 +94,7 @@ TEST_CASE("a batch of another form than the example is refused", "[compiler][bat
   }
 }
 
-TEST_CASE("the parts of a batch are copies, shared by microbatches only where replicated",
+TEST_CASE("the parts of a batch are copies, and microbatches share only replicated ones",
           "[compiler][batch]") {
   auto x = rows(8);
   auto shift = torch::rand({4});
@@ -135,117 +130,6 @@ TEST_CASE("PT-3: parts lie in memory as the rows of the batch do", "[compiler][b
       CHECK(memory_order_of(part) == slices[0].order);
       CHECK(part.is_non_overlapping_and_dense());
       CHECK_FALSE(part.is_alias_of(batch));
-    }
-  }
-}
-
-// ---- other shapes than the example's ------------------------------------------------------------
-
-/// Has two layers, with or without markers; a batch of few rows takes one operator more.
-struct TwoLayers : torch::nn::Module {
-  torch::nn::Linear a{register_module("a", torch::nn::Linear(4, 4))};
-  torch::nn::Linear b{register_module("b", torch::nn::Linear(4, 4))};
-  bool marked = false;
-
-  torch::Tensor lower(const torch::Tensor& x) {
-    const torch::Tensor y = torch::tanh(a(x));
-    return x.size(0) < 3 ? torch::tanh(y) : y;
-  }
-  torch::Tensor forward(const torch::Tensor& x) {
-    if (!marked) {
-      return b(lower(x));
-    }
-    const torch::Tensor h = stage("lower", [&] { return lower(x); });
-    return stage("upper", [&] { return b(h); });
-  }
-};
-
-/// Labels have two rows for each of the inputs.
-Program two_layers(TwoLayers& chain, int count, int microbatches, Cut cut = {}) {
-  return compile(chain,
-                 {.inputs = {rows(count)},
-                  .labels = {rows(2 * count)},
-                  .loss =
-                      [](const torch::Tensor& out, const torch::Tensor& label) {
-                        return (out.repeat_interleave(2, 0) - label).square().mean();
-                      },
-                  .microbatches = microbatches,
-                  .cut = std::move(cut)});
-}
-
-TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches",
-          "[compiler][batch]") {
-  TwoLayers chain;
-  const Program program = two_layers(chain, 16, 4);
-  const auto division = [&](int count) {
-    const Parts parts = parts_of(program, {rows(count)}, {rows(2 * count)});
-    std::vector<std::int64_t> sizes;
-    std::vector<at::Tensor> again;
-    for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
-      sizes.push_back(parts.inputs[m][0].size(0));
-      CHECK(parts.labels[m][0].size(0) == 2 * sizes[m]);
-      again.push_back(parts.inputs[m][0]);
-      const double weight = parts.weights.empty() ? 1.0 : parts.weights[m];
-      CHECK(weight == static_cast<double>(sizes[m]) / static_cast<double>(sizes[0]));
-      const bool own = parts.variants.empty() || parts.variants[m] == nullptr;
-      CHECK(own == (sizes[m] == 4));
-    }
-    CHECK(torch::equal(torch::cat(again), rows(count)));
-    return sizes;
-  };
-  using Sizes = std::vector<std::int64_t>;
-  CHECK(division(16) == Sizes{4, 4, 4, 4});
-  CHECK(division(13) == Sizes{4, 3, 3, 3});
-  CHECK(division(9) == Sizes{3, 2, 2, 2});
-  CHECK(division(5) == Sizes{2, 1, 1, 1});
-  CHECK(division(8) == Sizes{2, 2, 2, 2});
-  CHECK(shapes_of(program) == 4);
-  CHECK_THAT(refusal([&] { (void)parts_of(program, {rows(13)}, {rows(25)}); }, Errc::CompileShape),
-             ContainsSubstring("has 1 samples for 4 microbatches"));
-  CHECK_THAT(refusal([&] { (void)parts_of(program, {rows(0)}, {rows(0)}); }, Errc::CompileShape),
-             ContainsSubstring("has 0 samples"));
-  for (const torch::Tensor& unlike : {rows(8).to(torch::kDouble), rows(8)[0][0]}) {
-    CHECK_THAT(refusal([&] { (void)parts_of(program, {unlike}, {rows(16)}); }, Errc::CompileShape),
-               ContainsSubstring("was compiled as Float"));
-  }
-}
-
-TEST_CASE("rows that lie in memory in another order are captured once more", "[compiler][batch]") {
-  TwoLayers chain;
-  chain.marked = true;
-  const Program program = two_layers(chain, 16, 4);
-  const torch::Tensor across = rows(16).t().contiguous().t();
-  const Parts parts = parts_of(program, {across}, {rows(32)});
-  CHECK(shapes_of(program) == 2);
-  REQUIRE(parts.variants.size() == 4);
-  const ShapeVariant& variant = *parts.variants[0];
-  CHECK(variant.random == 0);  // the sizes are the compiled ones
-  const StageInput& input = variant.stages[0].inputs[0];
-  CHECK(variant.stages[0].at(input.value).order == MemoryOrder{1, 0});
-  CHECK(parts.weights.empty());
-  CHECK(parts.inputs[0][0].stride(0) == 1);
-  (void)parts_of(program, {across}, {rows(32)});
-  (void)parts_of(program, {rows(16)}, {rows(32)});
-  CHECK(shapes_of(program) == 2);
-}
-
-TEST_CASE("what is captured for another shape is cut where the program was", "[compiler][batch]") {
-  TwoLayers chain;
-  chain.marked = GENERATE(false, true);
-  const Program program = two_layers(chain, 8, 2, chain.marked ? Cut() : Cut(At{"b"}));
-  REQUIRE(program.stage_graph().size() == 2);
-  for (const int count : {12, 4}) {  // with 4 rows, microbatches take another sequence of operators
-    CAPTURE(chain.marked, count);
-    const Parts parts = parts_of(program, {rows(count)}, {rows(2 * count)});
-    const ShapeVariant& variant = *parts.variants.at(0);
-    CHECK(parts.weights.empty());
-    REQUIRE(variant.stages.size() == 2);
-    for (std::size_t s = 0; s < 2; ++s) {
-      const StageProgram& before = program.compiled().partition.stages[s];
-      CHECK(misfit(before, variant.stages[s]).empty());
-      CHECK(variant.stages[s].name == before.name);
-      CHECK(variant.stages[s].operator_count() ==
-            before.operator_count() + (count == 4 && s == 0 ? 1 : 0));
     }
   }
 }

@@ -34,7 +34,8 @@ TEST_CASE("a schedule that runs the program has no violations and a grid", "[com
   CHECK_NOTHROW(result.or_throw());
 }
 
-TEST_CASE("a schedule of other microbatches or stages is told with the grid", "[compiler][check]") {
+TEST_CASE("a schedule of other microbatches or stages is refused with the grid",
+          "[compiler][check]") {
   const Program program = checked_chain(2, 4);
   const Schedule other = GENERATE(one_f_one_b(2, 3), one_f_one_b(3, 4));
   const CheckResult result = check(program, other);

@@ -150,7 +150,7 @@ struct Defaults : Layer {
   }
 };
 
-TEST_CASE("what has a default need not be given, and may be where it is a tensor",
+TEST_CASE("an argument with a default may be left out, and may be given if it is a tensor",
           "[compiler][forms]") {
   CHECK(outputs_of(Defaults(), 1) == 1);
   CHECK(outputs_of(Defaults(), 2) == 1);
@@ -414,7 +414,8 @@ TEST_CASE("forward may take structures, which are filled in the order of the bat
              ContainsSubstring("takes 3 tensors, the batch has 4"));
 }
 
-TEST_CASE("a map has what the batch names, and comes back by its keys", "[compiler][forms]") {
+TEST_CASE("a map has the named tensors of the batch, and its results are in the order of its keys",
+          "[compiler][forms]") {
   Mapped module;
   const auto compiled = [&](const Batch& batch) {
     const Program program =

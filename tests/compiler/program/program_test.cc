@@ -63,7 +63,7 @@ bool equal(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>
   });
 }
 
-TEST_CASE("PR-1: what becomes of the module does not change the program", "[compiler][program]") {
+TEST_CASE("PR-1: later changes of the module do not change the program", "[compiler][program]") {
   ProgramNet net;
   const auto x = batch();
   const Program program = compile_on(net, {x}, {x});
@@ -88,7 +88,7 @@ TEST_CASE("PR-1: what becomes of the module does not change the program", "[comp
   CHECK(torch::equal(graph.constants[0], torch::ones({4})));
 }
 
-TEST_CASE("PR-1: the program has one copy of each parameter, trained where the module's was",
+TEST_CASE("PR-1: the program has one copy of each parameter, which trains if the module's does",
           "[compiler][program]") {
   ProgramNet net;
   const auto x = batch();
@@ -145,7 +145,7 @@ void check_same(const Snapshot& a, const Snapshot& b) {
   }
 }
 
-TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it",
+TEST_CASE("CO-1: compile leaves the module as it was, even if it refuses it",
           "[compiler][program]") {
   const auto net = std::make_shared<ProgramNet>();
   net->norm->eval();
@@ -171,7 +171,7 @@ struct InPlace : torch::nn::Module {
   }
 };
 
-TEST_CASE("CO-1: the batch is as it was, also where module and loss write it in place",
+TEST_CASE("CO-1: compile leaves the batch as it was, even if module and loss write it in place",
           "[compiler][program]") {
   const int microbatches = GENERATE(1, 2);
   InPlace net;
@@ -299,7 +299,7 @@ struct Deep : torch::nn::Module {
   }
 };
 
-TEST_CASE("what is recomputed is chosen by stage, region or path, and kept no more",
+TEST_CASE("recomputed parts are chosen by stage, region or path, and keep less",
           "[compiler][program][recompute]") {
   const auto x = batch();
   const auto compiled = [&](const Recompute& recompute) {
@@ -358,7 +358,7 @@ TEST_CASE("what is recomputed is chosen by stage, region or path, and kept no mo
     return std::string("accepted");
   };
   CHECK_THAT(refusal(Recompute::named({"layer.2"})),
-             ContainsSubstring("\"layer.2\": did you mean layers.2? there are the stages base, "
+             ContainsSubstring("\"layer.2\": did you mean layers.2? the stages are base, "
                                "middle, top; the marked regions act; the paths of parameters "
                                "frozen, layers, layers.0, layers.2, head"));
   CHECK_THAT(

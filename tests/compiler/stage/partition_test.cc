@@ -201,7 +201,7 @@ TEST_CASE("a hook on a parameter of two stages is refused, naming it and both",
 }
 
 TEST_CASE(
-    "an operator outside the markers joins the operand furthest downstream, whichever was made "
+    "an operator outside the markers joins the operand furthest downstream, not the one made "
     "last",
     "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
@@ -232,9 +232,8 @@ struct TwoHeads : torch::nn::Module {
   }
 };
 
-TEST_CASE(
-    "a loss over two heads joins the one furthest downstream, in whatever order its terms are made",
-    "[compiler][partition]") {
+TEST_CASE("a loss over two heads joins the one furthest downstream, in any order of its terms",
+          "[compiler][partition]") {
   const bool side_by_side = GENERATE(true, false);
   const bool first_term_last = GENERATE(true, false);
   CAPTURE(side_by_side, first_term_last);
@@ -265,8 +264,8 @@ std::ptrdiff_t count(const Program& program, std::size_t stage, std::string_view
 }
 
 TEST_CASE(
-    "what several stages read and none makes joins the one least far downstream, in whatever order "
-    "they read it",
+    "a value that several stages read and none makes joins the one least far downstream, in any "
+    "order of their reads",
     "[compiler][partition]") {
   const bool side_by_side = GENERATE(true, false);
   const bool first_term_last = GENERATE(true, false);
@@ -308,7 +307,7 @@ TEST_CASE(
   CHECK(count(program, 0, "aten::mul") == 1);
 }
 
-TEST_CASE("what nobody reads stays beside what it reads", "[compiler][partition]") {
+TEST_CASE("an operator without readers stays beside its operands", "[compiler][partition]") {
   testing::Chain module(2);
   const auto x = torch::randn({4, 8});
   const auto loss = [](torch::Tensor output, torch::Tensor y) {
@@ -344,7 +343,7 @@ TEST_CASE("depth decides before the order of entering", "[compiler][partition]")
   CHECK((program.stage_graph().edges() == Edges{{0, 1}, {2, 1}}));
 }
 
-TEST_CASE("writing in place what another stage made or reads is refused, naming both",
+TEST_CASE("an in-place write to a value of another stage is refused, naming both",
           "[compiler][partition]") {
   CHECK_THAT(
       partition_refusal([](Free& m, torch::Tensor x) {
@@ -359,7 +358,7 @@ TEST_CASE("writing in place what another stage made or reads is refused, naming 
   CHECK(compile_square(harmless).stage_graph().size() == 2);
 }
 
-TEST_CASE("a loss that writes in place what a later stage read is refused, and named",
+TEST_CASE("a loss that writes a value of a later stage in place is refused by name",
           "[compiler][partition]") {
   struct Sum : torch::nn::Module {
     torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};

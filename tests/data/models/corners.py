@@ -13,7 +13,7 @@ from common import Model, integers, normal
 # ---- Graph network ------------------------------------------------------------------------------
 
 class Gcn(nn.Module):
-    """Sums over neighbours, each edge weighted by the degrees of its ends."""
+    """Sums over neighbors, each edge weighted by the degrees of its ends."""
 
     def __init__(self, wide, out):
         super().__init__()
@@ -31,7 +31,7 @@ class Gcn(nn.Module):
 
 
 class Gat(nn.Module):
-    """Attention over neighbours: a softmax over the edges that end in the same node."""
+    """Attention over neighbors: a softmax over the edges that end in the same node."""
 
     def __init__(self, wide, out):
         super().__init__()

@@ -1,8 +1,6 @@
 /// Tests models from files at the command line: compares the output of `stagecraft import` and of
 /// `stagecraft train --model-file` with PyTorch's results (tests/data/models).
 
-#include "stagecraft/compiler/import/model_file.h"
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -13,10 +11,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/tensor_files/safetensors.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/compiler/import/trained_tensors.h"
+#include "stagecraft/tests/compiler/import/unpacked_inputs.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/own_cache.h"
 #include "stagecraft/tests/tools/common/command_run.h"
@@ -34,6 +34,11 @@ constexpr double kTolerance = 1e-5;
 std::string archive(const std::string& name, const std::string& file = "") {
   return fmt::format(
       "{}/tests/data/models/{}{}", STAGECRAFT_SOURCE_DIR, name, file.empty() ? "" : "/" + file);
+}
+
+/// Returns the folder with the inputs of a model.
+std::string inputs_of(const std::string& name) {
+  return testing::unpacked_inputs(archive(name));
 }
 
 CommandResult import_words(const std::vector<std::string>& words) {
@@ -58,7 +63,7 @@ std::vector<std::string> training(const std::string& name,
                                  "--model-file",
                                  archive(name, file),
                                  "--data",
-                                 archive(name),
+                                 inputs_of(name),
                                  "--optimizer",
                                  "sgd",
                                  "--lr",
@@ -88,7 +93,7 @@ void check_final_weights(const std::string& name,
 
 /// Copies the steps from `from` to the last of an archive's data, into a folder that begins at 0.
 void copy_data(const std::string& name, int from, const std::string& to) {
-  for (const auto& entry : std::filesystem::directory_iterator(archive(name))) {
+  for (const auto& entry : std::filesystem::directory_iterator(inputs_of(name))) {
     const std::string file = entry.path().filename().string();
     if (file.starts_with("step") && file[4] - '0' >= from) {
       std::filesystem::copy_file(
@@ -135,7 +140,7 @@ TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
   CHECK(exported.at("outputs").at(0).at("shape").empty());
   CHECK(exported.at("ran") == false);
 
-  const json script = import_json({archive("gpt2", "model.pt"), "--inputs", archive("gpt2")});
+  const json script = import_json({archive("gpt2", "model.pt"), "--inputs", inputs_of("gpt2")});
   CHECK(script.at("kind") == "TorchScript");
   CHECK(script.at("parameters").size() == 28);
   CHECK(script.at("ran") == true);
@@ -182,7 +187,7 @@ TEST_CASE("import proposes a cut, on zeros or on data, and writes it", "[tools][
       "resnet", "model.pt2", {"--cut", "@" + cut, "--steps", "1", "--cut-out", cut + "2"}));
   CHECK(trained.others.at(0).at("stages").size() == 2);
   CHECK(read_text_file(cut + "2") == read_text_file(cut));
-  CHECK(import_json({archive("gpt2", "model.pt"), "--stages", "1", "--inputs", archive("gpt2")})
+  CHECK(import_json({archive("gpt2", "model.pt"), "--stages", "1", "--inputs", inputs_of("gpt2")})
             .at("measured_on") == "inputs");
   check_message(import_words({archive("gpt2", "model.pt"), "--stages", "2"}),
                 2,
@@ -216,7 +221,7 @@ TEST_CASE("import tells everything that is not supported, and ends with 1", "[to
   }
   // The content that a TorchScript file hides is seen when it runs.
   const json script =
-      import_json({archive("data_sized", "model.pt"), "--inputs", archive("data_sized")}, 1);
+      import_json({archive("data_sized", "model.pt"), "--inputs", inputs_of("data_sized")}, 1);
   REQUIRE(script.at("unsupported").size() == 1);
   CHECK_THAT(script.at("unsupported").at(0).at("why").get<std::string>(),
              ContainsSubstring("aten::"));
@@ -283,7 +288,7 @@ TEST_CASE("weights that were saved begin the next run, with their buffers",
   CHECK(half.others.at(1) == json{{"event", "saved_weights"}, {"step", 3}, {"file", saved}});
   std::vector<std::string> words = training(
       name, file, {"--stages", "1", "--load-weights", saved, "--save-weights", saved, "--verify"});
-  *std::ranges::find(words, archive(name)) = rest.path();
+  *std::ranges::find(words, inputs_of(name)) = rest.path();
   const TrainOutput second = train_output(words);
   CHECK(second.steps.size() == 2);
   CHECK(second.sha256() == one);
@@ -377,7 +382,7 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   words[3] = archive("gpt2", "model.pt2");
   refused(words, {"takes", "inputs", "step<k>_mb<j>_arg0.npy"});
   words = training("vit", "model.pt2", {});
-  words[5] = archive("unet");
+  words[5] = inputs_of("unet");
   refused(words, {"do not fit", "step0_mb0_arg0.npy: expected"});
   words[5] = archive("none");
   refused(words, {"expected a folder of data"});

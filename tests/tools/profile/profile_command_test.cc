@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/tests/compiler/import/unpacked_inputs.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/own_cache.h"
 #include "stagecraft/tests/tools/common/command_run.h"
@@ -43,7 +44,8 @@ std::vector<std::string> kept(std::vector<std::string> words) {
 
 std::vector<std::string> gpt2(std::vector<std::string> more) {
   const std::string folder = fmt::format("{}/tests/data/models/gpt2", STAGECRAFT_SOURCE_DIR);
-  std::vector<std::string> words{"--model-file", folder + "/model.pt", "--data", folder};
+  std::vector<std::string> words{
+      "--model-file", folder + "/model.pt", "--data", testing::unpacked_inputs(folder)};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

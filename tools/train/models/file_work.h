@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/tools/train/models/work.h"
 

@@ -413,6 +413,8 @@ void add_run(CLI::App& app, TrainOptions& o) {
       ->group(group);
   app.add_flag("--json", o.json, "one JSON object per line")->group(group);
   app.add_flag("--force", o.force, "try, although memory seems not to suffice")->group(group);
+  app.add_flag("--verbose", o.verbose, "say on standard error how long each pass of compiling took")
+      ->group(group);
 }
 
 /// A model is one of ours with a text or images, or a file with data; the options of one have no

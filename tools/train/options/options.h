@@ -90,6 +90,7 @@ struct TrainOptions {
   bool verify = false;
   bool json = false;
   bool force = false;  ///< run even if memory seems not to suffice
+  bool verbose = false;
 };
 
 /// The answer to `--help`.

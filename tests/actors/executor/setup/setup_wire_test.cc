@@ -237,7 +237,7 @@ RankShapeVariant variant_for(const Trained& t, std::int64_t rows, const RankSetu
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
   };
   const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
-  const ShapeVariant& variant = *parts.variants.at(0);
+  const OtherShape& variant = *parts.shapes.at(0);
   return rank_variant(
       {.number = variant.number, .random = variant.random, .stages = variant.stages},
       setup.rank,
@@ -383,7 +383,7 @@ TEST_CASE("WT-1: constants keep strides, gaps, shared elements and what they pro
     auto given = sent.tensors;
     given.pop_back();
     CHECK_THAT(refusal([&] { (void)decode_setup(sent.bytes, given); }, kUnreadable),
-               ContainsSubstring("10 tensors were to come, and 9 came"));
+               ContainsSubstring("expected 10 tensors, found 9"));
     for (const auto& wrong : {torch::zeros({23}),
                               torch::zeros({4, 6}),
                               torch::Tensor(),
@@ -511,7 +511,7 @@ TEST_CASE("bytes that are no setup of this version are refused, and say why", "[
   REQUIRE(tensor_count(good) == 0);
   CHECK_THAT(fault_in(""), ContainsSubstring("do not begin as one"));
   CHECK_THAT(fault_in("STGCRAFT" + good.substr(8)), ContainsSubstring("do not begin as one"));
-  CHECK_THAT(fault_in(good + "\xc0"), ContainsSubstring("1 bytes are left behind its end"));
+  CHECK_THAT(fault_in(good + "\xc0"), ContainsSubstring("1 bytes follow its end"));
   std::string changed = good;
   const std::string known = "version " + std::to_string(kSetupVersion);
   changed[8] = 77;
@@ -621,15 +621,16 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
       {"operands, and gets", [](auto& s) { first_node(s).operands.pop_back(); }},
       {"and gets something else", [](auto& s) { first_node(s).operands[0] = c10::IValue(1); }},
       {"and gets something else", [](auto& s) { first_node(s).operands[0] = StageDevice{}; }},
-      {"are to be kept", [](auto& s) { first_node(s).results.clear(); }},
+      {"and the stage keeps 0", [](auto& s) { first_node(s).results.clear(); }},
       {"an answer is expected", [](auto& s) { first_node(s).answer = true; }},
       {"calls the function 0", [](auto& s) { first_node(s).function = 0; }},
       {"calls the function -7", [](auto& s) { first_node(s).function = -7; }},
       {"has hooks 3", [](auto& s) { stage_of(s).values.begin()->second.hooks = 3; }},
       {"no value is numbered -5", [](auto& s) { stage_of(s).values[ValueId(-5)] = {}; }},
-      {"what an operator writes is %12345",
+      {"a value that an operator writes is %12345",
        [&](auto& s) { first_node(s).writes.push_back(nobody); }},
-      {"what an operator makes is %12345", [&](auto& s) { first_node(s).results[0] = nobody; }},
+      {"a value that an operator makes is %12345",
+       [&](auto& s) { first_node(s).results[0] = nobody; }},
       {"an input is %12345", [&](auto& s) { stage_of(s).inputs[0].value = nobody; }},
       {"a chunk passes on %-1",
        [](auto& s) { stage_of(s).chunks.front().outputs.push_back(kNoValue); }},
@@ -650,14 +651,14 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
        }},
       {"the shape or type of",
        [](auto& s) { stage_of(s).values[stage_of(s).parameters[0].value].sizes = {-1}; }},
-      {"is to be trained, and cannot",
+      {"is to be trained, but has no gradient",
        [](auto& s) { stage_of(s).values[stage_of(s).parameters[0].value].dtype = at::kLong; }},
-      {"owes a gradient, and has none",
+      {"owes a gradient, but its type has none",
        [](auto& s) {
          stage_of(s).inputs[0].owes_gradient = true;
          stage_of(s).values[stage_of(s).inputs[0].value].dtype = at::kLong;
        }},
-      {"has strides that are none",
+      {"has strides that do not fit",
        [](auto& s) {
          stage_of(s).buffers.push_back(
              {.name = "b", .value = stage_of(s).parameters[0].value, .strides = {1LL << 60, 1}});

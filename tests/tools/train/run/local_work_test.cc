@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/data/local_source.h"
+#include "stagecraft/tests/compiler/import/unpacked_inputs.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
@@ -65,7 +66,7 @@ TEST_CASE("worker processes make images, and read the microbatches of a folder",
              "--model-file",
              folder + "/model.pt",
              "--data",
-             folder,
+             testing::unpacked_inputs(folder),
              "--stages",
              "2"};
   file.insert(file.end(), reads.begin(), reads.end());

@@ -83,7 +83,7 @@ TEST_CASE("what is recomputed keeps less and changes no bit", "[tools][train]") 
   const CommandResult wrong = run_train({"--stages", "2", "--recompute", "layer.1"});
   CHECK(wrong.exit_code == 2);
   CHECK_THAT(wrong.err,
-             ContainsSubstring("nothing to recompute is called \"layer.1\": did you mean "
+             ContainsSubstring("no part to recompute is called \"layer.1\": did you mean "
                                "layers.1?") &&
                  ContainsSubstring("layers.1.attention"));
 }
@@ -278,7 +278,8 @@ TEST_CASE("evaluations come at their steps and change nothing", "[tools][train][
 TEST_CASE("a dry run prints the plan and trains nothing", "[tools][train][dry-run]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/none.ckpt";
-  const CommandResult result = run_train({"--stages", "2", "--dry-run", "--save", file});
+  const CommandResult result =
+      run_train({"--stages", "2", "--dry-run", "--save", file, "--verbose"});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
   for (const char* text : {"stage0",
@@ -294,6 +295,7 @@ TEST_CASE("a dry run prints the plan and trains nothing", "[tools][train][dry-ru
     CHECK_THAT(result.out, ContainsSubstring(text));
   }
   CHECK_THAT(result.out, !ContainsSubstring("step 1/3"));
+  CHECK_THAT(result.err, ContainsSubstring("compiled in ") && ContainsSubstring(" ms  capture\n"));
   CHECK_FALSE(std::filesystem::exists(file));
 }
 

@@ -1,0 +1,19 @@
+/// PassTime says how long one pass of a compilation took (passes.h). A program keeps those of
+/// compile.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft {
+
+struct PassTime {
+  std::string_view name;  ///< that of a list of passes, so it lives as long as the process
+  double seconds = 0;     ///< on the calling thread, from beginning to end
+};
+
+/// Returns a line with the total, and one for each pass; an empty text for no passes.
+[[nodiscard]] std::string to_string(const std::vector<PassTime>& times);
+
+}  // namespace stagecraft
