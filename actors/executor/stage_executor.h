@@ -26,10 +26,10 @@
 #include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/actors/executor/mirror/mirror.h"
 #include "stagecraft/actors/executor/progress.h"
+#include "stagecraft/actors/executor/run/transfers.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/setup/rank_shape_variant.h"
 #include "stagecraft/actors/executor/step/step_record.h"
-#include "stagecraft/actors/executor/transfers.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/trainer/checkpoint_file.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"

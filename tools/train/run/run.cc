@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
-#include "stagecraft/actors/trainer/checkpoint.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
 #include "stagecraft/compiler/program/compiled_program.h"

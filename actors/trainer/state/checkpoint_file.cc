@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/checkpoint_file.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

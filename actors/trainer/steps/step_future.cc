@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/step_future.h"
+#include "stagecraft/actors/trainer/steps/step_future.h"
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/process_end.h"

@@ -21,7 +21,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include "stagecraft/actors/trainer/sha256.h"
+#include "stagecraft/actors/trainer/state/sha256.h"
 #include "stagecraft/base/whole_file.h"
 
 namespace stagecraft {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/device/device.h"
+#include "stagecraft/actors/executor/run/slots.h"
+#include "stagecraft/actors/executor/run/transfers.h"
 #include "stagecraft/actors/executor/setup/bound_plan.h"
-#include "stagecraft/actors/executor/slots.h"
-#include "stagecraft/actors/executor/transfers.h"
 
 namespace stagecraft {
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/evaluation_results.h"
+#include "stagecraft/actors/trainer/steps/evaluation_results.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/trainer/evaluation.h"
+#include "stagecraft/actors/trainer/steps/evaluation.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/program/compiled_program.h"

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/executor/regrouped.h"
+#include "stagecraft/actors/executor/run/regrouped.h"
 
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>

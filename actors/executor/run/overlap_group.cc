@@ -1,4 +1,4 @@
-#include "stagecraft/actors/executor/overlap_group.h"
+#include "stagecraft/actors/executor/run/overlap_group.h"
 
 namespace stagecraft {
 

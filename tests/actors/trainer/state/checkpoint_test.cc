@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/checkpoint.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@
 #include <ATen/ops/imag.h>
 #include <ATen/ops/quantize_per_tensor.h>
 
-#include "stagecraft/actors/trainer/sha256.h"
+#include "stagecraft/actors/trainer/state/sha256.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"

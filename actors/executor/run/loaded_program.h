@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "stagecraft/actors/executor/loaded_plan.h"
+#include "stagecraft/actors/executor/run/loaded_plan.h"
 #include "stagecraft/actors/executor/setup/rank_shape_variant.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 

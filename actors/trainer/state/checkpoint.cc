@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/checkpoint.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/trainer/checkpoint_file.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {

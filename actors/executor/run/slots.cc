@@ -1,4 +1,4 @@
-#include "stagecraft/actors/executor/slots.h"
+#include "stagecraft/actors/executor/run/slots.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/sha256.h"
+#include "stagecraft/actors/trainer/state/sha256.h"
 
 #include <openssl/evp.h>
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/executor/transfers.h"
+#include "stagecraft/actors/executor/run/transfers.h"
 
 #include <algorithm>
 #include <utility>
