@@ -17,7 +17,6 @@
 ///      lose the weights.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -82,9 +81,6 @@ class StageExecutor {
 
   /// Returns the copies kept of committed states; null unless TrainerOptions::mirror is set.
   [[nodiscard]] Mirror* mirror();
-
-  /// Returns the bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
-  [[nodiscard]] std::int64_t bytes_held() const;
 
  private:
   struct Impl;
