@@ -99,10 +99,11 @@ class FolderLock {
     alone_ = flock(fd_, LOCK_EX | LOCK_NB) == 0;
     if (!alone_ && errno == EWOULDBLOCK) {
       close(fd_);
-      throw Error(Errc::UsageFile,
-                  fmt::format("expected a folder of checkpoints of this run's own, but another run "
-                              "writes its to '{}'; name another folder, or wait for its end",
-                              folder));
+      throw Error(
+          Errc::UsageFile,
+          fmt::format("expected a folder of checkpoints for this run alone, but another run "
+                      "writes to '{}'; name another folder, or wait for its end",
+                      folder));
     }
   }
   ~FolderLock() { close(fd_); }

@@ -33,6 +33,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/actors/executor/step/local_batch.h"
+#include "stagecraft/actors/trainer/execution.h"
 #include "stagecraft/actors/trainer/fit.h"
 #include "stagecraft/actors/trainer/steps/evaluation.h"
 #include "stagecraft/actors/trainer/steps/step_future.h"
@@ -77,6 +78,13 @@ class Trainer {
   Trainer(const Cluster& cluster,
           Program program,
           Schedule schedule,
+          Optimizer optimizer,
+          TrainerOptions options = {});
+
+  /// Takes a schedule that was checked and lowered before (execution.h). Errors: likewise,
+  /// without those of the schedule.
+  Trainer(const Cluster& cluster,
+          Execution execution,
           Optimizer optimizer,
           TrainerOptions options = {});
 

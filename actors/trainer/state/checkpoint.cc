@@ -48,7 +48,7 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
     if (const auto why = obstacle(tensor)) {
       throw Error(Errc::CheckpointFormat,
                   fmt::format("a checkpoint keeps dense tensors of plain numbers, {} is {}; "
-                              "register what it is made of as buffers, or leave it unregistered",
+                              "register its parts as buffers, or leave it unregistered",
                               name,
                               *why));
     }
@@ -118,7 +118,7 @@ void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
       throw;
     }
     throw Error(Errc::UsageFile,
-                fmt::format("what was written to '{}' reads back differently: the disk cannot be "
+                fmt::format("'{}' reads back differently from what was written: the disk cannot be "
                             "trusted; name a place on another one",
                             file.path()))
         .because(error);
@@ -147,7 +147,7 @@ void check_holds(const std::string& path, const Checkpoint& checkpoint) {
   const CheckpointReader reader(path);
   const auto differs = [&](const std::string& what) {
     throw Error(Errc::CheckpointFormat,
-                fmt::format("{} of the file '{}' is not what it was written from", what, path));
+                fmt::format("{} of the file '{}' differs from what was written", what, path));
   };
   if (reader.header() != header_of(checkpoint)) {
     differs("the header");
@@ -166,8 +166,8 @@ std::string other_processors(const std::vector<std::string>& saved,
     return "";
   }
   return fmt::format(
-      "the ranks that saved it computed with {}, these compute with {}: the run goes "
-      "on with other bits, or may, than one that was not interrupted",
+      "the ranks that saved it computed with {}, these compute with {}: the run may get other bits "
+      "than an uninterrupted one",
       fmt::join(saved, " and "),
       fmt::join(now, " and "));
 }
@@ -183,7 +183,8 @@ void check_same_model(const Checkpoint& found, const ExpectedState& expected) {
   if (expected.seed && found.seed != *expected.seed) {
     throw_mismatch(fmt::format(
         "the checkpoint's random numbers are those of seed {}, the trainer's of seed {}: make the "
-        "trainer with seed {}, or say whose goes on, SeedFrom::Checkpoint or SeedFrom::Trainer "
+        "trainer with seed {}, or choose one of them with SeedFrom::Checkpoint or "
+        "SeedFrom::Trainer "
         "(--seed-from checkpoint or --seed-from option)",
         found.seed,
         *expected.seed,

@@ -98,7 +98,7 @@ std::string contradiction(const CheckpointHeader::Entry& entry) {
   std::uint64_t bytes = type ? c10::elementSize(*type) : 0;
   for (const std::int64_t extent : entry.shape) {
     if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
-      return fmt::format("the shape of {} is no shape", entry.name);
+      return fmt::format("the shape of {} is impossible", entry.name);
     }
   }
   return type && bytes == entry.bytes
@@ -174,11 +174,10 @@ void CheckpointReader::read(std::size_t tensor, std::size_t begin, std::span<cha
 void CheckpointReader::refuse(const std::string& found) const {
   throw Error(
       Errc::CheckpointFormat,
-      fmt::format(
-          "{} is no checkpoint that can be used: {}; use one that Trainer::save wrote, or an "
-          "older copy",
-          path_,
-          found));
+      fmt::format("{} is not a usable checkpoint: {}; use one that Trainer::save wrote, or an "
+                  "older copy",
+                  path_,
+                  found));
 }
 
 void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
@@ -254,7 +253,7 @@ void CheckpointReader::place_tensors(std::size_t begin) {
     begin += static_cast<std::size_t>(entry.bytes);
   }
   if (begin != content_) {
-    refuse("it has more in it than its header says");
+    refuse("it is longer than its header says");
   }
 }
 

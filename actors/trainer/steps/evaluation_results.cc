@@ -48,7 +48,7 @@ void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std
     if (part.dim() != rows.front().dim() || without_rows(part) != without_rows(rows.front())) {
       throw Error(Errc::CompileShape,
                   fmt::format("output {} is of shape [{}] for one microbatch and [{}] for another, "
-                              "which cannot be put one after the other: pass a batch whose samples "
+                              "which cannot be concatenated: pass a batch whose samples "
                               "divide by the number of microbatches, or batches of one shape",
                               output,
                               fmt::join(rows.front().sizes(), ", "),
@@ -131,10 +131,11 @@ double Evaluation::operator[](std::string_view metric) const {
       return value.item<double>();
     }
   }
-  throw Error(Errc::UsageArgument,
-              fmt::format("this evaluation has no metric \"{}\" that is one number: it has what "
-                          "evaluate() was asked for",
-                          metric));
+  throw Error(
+      Errc::UsageArgument,
+      fmt::format("this evaluation has no metric \"{}\" that is one number: pass the metric "
+                  "to evaluate()",
+                  metric));
 }
 
 }  // namespace stagecraft

@@ -351,8 +351,7 @@ TEST_CASE("a checkpoint that reads back differently does not take its place (CK-
   } catch (const Error& error) {
     CHECK(error.code() == Errc::UsageFile);
     CHECK_THAT(error.message(),
-               Catch::Matchers::ContainsSubstring("what was written to '" + path +
-                                                  "' reads back differently"));
+               Catch::Matchers::ContainsSubstring("'" + path + "' reads back differently"));
   }
   CHECK(tests::read_text_file(path) == "an older one");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
