@@ -99,16 +99,19 @@ struct StageExecutor::Impl {
     }
   }
 
+  [[nodiscard]] bool records(const RunningStep& step) const {
+    return setup.options.record_timeline && step.trains();
+  }
+
   void run(RunningStep& step, const LocalRead& local) {
     const auto wall = times.pass(&RankTimes::wall);
-    const bool recording = setup.options.record_timeline && step.trains();
-    begin(step, local, recording);
-    StepLoop(parts, step, recording ? &recorder : nullptr).run();
+    begin(step, local);
+    StepLoop(parts, step, records(step) ? &recorder : nullptr).run();
     device->synchronize();
     mirror_commit(step.order);
   }
 
-  void begin(RunningStep& step, const LocalRead& local, bool recording) {
+  void begin(RunningStep& step, const LocalRead& local) {
     const StepOrder& order = step.order;
     step.plan.slots.begin_step();
     commit.begin_step(
@@ -117,7 +120,7 @@ struct StageExecutor::Impl {
     progress->program.store(order.program, std::memory_order_relaxed);
     step.plan.transfers.begin(
         {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission}, local);
-    if (recording) {
+    if (records(step)) {
       recorder.begin_step();
       for (const std::size_t position : step.plan.bound.receives) {
         recorder.expect(position, step.plan.transfers.arrival(position));
@@ -144,7 +147,7 @@ struct StageExecutor::Impl {
       report.committed = true;
       report.gradient_norm = commit.gradient_norm();
     }
-    if (setup.options.record_timeline && step.trains()) {
+    if (records(step)) {
       timeline = recorder.take();
     }
     progress->end();

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 #include "stagecraft/actors/executor/optimizer/adagrad.h"
 #include "stagecraft/actors/executor/optimizer/adam.h"
@@ -40,7 +39,7 @@ struct OptimizerInfo {
 
 namespace internal {
 
-/// The defaults of a record's settings. Fields that are no settings are skipped.
+/// The defaults of a record's settings.
 template <class Record>
 inline constexpr auto kDefaults = [] {
   std::array<double, OptimizerRow<Record>::kSettings.size()> all{};
