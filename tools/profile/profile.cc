@@ -17,8 +17,8 @@
 #include "stagecraft/tools/profile/options.h"
 #include "stagecraft/tools/profile/profile_report.h"
 #include "stagecraft/tools/program/program_costs.h"
+#include "stagecraft/tools/train/job/decide.h"
 #include "stagecraft/tools/train/models/work.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
 
 namespace stagecraft::tools {
 namespace {

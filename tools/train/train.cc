@@ -6,9 +6,9 @@
 #include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/train/job/dry_run.h"
 #include "stagecraft/tools/train/job/job.h"
-#include "stagecraft/tools/train/job/resume.h"
+#include "stagecraft/tools/train/job/run_start.h"
+#include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/threads.h"
 #include "stagecraft/tools/train/report/told_error.h"
 #include "stagecraft/tools/train/run/run.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "stagecraft/tools/train/catalog/model_sizes.h"
 #include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/models/model_sizes.h"
 
 namespace CLI {
 class App;

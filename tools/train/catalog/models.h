@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/tools/train/catalog/model_sizes.h"
+#include "stagecraft/tools/train/models/model_sizes.h"
 
 namespace stagecraft::tools {
 

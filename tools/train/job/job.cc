@@ -22,8 +22,8 @@
 #include "stagecraft/tools/program/cut_option.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/job/run_costs.h"
+#include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/places.h"
-#include "stagecraft/tools/train/options/threads.h"
 
 namespace stagecraft::tools {
 namespace {

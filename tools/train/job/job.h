@@ -13,11 +13,11 @@
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/trace/planned_with.h"
+#include "stagecraft/tools/train/job/decide.h"
 #include "stagecraft/tools/train/job/memory_bill.h"
 #include "stagecraft/tools/train/job/planned.h"
 #include "stagecraft/tools/train/models/work.h"
 #include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
 
 namespace stagecraft::tools {
 

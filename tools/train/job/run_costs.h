@@ -13,9 +13,9 @@
 #include "stagecraft/scheduler/costs/costs.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/trace/planned_with.h"
+#include "stagecraft/tools/train/job/decide.h"
 #include "stagecraft/tools/train/models/work.h"
 #include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
 
 namespace stagecraft::tools {
 

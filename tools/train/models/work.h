@@ -14,8 +14,8 @@
 #include "stagecraft/compiler/module/metric.h"
 #include "stagecraft/compiler/module/named_tensor.h"
 #include "stagecraft/compiler/program/program.h"
+#include "stagecraft/tools/train/job/decide.h"
 #include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
 
 namespace stagecraft::tools {
 

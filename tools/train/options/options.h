@@ -14,7 +14,7 @@
 
 #include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/compiler/stage/recompute.h"
-#include "stagecraft/tools/train/catalog/model_sizes.h"
+#include "stagecraft/tools/train/models/model_sizes.h"
 
 namespace stagecraft::tools {
 

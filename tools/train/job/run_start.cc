@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/job/resume.h"
+#include "stagecraft/tools/train/job/run_start.h"
 
 #include <filesystem>
 #include <ostream>

@@ -1,8 +1,8 @@
 /// The threads of a run: how many it starts, and whether the system can start them.
 #pragma once
 
+#include "stagecraft/tools/train/job/decide.h"
 #include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
 
 namespace stagecraft::tools {
 

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/options/threads.h"
+#include "stagecraft/tools/train/job/threads.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/options/schedule_choice.h"
+#include "stagecraft/tools/train/job/decide.h"
 
 #include <algorithm>
 #include <filesystem>

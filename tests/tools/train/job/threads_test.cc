@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/options/threads.h"
+#include "stagecraft/tools/train/job/threads.h"
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
