@@ -341,9 +341,8 @@ struct Trainer::Impl {
   void require_weights() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
-      throw Error(
-          Errc::WorkerLost,
-          fmt::format("the weights are undefined{}{}", kToGoOn, recovery_advice(options.mirror)))
+      throw Error(Errc::WorkerLost, "the weights are undefined")
+          .advise(std::string(recovery_advice(options.mirror)))
           .because(*lost);
     }
   }

@@ -474,8 +474,8 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
     ErrorContext where = error.context();
     where.step.reset();
     Error told(error.code(),
-               fmt::format("step {} failed: {}", trainer_.steps() + 1, error.message()));
-    told.with(where);
+               fmt::format("step {} failed: {}", trainer_.steps() + 1, error.text()));
+    told.about(error.option()).advise(error.advice()).with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());
     }
