@@ -342,7 +342,6 @@ TEST_CASE("each optimizer is found by its name in checkpoints, with its settings
   Optimizer sgd = Sgd{};
   CHECK(set_setting(sgd, "nesterov", 1.0));
   CHECK(std::get<Sgd>(sgd).nesterov);
-  CHECK(settings_of(sgd).back().is_switch);
   CHECK_FALSE(set_setting(sgd, "beta1", 0.5));
   CHECK_FALSE(optimizer_named("lion").has_value());
   CHECK_FALSE(optimizer_named("custom").has_value());
