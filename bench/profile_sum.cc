@@ -29,7 +29,7 @@ constexpr double kGoal = 0.05;
 
 /// Returns the predicted time. Units: seconds of a step.
 double predicted(const sc::tools::TrainJob& job) {
-  const sc::tools::WorkBatch batch = job.work->batch(0, job.choice);
+  const sc::tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
   const sc::Profile profile =
       sc::profile(job.program, batch.inputs, batch.labels, {.repeats = kRepeats, .cache = ""});
   const auto sums = sc::tools::sums_of(profile.costs.operators, profile.costs.samples);
@@ -37,7 +37,7 @@ double predicted(const sc::tools::TrainJob& job) {
   for (const sc::OperatorCost& cost : profile.costs.operators) {
     update += cost.update;
   }
-  return job.choice.microbatches * (sums.forward + sums.backward()) + update;
+  return job.choice.shape.microbatches * (sums.forward + sums.backward()) + update;
 }
 
 void compare(const std::string& model) {

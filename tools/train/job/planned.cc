@@ -12,10 +12,9 @@
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
-#include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/job/planned_sizes.h"
+#include "stagecraft/tools/train/job/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -32,36 +31,28 @@ double usual_step(std::vector<double> seconds) {
 
 }  // namespace
 
-ScheduleChoice uncut(const TrainOptions& options) {
-  const int microbatches = static_cast<int>(options.microbatches.value_or(kDefaultMicrobatches));
-  Schedule schedule = gpipe(1, microbatches);
-  Layout layout = Layout::of(schedule);
-  return {.schedule = std::move(schedule),
-          .layout = std::move(layout),
-          .stages = 1,
-          .microbatches = microbatches,
-          .given = {},
-          .cut = At()};
-}
-
-PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console) {
+PlannedRun plan_run(const TrainOptions& options,
+                    const StepSize& size,
+                    Work& work,
+                    Console& console) {
   const SingleThreaded alone;  // this thread's computation must not start a pool of helper threads
-  const ScheduleChoice whole = uncut(options);
-  const PlannedSizes sizes = planned_sizes(options, whole.microbatches);
+  const WorkShape whole = WorkShape::uncut(
+      static_cast<int>(size.microbatches.value_or(kUsualMicrobatches)), size.microbatch_size);
+  const PlannedSizes sizes = planned_sizes(options, whole);
   if (!sizes.note.empty()) {
     console.err << fmt::format("plan: {}\n", sizes.note);
   }
-  const Program program = compile_in(options.precision, work, whole);
+  const Program program = compile_in(options.pipeline.precision, work, whole);
   const WorkBatch batch = work.batch(0, whole);
   const Profile found =
       profile(program,
               batch.inputs,
               batch.labels,
               {.microbatch_sizes = sizes.samples,
-               .threads = static_cast<int>(options.threads_per_worker),
-               .optimizer = make_optimizer(options),
-               .ranks = options.workers == WorkerKind::Processes ? RankHomes::Processes
-                                                                 : RankHomes::Threads,
+               .threads = static_cast<int>(options.workers.threads),
+               .optimizer = make_optimizer(options.optimizer),
+               .ranks = options.workers.kind == WorkerKind::Processes ? RankHomes::Processes
+                                                                      : RankHomes::Threads,
                .progress = [&](std::string_view what, int place, int all) {
                  console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
                }});
@@ -71,26 +62,21 @@ PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console) {
   if (found.measured == 0) {
     console.err << "plan: all was measured before\n";
   }
-  const int ranks = static_cast<int>(options.ranks.value_or(options.usual_ranks));
-  PlanningOptions how{.planner = *options.plan,
+  const int ranks = static_cast<int>(options.pipeline.ranks.value_or(options.pipeline.usual_ranks));
+  PlanningOptions how{.planner = *options.planner.name,
                       .processors = static_cast<int>(std::thread::hardware_concurrency())};
-  if (options.memory_limit) {
-    how.memory = static_cast<double>(*options.memory_limit) * kMiB;
+  if (options.workers.memory_limit) {
+    how.memory = static_cast<double>(*options.workers.memory_limit) * kMiB;
   }
-  // First of all: g++ 12 destroys the parts of an aggregate wrongly if a later part throws.
   std::vector<PlanProposal> best_first = plan(program, found.costs, ranks, how);
-  PlannedRun planned{.choice = whole,
-                     .request = {.costs = found.costs, .devices = ranks, .memory = how.memory},
-                     .best_first = std::move(best_first)};
-  const PlanProposal& best = planned.best();
-  planned.request.batch = best.microbatches * best.candidate.microbatch_size;
-  planned.request.costs.device.processors = how.processors;
-  planned.choice.schedule = best.candidate.schedule;
-  planned.choice.layout = Layout::of(best.candidate.schedule);
-  planned.choice.stages = planned.choice.layout.model_stages();
-  planned.choice.microbatches = best.microbatches;
-  planned.choice.cut = planned_cut(found.costs, best);
-  return planned;
+  const PlanProposal& best = best_first.front();
+  PlanRequest request{.costs = found.costs,
+                      .devices = ranks,
+                      .batch = best.microbatches * best.candidate.microbatch_size,
+                      .memory = how.memory};
+  request.costs.device.processors = how.processors;
+  Cut cut = planned_cut(found.costs, best);
+  return {std::move(cut), std::move(request), std::move(best_first)};
 }
 
 std::string chosen_text(const PlannedRun& planned) {

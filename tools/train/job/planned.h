@@ -8,29 +8,30 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/tools/common/console.h"
-#include "stagecraft/tools/train/job/decide.h"
+#include "stagecraft/tools/train/job/step_size.h"
 #include "stagecraft/tools/train/models/work.h"
 #include "stagecraft/tools/train/options/options.h"
 
 namespace stagecraft::tools {
 
 struct PlannedRun {
-  ScheduleChoice choice;
+  Cut cut;
   PlanRequest request;
   std::vector<PlanProposal> best_first;
 
   [[nodiscard]] const PlanProposal& best() const { return best_first.front(); }
 };
 
-/// Returns the model as one stage on one rank, in the microbatches of the options.
-[[nodiscard]] ScheduleChoice uncut(const TrainOptions& options);
-
-/// `options`: settled, with a planner. A step keeps its samples, and ranks share this machine's
-/// processors. `work`: of these options; this compiles its model, and a run opens another.
-/// Errors: those of planned_sizes, compile, profile and propose.
-[[nodiscard]] PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console);
+/// A step keeps its samples, and ranks share this machine's processors. Compiles the uncut model.
+/// Requires: the options have a planner. Errors: those of planned_sizes, compile, profile and
+/// propose.
+[[nodiscard]] PlannedRun plan_run(const TrainOptions& options,
+                                  const StepSize& size,
+                                  Work& work,
+                                  Console& console);
 
 /// Returns "planned: 16 microbatches of 2, zb-h2 by balance on 4 workers".
 [[nodiscard]] std::string chosen_text(const PlannedRun& planned);

@@ -31,31 +31,31 @@ void check_given(const std::vector<int>& sizes, std::int64_t step) {
 
 }  // namespace
 
-PlannedSizes planned_sizes(const TrainOptions& options, int microbatches) {
-  if (options.model_file) {
+PlannedSizes planned_sizes(const TrainOptions& options, const WorkShape& usual) {
+  if (options.model.file) {
     return {.samples = {},
             .note = fmt::format("microbatches stay as '{}' has them, {} a step: a model from a "
                                 "file is planned for those alone",
-                                options.data.value_or(""),
-                                microbatches)};
+                                options.data.folder.value_or(""),
+                                usual.microbatches)};
   }
-  const std::int64_t own = options.microbatch_size;
-  const std::int64_t step = own * microbatches;
-  if (!options.microbatch_sizes.empty()) {
-    check_given(options.microbatch_sizes, step);
-    return {.samples = options.microbatch_sizes, .note = {}};
+  const std::int64_t own = usual.microbatch_size;
+  const std::int64_t step = own * usual.microbatches;
+  if (const std::vector<int>& given = options.planner.microbatch_sizes; !given.empty()) {
+    check_given(given, step);
+    return {.samples = given, .note = {}};
   }
   PlannedSizes found{.samples = {static_cast<int>(own)}, .note = {}};
-  if (options.keep_microbatches) {
+  if (options.pipeline.microbatches || options.pipeline.microbatch_size) {
     return found;
   }
-  if (find_model(options.model).mixes_samples) {
+  if (find_model(options.model.name).mixes_samples) {
     found.note = fmt::format(
         "microbatches stay {} of {}: the loss of {} depends on which samples share one; "
         "--microbatch-sizes lets a plan choose",
-        microbatches,
+        usual.microbatches,
         own,
-        options.model);
+        options.model.name);
     return found;
   }
   for (const std::int64_t samples : {own % 2 == 0 ? own / 2 : 0, 2 * own}) {

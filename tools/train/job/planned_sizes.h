@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/tools/train/models/work_shape.h"
 #include "stagecraft/tools/train/options/options.h"
 
 namespace stagecraft::tools {
@@ -14,12 +15,11 @@ struct PlannedSizes {
   std::string note;          ///< why there is no choice, unless the user decided that; else empty
 };
 
-/// Returns those of --microbatch-sizes. Without it, half, equal and twice the options' size, as far
-/// as they divide a step. Only the options' own size if number or size of microbatches was given,
-/// and if another size would change the training: a model from a file, whose data have one size,
-/// and a loss that compares samples.
-/// `microbatches`: of a step, each of options.microbatch_size.
+/// Returns those of --microbatch-sizes. Without it, half, equal and twice the usual size, as far as
+/// they divide a step. Only the usual size if number or size of microbatches was given, and if
+/// another size would change the training: a model from a file, whose data have one size, and a
+/// loss that compares samples. `usual`: microbatches and their size without a plan.
 /// Errors: UsageArgument for a size that does not divide the step.
-[[nodiscard]] PlannedSizes planned_sizes(const TrainOptions& options, int microbatches);
+[[nodiscard]] PlannedSizes planned_sizes(const TrainOptions& options, const WorkShape& usual);
 
 }  // namespace stagecraft::tools

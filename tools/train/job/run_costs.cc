@@ -26,20 +26,20 @@ namespace {
 }
 
 /// Costs of operators are for microbatches of one size.
-bool has_sizes(const ScheduleChoice& choice) {
+bool has_sizes(const Choice& choice) {
   return !choice.schedule.stage_graph().microbatch_sizes().empty();
 }
 
 /// Returns the sums of the operators of each stage, for every stage of the schedule. Workers on
 /// this machine share its processors.
 Costs by_operators(const Costs& costs,
-                   const TrainOptions& options,
-                   const ScheduleChoice& choice,
+                   const WorkerOptions& workers,
+                   const Choice& choice,
                    const Program& program) {
   Costs made = costs_of_copies(with_stages(costs, program), choice.layout);
   settle_halves(made.stages, choice.layout.expand(program.stage_graph()));
-  if (options.workers != WorkerKind::Joining && made.device.processors == 0) {
-    made.device.threads = static_cast<int>(options.threads_per_worker);
+  if (workers.kind != WorkerKind::Joining && made.device.processors == 0) {
+    made.device.threads = static_cast<int>(workers.threads);
     made.device.processors = static_cast<int>(std::thread::hardware_concurrency());
   }
   return made;
@@ -48,7 +48,7 @@ Costs by_operators(const Costs& costs,
 /// Errors: UsageFile for operators of another model, or for stages with other microbatches.
 void check_model(const PlannedWith& given, const Program& program) {
   if (const auto difference = first_difference(given.costs, program)) {
-    refuse(given, "it is of another model: " + *difference);
+    refuse(given, "it belongs to another model: " + *difference);
   }
   const int samples = samples_of(program);
   if (knows_stage_times(given.costs) && given.costs.samples != samples) {
@@ -60,10 +60,10 @@ void check_model(const PlannedWith& given, const Program& program) {
 }
 
 /// Errors: UsageFile for a schedule that needs more than operators.
-void check_alone(const PlannedWith& given, const ScheduleChoice& choice) {
+void check_alone(const PlannedWith& given, const Choice& choice) {
   if (has_sizes(choice)) {
     refuse(given,
-           "it has operators alone, on microbatches of one size, and the schedule has stages that "
+           "it has only operators, on microbatches of one size, and the schedule has stages that "
            "take several as one");
   }
 }
@@ -78,23 +78,23 @@ Costs without_operators(Costs costs) {
 
 }  // namespace
 
-std::optional<PlannedWith> given_costs(const TrainOptions& options, Console& console) {
-  if (!options.costs) {
+std::optional<PlannedWith> given_costs(const CostFiles& files, Console& console) {
+  if (!files.in) {
     return std::nullopt;
   }
-  return PlannedWith{source_name(*options.costs), read_costs(*options.costs, console)};
+  return PlannedWith{source_name(*files.in), read_costs(*files.in, console)};
 }
 
 PlannedWith costs_of_schedule(const PlannedWith& given,
-                              const TrainOptions& options,
-                              const ScheduleChoice& choice,
+                              const WorkerOptions& workers,
+                              const Choice& choice,
                               const Program& program) {
   Costs costs = given.costs;
   if (!costs.operators.empty()) {
     check_model(given, program);
     if (!knows_stage_times(costs)) {
       check_alone(given, choice);
-      costs = by_operators(costs, options, choice, program);
+      costs = by_operators(costs, workers, choice, program);
     }
   }
   const StageGraph graph = choice.layout.expand(program.stage_graph());
@@ -107,20 +107,19 @@ PlannedWith costs_of_schedule(const PlannedWith& given,
 
 Costs costs_before_run(const std::optional<PlannedWith>& given,
                        const std::optional<PlannedWith>& planned,
-                       const TrainOptions& options,
-                       const ScheduleChoice& choice,
+                       const WorkerOptions& workers,
+                       const Choice& choice,
                        const Program& program,
                        const Work& work) {
   Costs costs;
   if (given && !given->costs.operators.empty()) {
     costs = given->costs;
   } else {
-    const WorkBatch batch = work.batch(0, choice);
-    costs = operator_costs(
-        program, batch.inputs, batch.labels, static_cast<int>(options.threads_per_worker));
+    const WorkBatch batch = work.batch(0, choice.shape);
+    costs = operator_costs(program, batch.inputs, batch.labels, static_cast<int>(workers.threads));
   }
   if (!has_sizes(choice)) {
-    costs = by_operators(costs, options, choice, program);
+    costs = by_operators(costs, workers, choice, program);
   }
   if (planned) {
     costs.device = planned->costs.device;

@@ -13,7 +13,7 @@
 #include "stagecraft/scheduler/costs/costs.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/trace/planned_with.h"
-#include "stagecraft/tools/train/job/decide.h"
+#include "stagecraft/tools/train/job/choice.h"
 #include "stagecraft/tools/train/models/work.h"
 #include "stagecraft/tools/train/options/options.h"
 
@@ -21,15 +21,15 @@ namespace stagecraft::tools {
 
 /// Returns the file of --costs, unchanged; none if the option is not given.
 /// Errors: those of read_costs.
-[[nodiscard]] std::optional<PlannedWith> given_costs(const TrainOptions& options, Console& console);
+[[nodiscard]] std::optional<PlannedWith> given_costs(const CostFiles& files, Console& console);
 
 /// Returns the costs of the schedule's stages and links from a file. Requires: the program has the
 /// schedule's stages.
 /// Errors: UsageFile, saying which file is needed, for operators of another model and for costs
 ///         that do not fit the schedule; UsageArgument if times add up to more than any number.
 [[nodiscard]] PlannedWith costs_of_schedule(const PlannedWith& given,
-                                            const TrainOptions& options,
-                                            const ScheduleChoice& choice,
+                                            const WorkerOptions& workers,
+                                            const Choice& choice,
                                             const Program& program);
 
 /// Returns the costs for --costs-out, without those that the run measures: operators of the file,
@@ -38,8 +38,8 @@ namespace stagecraft::tools {
 /// Errors: those of measure_operators.
 [[nodiscard]] Costs costs_before_run(const std::optional<PlannedWith>& given,
                                      const std::optional<PlannedWith>& planned,
-                                     const TrainOptions& options,
-                                     const ScheduleChoice& choice,
+                                     const WorkerOptions& workers,
+                                     const Choice& choice,
                                      const Program& program,
                                      const Work& work);
 

@@ -17,72 +17,83 @@ namespace stagecraft::tools {
 namespace {
 
 /// Refuses a missing folder, unless the run saves to it: its name may be a mistake.
-void require_folder(const TrainOptions& options) {
+void require_folder(const KeepingOptions& keeping) {
   std::error_code ignored;
-  if (options.save_dir != options.resume && !std::filesystem::exists(*options.resume, ignored)) {
+  if (keeping.save_dir != keeping.resume && !std::filesystem::exists(*keeping.resume, ignored)) {
     throw Error(Errc::UsageFile,
-                fmt::format("--resume expects a folder of checkpoints, and '{}' is not there; to "
-                            "begin one, name it in --save-dir as well",
-                            *options.resume));
+                fmt::format("--resume expects a folder of checkpoints, and '{}' does not exist; to "
+                            "start one, name it in --save-dir as well",
+                            *keeping.resume));
   }
+}
+
+void search_checkpoint(const std::string& folder, RunStart& start, Console& console) {
+  const CheckpointSearch search = find_checkpoint(folder);
+  for (const Error& broken : search.broken) {
+    console.err << fmt::format("stagecraft: --resume skips a checkpoint: {}\n", broken.message());
+  }
+  if (search.newest) {
+    start.checkpoint = search.newest->path;
+    start.resumed_at = search.newest->step;
+    start.weights.reset();  // only for the first start
+  } else {
+    console.err << fmt::format(
+        "stagecraft: --resume found no checkpoint in '{}': the run starts from the beginning\n",
+        folder);
+  }
+  console.err << std::flush;
 }
 
 }  // namespace
 
-TrainOptions resumed(const TrainOptions& options, Console& console) {
-  TrainOptions settled = options;
-  if (options.resume) {
-    require_folder(options);
-    const CheckpointSearch search = find_checkpoint(*options.resume);
-    for (const Error& broken : search.broken) {
-      console.err << fmt::format("stagecraft: --resume passes over: {}\n", broken.message());
-    }
-    if (search.newest) {
-      settled.load = search.newest->path;
-      settled.resumed_at = search.newest->step;
-      settled.load_weights.reset();  // only for the start of a run; this one continues
-    } else {
-      console.err << fmt::format(
-          "stagecraft: --resume found no checkpoint in '{}': the run starts from nothing\n",
-          *options.resume);
-    }
-    console.err << std::flush;
+RunStart find_start(const TrainOptions& options, Console& console) {
+  const KeepingOptions& keeping = options.keeping;
+  RunStart start{
+      .checkpoint = keeping.load, .weights = keeping.load_weights, .seed = options.run.seed};
+  if (keeping.resume) {
+    require_folder(keeping);
+    search_checkpoint(*keeping.resume, start, console);
   }
-  if (settled.load && settled.seed_from == SeedChoice::Checkpoint) {
-    settled.seed = CheckpointReader(*settled.load).header().seed;
+  if (start.checkpoint && keeping.seed_from == SeedChoice::Checkpoint) {
+    start.seed = CheckpointReader(*start.checkpoint).header().seed;
   }
-  return settled;
+  return start;
 }
 
-bool has_nothing_left(const TrainOptions& options, Console& console) {
-  if (!options.resumed_at || *options.resumed_at < options.steps || options.dry_run) {
+bool has_nothing_left(const TrainOptions& options,
+                      const RunStart& start,
+                      const std::optional<std::int64_t>& steps,
+                      Console& console) {
+  if (!steps || !start.resumed_at || *start.resumed_at < *steps || options.run.dry_run) {
     return false;
   }
-  for (const auto& [option, path] : {std::pair{"--save", options.save},
-                                     std::pair{"--save-weights", options.save_weights},
-                                     std::pair{"--save-module", options.save_module}}) {
+  const KeepingOptions& keeping = options.keeping;
+  for (const auto& [option, path] : {std::pair{"--save", keeping.save},
+                                     std::pair{"--save-weights", keeping.save_weights},
+                                     std::pair{"--save-module", keeping.save_module}}) {
     std::error_code ignored;
     if (path && !std::filesystem::exists(*path, ignored)) {
-      throw Error(Errc::UsageFile,
-                  fmt::format("the run is complete: '{}' is at step {}, but {} '{}' is not there; "
-                              "give a --steps larger than {} to go on and write it",
-                              *options.load,
-                              *options.resumed_at,
-                              option,
-                              *path,
-                              *options.resumed_at));
+      throw Error(
+          Errc::UsageFile,
+          fmt::format("the run is complete: '{}' is at step {}, but {} '{}' does not exist; "
+                      "give a --steps larger than {} to continue and write it",
+                      *start.checkpoint,
+                      *start.resumed_at,
+                      option,
+                      *path,
+                      *start.resumed_at));
     }
   }
   RunOutput output(console);
   const nlohmann::ordered_json object{{"event", "complete"},
-                                      {"step", *options.resumed_at},
-                                      {"steps", options.steps},
-                                      {"file", *options.load}};
-  make_progress(progress_form(options.json), output)
+                                      {"step", *start.resumed_at},
+                                      {"steps", *steps},
+                                      {"file", *start.checkpoint}};
+  make_progress(progress_form(options.run.json), output)
       ->report(fmt::format("nothing left to do: {} is at step {} of {}\n",
-                           *options.load,
-                           *options.resumed_at,
-                           options.steps),
+                           *start.checkpoint,
+                           *start.resumed_at,
+                           *steps),
                object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   return true;
 }

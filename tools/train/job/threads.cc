@@ -55,10 +55,9 @@ class WaitingThreads {
 
 }  // namespace
 
-int threads_to_run(const TrainOptions& options, const ScheduleChoice& choice) {
-  const std::size_t threads = static_cast<std::size_t>(choice.layout.ranks()) *
-                                  static_cast<std::size_t>(options.threads_per_worker) +
-                              kOthers;
+int threads_to_run(int ranks, int threads_per_worker) {
+  const std::size_t threads =
+      static_cast<std::size_t>(ranks) * static_cast<std::size_t>(threads_per_worker) + kOthers;
   return static_cast<int>(std::min<std::size_t>(threads, std::numeric_limits<int>::max()));
 }
 
@@ -72,8 +71,8 @@ void check_threads(int count) {
     const auto lack = lack_of_memory(
         error,
         fmt::format(
-            "{} are needed, {} could be started; raise the limit that stands in the way (ulimit "
-            "-u, ulimit -v), or use fewer --ranks and --threads-per-worker",
+            "{} are needed, {} could be started; raise the limit (ulimit -u, ulimit -v), or "
+            "use fewer --ranks and --threads-per-worker",
             count,
             threads.size()));
     if (lack) {

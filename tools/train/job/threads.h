@@ -1,13 +1,10 @@
 /// The threads of a run: how many it starts, and whether the system can start them.
 #pragma once
 
-#include "stagecraft/tools/train/job/decide.h"
-#include "stagecraft/tools/train/options/options.h"
-
 namespace stagecraft::tools {
 
 /// Returns the most threads that a run starts; it compiles on its own thread.
-[[nodiscard]] int threads_to_run(const TrainOptions& options, const ScheduleChoice& choice);
+[[nodiscard]] int threads_to_run(int ranks, int threads_per_worker);
 
 /// Starts this many threads at once to test whether it can, and ends them. A library that fails to
 /// start a thread of its own would end the process, or wait forever. The heaps that glibc reserves

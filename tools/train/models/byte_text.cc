@@ -41,7 +41,7 @@ std::vector<std::uint8_t> read_bytes(const std::string& path, double most) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    unreadable(path, "a file that may not be opened");
+    unreadable(path, "a file that cannot be opened");
   }
   std::vector<std::uint8_t> bytes;
   while (file) {
@@ -58,7 +58,7 @@ std::vector<std::uint8_t> read_bytes(const std::string& path, double most) {
     bytes.resize(before + static_cast<std::size_t>(file.gcount()));
   }
   if (file.bad()) {
-    unreadable(path, "a file that broke off while being read");
+    unreadable(path, "a file that could not be read to its end");
   }
   return bytes;
 }

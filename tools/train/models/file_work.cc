@@ -1,8 +1,6 @@
 #include "stagecraft/tools/train/models/file_work.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <set>
 #include <system_error>
@@ -53,10 +51,15 @@ double bytes_of(const std::vector<NamedTensor>& tensors) {
 
 }  // namespace
 
-FileWork::FileWork(const TrainOptions& options, double most)
-    : options_(options), data_(*options.data), model_(read_model(*options.model_file, most)) {
-  refuse_unsupported(model_->path, model_->unsupported);
-  describe_inputs(*model_, data_);
+ModelFile FileWork::read() const {
+  ModelFile model = read_model(*request_.model.file, most_);
+  refuse_unsupported(model.path, model.unsupported);
+  describe_inputs(model, data_);
+  return model;
+}
+
+FileWork::FileWork(const WorkRequest& request, double most)
+    : request_(request), data_(*request.data.folder), most_(most), model_(read()) {
   std::map<const void*, std::string> first;
   for (const bool buffer : {false, true}) {
     for (const NamedTensor& t : buffer ? model_->buffers : model_->parameters) {
@@ -75,77 +78,36 @@ FileWork::FileWork(const TrainOptions& options, double most)
   bytes_.file = bytes_.parameters + bytes_.buffers;
 }
 
-TrainOptions FileWork::settled(const TrainOptions& options) const {
-  TrainOptions settled = options;
-  if (options.microbatches && *options.microbatches != data_.microbatches()) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("--microbatches expects {}, as '{}' has them in a step, found {}; leave "
-                    "it out",
-                    data_.microbatches(),
-                    data_.folder(),
-                    *options.microbatches));
-  }
-  settled.microbatches = data_.microbatches();
-  const std::int64_t most = data_.steps() / options.accumulate;
-  if (most == 0) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--accumulate expects at most {}, as many batches as '{}' has, found "
-                            "{}; give fewer, or more data",
-                            data_.steps(),
-                            data_.folder(),
-                            options.accumulate));
-  }
-  const std::string steps = fmt::format(
-      "at most {}, as many as '{}' has{}",
-      most,
-      data_.folder(),
-      options.accumulate == 1 ? "" : fmt::format(" of {} batches each", options.accumulate));
-  if (options.all_steps) {
-    settled.steps = most;
-  } else if (options.steps > most) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format(
-            "--steps expects {}, found {}; give fewer, or more data", steps, options.steps));
-  }
-  if (options.warmup > settled.steps) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--warmup expects {}, found {}", steps, options.warmup));
-  }
-  return settled;
+std::optional<FixedData> FileWork::fixed_data() const {
+  return FixedData{
+      .folder = data_.folder(), .microbatches = data_.microbatches(), .batches = data_.steps()};
 }
 
-WorkBytes FileWork::bytes(const ScheduleChoice& /*choice*/) const {
+WorkBytes FileWork::bytes(const WorkShape& /*shape*/) const {
   return bytes_;
 }
 
-Program FileWork::compile(const ScheduleChoice& choice) {
-  if (options_.load_weights) {
-    load_weights(*options_.load_weights,
-                 read_weights(*options_.load_weights),
-                 model_->parameters,
-                 model_->buffers);
-  }
-  Program program = stagecraft::compile(*model_,
-                                        {.inputs = data_.batch(0),
-                                         .microbatches = choice.microbatches,
-                                         .cut = choice.cut.value_or(usual_cut(choice.stages)),
-                                         .recompute = options_.recompute});
+/// Releases the model: a program has a copy of what it needs.
+Program FileWork::compile(const WorkShape& shape) {
+  ModelFile model = model_ ? std::move(*model_) : read();
   model_.reset();
-  return program;
+  if (request_.weights) {
+    load_weights(
+        *request_.weights, read_weights(*request_.weights), model.parameters, model.buffers);
+  }
+  return stagecraft::compile(model,
+                             {.inputs = data_.batch(0),
+                              .microbatches = shape.microbatches,
+                              .cut = shape.cut.value_or(usual_cut(shape.stages)),
+                              .recompute = request_.recompute});
 }
 
-WorkBatch FileWork::batch(std::int64_t step, const ScheduleChoice& /*choice*/) const {
+WorkBatch FileWork::batch(std::int64_t step, const WorkShape& /*shape*/) const {
   return {data_.batch(step), {}};
 }
 
-WorkBatch FileWork::evaluation(const ScheduleChoice& /*choice*/) const {
+WorkBatch FileWork::evaluation(const WorkShape& /*shape*/) const {
   throw Error(Errc::Internal, "a folder of microbatches has none for evaluations");
-}
-
-std::optional<std::int64_t> FileWork::tokens(const ScheduleChoice& /*choice*/) const {
-  return std::nullopt;
 }
 
 std::vector<NamedTensor> FileWork::all_names(std::vector<NamedTensor> trained) const {

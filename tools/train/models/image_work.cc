@@ -16,22 +16,23 @@ std::vector<std::int64_t> classes_of(const ImageSet& set) {
 
 }  // namespace
 
-ImageWork::ImageWork(const TrainOptions& options, ReadFolder read, double most)
-    : ModelWork(options),
-      set_(options.images ? read(*options.images, options.sizes.whole("image"), most)
-                          : drawn_images(options.seed, options.sizes.whole("image"))),
+ImageWork::ImageWork(const WorkRequest& request, ReadFolder read, double most)
+    : ModelWork(request),
+      set_(request.data.images
+               ? read(*request.data.images, request.model.sizes.whole("image"), most)
+               : drawn_images(request.seed, request.model.sizes.whole("image"))),
       draw_(classes_of(set_)) {
-  if (options.eval_every && !draw_.has_evaluation()) {
+  if (request.evaluates && !draw_.has_evaluation()) {
     throw Error(Errc::UsageFile,
-                fmt::format("--eval-every expects a class of two images at least in '{}', one of "
-                            "which no step trains on; found none; leave it out, or give more",
-                            options.images.value_or("")));
+                fmt::format("--eval-every expects a class of at least two images in '{}', so that "
+                            "one of them is held out; found none; add images, or leave it out",
+                            request.data.images.value_or("")));
   }
 }
 
 at::Tensor ImageWork::examples_of(std::int64_t step, std::int64_t count) const {
-  return step == kEvaluationStep ? draw_.of_evaluation(options_.seed, count)
-                                 : draw_.of_step(options_.seed, step, count);
+  return step == kEvaluationStep ? draw_.of_evaluation(request_.seed, count)
+                                 : draw_.of_step(request_.seed, step, count);
 }
 
 double ImageWork::image_bytes() const {

@@ -14,11 +14,11 @@ class ImageWork : public ModelWork {
 
   /// Reads --images, or draws images. Errors: those of `read`; UsageFile if --eval-every would find
   /// no example held out.
-  ImageWork(const TrainOptions& options, ReadFolder read, double most);
+  ImageWork(const WorkRequest& request, ReadFolder read, double most);
 
   /// Returns images by index: those of a step, or of evaluations.
   [[nodiscard]] at::Tensor examples_of(std::int64_t step, std::int64_t count) const;
-  [[nodiscard]] std::int64_t side() const { return options_.sizes.whole("image"); }
+  [[nodiscard]] std::int64_t side() const { return size("image"); }
   /// Returns the size of an image as a model gets it. Units: bytes.
   [[nodiscard]] double image_bytes() const;
 

@@ -6,20 +6,23 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
-#include "stagecraft/tools/train/models/llama_size.h"
 
 namespace stagecraft::tools {
 namespace {
 
 constexpr std::int64_t kDefaultLayers = 4;
 
+// Measured on Llamas: bytes that the modules and captured operators of a layer take. They hardly
+// depend on the sizes.
+constexpr double kBytesToDescribeALayer = 320.0 * 1024;
+
 }  // namespace
 
 std::int64_t ModelWork::layers(int stages) const {
-  if (!options_.sizes.has("layers")) {
+  if (!request_.model.sizes.has("layers")) {
     return std::max<std::int64_t>(kDefaultLayers, stages);
   }
-  const std::int64_t asked = options_.sizes.whole("layers");
+  const std::int64_t asked = size("layers");
   if (stages > asked) {
     throw Error(
         Errc::UsageArgument,
@@ -36,18 +39,18 @@ WorkBytes ModelWork::bytes_of(double weights,
                               double layers,
                               double activations,
                               double example,
-                              const ScheduleChoice& choice) const {
+                              const WorkShape& shape) const {
   return {.parameters = weights,
           .description = layers * kBytesToDescribeALayer,
           .microbatch = activations,
-          .batch = example * static_cast<double>(options_.microbatch_size) *
-                   static_cast<double>(choice.microbatches)};
+          .batch = example * static_cast<double>(shape.microbatch_size) *
+                   static_cast<double>(shape.microbatches)};
 }
 
 void ModelWork::load_asked_weights(const std::vector<NamedTensor>& parameters,
                                    const std::vector<NamedTensor>& buffers) const {
-  if (options_.load_weights) {
-    load_weights(*options_.load_weights, read_weights(*options_.load_weights), parameters, buffers);
+  if (request_.weights) {
+    load_weights(*request_.weights, read_weights(*request_.weights), parameters, buffers);
   }
 }
 

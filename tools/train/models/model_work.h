@@ -2,11 +2,14 @@
 /// construction and its batches.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/tools/train/models/work.h"
+#include "stagecraft/tools/train/models/work_request.h"
 
 namespace stagecraft::tools {
 
@@ -15,25 +18,23 @@ inline constexpr std::int64_t kEvaluationStep = -1;
 
 class ModelWork : public Work {
  public:
-  explicit ModelWork(const TrainOptions& options) : options_(options) {}
+  explicit ModelWork(const WorkRequest& request) : request_(request) {}
 
-  [[nodiscard]] TrainOptions settled(const TrainOptions& options) const override { return options; }
-  [[nodiscard]] WorkBatch batch(std::int64_t step, const ScheduleChoice& choice) const override {
-    return draw(step, options_.microbatch_size, choice.microbatches);
+  [[nodiscard]] WorkBatch batch(std::int64_t step, const WorkShape& shape) const override {
+    return draw(step, samples_of(shape));
   }
-  [[nodiscard]] WorkBatch evaluation(const ScheduleChoice& choice) const override {
-    return draw(kEvaluationStep, options_.microbatch_size, choice.microbatches);
-  }
-  [[nodiscard]] std::optional<std::int64_t> tokens(
-      const ScheduleChoice& /*choice*/) const override {
-    return std::nullopt;
+  [[nodiscard]] WorkBatch evaluation(const WorkShape& shape) const override {
+    return draw(kEvaluationStep, samples_of(shape));
   }
 
  protected:
-  /// Returns the batch of one step: `microbatches` microbatches of `size` examples.
-  [[nodiscard]] virtual WorkBatch draw(std::int64_t step,
-                                       std::int64_t size,
-                                       int microbatches) const = 0;
+  /// Returns a size of the model by the name of its option.
+  [[nodiscard]] std::int64_t size(std::string_view name) const {
+    return request_.model.sizes.whole(name);
+  }
+
+  /// Returns the batch of one step.
+  [[nodiscard]] virtual WorkBatch draw(std::int64_t step, std::int64_t samples) const = 0;
 
   /// Returns the number of layers for these stages, the least possible unless --layers gives it.
   /// Errors: UsageArgument for more stages than that number of layers makes.
@@ -45,25 +46,29 @@ class ModelWork : public Work {
                                    double layers,
                                    double activations,
                                    double example,
-                                   const ScheduleChoice& choice) const;
+                                   const WorkShape& shape) const;
 
   /// Loads the weights of --load-weights, and compiles.
   template <class Model>
-  [[nodiscard]] Program compile_model(Model& model, Loss loss, const ScheduleChoice& choice) const {
+  [[nodiscard]] Program compile_model(Model& model, Loss loss, const WorkShape& shape) const {
     load_asked_weights(named(model->named_parameters()), named(model->named_buffers()));
-    const WorkBatch example = batch(0, choice);
+    const WorkBatch example = batch(0, shape);
     return stagecraft::compile(model,
                                {.inputs = example.inputs,
                                 .labels = example.labels,
                                 .loss = std::move(loss),
-                                .microbatches = choice.microbatches,
-                                .cut = choice.cut.value_or(AtMarkers{}),
-                                .recompute = options_.recompute});
+                                .microbatches = shape.microbatches,
+                                .cut = shape.cut.value_or(AtMarkers{}),
+                                .recompute = request_.recompute});
   }
 
-  const TrainOptions options_;
+  const WorkRequest request_;
 
  private:
+  static std::int64_t samples_of(const WorkShape& shape) {
+    return shape.microbatch_size * shape.microbatches;
+  }
+
   static std::vector<NamedTensor> named(const auto& items) {
     std::vector<NamedTensor> all;
     for (const auto& item : items) {

@@ -8,17 +8,17 @@ constexpr double kReading = 3.0;
 
 }  // namespace
 
-TextWork::TextWork(const TrainOptions& options, double most)
-    : ModelWork(options),
-      text_(ByteText::read(options.text, options.sizes.whole("seq"), most / kReading)) {}
+TextWork::TextWork(const WorkRequest& request, double most)
+    : ModelWork(request),
+      text_(ByteText::read(request.data.text, request.model.sizes.whole("seq"), most / kReading)) {}
 
-WorkBatch TextWork::draw(std::int64_t step, std::int64_t size, int microbatches) const {
-  const TextBatch windows = text_.batch(options_.seed, step, size * microbatches);
+WorkBatch TextWork::draw(std::int64_t step, std::int64_t samples) const {
+  const TextBatch windows = text_.batch(request_.seed, step, samples);
   return {{windows.tokens}, {windows.targets}};
 }
 
-std::optional<std::int64_t> TextWork::tokens(const ScheduleChoice& choice) const {
-  return options_.microbatch_size * choice.microbatches * sequence();
+std::optional<std::int64_t> TextWork::tokens(const WorkShape& shape) const {
+  return shape.microbatch_size * shape.microbatches * sequence();
 }
 
 double TextWork::example_bytes() const {

@@ -9,15 +9,13 @@ namespace stagecraft::tools {
 class TextWork : public ModelWork {
  public:
   /// Reads the text. `most`: bytes that it may take. Errors: those of ByteText::read.
-  TextWork(const TrainOptions& options, double most);
+  TextWork(const WorkRequest& request, double most);
 
-  [[nodiscard]] std::optional<std::int64_t> tokens(const ScheduleChoice& choice) const override;
+  [[nodiscard]] std::optional<std::int64_t> tokens(const WorkShape& shape) const override;
 
  protected:
-  [[nodiscard]] WorkBatch draw(std::int64_t step,
-                               std::int64_t size,
-                               int microbatches) const override;
-  [[nodiscard]] std::int64_t sequence() const { return options_.sizes.whole("seq"); }
+  [[nodiscard]] WorkBatch draw(std::int64_t step, std::int64_t samples) const override;
+  [[nodiscard]] std::int64_t sequence() const { return size("seq"); }
   /// Returns the bytes of tokens and targets of an example.
   [[nodiscard]] double example_bytes() const;
 

@@ -1,23 +1,25 @@
 /// Work: what a run trains: a model, and the batches of its steps. There is one kind for each
-/// source of work (models/, file_work.h); the rest of a run is the same for all.
+/// source of work (the models of this folder, file_work.h); the rest of a run is the same for all.
 ///
-/// Made from the options before anything else, and called in the order of the functions below. It
-/// may release the model after it was compiled.
+/// Opened from a WorkRequest (catalog/open_work.h) before anything else. It may release the model
+/// when it is compiled. Used by one thread.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/metric.h"
 #include "stagecraft/compiler/module/named_tensor.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/tools/train/job/decide.h"
-#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/models/work_shape.h"
 
 namespace stagecraft::tools {
+
+/// The type in which operators compute; weights and optimizer keep the model's own types.
+enum class Precision { Float32, BFloat16 };
 
 struct WorkBatch {
   Batch inputs, labels;
@@ -36,32 +38,40 @@ struct WorkBytes {
   double batch = 0.0;               ///< inputs and labels of one step
 };
 
+/// Data whose batches are fixed: a folder of microbatches.
+struct FixedData {
+  std::string folder;
+  int microbatches = 1;      ///< of a batch
+  std::int64_t batches = 0;  ///< in all
+};
+
 class Work {
  public:
   virtual ~Work() = default;
 
-  /// Returns the options with those that the work settles: microbatches, stages, steps.
-  /// Errors: UsageArgument for options that contradict it.
-  [[nodiscard]] virtual TrainOptions settled(const TrainOptions& options) const = 0;
+  /// Returns the data that fix the batches; nothing if the work draws as many as it is asked for.
+  [[nodiscard]] virtual std::optional<FixedData> fixed_data() const { return std::nullopt; }
 
   /// Errors: UsageArgument for a number of stages into which the model cannot be cut.
-  [[nodiscard]] virtual WorkBytes bytes(const ScheduleChoice& choice) const = 0;
+  [[nodiscard]] virtual WorkBytes bytes(const WorkShape& shape) const = 0;
 
-  /// Returns the program, with the weights of --load-weights if given. Called once.
+  /// Returns the program, with the weights of the request if there are any.
   /// Errors: those of compile, and of load_weights.
-  [[nodiscard]] virtual Program compile(const ScheduleChoice& choice) = 0;
+  [[nodiscard]] virtual Program compile(const WorkShape& shape) = 0;
 
   /// Returns the batch of step `step`, counted from 0. Errors: UsageFile if it cannot be read.
-  [[nodiscard]] virtual WorkBatch batch(std::int64_t step, const ScheduleChoice& choice) const = 0;
+  [[nodiscard]] virtual WorkBatch batch(std::int64_t step, const WorkShape& shape) const = 0;
 
   /// Returns the batch of evaluations: no step trains on it. Requires: the work has one.
-  [[nodiscard]] virtual WorkBatch evaluation(const ScheduleChoice& choice) const = 0;
+  [[nodiscard]] virtual WorkBatch evaluation(const WorkShape& shape) const = 0;
 
   /// Returns what evaluations measure beside the loss.
   [[nodiscard]] virtual std::vector<Metric> metrics() const { return {}; }
 
   /// Returns the tokens of a step; none if steps are counted instead.
-  [[nodiscard]] virtual std::optional<std::int64_t> tokens(const ScheduleChoice& choice) const = 0;
+  [[nodiscard]] virtual std::optional<std::int64_t> tokens(const WorkShape& /*shape*/) const {
+    return std::nullopt;
+  }
 
   /// Returns trained parameters and buffers under all names of the model: also under further names
   /// of ties, and with buffers that no operator uses.
@@ -72,10 +82,6 @@ class Work {
 
 /// Compiles the work for operators of that precision: capture records for each operator under which
 /// autocast it ran. Errors: those of Work::compile.
-[[nodiscard]] Program compile_in(Precision precision, Work& work, const ScheduleChoice& choice);
-
-/// Opens the work that the options name. `most`: bytes that it may take.
-/// Errors: UsageFile for data that cannot be read; DeviceOutOfMemory for data that is too large.
-[[nodiscard]] std::unique_ptr<Work> open_work(const TrainOptions& options, double most);
+[[nodiscard]] Program compile_in(Precision precision, Work& work, const WorkShape& shape);
 
 }  // namespace stagecraft::tools

@@ -9,7 +9,7 @@ Error told_error(const Error& error, const TrainOptions& options) {
                    {"memory_limit", "--memory-limit"},
                    {"step_deadline", "--step-deadline"},
                    {"threads_per_worker", "--threads-per-worker"}},
-       .advice = options.save_dir
+       .advice = options.keeping.save_dir
                      ? "start the run again; it resumes from its last checkpoint"
                      : "start the run again; with --resume DIR --save-every N it would resume from "
                        "its last checkpoint"});

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/div.h>

@@ -12,20 +12,16 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "stagecraft/tools/train/report/progress.h"
+#include "stagecraft/tools/train/run/named_state.h"
 
 namespace stagecraft::tools {
 
 /// Bound of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a wrong
 /// gradient changes a weight by the learning rate.
 inline constexpr double kReorderedBound = 1e-4;
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 class Verifier {
  public:

@@ -10,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-std::string weights_sha256(const std::vector<std::pair<std::string, at::Tensor>>& parameters) {
+std::string weights_sha256(const NamedTensors& parameters) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         &EVP_MD_CTX_free);
   SC_CHECK(EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1,

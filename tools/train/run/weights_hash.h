@@ -2,16 +2,13 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
-#include <ATen/core/Tensor.h>
+#include "stagecraft/tools/train/run/named_state.h"
 
 namespace stagecraft::tools {
 
 /// Returns the SHA-256, in hexadecimal, over the raw bytes of all parameters in the order given
 /// (the module's). Names and shapes do not enter.
-[[nodiscard]] std::string weights_sha256(
-    const std::vector<std::pair<std::string, at::Tensor>>& parameters);
+[[nodiscard]] std::string weights_sha256(const NamedTensors& parameters);
 
 }  // namespace stagecraft::tools

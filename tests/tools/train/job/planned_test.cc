@@ -21,11 +21,17 @@ TrainOptions options_of(std::vector<std::string> words) {
   return std::get<TrainOptions>(tools::parse_train_options(words));
 }
 
-std::vector<int> sizes_of(const std::vector<std::string>& words, int microbatches = 8) {
-  return tools::planned_sizes(options_of(words), microbatches).samples;
+PlannedSizes planned_of(const std::vector<std::string>& words, int microbatches = 8) {
+  const TrainOptions options = options_of(words);
+  return tools::planned_sizes(
+      options, tools::WorkShape::uncut(microbatches, options.pipeline.microbatch_size.value_or(4)));
 }
 
-json planned_of(const TrainOutput& output) {
+std::vector<int> sizes_of(const std::vector<std::string>& words, int microbatches = 8) {
+  return planned_of(words, microbatches).samples;
+}
+
+json event_of(const TrainOutput& output) {
   const auto found = std::ranges::find_if(
       output.others, [](const json& object) { return object.at("event") == "planned"; });
   REQUIRE(found != output.others.end());
@@ -39,31 +45,29 @@ TEST_CASE("a plan chooses from half, as many and twice as many samples", "[tools
   CHECK(sizes_of({}, 1) == std::vector{4, 2});  // twice as many would exceed the step
   CHECK(sizes_of({}, 7) == std::vector{4, 2});
   CHECK(sizes_of({"--model", "vit"}) == std::vector{4, 2, 8});
-  TrainOptions odd = options_of({});
-  odd.microbatch_size = 3;
-  CHECK(tools::planned_sizes(odd, 8).samples == std::vector{3, 6});
-  CHECK(tools::planned_sizes(odd, 8).note.empty());
+  const PlannedSizes odd = tools::planned_sizes(options_of({}), tools::WorkShape::uncut(8, 3));
+  CHECK(odd.samples == std::vector{3, 6});
+  CHECK(odd.note.empty());
 }
 
 TEST_CASE("what is said of microbatches is kept", "[tools][train][plan]") {
   CHECK(sizes_of({"--microbatch-size", "6"}) == std::vector{6});
   CHECK(sizes_of({"--microbatches", "8"}) == std::vector{4});
   CHECK(sizes_of({"--microbatch-size", "6", "--microbatch-sizes", "16,1"}) == std::vector{16, 1});
-  CHECK(tools::planned_sizes(options_of({"--microbatches", "8"}), 8).note.empty());
+  CHECK(planned_of({"--microbatches", "8"}).note.empty());
 }
 
 TEST_CASE("where other microbatches would train something else, they stay, and it is said",
           "[tools][train][plan]") {
   const std::string model = GENERATE("clip", "moe");
-  const PlannedSizes found = tools::planned_sizes(options_of({"--model", model}), 8);
+  const PlannedSizes found = planned_of({"--model", model});
   CHECK(found.samples == std::vector{4});
   CHECK_THAT(found.note,
              ContainsSubstring("stay 8 of 4") && ContainsSubstring("the loss of " + model) &&
                  ContainsSubstring("--microbatch-sizes"));
   CHECK(sizes_of({"--model", model, "--microbatch-sizes", "2,4"}) == std::vector{2, 4});
 
-  const PlannedSizes file =
-      tools::planned_sizes(options_of({"--model-file", "m.pt2", "--data", "d"}), 5);
+  const PlannedSizes file = planned_of({"--model-file", "m.pt2", "--data", "d"}, 5);
   CHECK(file.samples.empty());
   CHECK_THAT(file.note, ContainsSubstring("as 'd' has them, 5 a step"));
 }
@@ -103,7 +107,7 @@ TEST_CASE("a run trains in the microbatches that were planned, with the bits of 
   CHECK((second.err.find("plan: all was measured before") != std::string::npos) == !busy);
   const TrainOutput output = train_json(words);
   CHECK(output.verify.at("bit_equal") == true);
-  const json planned = planned_of(output);
+  const json planned = event_of(output);
   CHECK(planned.at("microbatches") == 8);
   CHECK(planned.at("microbatch_size") == 1);
   const TrainOutput given = train_json({"--stages", "2", "--verify"});
@@ -148,7 +152,7 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
   };
   const TrainOutput output = train_json(from("8,1"));
   CHECK(output.verify.at("bit_equal") == true);
-  CHECK(planned_of(output).at("microbatch_size") == 1);
+  CHECK(event_of(output).at("microbatch_size") == 1);
 
   const CommandResult large = run_train(from("8"));  // at least 10 MiB on the fullest worker
   CAPTURE(large.out, large.err);

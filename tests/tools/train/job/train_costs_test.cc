@@ -176,7 +176,7 @@ TEST_CASE("a run that a signal ends, or that nobody hears, leaves its costs",
   }
   const CommandResult unheard = run_command({"bash", "-c", line + "> /dev/full"});
   CHECK(unheard.exit_code == 2);
-  CHECK_THAT(unheard.err, ContainsSubstring("the run goes on for '" + costs + "'"));
+  CHECK_THAT(unheard.err, ContainsSubstring("the run continues for '" + costs + "'"));
   CHECK(Json::parse(read_text_file(costs)).at("stages").at("each").size() == 3);
 }
 
@@ -271,8 +271,8 @@ TEST_CASE("costs of another run are refused before a step", "[tools][train][cost
   CHECK_THAT(costs({"--ranks", "4"}),
              ContainsSubstring("it has the times of 2 stages, the schedule has 4 stages"));
   CHECK_THAT(costs({"--ranks", "2", "--layers", "3"}),
-             ContainsSubstring("of another model: it has"));
-  CHECK_THAT(costs({"--ranks", "2", "--dim", "64"}), ContainsSubstring("of another model: its"));
+             ContainsSubstring("to another model: it has"));
+  CHECK_THAT(costs({"--ranks", "2", "--dim", "64"}), ContainsSubstring("to another model: its"));
   CHECK_THAT(costs({"--ranks", "2", "--microbatch-size", "4"}),
              ContainsSubstring("microbatches of 2 samples, this run has 4"));
   CHECK_THAT(costs({"--ranks", "2", "--costs-out", run.costs}),

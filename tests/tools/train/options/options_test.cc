@@ -26,11 +26,12 @@ TEST_CASE("a setting is a key and a value, each key once", "[tools][options]") {
 
 TEST_CASE("what a run keeps and goes on from is asked for whole", "[tools][options]") {
   const TrainOptions o = options_of({"--resume", "run/", "--save-every", "5"});
-  CHECK(o.resume == "run");
-  CHECK(o.save_dir == "run");
-  CHECK(o.keep == 3);
-  CHECK(o.seed_from == SeedChoice::Same);
-  CHECK(options_of({"--load", "x", "--seed-from", "option"}).seed_from == SeedChoice::Option);
+  CHECK(o.keeping.resume == "run");
+  CHECK(o.keeping.save_dir == "run");
+  CHECK(o.keeping.keep == 3);
+  CHECK(o.keeping.seed_from == SeedChoice::Same);
+  CHECK(options_of({"--load", "x", "--seed-from", "option"}).keeping.seed_from ==
+        SeedChoice::Option);
   CHECK_THAT(failure_of({"--load", "x", "--resume", "y"}),
              ContainsSubstring("--resume expects no"));
   CHECK_THAT(failure_of({"--save-every", "5"}), ContainsSubstring("expects --save-dir DIR"));
@@ -44,28 +45,28 @@ TEST_CASE("what a run keeps and goes on from is asked for whole", "[tools][optio
 
 TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
   const TrainOptions o = options_of({});
-  CHECK(o.text == "/usr/share/common-licenses/GPL-3");
-  CHECK(o.model == "llama");
-  CHECK(std::vector{o.sizes.whole("dim"),
-                    o.sizes.whole("heads"),
-                    o.sizes.whole("ffn"),
-                    o.sizes.whole("seq"),
-                    o.microbatch_size,
-                    o.steps} == std::vector<std::int64_t>{128, 4, 344, 64, 4, 50});
-  CHECK_FALSE(o.sizes.has("layers"));
-  CHECK_FALSE(o.stages.has_value());
-  CHECK_FALSE(o.ranks.has_value());
-  CHECK_FALSE(o.chunks.has_value());
-  CHECK(o.set.empty());
-  CHECK_FALSE(o.microbatches.has_value());
-  CHECK(o.optimizer == "adamw");
-  CHECK(o.settings.empty());
-  CHECK(o.decay_on == DecayKind::Matrices);
-  CHECK((o.freeze.empty() && o.no_decay.empty()));
-  CHECK(o.rate == 3e-4);
-  CHECK(o.rate_kind == RateKind::Constant);
-  CHECK_FALSE(o.clip.has_value());
-  CHECK(o.seed == 0);
+  CHECK(o.data.text == "/usr/share/common-licenses/GPL-3");
+  CHECK(o.model.name == "llama");
+  CHECK(std::vector{o.model.sizes.whole("dim"),
+                    o.model.sizes.whole("heads"),
+                    o.model.sizes.whole("ffn"),
+                    o.model.sizes.whole("seq")} == std::vector<std::int64_t>{128, 4, 344, 64});
+  CHECK_FALSE(o.pipeline.microbatch_size.has_value());
+  CHECK_FALSE(o.run.steps.has_value());
+  CHECK_FALSE(o.model.sizes.has("layers"));
+  CHECK_FALSE(o.pipeline.stages.has_value());
+  CHECK_FALSE(o.pipeline.ranks.has_value());
+  CHECK_FALSE(o.pipeline.chunks.has_value());
+  CHECK(o.pipeline.set.empty());
+  CHECK_FALSE(o.pipeline.microbatches.has_value());
+  CHECK(o.optimizer.name == "adamw");
+  CHECK(o.optimizer.settings.empty());
+  CHECK(o.optimizer.decay_on == DecayKind::Matrices);
+  CHECK((o.optimizer.freeze.empty() && o.optimizer.no_decay.empty()));
+  CHECK(o.optimizer.rate == 3e-4);
+  CHECK(o.optimizer.rate_kind == RateKind::Constant);
+  CHECK_FALSE(o.optimizer.clip.has_value());
+  CHECK(o.run.seed == 0);
 }
 
 TEST_CASE("every option arrives where it belongs", "[tools][options]") {
@@ -139,33 +140,34 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "--dry-run",
                                      "--verify",
                                      "--json"});
-  CHECK(o.set == std::map<std::string, std::string>{{"k", "2"}, {"extra", "2,1"}});
-  CHECK(std::vector{o.sizes.whole("layers"),
-                    o.sizes.whole("dim"),
-                    o.sizes.whole("heads"),
-                    o.sizes.whole("ffn"),
-                    o.sizes.whole("seq"),
-                    o.microbatch_size,
-                    *o.microbatches,
-                    *o.stages,
-                    *o.ranks,
-                    *o.chunks} == std::vector<std::int64_t>{6, 32, 2, 48, 16, 2, 5, 3, 7, 9});
-  CHECK(std::vector{o.text, o.schedule, *o.save, *o.load} ==
+  CHECK(o.pipeline.set == std::map<std::string, std::string>{{"k", "2"}, {"extra", "2,1"}});
+  CHECK(std::vector{o.model.sizes.whole("layers"),
+                    o.model.sizes.whole("dim"),
+                    o.model.sizes.whole("heads"),
+                    o.model.sizes.whole("ffn"),
+                    o.model.sizes.whole("seq"),
+                    *o.pipeline.microbatch_size,
+                    *o.pipeline.microbatches,
+                    *o.pipeline.stages,
+                    *o.pipeline.ranks,
+                    *o.pipeline.chunks} ==
+        std::vector<std::int64_t>{6, 32, 2, 48, 16, 2, 5, 3, 7, 9});
+  CHECK(std::vector{o.data.text, o.pipeline.schedule, *o.keeping.save, *o.keeping.load} ==
         std::vector<std::string>{"t", "gpipe", "s", "l"});
-  CHECK(std::vector{o.steps, o.warmup, o.threads_per_worker, *o.eval_every} ==
+  CHECK(std::vector{*o.run.steps, o.optimizer.warmup, o.workers.threads, *o.run.eval_every} ==
         std::vector<std::int64_t>{9, 2, 2, 4});
-  CHECK(std::vector{o.rate, *o.clip} == std::vector{0.5, 1.5});
-  CHECK(o.settings ==
+  CHECK(std::vector{o.optimizer.rate, *o.optimizer.clip} == std::vector{0.5, 1.5});
+  CHECK(o.optimizer.settings ==
         std::map<std::string, double>{{"weight_decay", 0.25}, {"momentum", 0.75}, {"nesterov", 1}});
-  CHECK(o.optimizer == "sgd");
-  CHECK(o.decay_on == DecayKind::All);
-  CHECK(o.no_decay == std::vector<std::string>{"*.bias", "norm.*"});
-  CHECK(o.freeze == std::vector<std::string>{"embed*"});
-  CHECK(o.rate_kind == RateKind::Cosine);
-  CHECK(o.seed == 11);
-  CHECK(o.step_deadline == 1.5);
-  CHECK(o.memory_limit == 512);
-  CHECK((o.dry_run && o.verify && o.json));
+  CHECK(o.optimizer.name == "sgd");
+  CHECK(o.optimizer.decay_on == DecayKind::All);
+  CHECK(o.optimizer.no_decay == std::vector<std::string>{"*.bias", "norm.*"});
+  CHECK(o.optimizer.freeze == std::vector<std::string>{"embed*"});
+  CHECK(o.optimizer.rate_kind == RateKind::Cosine);
+  CHECK(o.run.seed == 11);
+  CHECK(o.run.step_deadline == 1.5);
+  CHECK(o.workers.memory_limit == 512);
+  CHECK((o.run.dry_run && o.run.verify && o.run.json));
 }
 
 TEST_CASE("numbers that make no sense are refused, with the option named", "[tools][options]") {
@@ -191,7 +193,7 @@ TEST_CASE("a number that is too large is told how large it may be", "[tools][opt
 }
 
 TEST_CASE("more threads than any machine has processors are refused", "[tools][options]") {
-  CHECK(options_of({"--threads-per-worker", "1024"}).threads_per_worker == 1024);
+  CHECK(options_of({"--threads-per-worker", "1024"}).workers.threads == 1024);
   CHECK_THAT(failure_of({"--threads-per-worker", "1025"}),
              ContainsSubstring("a whole number from 1 to 1024, found '1025'"));
 }
@@ -237,16 +239,16 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
              ContainsSubstring("--centered expects --optimizer rmsprop, found sgd"));
   CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
   CHECK_THAT(failure_of({"--optimizer", "lion"}),
-             ContainsSubstring("adamw or sgd or adam or adagrad or rmsprop, found 'lion'"));
+             ContainsSubstring("adamw, sgd, adam, adagrad or rmsprop, found 'lion'"));
   CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
-             ContainsSubstring("constant or cosine or linear"));
-  CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("all or matrices"));
+             ContainsSubstring("constant, cosine or linear"));
+  CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("matrices or all"));
 }
 
 TEST_CASE("what to recompute is a word or a list of names", "[tools][options]") {
-  CHECK(options_of({}).recompute == Recompute::nothing());
-  CHECK(options_of({"--recompute", "stage"}).recompute == Recompute::stages());
-  CHECK(options_of({"--recompute", "layers.1,s0"}).recompute ==
+  CHECK(options_of({}).pipeline.recompute == Recompute::nothing());
+  CHECK(options_of({"--recompute", "stage"}).pipeline.recompute == Recompute::stages());
+  CHECK(options_of({"--recompute", "layers.1,s0"}).pipeline.recompute ==
         Recompute::named({"layers.1", "s0"}));
   for (const char* value : {"", ",", "a,,b", "a,"}) {
     CHECK_THAT(failure_of({"--recompute", value}), ContainsSubstring("--recompute"));

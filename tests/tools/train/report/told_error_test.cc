@@ -33,7 +33,7 @@ TEST_CASE("a user of train is told what a user of train can do about a lost work
 TEST_CASE("a run that keeps checkpoints is told that it resumes from the last one",
           "[tools][train]") {
   TrainOptions options;
-  options.save_dir = "runs";
+  options.keeping.save_dir = "runs";
   CHECK(told_error(lost_rank(), options).advice() ==
         "start the run again; it resumes from its last checkpoint");
 }

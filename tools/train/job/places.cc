@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/options/places.h"
+#include "stagecraft/tools/train/job/places.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,77 +101,88 @@ void check_folder(const std::string& path) {
   const WholeFile tried((there / "tried").string());
 }
 
-}  // namespace
+void try_file(const std::string& path) {
+  const WholeFile tried(path);
+}
 
-void check_places(const TrainOptions& options) {
-  std::vector<Named> read;
-  if (!options.model_file && find_model(options.model).data == "text") {
-    read = {{"--text", options.text}};
-  } else if (options.model_file) {
-    read = {{"--model-file", *options.model_file}};
+void try_file_or_stream(const std::string& path) {
+  if (!output_place(path).is_stream()) {
+    try_file(path);
   }
-  if (options.cut && options.cut->starts_with('@')) {
-    read.emplace_back("--cut", options.cut->substr(1));
+}
+
+void try_weights(const std::string& path) {
+  check_weights_place(path, {});
+}
+
+/// Checks a file that the run writes, and adds it to those that later outputs must not overwrite.
+template <class Try>
+void check_output(const char* option,
+                  const std::optional<std::string>& path,
+                  Try&& attempt,
+                  std::vector<Named>& others) {
+  if (path) {
+    const Named output{option, *path};
+    check_place(output, attempt);
+    check_apart(output, others);
+    others.push_back(output);
+  }
+}
+
+/// Returns the files that the run reads; without checkpoint and weights, which outputs may replace.
+std::vector<Named> inputs_of(const TrainOptions& options) {
+  std::vector<Named> inputs;
+  const auto add = [&](const char* option, const std::optional<std::string>& path) {
+    if (path) {
+      inputs.emplace_back(option, *path);
+    }
+  };
+  if (options.model.file) {
+    add("--model-file", options.model.file);
+  } else if (find_model(options.model.name).data == "text") {
+    add("--text", options.data.text);
+  }
+  const PipelineOptions& pipeline = options.pipeline;
+  if (pipeline.cut && pipeline.cut->starts_with('@')) {
+    add("--cut", pipeline.cut->substr(1));
   }
   std::error_code ignored;
-  if (fs::exists(options.schedule, ignored)) {
-    read.emplace_back("--schedule", options.schedule);
+  if (fs::exists(pipeline.schedule, ignored)) {
+    add("--schedule", pipeline.schedule);
   }
-  if (options.costs) {
-    read.emplace_back("--costs", *options.costs);
-  }
-  if (options.save) {
-    const Named save{"--save", *options.save};
-    check_place(save, [](const std::string& path) { const WholeFile tried(path); });
-    check_apart(save, read);  // --load may name the same file: it was read before
-    read.push_back(save);
-  }
-  if (options.save_weights) {
-    const Named weights{"--save-weights", *options.save_weights};
-    check_place(weights, [](const std::string& path) { check_weights_place(path, {}); });
-    check_apart(weights, read);  // --load-weights may name the same place: it was read before
-    read.push_back(weights);
-  }
-  if (options.save_module) {
-    const Named module{"--save-module", *options.save_module};
-    check_place(module, [](const std::string& path) { const WholeFile tried(path); });
-    check_apart(module, read);
-    read.push_back(module);
-  }
+  add("--costs", options.costs.in);
+  return inputs;
+}
+
+}  // namespace
+
+void check_places(const TrainOptions& options, const RunStart& start) {
+  const KeepingOptions& keeping = options.keeping;
+  std::vector<Named> others = inputs_of(options);
+  // --save may name the file of --load, and --save-weights that of --load-weights: both were read
+  // before.
+  check_output("--save", keeping.save, &try_file, others);
+  check_output("--save-weights", keeping.save_weights, &try_weights, others);
+  check_output("--save-module", keeping.save_module, &try_file, others);
   for (const auto& [option, path] :
-       {std::pair{"--save-dir", options.save_dir}, std::pair{"--metrics", options.metrics}}) {
+       {std::pair{"--save-dir", keeping.save_dir}, std::pair{"--metrics", keeping.metrics}}) {
     if (path) {
       check_place({option, *path}, &check_folder);
     }
   }
-  if (options.load_weights) {
-    const Named weights{"--load-weights", *options.load_weights};
-    if (options.save) {
-      check_apart({"--save", *options.save}, {weights});
+  if (start.weights) {
+    const Named weights{"--load-weights", *start.weights};
+    if (keeping.save) {
+      check_apart({"--save", *keeping.save}, {weights});
     }
-    read.push_back(weights);
+    others.push_back(weights);
   }
-  for (const auto& [option, path] :
-       {std::pair{"--cut-out", options.cut_out}, std::pair{"--costs-out", options.costs_out}}) {
-    if (path) {
-      const Named made{option, *path};
-      check_place(made, [](const std::string& file) {
-        if (!output_place(file).is_stream()) {
-          const WholeFile tried(file);
-        }
-      });
-      check_apart(made, read);
-      read.push_back(made);
-    }
+  check_output("--cut-out", options.pipeline.cut_out, &try_file_or_stream, others);
+  check_output("--costs-out", options.costs.out, &try_file_or_stream, others);
+  if (start.checkpoint) {
+    others.emplace_back("--load", *start.checkpoint);
   }
-  if (options.load) {
-    read.emplace_back("--load", *options.load);
-  }
-  if (options.trace) {
-    const Named trace{"--trace", *options.trace};
-    check_place(trace, &TraceWriter::check_place);
-    check_apart(trace, read);
-  }
+  check_output("--trace", keeping.trace, &TraceWriter::check_place, others);
 }
 
 }  // namespace stagecraft::tools

@@ -1,7 +1,7 @@
 /// Tests the files that a run names: they are tried before the run begins, and existing contents
 /// are not destroyed.
 
-#include "stagecraft/tools/train/options/places.h"
+#include "stagecraft/tools/train/job/places.h"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -23,19 +23,24 @@ namespace fs = std::filesystem;
 using Catch::Matchers::ContainsSubstring;
 using tools::TrainOptions;
 
+/// Returns the start of a run that has nothing to resume.
+tools::RunStart start_of(const TrainOptions& options) {
+  return {.checkpoint = options.keeping.load};
+}
+
 std::string complaint(const TrainOptions& options) {
-  return refusal([&] { tools::check_places(options); }, Errc::UsageFile);
+  return refusal([&] { tools::check_places(options, start_of(options)); }, Errc::UsageFile);
 }
 
 TrainOptions saving(const std::string& path) {
   TrainOptions options;
-  options.save = path;
+  options.keeping.save = path;
   return options;
 }
 
 TrainOptions tracing(const std::string& path) {
   TrainOptions options;
-  options.trace = path;
+  options.keeping.trace = path;
   return options;
 }
 
@@ -66,7 +71,7 @@ TEST_CASE("a checkpoint's place is a file, or nothing yet, also behind a link", 
   for (const std::string& good :
        {kinds.file, kinds.link, kinds.dangling, kinds.at("new"), std::string("new_here.ckpt")}) {
     CAPTURE(good);
-    CHECK_NOTHROW(tools::check_places(saving(good)));
+    CHECK_NOTHROW(tools::check_places(saving(good), {}));
   }
   CHECK_THAT(complaint(saving(kinds.pipe)),
              ContainsSubstring("--save: ") && ContainsSubstring("a pipe"));
@@ -90,7 +95,7 @@ TEST_CASE("a trace's place may be a stream as well, and is only looked at", "[to
                                   std::string("/dev/stdout"),
                                   std::string("/dev/null")}) {
     CAPTURE(good);
-    CHECK_NOTHROW(tools::check_places(tracing(good)));
+    CHECK_NOTHROW(tools::check_places(tracing(good), {}));
   }
   CHECK_THAT(complaint(tracing(kinds.folder.path())),
              ContainsSubstring("--trace: ") && ContainsSubstring("a directory"));
@@ -105,44 +110,45 @@ TEST_CASE("a file that another option names is not taken from it", "[tools][plac
   const std::string file = folder.write("file", "old"), link = folder.path() + "/link";
   fs::create_symlink(file, link);
   TrainOptions options;
-  options.save = link;
+  options.keeping.save = link;
   SECTION("the text") {
-    options.text = file;
+    options.data.text = file;
     CHECK_THAT(complaint(options), ContainsSubstring("--save and --text name one file"));
   }
   SECTION("the schedule") {
-    options.schedule = file;
+    options.pipeline.schedule = file;
     CHECK_THAT(complaint(options), ContainsSubstring("--save and --schedule name one file"));
   }
   SECTION("the trace, where neither is there yet") {
-    options.save = folder.path() + "/new";
-    options.trace = folder.path() + "/../" + fs::path(folder.path()).filename().string() + "/new";
+    options.keeping.save = folder.path() + "/new";
+    options.keeping.trace =
+        folder.path() + "/../" + fs::path(folder.path()).filename().string() + "/new";
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
   }
   SECTION("the trace, where neither is there yet and one has no folder in its name") {
-    options.save = "new_here.ckpt";
-    options.trace = "./new_here.ckpt";
+    options.keeping.save = "new_here.ckpt";
+    options.keeping.trace = "./new_here.ckpt";
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
   }
   SECTION("the trace, where only a link is there yet") {
     const std::string dangling = folder.path() + "/dangling", file_to_be = folder.path() + "/new";
     fs::create_symlink("new", dangling);
-    options.save = dangling;
-    options.trace = file_to_be;
+    options.keeping.save = dangling;
+    options.keeping.trace = file_to_be;
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
-    options.save = file_to_be;
-    options.trace = dangling;
+    options.keeping.save = file_to_be;
+    options.keeping.trace = dangling;
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
   }
   SECTION("a trace in the place of the checkpoint to load") {
-    options.save.reset();
-    options.load = file;
-    options.trace = link;
+    options.keeping.save.reset();
+    options.keeping.load = file;
+    options.keeping.trace = link;
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --load name one file"));
   }
   SECTION("but a checkpoint may take the place of the one it goes on from") {
-    options.load = file;
-    CHECK_NOTHROW(tools::check_places(options));
+    options.keeping.load = file;
+    CHECK_NOTHROW(tools::check_places(options, start_of(options)));
   }
 }
 

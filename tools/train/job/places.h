@@ -2,6 +2,7 @@
 /// a missing folder, nor overwrite a file of its user.
 #pragma once
 
+#include "stagecraft/tools/train/job/run_start.h"
 #include "stagecraft/tools/train/options/options.h"
 
 namespace stagecraft::tools {
@@ -10,6 +11,6 @@ namespace stagecraft::tools {
 /// --costs-out and --trace can be written, and changes nothing.
 /// Errors: UsageFile, naming the option, for a path that cannot be written, and for a path that
 ///         another option or standard output uses too, if one of the two would be lost.
-void check_places(const TrainOptions& options);
+void check_places(const TrainOptions& options, const RunStart& start);
 
 }  // namespace stagecraft::tools
