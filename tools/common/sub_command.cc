@@ -6,6 +6,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/common/describe.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -51,6 +52,10 @@ ExitCode run_sub_command(const CommandGroup& group,
   const std::string& name = words.front();
   if (name == "--help" || name == "-h" || name == "help") {
     print(help(group), console);
+    return ExitCode::Good;
+  }
+  if (name == kDescribe) {
+    print(describe(group), console);
     return ExitCode::Good;
   }
   return find_command(group, name).run({words.begin() + 1, words.end()}, console);
