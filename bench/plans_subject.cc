@@ -11,8 +11,8 @@
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
+#include "stagecraft/tools/train/decide/step_size.h"
 #include "stagecraft/tools/train/job/job.h"
-#include "stagecraft/tools/train/job/step_size.h"
 
 namespace stagecraft::bench {
 namespace {

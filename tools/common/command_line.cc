@@ -8,8 +8,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/tools/common/describe.h"
-#include "stagecraft/tools/common/help_format.h"
+#include "stagecraft/tools/help/describe.h"
+#include "stagecraft/tools/help/help_format.h"
 
 namespace stagecraft::tools {
 namespace {

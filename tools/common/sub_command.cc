@@ -6,7 +6,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/tools/common/describe.h"
+#include "stagecraft/tools/help/describe.h"
 
 namespace stagecraft::tools {
 namespace {

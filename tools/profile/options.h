@@ -9,8 +9,8 @@
 
 #include "stagecraft/actors/profile/link_costs.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
-#include "stagecraft/tools/train/models/work.h"
-#include "stagecraft/tools/train/models/work_request.h"
+#include "stagecraft/tools/train/work/work.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace stagecraft::tools {
 

@@ -19,7 +19,7 @@
 #include "stagecraft/tools/profile/profile_report.h"
 #include "stagecraft/tools/program/program_costs.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
-#include "stagecraft/tools/train/models/work.h"
+#include "stagecraft/tools/train/work/work.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/tools/common/command_line.h"
-#include "stagecraft/tools/common/describe.h"
 #include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/help/describe.h"
 
 namespace stagecraft::tools {
 namespace {

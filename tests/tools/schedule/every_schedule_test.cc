@@ -13,7 +13,7 @@
 #include "stagecraft/tests/tools/train/run/train_run.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/run/run.h"
-#include "stagecraft/tools/train/run/verify.h"
+#include "stagecraft/tools/train/verify/verify.h"
 
 // This include comes last: LibTorch has a CHECK of its own.
 #include "stagecraft/tests/support/catch.h"

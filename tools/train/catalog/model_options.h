@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "stagecraft/tools/train/models/work_request.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace CLI {
 class App;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "stagecraft/tools/train/models/model_entry.h"
+#include "stagecraft/tools/train/work/model_entry.h"
 
 namespace stagecraft::tools {
 

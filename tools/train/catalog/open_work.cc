@@ -1,7 +1,7 @@
 #include "stagecraft/tools/train/catalog/open_work.h"
 
 #include "stagecraft/tools/train/catalog/models.h"
-#include "stagecraft/tools/train/models/file_work.h"
+#include "stagecraft/tools/train/work/file_work.h"
 
 namespace stagecraft::tools {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "stagecraft/tools/train/models/work.h"
-#include "stagecraft/tools/train/models/work_request.h"
+#include "stagecraft/tools/train/work/work.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace stagecraft::tools {
 

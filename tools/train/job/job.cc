@@ -17,11 +17,11 @@
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
-#include "stagecraft/tools/train/job/decide.h"
+#include "stagecraft/tools/train/decide/decide.h"
+#include "stagecraft/tools/train/decide/run_costs.h"
 #include "stagecraft/tools/train/job/places.h"
-#include "stagecraft/tools/train/job/run_costs.h"
 #include "stagecraft/tools/train/job/threads.h"
-#include "stagecraft/tools/train/job/update_rule.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {

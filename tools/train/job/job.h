@@ -11,12 +11,12 @@
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/trace/planned_with.h"
-#include "stagecraft/tools/train/job/choice.h"
+#include "stagecraft/tools/train/decide/choice.h"
+#include "stagecraft/tools/train/decide/planned.h"
 #include "stagecraft/tools/train/job/memory_bill.h"
-#include "stagecraft/tools/train/job/planned.h"
 #include "stagecraft/tools/train/job/run_start.h"
-#include "stagecraft/tools/train/models/work.h"
 #include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/work/work.h"
 
 namespace stagecraft::tools {
 

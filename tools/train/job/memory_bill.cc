@@ -9,7 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
-#include "stagecraft/tools/train/job/update_rule.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {

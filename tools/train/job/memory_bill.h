@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tools/common/memory_limits.h"
-#include "stagecraft/tools/train/job/choice.h"
-#include "stagecraft/tools/train/models/work.h"
+#include "stagecraft/tools/train/decide/choice.h"
 #include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/work/work.h"
 
 namespace stagecraft::tools {
 

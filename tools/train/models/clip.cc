@@ -7,7 +7,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/examples/models/clip.h"
 #include "stagecraft/tools/images/caption_text.h"
-#include "stagecraft/tools/train/models/image_work.h"
+#include "stagecraft/tools/train/work/image_work.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -2,7 +2,7 @@
 /// belong together.
 #pragma once
 
-#include "stagecraft/tools/train/models/model_entry.h"
+#include "stagecraft/tools/train/work/model_entry.h"
 
 namespace stagecraft::tools {
 

@@ -1,7 +1,7 @@
 /// The model `--model llama`: a Llama that learns the bytes of a text.
 #pragma once
 
-#include "stagecraft/tools/train/models/model_entry.h"
+#include "stagecraft/tools/train/work/model_entry.h"
 
 namespace stagecraft::tools {
 

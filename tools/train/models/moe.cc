@@ -1,7 +1,7 @@
 #include "stagecraft/tools/train/models/moe.h"
 
 #include "stagecraft/examples/models/moe.h"
-#include "stagecraft/tools/train/models/text_work.h"
+#include "stagecraft/tools/train/work/text_work.h"
 
 namespace stagecraft::tools {
 namespace {

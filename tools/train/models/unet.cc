@@ -6,7 +6,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/examples/models/unet.h"
-#include "stagecraft/tools/train/models/image_work.h"
+#include "stagecraft/tools/train/work/image_work.h"
 
 namespace stagecraft::tools {
 namespace {

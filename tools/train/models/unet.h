@@ -1,7 +1,7 @@
 /// The model `--model unet`: a diffusion U-Net that learns to predict the noise in images.
 #pragma once
 
-#include "stagecraft/tools/train/models/model_entry.h"
+#include "stagecraft/tools/train/work/model_entry.h"
 
 namespace stagecraft::tools {
 

@@ -4,7 +4,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "stagecraft/examples/models/vit.h"
-#include "stagecraft/tools/train/models/image_work.h"
+#include "stagecraft/tools/train/work/image_work.h"
 
 namespace stagecraft::tools {
 namespace {

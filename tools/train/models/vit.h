@@ -1,7 +1,7 @@
 /// The model `--model vit`: a vision transformer that classifies images.
 #pragma once
 
-#include "stagecraft/tools/train/models/model_entry.h"
+#include "stagecraft/tools/train/work/model_entry.h"
 
 namespace stagecraft::tools {
 

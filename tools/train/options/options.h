@@ -15,8 +15,8 @@
 
 #include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/compiler/stage/recompute.h"
-#include "stagecraft/tools/train/models/work.h"
-#include "stagecraft/tools/train/models/work_request.h"
+#include "stagecraft/tools/train/work/work.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace stagecraft::tools {
 

@@ -15,7 +15,7 @@
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
-#include "stagecraft/tools/train/run/weights_hash.h"
+#include "stagecraft/tools/train/verify/weights_hash.h"
 
 namespace stagecraft::tools {
 namespace {

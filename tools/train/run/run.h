@@ -23,12 +23,12 @@
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/report/progress.h"
 #include "stagecraft/tools/train/report/run_output.h"
-#include "stagecraft/tools/train/run/one_process.h"
 #include "stagecraft/tools/train/run/rank_sums.h"
 #include "stagecraft/tools/train/run/reader_watch.h"
 #include "stagecraft/tools/train/run/run_checkpoints.h"
 #include "stagecraft/tools/train/run/run_metrics.h"
 #include "stagecraft/tools/train/run/run_timeline.h"
+#include "stagecraft/tools/train/verify/one_process.h"
 
 namespace stagecraft::tools {
 

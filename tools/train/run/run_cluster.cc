@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tools/train/job/decide.h"
+#include "stagecraft/tools/train/decide/decide.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "stagecraft/tools/train/job/update_rule.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 
