@@ -13,6 +13,7 @@
 #include "stagecraft/tools/train/catalog/open_work.h"
 #include "stagecraft/tools/train/decide/step_size.h"
 #include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::bench {
 namespace {

@@ -11,6 +11,7 @@
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::bench {
 

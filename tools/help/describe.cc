@@ -71,17 +71,4 @@ std::string describe(const CLI::App& app) {
                   {"options", options}});
 }
 
-std::string describe(const CommandGroup& group) {
-  Object commands = Object::array();
-  for (const SubCommand& command : group.commands) {
-    commands.push_back(
-        {{"name", command.name}, {"arguments", command.arguments}, {"about", command.about}});
-  }
-  return text_of({{"name", group.command},
-                  {"usage", std::string(group.command) + " COMMAND [OPTIONS]"},
-                  {"about", group.about},
-                  {"notes", group.notes},
-                  {"commands", commands}});
-}
-
 }  // namespace stagecraft::tools

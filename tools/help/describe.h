@@ -1,13 +1,11 @@
 /// describe: what a command can do, as one JSON object: its options, or its sub-commands.
 ///
 /// Every command prints it for the word kDescribe, which no help lists. The build makes the manual
-/// pages and the completions of shells from it (tools/pages).
+/// pages and the completions of shells from it (pages.cc). Groups of commands: sub_command.cc.
 #pragma once
 
 #include <string>
 #include <string_view>
-
-#include "stagecraft/tools/common/sub_command.h"
 
 namespace CLI {
 class App;
@@ -20,8 +18,5 @@ inline constexpr std::string_view kDescribe = "--describe";
 /// Returns name, usage, about, notes, and options: each with label, names, value ("FILE", or empty
 /// for a flag), choices, text and group; and arguments, in the same form.
 [[nodiscard]] std::string describe(const CLI::App& app);
-
-/// Returns name, usage, about, notes, and commands: each with name, arguments and about.
-[[nodiscard]] std::string describe(const CommandGroup& group);
 
 }  // namespace stagecraft::tools

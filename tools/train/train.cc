@@ -10,7 +10,7 @@
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/job/run_start.h"
 #include "stagecraft/tools/train/job/threads.h"
-#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 #include "stagecraft/tools/train/report/told_error.h"
 #include "stagecraft/tools/train/run/run.h"
 #include "stagecraft/tools/train/run/run_cluster.h"

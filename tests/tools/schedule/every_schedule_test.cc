@@ -17,6 +17,7 @@
 
 // This include comes last: LibTorch has a CHECK of its own.
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::tests {
 namespace {

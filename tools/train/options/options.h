@@ -1,6 +1,6 @@
 /// TrainOptions: the options of `stagecraft train`, in the groups of its help.
 ///
-/// Made by parse_train_options() from the command line, and never changed: RunStart
+/// Made by parse_train_options() (parse_options.h), and never changed: RunStart
 /// (job/run_start.h) and Choice (job/choice.h) hold what a run settles beyond them. The checks here
 /// need only the arguments themselves. The text, a model and its data, a schedule file and a
 /// checkpoint are judged where they are read.
@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "stagecraft/actors/cluster/cluster.h"
@@ -118,15 +117,5 @@ struct TrainOptions {
   KeepingOptions keeping;
   WorkerOptions workers;
 };
-
-/// The answer to `--help`.
-struct HelpText {
-  std::string text;
-};
-
-/// Returns the options, or the help if it was asked for.
-/// Errors: UsageArgument, naming the option, what it expects and what was found.
-[[nodiscard]] std::variant<TrainOptions, HelpText> parse_train_options(
-    const std::vector<std::string>& arguments);
 
 }  // namespace stagecraft::tools

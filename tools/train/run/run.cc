@@ -16,9 +16,9 @@
 #include "stagecraft/tools/program/cut_option.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 #include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/run/job_trainer_options.h"
 #include "stagecraft/tools/train/run/local_work.h"
 #include "stagecraft/tools/train/run/run_files.h"
-#include "stagecraft/tools/train/run/runtime_options.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 #include "stagecraft/tools/train/verify/weights_hash.h"
 

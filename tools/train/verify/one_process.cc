@@ -15,13 +15,22 @@
 #include "stagecraft/compiler/shapes/resize.h"
 #include "stagecraft/scheduler/notes/accumulation.h"
 #include "stagecraft/tools/train/options/update_rule.h"
-#include "stagecraft/tools/train/run/runtime_options.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 
 namespace stagecraft::tools {
 namespace {
 
 constexpr const char* kNowhere = "no stage";
+
+ReferenceOptions reference_options(const TrainJob& job) {
+  const OptimizerOptions& optimizer = job.options.optimizer;
+  return {.learning_rate = make_learning_rate(optimizer, job.choice.steps),
+          .groups = make_groups(optimizer),
+          .decay_on = make_decay_on(optimizer),
+          .clip = optimizer.clip,
+          .seed = job.start.seed,
+          .threads = static_cast<int>(job.options.workers.threads)};
+}
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
   const auto has = [&](const auto& all) {

@@ -7,6 +7,7 @@
 #include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 #include "stagecraft/tools/train/decide/planned_sizes.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -9,6 +9,7 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::tools {
 namespace {

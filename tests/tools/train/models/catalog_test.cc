@@ -9,7 +9,7 @@
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
-#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::tests {
 namespace {

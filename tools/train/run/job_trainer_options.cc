@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/run/runtime_options.h"
+#include "stagecraft/tools/train/run/job_trainer_options.h"
 
 #include <chrono>
 #include <cstdint>
@@ -26,16 +26,6 @@ TrainerOptions trainer_options(const TrainJob& job) {
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));
   }
   return made;
-}
-
-ReferenceOptions reference_options(const TrainJob& job) {
-  const OptimizerOptions& optimizer = job.options.optimizer;
-  return {.learning_rate = make_learning_rate(optimizer, job.choice.steps),
-          .groups = make_groups(optimizer),
-          .decay_on = make_decay_on(optimizer),
-          .clip = optimizer.clip,
-          .seed = job.start.seed,
-          .threads = static_cast<int>(job.options.workers.threads)};
 }
 
 }  // namespace stagecraft::tools

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
