@@ -1,4 +1,4 @@
-/// recovery_advice: the calls that make weights good again which are undefined, or which went with a
+/// recovery_advice: the calls that make weights good again which are undefined or went with a
 /// worker. Errors about such weights carry it (Error::advise).
 #pragma once
 
