@@ -71,8 +71,4 @@ void log(Level level, std::string_view phrase, std::initializer_list<LogField> f
   }
 }
 
-void set_log_level(Level least) {
-  logger().set_level(spdlog_level(least));
-}
-
 }  // namespace stagecraft

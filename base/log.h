@@ -38,10 +38,7 @@ struct LogField {
 /// Returns the text of one line. A value that contains a space, a quote or `=` is quoted.
 [[nodiscard]] std::string log_line(std::string_view phrase, std::initializer_list<LogField> fields);
 
-/// Writes one line if `level` is at least the level set.
+/// Writes one line if `level` is at least Warning.
 void log(Level level, std::string_view phrase, std::initializer_list<LogField> fields = {});
-
-/// Drops lines below `least` from now on. The default is Warning.
-void set_log_level(Level least);
 
 }  // namespace stagecraft

@@ -145,8 +145,8 @@ class Fit {
                               : trainer_.accumulate(batch.inputs, batch.labels);
     } catch (const Error& error) {
       Error told(error.code(),
-                 fmt::format("epoch {}, batch {}: {}", epoch_, number_, error.message()));
-      throw told.with(error.context());
+                 fmt::format("epoch {}, batch {}: {}", epoch_, number_, error.text()));
+      throw told.about(error.option()).advise(error.advice()).with(error.context());
     }
     newest_ = parts_.result;
     if (updates) {

@@ -39,9 +39,9 @@ std::vector<at::Tensor> first_of(const Batch& batch, int microbatches) {
 /// Returns the predicted seconds of a step, from the times of its stages without a pipeline. All
 /// stages run at once, one thread each, like ranks, since processors share caches and clock.
 double predicted(const tools::TrainJob& job) {
-  const tools::WorkBatch batch = job.work->batch(0, job.choice);
-  const auto inputs = first_of(batch.inputs, job.choice.microbatches),
-             labels = first_of(batch.labels, job.choice.microbatches);
+  const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
+  const auto inputs = first_of(batch.inputs, job.choice.shape.microbatches),
+             labels = first_of(batch.labels, job.choice.shape.microbatches);
   const std::vector<StageProgram>& stages = job.program.compiled().partition.stages;
   std::vector<StageTimes> all(stages.size());
   std::vector<std::thread> ranks;

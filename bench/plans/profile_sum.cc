@@ -28,7 +28,7 @@ constexpr double kGoal = 0.05;
 
 /// Returns the predicted time. Units: seconds of a step.
 double predicted(const tools::TrainJob& job) {
-  const tools::WorkBatch batch = job.work->batch(0, job.choice);
+  const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
   const Profile measured =
       profile(job.program, batch.inputs, batch.labels, {.repeats = kRepeats, .cache = ""});
   const auto sums = tools::sums_of(measured.costs.operators, measured.costs.samples);
@@ -36,7 +36,7 @@ double predicted(const tools::TrainJob& job) {
   for (const OperatorCost& cost : measured.costs.operators) {
     update += cost.update;
   }
-  return job.choice.microbatches * (sums.forward + sums.backward()) + update;
+  return job.choice.shape.microbatches * (sums.forward + sums.backward()) + update;
 }
 
 void compare(const std::string& model) {

@@ -1,10 +1,6 @@
 #include "stagecraft/tools/profile/options.h"
 
-#include <algorithm>
-#include <map>
-
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -26,23 +22,10 @@ constexpr const char* kProfileFooter =
     "used.";
 
 constexpr int kMostThreads = 1024;  // more than any machine has processors
+constexpr int kUsualSamples = 4;    // of a microbatch
 
-struct Words {
-  std::map<std::string, double> sizes;
-  std::string precision = "fp32";
-  std::string workers = "threads";
-};
-
-void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
-  TrainOptions& o = r.model;
-  add_model(app, o.model, words.sizes);
-  app.add_option("--text", o.text, "of which a model of texts gets its batch")->type_name("FILE");
-  app.add_option("--images", o.images, "of which one of images does [a few drawn shapes]")
-      ->type_name("DIR");
-  app.add_option("--model-file", o.model_file, "what torch.export.save or torch.jit.save wrote")
-      ->type_name("FILE");
-  app.add_option("--data", o.data, "its inputs: step<k>_mb<j>_arg<i>.npy, of which step 0 is used")
-      ->type_name("DIR");
+void add_all(CLI::App& app, ProfileRequest& r) {
+  add_model_options(app, r.work.model, r.work.data);
   app.add_option("--microbatch-sizes",
                  r.sizes,
                  "samples of a microbatch, e.g. 1,2,4: each is measured; stages and memory are "
@@ -50,17 +33,19 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
       ->type_name("N,...")
       ->delimiter(',')
       ->check(whole_number(1));
-  app.add_option("--precision",
-                 words.precision,
-                 "bf16: operators for which it is safe compute in bfloat16 (autocast)")
-      ->type_name("fp32|bf16");
-  app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
+  add_choice<Precision>(app,
+                        "--precision",
+                        r.precision,
+                        {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}},
+                        "bf16: compute in bfloat16 where that is safe (autocast)");
+  app.add_option("--threads-per-worker", r.threads, "threads inside one operator")
       ->check(whole_number(1, kMostThreads));
-  app.add_option("--workers",
-                 words.workers,
-                 "between which transfers are measured: threads of a process, or processes of this "
-                 "host")
-      ->type_name("threads|processes");
+  add_choice<RankHomes>(
+      app,
+      "--workers",
+      r.ranks,
+      {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}},
+      "measure transfers between threads of one process, or between processes of this host");
   app.add_flag("--fresh", r.fresh, "measure anew what is known");
   app.add_option("--most-noise",
                  r.most_noise,
@@ -73,70 +58,24 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
   app.footer(kProfileFooter);
 }
 
-/// A model is one of ours, or a file with data; the options of one have no effect on the other.
-void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
-  TrainOptions& o = r.model;
-  const auto refuse = [&](const std::string& name, const std::string& why) {
-    if (app.count(name) > 0) {
-      wrong_usage(kProfileCommand, fmt::format("{} {}; leave one of the two out", name, why));
-    }
-  };
-  if (!o.model_file) {
-    refuse("--data", "expects --model-file, found none");
-    o.sizes = sizes_of_named(kProfileCommand, app, o.model, words.sizes);
-    return;
-  }
-  const std::string ours = "is of the models that have a name, found --model-file";
-  for (const char* const name : {"--model", "--text", "--images"}) {
-    refuse(name, ours);
-  }
-  for (const auto& [name, value] : words.sizes) {
-    refuse("--" + name, ours);
-  }
-  if (!o.data) {
-    wrong_usage(kProfileCommand,
-                "--model-file expects --data DIR with the inputs of a step, found none");
-  }
-}
-
 }  // namespace
 
-std::variant<ProfileRequest, HelpText> parse_profile_options(
+std::variant<ProfileRequest, ProfileHelp> parse_profile_options(
     const std::vector<std::string>& arguments) {
   ProfileRequest request;
-  Words words;
   CLI::App app(kProfileAbout, kProfileCommand);
   app.option_defaults()->always_capture_default();
-  add_all(app, request, words);
+  add_all(app, request);
   if (const auto help = parse_command_line(app, arguments)) {
-    return HelpText{*help};
+    return ProfileHelp{*help};
   }
-  check_model(app, request, words);
-  TrainOptions& model = request.model;
-  model.precision =
-      choose<Precision>(kProfileCommand,
-                        "--precision",
-                        words.precision,
-                        {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
-  request.ranks =
-      choose<RankHomes>(kProfileCommand,
-                        "--workers",
-                        words.workers,
-                        {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}});
+  settle_model(kProfileCommand, app, request.work.model, request.work.data);
   if (request.output == "-" && request.json) {
     wrong_usage(kProfileCommand,
                 "--output - expects no --json, which prints too; leave one of the two out");
   }
-  model.all_steps = model.model_file.has_value();
-  model.ranks = 1;
-  model.stages = 1;
-  model.schedule = "gpipe";
-  if (!model.model_file) {
-    if (request.sizes.empty()) {
-      request.sizes = {static_cast<int>(model.microbatch_size)};
-    }
-    model.microbatches = 1;
-    model.microbatch_size = *std::ranges::max_element(request.sizes);
+  if (!request.work.model.file && request.sizes.empty()) {
+    request.sizes = {kUsualSamples};
   }
   return request;
 }

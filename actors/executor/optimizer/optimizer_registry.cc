@@ -121,8 +121,7 @@ std::vector<OptimizerSetting> settings_of(const Optimizer& optimizer) {
   std::visit(
       [&](const auto& o) {
         visit_settings(o, [&](const SettingInfo& setting, const auto& value) {
-          all.push_back(
-              {setting.name, setting.range == SettingRange::Switch, static_cast<double>(value)});
+          all.push_back({setting.name, static_cast<double>(value)});
         });
       },
       optimizer);

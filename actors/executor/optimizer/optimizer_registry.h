@@ -32,7 +32,6 @@ namespace stagecraft {
 /// A setting by its name in the record: "beta1". Switches are 0 or 1.
 struct OptimizerSetting {
   std::string_view name;
-  bool is_switch = false;
   double value = 0.0;
 };
 [[nodiscard]] std::vector<OptimizerSetting> settings_of(const Optimizer& optimizer);

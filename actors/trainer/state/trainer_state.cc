@@ -3,8 +3,6 @@
 #include <set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/base/error.h"
@@ -30,9 +28,8 @@ TrainerState::TrainerState(Program program,
 void TrainerState::require_weights() {
   ledger_.drain();
   if (const auto lost = ledger_.lost()) {
-    throw Error(
-        Errc::WorkerLost,
-        fmt::format("the weights are undefined{}{}", kToGoOn, recovery_advice(options_.mirror)))
+    throw Error(Errc::WorkerLost, "the weights are undefined")
+        .advise(std::string(recovery_advice(options_.mirror)))
         .because(*lost);
   }
 }

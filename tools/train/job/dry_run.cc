@@ -72,7 +72,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program =
       job.program.compiled();  // every stage once, for any number of replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
-                                {"microbatches", job.choice.microbatches},
+                                {"microbatches", job.choice.shape.microbatches},
                                 {"instructions", job.plan.instruction_count()},
                                 {"stages", nlohmann::ordered_json::array()},
                                 {"ranks", nlohmann::ordered_json::array()}};
@@ -158,7 +158,7 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
 
 std::string dry_run(const TrainJob& job) {
   const std::vector<RankFacts> ranks = facts_of(job.plan, job.laid_out.compiled());
-  return job.options.json ? as_json(job, ranks) : as_text(job, ranks);
+  return job.options.run.json ? as_json(job, ranks) : as_text(job, ranks);
 }
 
 }  // namespace stagecraft::tools
