@@ -29,8 +29,8 @@ constexpr double kGoal = 0.05;
 /// Returns the predicted time. Units: seconds of a step.
 double predicted(const tools::TrainJob& job) {
   const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
-  const Profile measured =
-      profile(job.program, batch.inputs, batch.labels, {.repeats = kRepeats, .cache = ""});
+  const Profile measured = profile(
+      job.execution.program, batch.inputs, batch.labels, {.repeats = kRepeats, .cache = ""});
   const auto sums = tools::sums_of(measured.costs.operators, measured.costs.samples);
   double update = 0;
   for (const OperatorCost& cost : measured.costs.operators) {

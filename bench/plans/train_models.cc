@@ -32,7 +32,7 @@ tools::TrainJob train_job(const std::string& model, int ranks) {
 std::vector<double> step_seconds(const tools::TrainJob& job, int steps) {
   constexpr int kWarmUp = 2;
   const Cluster cluster = Cluster::local(job.choice.layout.ranks());
-  Trainer trainer(cluster, job.program, job.choice.schedule, AdamW{});
+  Trainer trainer(cluster, job.execution, AdamW{});
   const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
   std::vector<double> seconds;
   for (int step = 0; step < kWarmUp + steps; ++step) {

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/program/check.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tools/schedule/input/input.h"
@@ -152,16 +151,19 @@ Decision decide(const TrainOptions& options,
   const Program program = compile(choice);
   check_graph(graph, program.stage_graph());
   build_over(program.stage_graph(), options.pipeline, choice);
-  check(program, choice.schedule).or_throw();
+  Execution execution = make_execution(program, choice.schedule);
 
   std::optional<PlannedWith> costs;
   if (costs_file) {
     costs = costs_of_schedule(*costs_file, options.workers, choice, program);
     build_for(costs->costs, options.pipeline, choice);
-    check(program, choice.schedule).or_throw();
+    if (choice.schedule != execution.schedule) {
+      execution = make_execution(program, choice.schedule);
+    }
   }
   check_evaluation(options, choice);
-  return {std::move(choice), program, std::move(planned), costs_file, std::move(costs)};
+  return {
+      std::move(choice), std::move(execution), std::move(planned), costs_file, std::move(costs)};
 }
 
 int expected_ranks(const TrainOptions& options, Console& console) {

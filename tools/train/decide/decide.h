@@ -4,7 +4,9 @@
 ///     schedule     of a planner, a file, or a builder by its name
 ///     program      the model, compiled for this cut
 ///     graph        schedules of stage graphs are built again, for the graph of the program
-///     costs        schedules that depend on costs are built again, for the costs of the program
+///     execution    the program, checked against the schedule and lowered
+///     costs        schedules that depend on costs are built again, for the costs of the program,
+///                  and lowered again if they have changed
 ///
 /// SC-1: the schedule has passed validate(), once per replica, on the graph that was known before
 ///       the program (a chain, --graph, or the file's own), and check() on the program.
@@ -13,6 +15,7 @@
 #include <functional>
 #include <optional>
 
+#include "stagecraft/actors/trainer/execution.h"
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/trace/planned_with.h"
@@ -25,7 +28,7 @@ namespace stagecraft::tools {
 
 struct Decision {
   Choice choice;
-  Program program;
+  Execution execution;                    ///< of the program by the choice's schedule
   std::optional<PlannedRun> planned;      ///< with --plan
   std::optional<PlannedWith> costs_file;  ///< --costs, unchanged
   std::optional<PlannedWith> costs;       ///< of these, those of the schedule's stages and links

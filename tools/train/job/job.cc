@@ -7,11 +7,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
-#include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/planned_bytes.h"
-#include "stagecraft/compiler/shapes/replicate.h"
-#include "stagecraft/compiler/shapes/resize.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/common/output.h"
@@ -100,7 +97,7 @@ void check_patterns(const TrainOptions& options, const Program& program) {
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
   if (o.pipeline.cut_out) {
-    write_output(*o.pipeline.cut_out, write_cut(job.program.cut()), console);
+    write_output(*o.pipeline.cut_out, write_cut(job.execution.program.cut()), console);
   }
   if (o.run.dry_run && job.costs_out) {
     write_output(*o.costs.out, to_json(*job.costs_out), console);
@@ -146,7 +143,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
     }
     line.say("compiling the model ...");
     Program program = compile_in(options.pipeline.precision, *work, choice.shape);
-    line.say("checking the schedule against the model ...");
+    line.say(fmt::format("making the plans of {} ranks ...", choice.layout.ranks()));
     return program;
   };
   if (!options.planner.name) {  // a planner reports by itself
@@ -154,15 +151,13 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   }
   Decision decision = decide(options, *work, compile, console);
   const Choice& choice = decision.choice;
-  const Program& program = decision.program;
+  const Execution& execution = decision.execution;
+  const Program& program = execution.program;
   check_weights(options, *work, program);
   check_patterns(options, program);
   complete(bytes, options, program);
-  line.say(fmt::format("making the plans of {} ranks ...", choice.layout.ranks()));
-  Program laid_out =
-      replicate(resize(program, choice.schedule.stage_graph().microbatch_sizes()), choice.layout);
-  Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
-  MemoryBill memory(options, choice, bytes, planned_activation_bytes(laid_out, plan));
+  MemoryBill memory(
+      options, choice, bytes, planned_activation_bytes(execution.laid_out, *execution.plan));
   if (!options.run.force && !options.run.dry_run) {
     check_fits(memory, memory.to_run(), limits);
   }
@@ -176,9 +171,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
                start,
                std::move(work),
                std::move(decision.choice),
-               std::move(decision.program),
-               std::move(laid_out),
-               std::move(plan),
+               std::move(decision.execution),
                std::move(memory),
                std::move(limits),
                std::move(decision.planned),

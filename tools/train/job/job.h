@@ -5,8 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "stagecraft/compiler/plan/plan.h"
-#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/actors/trainer/execution.h"
 #include "stagecraft/scheduler/costs/costs.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/memory_limits.h"
@@ -25,9 +24,7 @@ struct TrainJob {
   const RunStart start;
   std::unique_ptr<Work> work;
   Choice choice;
-  Program program;
-  Program laid_out;  ///< one copy per replica; the plan's program
-  Plan plan;         ///< of a training step
+  Execution execution;  ///< of the program by the choice's schedule
   MemoryBill memory;
   std::vector<MemoryLimit> limits;    ///< from before the model was built
   std::optional<PlannedRun> planned;  ///< with --plan

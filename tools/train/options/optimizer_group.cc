@@ -15,6 +15,7 @@
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/train/options/groups.h"
+#include "stagecraft/tools/train/options/optimizer_defaults.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -46,27 +47,40 @@ std::string option_of(std::string_view setting) {
   return text;
 }
 
-struct SettingHelp {
-  const char* text;
-  double limit = 0.0;  ///< stricter than the setting's range; 0: none
-};
+/// Returns the defaults of a setting as text: "0.9", "0.1 for adamw, 0 for others".
+std::string default_text(std::string_view setting, const std::vector<std::string>& whose) {
+  std::map<double, std::vector<std::string>> names;  // by default
+  for (const std::string& name : whose) {
+    names[default_setting(name, setting)].push_back(name);
+  }
+  const auto common = std::ranges::max_element(
+      names, {}, [](const auto& of_value) { return of_value.second.size(); });
+  if (names.size() == 1) {
+    return fmt::format("{}", common->first);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [value, of_value] : names) {
+    if (value != common->first || of_value.size() == 1) {
+      parts.push_back(fmt::format("{} for {}", value, fmt::join(of_value, ", ")));
+    }
+  }
+  if (common->second.size() > 1) {
+    parts.push_back(fmt::format("{} for others", common->first));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
-SettingHelp help_of(std::string_view setting) {
-  static const std::map<std::string_view, SettingHelp> kHelp{
-      {"weight_decay", {"weight decay [0.1 for adamw, else 0]"}},
-      {"beta1", {"decay rate of the mean of gradients [0.9]"}},
-      {"beta2", {"decay rate of the mean of squared gradients [0.95 for adamw, 0.999 for adam]"}},
-      {"eps", {"number added to the denominator [1e-8, 1e-10 for adagrad]"}},
-      {"amsgrad", {"divide by the largest mean of squared gradients so far"}},
-      {"momentum", {"momentum factor [0]", 1.0}},
-      {"dampening", {"dampening of the momentum [0]"}},
-      {"nesterov", {"use Nesterov momentum"}},
-      {"lr_decay", {"decay of the learning rate per step [0]"}},
-      {"initial_accumulator_value", {"initial sum of squared gradients [0]"}},
-      {"alpha", {"decay rate of the mean of squared gradients [0.99]"}},
-      {"centered", {"divide by the variance of the gradients"}},
-  };
-  return kHelp.at(setting);
+/// Returns "rmsprop: decay rate of the mean of squared gradients [0.99]".
+std::string help_of(const SettingInfo& setting, const std::vector<std::string>& whose) {
+  std::string text;
+  if (whose.size() != kOptimizers.size()) {
+    text = fmt::format("{}: ", fmt::join(whose, ", "));
+  }
+  text += setting.about;
+  if (setting.range != SettingRange::Switch) {
+    text += fmt::format(" [{}]", default_text(setting.name, whose));
+  }
+  return text;
 }
 
 /// Adds each setting of the optimizers once; all but the learning rate, which has a default of its
@@ -78,11 +92,8 @@ void add_settings(CLI::App& app, OptimizerOptions& o) {
       if (setting.name == "lr" || app.get_option_no_throw(option) != nullptr) {
         continue;
       }
-      const SettingHelp help = help_of(setting.name);
       const std::vector<std::string> whose = optimizers_with(setting.name);
-      const std::string text = whose.size() == kOptimizers.size()
-                                   ? help.text
-                                   : fmt::format("{}: {}", fmt::join(whose, ", "), help.text);
+      const std::string text = help_of(setting, whose);
       const std::string name(setting.name);
       if (setting.range == SettingRange::Switch) {
         app.add_flag_callback(
@@ -91,7 +102,7 @@ void add_settings(CLI::App& app, OptimizerOptions& o) {
       } else {
         app.add_option_function<double>(
                option, [&o, name](const double& value) { o.settings[name] = value; }, text)
-            ->check(number_from_zero(setting.range == SettingRange::Share ? 1.0 : help.limit))
+            ->check(number_from_zero(setting.range == SettingRange::Share ? 1.0 : setting.below))
             ->group(kOptimizerGroup);
       }
     }

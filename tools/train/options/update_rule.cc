@@ -1,9 +1,8 @@
 #include "stagecraft/tools/train/options/update_rule.h"
 
-#include <variant>
-
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/tools/train/options/optimizer_defaults.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -24,11 +23,12 @@ LearningRate::Kind kind_of(RateKind kind) {
 
 Optimizer make_optimizer(const OptimizerOptions& options) {
   Optimizer optimizer = optimizer_named(options.name).value();
-  if (auto* adamw = std::get_if<AdamW>(&optimizer)) {  // usual values for language models
-    adamw->beta2 = 0.95;
-    adamw->weight_decay = 0.1;
+  bool known = true;
+  for (const OptimizerSetting& setting : settings_of(optimizer)) {
+    const double value =
+        setting.name == "lr" ? options.rate : default_setting(options.name, setting.name);
+    known = set_setting(optimizer, setting.name, value) && known;
   }
-  bool known = set_setting(optimizer, "lr", options.rate);
   for (const auto& [name, value] : options.settings) {
     known = set_setting(optimizer, name, value) && known;
   }

@@ -39,11 +39,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
-      trainer_(cluster,
-               job.program,
-               job.choice.schedule,
-               make_optimizer(job.options.optimizer),
-               trainer_options(job)),
+      trainer_(cluster, job.execution, make_optimizer(job.options.optimizer), trainer_options(job)),
       ranks_(job.choice.layout) {
   if (job.options.run.verify) {
     one_process_.emplace(job);
@@ -136,7 +132,7 @@ void TrainRun::report_cut() {
     progress_->text(plan_text(job_.planned->request, job_.planned->best_first, kPlansTold) + '\n');
   }
   if (job_.options.model.file || job_.choice.shape.cut) {
-    const CutReport& cut = job_.program.cut();
+    const CutReport& cut = job_.execution.program.cut();
     const nlohmann::ordered_json object{{"event", "cut"}, {"stages", cut_json(cut)}};
     progress_->report(to_string(cut), object.dump());
   }
@@ -307,7 +303,7 @@ void TrainRun::report_end() {
                    .steps_per_second = static_cast<double>(done_) / seconds_,
                    .tokens = tokens(),
                    .weights_sha256 = weights_sha256(
-                       first_names(job_.program, trainer_.module_state().parameters))});
+                       first_names(job_.execution.program, trainer_.module_state().parameters))});
 }
 
 }  // namespace stagecraft::tools

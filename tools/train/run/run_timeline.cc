@@ -45,7 +45,7 @@ void RunTimeline::add(const StepResult& result) {
 void RunTimeline::report(Progress& progress) const {
   const Layout& layout = job_.choice.layout;
   const Comparison comparison = compare(job_.choice.schedule,
-                                        job_.laid_out.stage_graph(),
+                                        job_.execution.laid_out.stage_graph(),
                                         job_.costs ? job_.costs->costs : measured_.costs(),
                                         measured_);
   progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
@@ -54,7 +54,8 @@ void RunTimeline::report(Progress& progress) const {
 
 void RunTimeline::write_costs(Console& console) const {
   if (job_.costs_out) {
-    const Costs costs = costs_of_run(measured_, *job_.costs_out, job_.laid_out.stage_graph());
+    const Costs costs =
+        costs_of_run(measured_, *job_.costs_out, job_.execution.laid_out.stage_graph());
     write_output(*job_.options.costs.out, to_json(costs), console);
   }
 }

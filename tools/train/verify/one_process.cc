@@ -74,11 +74,12 @@ NamedTensors select(const NamedTensors& all, const NamedTensors& wanted) {
 
 OneProcess::OneProcess(const TrainJob& job)
     : job_(job),
-      reference_(resize(job.program, job.choice.schedule.stage_graph().microbatch_sizes()),
-                 make_optimizer(job.options.optimizer),
-                 reference_options(job)),
-      verifier_(reordered_accumulation(job.choice.schedule,
-                                       job.choice.layout.expand(job.program.stage_graph()))) {}
+      reference_(
+          resize(job.execution.program, job.choice.schedule.stage_graph().microbatch_sizes()),
+          make_optimizer(job.options.optimizer),
+          reference_options(job)),
+      verifier_(reordered_accumulation(
+          job.choice.schedule, job.choice.layout.expand(job.execution.program.stage_graph()))) {}
 
 void OneProcess::load(const Checkpoint& checkpoint) {
   std::map<std::string, at::Tensor> saved;
@@ -103,17 +104,16 @@ void OneProcess::compare(std::int64_t number, const StepResult& pipeline) {
 
 VerifyLine OneProcess::compare_state(Trainer& trainer) {
   const auto stage = [&](const std::string& name) {
-    return stage_of(job_.program.compiled(), name);
+    return stage_of(job_.execution.program.compiled(), name);
   };
   const NamedTensors buffers = state_of(reference_, kBuffer);
-  const std::vector<std::string> reordered =
-      check(job_.program, job_.choice.schedule).reordered_buffers;
+  const std::vector<std::string>& reordered = job_.execution.reordered_buffers;
   const ModuleState state = trainer.module_state();
-  NamedTensors parameters = first_names(job_.program, state.parameters);
+  NamedTensors parameters = first_names(job_.execution.program, state.parameters);
   // Parameters that no stage uses are not trained, and the single process does not hold them.
   std::erase_if(parameters, [&](const auto& named) { return stage(named.first) == kNowhere; });
   verifier_.parameters(parameters, state_of(reference_, kWeight), stage);
-  verifier_.buffers(select(first_names(job_.program, state.buffers), buffers),
+  verifier_.buffers(select(first_names(job_.execution.program, state.buffers), buffers),
                     buffers,
                     stage,
                     {reordered.begin(), reordered.end()});
