@@ -70,8 +70,20 @@ std::string_view to_string(Errc code) {
   return entry(code).name;
 }
 
-Error::Error(Errc code, std::string message) : code_(code), message_(std::move(message)) {
+Error::Error(Errc code, std::string text) : code_(code), text_(std::move(text)) {
   render();
+}
+
+Error& Error::about(std::string option) {
+  option_ = std::move(option);
+  render();
+  return *this;
+}
+
+Error& Error::advise(std::string advice) {
+  advice_ = std::move(advice);
+  render();
+  return *this;
 }
 
 Error& Error::with(const ErrorContext& more) {
@@ -111,13 +123,36 @@ void Error::render() {
   if (!context_.peer.empty()) {
     add("peer", context_.peer);
   }
+  message_ = text_;
+  if (const std::size_t at = message_.find(kOption); !option_.empty() && at != std::string::npos) {
+    message_.replace(at, kOption.size(), option_);
+  }
   what_ = message_;
+  if (!advice_.empty()) {
+    what_ += fmt::format("; to continue: {}", advice_);
+  }
   if (!where.empty()) {
     what_ += fmt::format(" ({})", where);
   }
   if (cause_) {
     what_ += fmt::format("; because {}", cause_->what());
   }
+}
+
+Error in_words(const Error& error, const ErrorWords& words) {
+  Error told(error);
+  for (const auto& [name, name_for_reader] : words.options) {
+    if (name == error.option()) {
+      told.about(name_for_reader);
+    }
+  }
+  if (!error.advice().empty()) {
+    told.advise(words.advice);
+  }
+  if (error.cause() != nullptr) {
+    told.because(in_words(*error.cause(), words));
+  }
+  return told;
 }
 
 }  // namespace stagecraft

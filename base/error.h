@@ -3,6 +3,10 @@
 /// A layer throws it. The border of a thread or an actor catches it and sends it as a value; the
 /// reader's `get()` throws it again. Each layer on the way up adds the context that it knows
 /// (`with`). The message says what was expected, what was found and what to do.
+///
+/// Readers differ: a program sets fields and calls functions, a user of a command has options and
+/// files. So an error names the option that it is about by a key, and what a program can do to
+/// continue is a part of its own. in_words() replaces both for another reader.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "stagecraft/base/ids.h"
 
@@ -86,21 +92,34 @@ struct ErrorContext {
   friend bool operator==(const ErrorContext&, const ErrorContext&) = default;
 };
 
+/// Stands in the text of an error for the name of its option: "set a longer {option}".
+inline constexpr std::string_view kOption = "{option}";
+
 class Error : public std::exception {
  public:
-  Error(Errc code, std::string message);
+  /// `text`: the message; with kOption if the error is about an option.
+  Error(Errc code, std::string text);
 
   [[nodiscard]] Errc code() const { return code_; }
+  /// Returns the text with the name of the option in its place.
   [[nodiscard]] const std::string& message() const { return message_; }
+  /// Returns the text as it was given, to make another error of it.
+  [[nodiscard]] const std::string& text() const { return text_; }
+  /// Returns the option that the error is about, as a program sets it ("memory_limit"), or "".
+  [[nodiscard]] const std::string& option() const { return option_; }
+  /// Returns what a program can do to continue ("trainer.load(file)"), or "".
+  [[nodiscard]] const std::string& advice() const { return advice_; }
   [[nodiscard]] const ErrorContext& context() const { return context_; }
   [[nodiscard]] const Error* cause() const { return cause_.get(); }
 
+  Error& about(std::string option);
+  Error& advise(std::string advice);
   /// Fills the fields of the context that are still empty: the innermost layer knows best.
   Error& with(const ErrorContext& more);
   /// Stores the error that led to this one.
   Error& because(const Error& cause);
 
-  /// Returns one line: the message, then the context, then the cause.
+  /// Returns one line: the message, then the advice, the context and the cause.
   [[nodiscard]] const char* what() const noexcept override { return what_.c_str(); }
 
   friend bool operator==(const Error& a, const Error& b) { return a.code_ == b.code_; }
@@ -109,10 +128,22 @@ class Error : public std::exception {
   void render();
 
   Errc code_;
+  std::string text_;
   std::string message_;
+  std::string option_;
+  std::string advice_;
   ErrorContext context_;
   std::shared_ptr<const Error> cause_;
   std::string what_;
 };
+
+/// How a reader calls what a program calls otherwise.
+struct ErrorWords {
+  std::vector<std::pair<std::string, std::string>> options;  ///< a program's name, the reader's
+  std::string advice;  ///< in the place of each advice; empty: none
+};
+
+/// Returns the error and those that led to it in other words.
+[[nodiscard]] Error in_words(const Error& error, const ErrorWords& words);
 
 }  // namespace stagecraft

@@ -18,7 +18,8 @@ std::optional<Id> id_of(std::int64_t number) {
 }
 
 Error one_error(const ErrorValue& value) {
-  Error error(value.code, value.message);
+  Error error(value.code, value.text);
+  error.about(value.option).advise(value.advice);
   error.with({.rank = id_of<Rank>(value.rank),
               .stage = id_of<StageId>(value.stage),
               .microbatch = id_of<Microbatch>(value.microbatch),
@@ -35,7 +36,9 @@ ErrorChain to_chain(const Error& error) {
   for (const Error* e = &error; e != nullptr; e = e->cause()) {
     const ErrorContext& where = e->context();
     chain.push_back({.code = e->code(),
-                     .message = e->message(),
+                     .text = e->text(),
+                     .option = e->option(),
+                     .advice = e->advice(),
                      .rank = number_of(where.rank),
                      .stage = number_of(where.stage),
                      .microbatch = number_of(where.microbatch),

@@ -17,7 +17,9 @@ struct ErrorValue {
   static constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
 
   Errc code = Errc::Internal;
-  std::string message;
+  std::string text;
+  std::string option;
+  std::string advice;
   std::int64_t rank = kAbsent;
   std::int64_t stage = kAbsent;
   std::int64_t microbatch = kAbsent;
@@ -28,7 +30,8 @@ struct ErrorValue {
 
 template <class Visitor>
 decltype(auto) visit_fields(ErrorValue& m, Visitor&& visit) {
-  return visit(m.code, m.message, m.rank, m.stage, m.microbatch, m.step, m.task, m.peer);
+  return visit(
+      m.code, m.text, m.option, m.advice, m.rank, m.stage, m.microbatch, m.step, m.task, m.peer);
 }
 
 /// Holds the error first, then its causes, one after the other.

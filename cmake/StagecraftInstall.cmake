@@ -24,6 +24,15 @@ install(DIRECTORY base scheduler futures compiler actors
 install(FILES stagecraft.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stagecraft")
 install(TARGETS stagecraft)
 
+# The manual pages and the completions of shells, where man and the shells look for them.
+set(pages "${PROJECT_BINARY_DIR}/share")
+install(DIRECTORY "${pages}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+install(FILES "${pages}/bash/stagecraft"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+install(FILES "${pages}/zsh/_stagecraft" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+install(FILES "${pages}/fish/stagecraft.fish"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+
 # Every user who may read the prefix can run the command. Some of these users may not read the
 # folder of the fetched LibTorch, so the libraries of LibTorch that the runtime's program links are
 # installed too, in the folders in which these libraries look for each other.

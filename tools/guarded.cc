@@ -10,7 +10,7 @@ namespace stagecraft::tools {
 decltype(SubCommand::run) thrifty(decltype(SubCommand::run) run,
                                   const std::string& appetite,
                                   LackOfMemory lack) {
-  return [command = std::move(run), less = "make smaller: " + appetite, lack](
+  return [command = std::move(run), less = "to need less memory, reduce: " + appetite, lack](
              const std::vector<std::string>& words, Console& console) {
     try {
       return command(words, console);
@@ -35,9 +35,8 @@ ExitCode guarded(const std::function<ExitCode()>& command, Console& console) {
     console.err << "stagecraft: " << error.what() << '\n';
     return exit_code(error);
   } catch (const std::exception& error) {
-    console.err
-        << "stagecraft: an error that nobody expected: " << error.what()
-        << "\nThis is a bug of stagecraft; please report it with the command that led to it.\n";
+    console.err << "stagecraft: unexpected error: " << error.what()
+                << "\nThis is a bug in Stagecraft; please report it together with the command.\n";
     return ExitCode::Failed;
   }
 }

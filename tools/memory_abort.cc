@@ -63,8 +63,8 @@ bool is_at_limit() {
 extern "C" void told_abort(int) {
   if (seconds_now() - allocation_failed_at <= kJustNow || is_at_limit()) {
     constexpr std::string_view kText =
-        "\nstagecraft: memory ran out, and nothing could be given up: make the model or its "
-        "microbatches smaller, or raise what limits memory and addresses (ulimit -v)\n";
+        "\nstagecraft: memory ran out: use a smaller model or smaller microbatches, or raise the "
+        "limits of memory and address space (ulimit -v)\n";
     static_cast<void>(!write(STDERR_FILENO, kText.data(), kText.size()));
     _exit(static_cast<int>(ExitCode::Failed));
   }

@@ -30,14 +30,15 @@ SubCommand command(std::string_view word, decltype(SubCommand::run) run, const c
 ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
   const CommandGroup group{
       .command = "stagecraft",
-      .about = "The commands of stagecraft that train; `stagecraft --help` has all.",
+      .about =
+          "The commands of Stagecraft that use LibTorch; `stagecraft --help` lists all commands.",
       .column = 12,
       .commands =
           {command("train",
                    &train,
-                   "--dim, --ffn or --layers (its weights), --microbatch-size, --microbatches or "
-                   "--seq (what a step holds), or leave out --verify; of a model from a file, its "
-                   "microbatches; --force tries what seems too large"),
+                   "--dim, --ffn or --layers (weights), --microbatch-size, --microbatches or --seq "
+                   "(memory of a step); the microbatches of a model from a file; or leave out "
+                   "--verify. --force runs what seems too large"),
            command("import", &import_model, "the model, or the data of --inputs"),
            command("profile", &profile_model, "--microbatch-sizes, or the model"),
            command("doctor", &doctor, "--hosts"),

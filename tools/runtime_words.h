@@ -13,17 +13,12 @@ struct RuntimeWord {
 };
 
 inline constexpr std::array kRuntimeWords{
-    RuntimeWord{"train",
-                "train by pipeline: a small Llama on the bytes of a text, or a model from a file"},
-    RuntimeWord{"import",
-                "say what is in a model's file, what is not supported, and where to cut it"},
-    RuntimeWord{"profile", "measure what a model's operators and transfers cost, for planners"},
-    RuntimeWord{
-        "doctor",
-        "check what commonly fails, on this machine and between hosts, and say how to mend it"},
-    RuntimeWord{"launch",
-                "run a program with workers on many hosts: by ssh, or in a step of Slurm"},
-    RuntimeWord{"worker", "work for a cluster: run the stages it is sent"},
+    RuntimeWord{"train", "train a model as a pipeline"},
+    RuntimeWord{"import", "show what is in a model file, what is unsupported, and where to cut it"},
+    RuntimeWord{"profile", "measure the costs of a model's operators and transfers, for planners"},
+    RuntimeWord{"doctor", "check this machine and other hosts for common problems"},
+    RuntimeWord{"launch", "run a program with workers on many hosts, over ssh or in a Slurm step"},
+    RuntimeWord{"worker", "work for a cluster: run the stages that its driver sends"},
 };
 
 [[nodiscard]] constexpr bool is_runtime_word(std::string_view word) {

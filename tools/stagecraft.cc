@@ -45,8 +45,8 @@ SubCommand command(std::string_view word,
 SubCommand of_runtime(std::string_view word) {
   return {word, "", about(word), [](const std::vector<std::string>&, Console&) -> ExitCode {
             throw Error(Errc::UsageFile,
-                        fmt::format("expected the program {}, which has this command, found none "
-                                    "that runs ({}); build or install stagecraft whole",
+                        fmt::format("cannot run {}, the program that has this command: {}; build "
+                                    "or install all of Stagecraft",
                                     runtime_program(),
                                     std::strerror(errno)));
           }};
@@ -60,38 +60,36 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
   const CommandGroup group{
       .command = "stagecraft",
       .about =
-          "Trains ordinary LibTorch modules by pipeline, from a schedule that is checked before it "
-          "runs.",
+          "Trains LibTorch modules as pipelines, by a schedule that is checked before it runs.",
       .column = 12,
-      .commands = {command("trace",
-                           "hold what a run recorded against its schedule",
-                           &trace,
-                           "the trace, or the schedule"),
-                   of_runtime("train"),
+      .commands = {of_runtime("train"),
                    of_runtime("import"),
+                   of_runtime("profile"),
                    command("plan",
-                           "choose cut and schedule from what a model costs, and say why",
+                           "choose the cut and the schedule of a model from its costs",
                            &plan,
                            "the costs, or --devices"),
-                   of_runtime("profile"),
                    command("schedule",
-                           "make, check, simulate, show, convert, compare and repair schedules",
+                           "make, check, simulate, draw, convert, compare and repair schedules",
                            &schedule,
                            "--devices, --microbatches or --chunks, or the file"),
-                   command(
-                       "credentials",
-                       "make, renew and show what the processes of a cluster know each other by",
-                       &credentials,
-                       "--members"),
+                   command("trace",
+                           "compare a recorded run with its schedule",
+                           &trace,
+                           "the trace, or the schedule"),
                    of_runtime("doctor"),
                    of_runtime("launch"),
-                   of_runtime("worker")},
+                   of_runtime("worker"),
+                   command("credentials",
+                           "make, renew and show the credentials of a cluster",
+                           &credentials,
+                           "--members")},
       .notes =
-          "\nExit status: 0 good; 1 the thing checked is wrong, the run failed or memory does not "
-          "suffice; 2 wrong\nusage, a file that cannot be used, or output that could not be "
-          "written; 128 + a signal.\n"
-          "stagecraft COMMAND --help lists the options of a command; --version says which one this "
-          "is.\n"};
+          "\nExit status: 0 success; 1 the run failed, the checked thing is wrong, or memory does "
+          "not suffice;\n2 wrong usage, a file that cannot be used, or output that cannot be "
+          "written; 128 + N ended by signal N.\n"
+          "stagecraft COMMAND --help lists the options of a command; stagecraft --version prints "
+          "the version.\n"};
   return run_sub_command(group, words, console);
 }
 

@@ -16,10 +16,11 @@ Batch stacked_side(const std::vector<LabeledBatch>& samples, Batch LabeledBatch:
     std::vector<at::Tensor> rows;
     for (const LabeledBatch& sample : samples) {
       if ((sample.*side).size() != tensors) {
-        throw Error(Errc::UsageArgument,
-                    fmt::format("the samples of a batch have {} and {} tensors: give each as many",
-                                tensors,
-                                (sample.*side).size()));
+        throw Error(
+            Errc::UsageArgument,
+            fmt::format("the samples of a batch have {} and {} tensors: give each the same number",
+                        tensors,
+                        (sample.*side).size()));
       }
       rows.push_back((sample.*side)[i].tensor);
     }

@@ -84,7 +84,7 @@ void append_tensors(Batch& batch, const T& side) {
   } else {
     static_assert(kNoBatch<T>,
                   "inputs and labels are tensors, or ranges, pairs and tuples of tensors; for a "
-                  "type of yours specialise stagecraft::BatchOf");
+                  "type of yours specialize stagecraft::BatchOf");
   }
 }
 
@@ -110,7 +110,7 @@ template <class T>
   } else if constexpr (Iterable<const T>) {  // a loader that does not stack its examples
     static_assert(!IsTensor<std::remove_cvref_t<decltype(*std::begin(given))>>,
                   "a list of tensors may be samples or inputs: give batches as {inputs, labels}, "
-                  "or specialise stagecraft::BatchOf");
+                  "or specialize stagecraft::BatchOf");
     std::vector<LabeledBatch> samples;
     for (const auto& one : given) {
       samples.push_back(batch_of(one));
@@ -119,7 +119,7 @@ template <class T>
   } else {
     static_assert(kNoBatch<T>,
                   "a batch has inputs and labels, or data and target, or is a pair of both; for a "
-                  "type of yours specialise stagecraft::BatchOf");
+                  "type of yours specialize stagecraft::BatchOf");
   }
 }
 

@@ -53,7 +53,7 @@ Error unknown(const std::string& name, const std::map<std::string, SourceMaker>&
 void register_source(const std::string& name, SourceMaker make) {
   if (name.empty() || make == nullptr) {
     throw Error(Errc::UsageArgument,
-                fmt::format("register_source expects a name and what makes the source, found {} "
+                fmt::format("register_source expects a name and a maker of the source, found {} "
                             "for \"{}\"",
                             make == nullptr ? "no maker" : "a maker",
                             name));
@@ -81,7 +81,7 @@ std::unique_ptr<StepSource> make_source(const std::string& name, const std::stri
   }
   std::unique_ptr<StepSource> source = make(argument);
   if (source == nullptr) {
-    throw Error(Errc::UsageArgument, "what was registered for it has made no source");
+    throw Error(Errc::UsageArgument, "its registered maker returned no source");
   }
   return source;
 }

@@ -191,10 +191,9 @@ class Driver {
     }
     if (why) {
       Error error(Errc::WorkerLost,
-                  fmt::format("the weights are undefined since an earlier step failed while "
-                              "changing them, so no step is run{}{}",
-                              kToGoOn,
-                              recovery_advice(setup_.options.mirror)));
+                  "the weights are undefined since an earlier step failed while changing them, so "
+                  "no step is run");
+      error.advise(std::string(recovery_advice(setup_.options.mirror)));
       return error.because(*why);
     }
     return std::nullopt;
@@ -411,7 +410,7 @@ class Driver {
     lost_.add(rank);
     if (!round_) {
       const Error why = lost_.error_of(rank);
-      log(Level::Warning, "worker lost", {{"why", with_advice(why, {}).what()}});
+      log(Level::Warning, "worker lost", {{"why", in_words(why, {}).what()}});
       setup_.ledger->lose(why);
     } else if (round_->complete()) {
       advance_round();  // only timelines are missing
@@ -480,7 +479,7 @@ class Driver {
     if (lost) {
       log(Level::Warning,
           "weights lost",
-          {{"step", round.step()}, {"why", with_advice(*lost, {}).what()}});
+          {{"step", round.step()}, {"why", in_words(*lost, {}).what()}});
       setup_.ledger->lose(*lost);
     }
     const Error& why = round.primary() ? *round.primary() : *lost;

@@ -100,17 +100,21 @@ Error late_step(std::vector<UnfinishedRank> unfinished,
   std::ranges::sort(unfinished, {}, &UnfinishedRank::rank);
   const std::string late = fmt::format("the step was not done within {} ms", deadline.count());
   if (unfinished.empty()) {
-    return {Errc::ClusterTimeout, late + ", but is by now; set a longer step_deadline"};
+    return Error(Errc::ClusterTimeout,
+                 fmt::format("{}, but is by now; set a longer {}", late, kOption))
+        .about("step_deadline");
   }
   const WaitGraph waits(unfinished, plan);
   const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
   const Rank end = chain.back();
   Error error(Errc::ClusterTimeout,
-              fmt::format("{}: {}{}; find out what holds {} up, or set a longer step_deadline",
+              fmt::format("{}: {}{}; find out what holds {} up, or set a longer {}",
                           late,
                           chain_text(waits, chain),
                           others_text(unfinished, chain),
-                          waits.holds_up(end) ? peer_name(end) : "them"));
+                          waits.holds_up(end) ? peer_name(end) : "them",
+                          kOption));
+  error.about("step_deadline");
   if (waits.holds_up(end)) {
     error.with(place_at(waits, end));
   }

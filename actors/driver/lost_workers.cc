@@ -19,12 +19,8 @@ std::string loss_text(Rank rank, const std::string& cause) {
 }  // namespace
 
 Error lost_worker(Rank rank, const std::string& cause, std::string_view recovery_advice) {
-  Error error(Errc::WorkerLost,
-              fmt::format("{}{}cluster.replace(Rank({})), then {}",
-                          loss_text(rank, cause),
-                          kToGoOn,
-                          rank.value,
-                          recovery_advice));
+  Error error(Errc::WorkerLost, loss_text(rank, cause));
+  error.advise(fmt::format("cluster.replace(Rank({})), then {}", rank.value, recovery_advice));
   return error.with({.rank = rank});
 }
 
@@ -89,7 +85,8 @@ Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const P
     text += "; " + what_happened(ranks_[i]);
   }
   text += others_text(unfinished, chain);
-  Error error(Errc::WorkerLost, fmt::format("{}{}{}", text, kToGoOn, recovery_advice(ranks_)));
+  Error error(Errc::WorkerLost, std::move(text));
+  error.advise(recovery_advice(ranks_));
   ErrorContext place{.rank = first};
   if (task) {
     place.stage = task->stage;
@@ -104,11 +101,10 @@ Error LostWorkers::refusal() const {
   for (const Rank rank : ranks_) {
     names.push_back(peer_name(rank));
   }
-  Error error(Errc::WorkerLost,
-              fmt::format("no step is run without {}, whose worker is lost{}{}",
-                          fmt::join(names, ", "),
-                          kToGoOn,
-                          recovery_advice(ranks_)));
+  Error error(
+      Errc::WorkerLost,
+      fmt::format("no step is run without {}, whose worker is lost", fmt::join(names, ", ")));
+  error.advise(recovery_advice(ranks_));
   return error.with({.rank = ranks_.front()});
 }
 

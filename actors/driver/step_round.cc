@@ -135,12 +135,11 @@ std::optional<Error> StepRound::lost() const {
   }
   return Error(Errc::WorkerLost,
                fmt::format("{} of {} ranks have updated their weights in step {} and the others "
-                           "have not{}{}",
+                           "have not",
                            count,
                            answers_.size(),
-                           step_.value,
-                           kToGoOn,
-                           recovery_advice(mirrored_)));
+                           step_.value))
+      .advise(std::string(recovery_advice(mirrored_)));
 }
 
 StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,

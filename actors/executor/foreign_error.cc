@@ -20,7 +20,7 @@ Error foreign_error(const std::exception_ptr& thrown) {
     return torch != nullptr ? Error(Errc::DeviceFailed, torch->what_without_backtrace())
                             : Error(Errc::WorkerFailed, e.what());
   } catch (...) {
-    return {Errc::WorkerFailed, "something was thrown that is no std::exception"};
+    return {Errc::WorkerFailed, "an exception was thrown that is not a std::exception"};
   }
 }
 

@@ -27,6 +27,9 @@ struct Progress {
     since_ns.store(std::chrono::steady_clock::now().time_since_epoch().count(),
                    std::memory_order_relaxed);
   }
+
+  /// Called on the plan thread when the step ends in any way.
+  void end() { instruction.store(kBetweenSteps, std::memory_order_relaxed); }
 };
 
 }  // namespace stagecraft

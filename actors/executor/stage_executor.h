@@ -17,7 +17,6 @@
 ///      lose the weights.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -26,10 +25,10 @@
 #include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/actors/executor/mirror/mirror.h"
 #include "stagecraft/actors/executor/progress.h"
+#include "stagecraft/actors/executor/run/transfers.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/setup/rank_shape_variant.h"
 #include "stagecraft/actors/executor/step/step_record.h"
-#include "stagecraft/actors/executor/transfers.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -82,9 +81,6 @@ class StageExecutor {
 
   /// Returns the copies kept of committed states; null unless TrainerOptions::mirror is set.
   [[nodiscard]] Mirror* mirror();
-
-  /// Returns the bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
-  [[nodiscard]] std::int64_t bytes_held() const;
 
  private:
   struct Impl;

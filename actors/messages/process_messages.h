@@ -30,7 +30,7 @@ namespace stagecraft {
 
 /// The version of these messages and those of actors/messages/messages.h. Increase it with every
 /// change of their form or meaning.
-inline constexpr std::uint32_t kProtocol = 7;
+inline constexpr std::uint32_t kProtocol = 8;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;

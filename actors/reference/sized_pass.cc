@@ -5,7 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "stagecraft/actors/executor/regrouped.h"
+#include "stagecraft/actors/executor/run/regrouped.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/scheduler/model/microbatch_range.h"
 

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/trainer/checkpoint_file.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/home_process.h"
@@ -99,10 +99,11 @@ class FolderLock {
     alone_ = flock(fd_, LOCK_EX | LOCK_NB) == 0;
     if (!alone_ && errno == EWOULDBLOCK) {
       close(fd_);
-      throw Error(Errc::UsageFile,
-                  fmt::format("expected a folder of checkpoints of this run's own, but another run "
-                              "writes its to '{}'; name another folder, or wait for its end",
-                              folder));
+      throw Error(
+          Errc::UsageFile,
+          fmt::format("expected a folder of checkpoints for this run alone, but another run "
+                      "writes to '{}'; name another folder, or wait for its end",
+                      folder));
     }
   }
   ~FolderLock() { close(fd_); }

@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/trainer/checkpoint.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/error.h"
 

@@ -83,11 +83,12 @@ class Fit {
     number_ = 0;
     std::optional<LabeledBatch> batch = load();
     if (!batch) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("fit: the loader has no batch in epoch {}: {}",
-                              epoch_,
-                              epoch_ == 1 ? "give it data, or a smaller batch size"
-                                          : "one that can be read once only is for .epochs = 1"));
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("fit: the loader has no batch in epoch {}: {}",
+                      epoch_,
+                      epoch_ == 1 ? "give it data, or a smaller batch size"
+                                  : "a loader that can be read only once needs .epochs = 1"));
     }
     full_ = sample_rows(batch->inputs);
     while (batch && going_on_) {
@@ -144,8 +145,8 @@ class Fit {
                               : trainer_.accumulate(batch.inputs, batch.labels);
     } catch (const Error& error) {
       Error told(error.code(),
-                 fmt::format("epoch {}, batch {}: {}", epoch_, number_, error.message()));
-      throw told.with(error.context());
+                 fmt::format("epoch {}, batch {}: {}", epoch_, number_, error.text()));
+      throw told.about(error.option()).advise(error.advice()).with(error.context());
     }
     newest_ = parts_.result;
     if (updates) {
@@ -176,7 +177,7 @@ class Fit {
       }
       Error told(
           Errc::UsageArgument,
-          fmt::format("fit: the loader threw in epoch {}, behind batch {}: mend it, or leave "
+          fmt::format("fit: the loader threw in epoch {}, after batch {}: repair it, or leave "
                       "out what it cannot load",
                       epoch_,
                       number_));

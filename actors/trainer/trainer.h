@@ -33,9 +33,10 @@
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/actors/executor/step/local_batch.h"
-#include "stagecraft/actors/trainer/evaluation.h"
+#include "stagecraft/actors/trainer/execution.h"
 #include "stagecraft/actors/trainer/fit.h"
-#include "stagecraft/actors/trainer/step_future.h"
+#include "stagecraft/actors/trainer/steps/evaluation.h"
+#include "stagecraft/actors/trainer/steps/step_future.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/metric.h"
 #include "stagecraft/compiler/module/module_state.h"
@@ -49,7 +50,7 @@ namespace stagecraft {
 /// Parameters, then buffers, each under every name that the module has for it.
 using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
 
-struct Checkpoint;  // actors/trainer/checkpoint.h
+struct Checkpoint;  // actors/trainer/state/checkpoint.h
 
 /// Which random numbers follow after a checkpoint was loaded.
 enum class SeedFrom {
@@ -77,6 +78,13 @@ class Trainer {
   Trainer(const Cluster& cluster,
           Program program,
           Schedule schedule,
+          Optimizer optimizer,
+          TrainerOptions options = {});
+
+  /// Takes a schedule that was checked and lowered before (execution.h). Errors: likewise,
+  /// without those of the schedule.
+  Trainer(const Cluster& cluster,
+          Execution execution,
           Optimizer optimizer,
           TrainerOptions options = {});
 

@@ -39,16 +39,16 @@ std::vector<at::Tensor> first_of(const Batch& batch, int microbatches) {
 /// Returns the predicted seconds of a step, from the times of its stages without a pipeline. All
 /// stages run at once, one thread each, like ranks, since processors share caches and clock.
 double predicted(const tools::TrainJob& job) {
-  const tools::WorkBatch batch = job.work->batch(0, job.choice);
-  const auto inputs = first_of(batch.inputs, job.choice.microbatches),
-             labels = first_of(batch.labels, job.choice.microbatches);
-  const std::vector<StageProgram>& stages = job.program.compiled().partition.stages;
+  const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
+  const auto inputs = first_of(batch.inputs, job.choice.shape.microbatches),
+             labels = first_of(batch.labels, job.choice.shape.microbatches);
+  const std::vector<StageProgram>& stages = job.execution.program.compiled().partition.stages;
   std::vector<StageTimes> all(stages.size());
   std::vector<std::thread> ranks;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     ranks.emplace_back([&, s] {
       set_own_thread_count(1);
-      all[s] = time_stage(job.program, stages[s], inputs, labels, kRepetitions);
+      all[s] = time_stage(job.execution.program, stages[s], inputs, labels, kRepetitions);
     });
   }
   for (std::thread& rank : ranks) {
@@ -60,7 +60,8 @@ double predicted(const tools::TrainJob& job) {
     costs.stages.each.push_back({.forward = times.forward, .backward = times.backward});
     update = std::max(update, times.update);
   }
-  return simulate(job.choice.schedule, job.program.stage_graph(), costs).makespan + update;
+  return simulate(job.choice.schedule, job.execution.program.stage_graph(), costs).makespan +
+         update;
 }
 
 void compare(const std::string& model) {

@@ -1,6 +1,7 @@
 #include "stagecraft/bench/plans/plans_subject.h"
 
 #include <filesystem>
+#include <memory>
 #include <variant>
 
 #include <ATen/ops/randint.h>
@@ -9,37 +10,34 @@
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tools/common/memory_limits.h"
-#include "stagecraft/tools/train/models/work.h"
+#include "stagecraft/tools/train/catalog/open_work.h"
+#include "stagecraft/tools/train/decide/step_size.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::bench {
 namespace {
-
-tools::ScheduleChoice choice_of(const std::optional<Cut>& cut, int stages, int microbatches) {
-  const Schedule schedule = one_f_one_b(stages, microbatches);
-  return {.schedule = schedule,
-          .layout = Layout::of(schedule),
-          .stages = stages,
-          .microbatches = microbatches,
-          .given = {},
-          .cut = cut};
-}
 
 /// Returns the subject that `stagecraft train` makes of these options.
 Subject subject_of(const std::string& name,
                    const std::string& own_cut,
                    const tools::TrainOptions& options) {
-  const auto open = [options] { return tools::open_work(options, tools::memory_left()); };
-  const auto work = open();
-  const int microbatches = static_cast<int>(work->settled(options).microbatches.value());
-  const tools::WorkBatch batch = work->batch(0, choice_of({}, 1, microbatches));
+  const std::shared_ptr<tools::Work> work = tools::open_work(
+      tools::work_request(options, {.seed = options.run.seed}), tools::memory_left());
+  const tools::StepSize size = tools::step_size(options, *work);
+  const auto shape_of = [=](const std::optional<Cut>& cut, int stages) {
+    return tools::WorkShape{.stages = stages,
+                            .microbatches = static_cast<int>(size.microbatches.value()),
+                            .microbatch_size = size.microbatch_size,
+                            .cut = cut};
+  };
+  const tools::WorkShape whole = shape_of({}, 1);
+  const tools::WorkBatch batch = work->batch(0, whole);
   return {.name = name,
           .own_cut = own_cut,
-          .microbatches = microbatches,
-          .compile =
-              [=](const std::optional<Cut>& cut, int stages) {
-                // A work compiles only once.
-                return open()->compile(choice_of(cut, stages, microbatches));
-              },
+          .microbatches = whole.microbatches,
+          .compile = [=](const std::optional<Cut>& cut,
+                         int stages) { return work->compile(shape_of(cut, stages)); },
           .inputs = batch.inputs,
           .labels = batch.labels};
 }

@@ -28,15 +28,15 @@ constexpr double kGoal = 0.05;
 
 /// Returns the predicted time. Units: seconds of a step.
 double predicted(const tools::TrainJob& job) {
-  const tools::WorkBatch batch = job.work->batch(0, job.choice);
-  const Profile measured =
-      profile(job.program, batch.inputs, batch.labels, {.repeats = kRepeats, .cache = ""});
+  const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
+  const Profile measured = profile(
+      job.execution.program, batch.inputs, batch.labels, {.repeats = kRepeats, .cache = ""});
   const auto sums = tools::sums_of(measured.costs.operators, measured.costs.samples);
   double update = 0;
   for (const OperatorCost& cost : measured.costs.operators) {
     update += cost.update;
   }
-  return job.choice.microbatches * (sums.forward + sums.backward()) + update;
+  return job.choice.shape.microbatches * (sums.forward + sums.backward()) + update;
 }
 
 void compare(const std::string& model) {

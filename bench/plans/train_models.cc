@@ -11,6 +11,7 @@
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::bench {
 
@@ -24,14 +25,15 @@ tools::TrainJob train_job(const std::string& model, int ranks) {
   std::ostringstream out;
   tools::Console console{in, out, std::cerr};
   const std::string count = std::to_string(ranks);
-  return tools::make_job(train_options(model, {"--ranks", count, "--stages", count}), console);
+  const tools::TrainOptions options = train_options(model, {"--ranks", count, "--stages", count});
+  return tools::make_job(options, tools::find_start(options, console), console);
 }
 
 std::vector<double> step_seconds(const tools::TrainJob& job, int steps) {
   constexpr int kWarmUp = 2;
   const Cluster cluster = Cluster::local(job.choice.layout.ranks());
-  Trainer trainer(cluster, job.program, job.choice.schedule, AdamW{});
-  const tools::WorkBatch batch = job.work->batch(0, job.choice);
+  Trainer trainer(cluster, job.execution, AdamW{});
+  const tools::WorkBatch batch = job.work->batch(0, job.choice.shape);
   std::vector<double> seconds;
   for (int step = 0; step < kWarmUp + steps; ++step) {
     const double took = seconds_of([&] { (void)trainer.step(batch.inputs, batch.labels).get(); });

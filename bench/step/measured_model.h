@@ -10,7 +10,7 @@
 
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/examples/models/llama_options.h"
+#include "stagecraft/examples/models/llama.h"
 
 namespace stagecraft::bench {
 

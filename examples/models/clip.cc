@@ -12,6 +12,7 @@
 
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/layer_size.h"
 #include "stagecraft/examples/models/transformer_block.h"
 
 namespace stagecraft::examples {
@@ -120,6 +121,23 @@ at::Tensor ClipImpl::forward(const at::Tensor& images, const at::Tensor& tokens)
 at::Tensor contrastive_loss(const at::Tensor& logits) {
   const at::Tensor place = at::arange(logits.size(0));
   return (at::cross_entropy_loss(logits, place) + at::cross_entropy_loss(logits.t(), place)) / 2;
+}
+
+double weight_bytes(const ClipOptions& m) {
+  const double dim = as_double(m.dim);
+  const double text = (as_double(m.vocabulary) + as_double(m.sequence)) * dim;
+  const double ends = 2 * (2 * dim + dim * as_double(m.embed));  // norms and projections
+  const double layers = as_double(m.image_layers) + as_double(m.text_layers);
+  return kBytesOfFloat * (patch_weights({m.image, m.patch, m.channels, m.dim}) + text +
+                          layers * block_weights(dim, as_double(m.ffn)) + ends + 1);
+}
+
+double least_activation_bytes(const ClipOptions& m, std::int64_t pairs) {
+  const double tokens =
+      token_count({m.image, m.patch, m.channels, m.dim}) * as_double(m.image_layers) +
+      as_double(m.sequence) * as_double(m.text_layers);
+  return kBytesOfFloat * as_double(pairs) * tokens *
+         kept_by_block(as_double(m.dim), as_double(m.ffn));
 }
 
 }  // namespace stagecraft::examples

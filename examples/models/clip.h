@@ -23,11 +23,37 @@
 #include <torch/nn/pimpl.h>
 
 #include "stagecraft/examples/models/build_model.h"
-#include "stagecraft/examples/models/clip_options.h"
 #include "stagecraft/examples/models/patch_embedding.h"
 #include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
+
+/// ClipOptions says how large a CLIP is, and how it is cut.
+struct ClipOptions {
+  std::int64_t image = 32;  ///< height and width
+  std::int64_t patch = 8;   ///< height and width of a patch; divides image
+  std::int64_t channels = 3;
+  std::int64_t vocabulary = 256;
+  std::int64_t sequence = 32;  ///< tokens per text, fixed
+  std::int64_t image_layers = 2;
+  std::int64_t text_layers = 2;
+  std::int64_t dim = 128;   ///< of both towers
+  std::int64_t heads = 4;   ///< divides dim
+  std::int64_t ffn = 512;   ///< width of the feed-forwards
+  std::int64_t embed = 64;  ///< width of the space in which images meet texts
+  /// 1: everything in one stage; 2: the image tower, the text tower with the head; 3: image tower,
+  /// text tower, head; more stages cut the towers, with at least one layer each.
+  std::int64_t stages = 3;
+  std::uint64_t seed = 0;
+};
+
+/// Returns the bytes of all parameters, before the model is built. In double, so that a size beyond
+/// 64 bits is refused and not mistaken for a small one.
+[[nodiscard]] double weight_bytes(const ClipOptions& model);
+
+/// Returns a lower bound of the bytes that the forward of a microbatch keeps for its backward: the
+/// operands of its matrix products. `pairs`: in the microbatch.
+[[nodiscard]] double least_activation_bytes(const ClipOptions& model, std::int64_t pairs);
 
 class TextEmbeddingImpl : public torch::nn::Module {
  public:

@@ -16,6 +16,7 @@
 
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/layer_size.h"
 
 namespace stagecraft::examples {
 namespace {
@@ -145,6 +146,26 @@ at::Tensor LlamaImpl::forward(const at::Tensor& tokens) {
 
 at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& target) {
   return at::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
+}
+
+double weight_bytes(const LlamaOptions& m) {
+  const double dim = as_double(m.dim);
+  const double attention = 4 * dim * dim;
+  const double feed_forward = 3 * dim * as_double(m.ffn);
+  const double norms = 2 * dim;
+  const double ends = 2 * as_double(m.vocabulary) * dim + dim;  // embedding, head, last norm
+  return kBytesOfFloat * (as_double(m.layers) * (attention + feed_forward + norms) + ends);
+}
+
+double least_activation_bytes(const LlamaOptions& m, std::int64_t sequences) {
+  const double dim = as_double(m.dim);
+  const double tokens = as_double(sequences) * as_double(m.sequence);
+  // The inputs of two norms, and these divided by their root mean square; one input of q, k and v,
+  // one of gate and up; q, k, v and the result of the attention, which o reads.
+  const double attention = 10 * dim;
+  const double feed_forward = 4 * as_double(m.ffn);       // gate, up, silu of gate, their product
+  const double ends = 3 * dim + as_double(m.vocabulary);  // last norm, head; log-softmax
+  return kBytesOfFloat * tokens * (as_double(m.layers) * (attention + feed_forward) + ends);
 }
 
 }  // namespace stagecraft::examples

@@ -24,10 +24,29 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
-#include "stagecraft/examples/models/llama_options.h"
 #include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
+
+/// LlamaOptions says how large a Llama is, and how it is cut.
+struct LlamaOptions {
+  std::int64_t vocabulary = 256;
+  std::int64_t layers = 4;
+  std::int64_t dim = 128;
+  std::int64_t heads = 4;  ///< divides dim; dim / heads is even (the rotary embedding turns pairs)
+  std::int64_t ffn = 344;  ///< width of the SwiGLU
+  std::int64_t sequence = 64;  ///< tokens per sequence, fixed
+  std::int64_t stages = 4;     ///< at most `layers`
+  std::uint64_t seed = 0;
+};
+
+/// Returns the bytes of all parameters, before the model is built. In double, so that a size beyond
+/// 64 bits is refused and not mistaken for a small one.
+[[nodiscard]] double weight_bytes(const LlamaOptions& model);
+
+/// Returns a lower bound of the bytes that the forward of a microbatch keeps for its backward: the
+/// operands of its matrix products. `sequences`: in the microbatch.
+[[nodiscard]] double least_activation_bytes(const LlamaOptions& model, std::int64_t sequences);
 
 /// Errors: UsageArgument unless `heads` divide `dim` into heads of an even width.
 void require_rotary_heads(std::int64_t dim, std::int64_t heads);

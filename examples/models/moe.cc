@@ -19,6 +19,7 @@
 
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/layer_size.h"
 
 namespace stagecraft::examples {
 namespace {
@@ -149,6 +150,25 @@ at::Tensor MoeLoss::operator()(const at::Tensor& logits,
                                const at::Tensor& balance,
                                const at::Tensor& targets) const {
   return next_token_loss(logits, targets) + balance_ * balance;
+}
+
+double weight_bytes(const MoeOptions& m) {
+  const double dim = as_double(m.dim), experts = as_double(m.experts);
+  const double layer =
+      4 * dim * dim + 2 * dim + dim * experts + experts * 3 * dim * as_double(m.ffn);
+  return kBytesOfFloat * (as_double(m.layers) * layer + 2 * as_double(m.vocabulary) * dim + dim);
+}
+
+double least_activation_bytes(const MoeOptions& m, std::int64_t sequences) {
+  const double tokens = as_double(sequences) * as_double(m.sequence);
+  const double dim = as_double(m.dim), experts = as_double(m.experts);
+  const double capacity = std::min(std::ceil(m.capacity_factor * 2 * tokens / experts), tokens);
+  // As for the Llama, and the experts' inputs, intermediate values and answers; the routing, twice.
+  const double attention = tokens * 10 * dim;
+  const double answers = experts * capacity * (2 * dim + 4 * as_double(m.ffn));
+  const double routing = 2 * tokens * experts * capacity;
+  const double ends = tokens * (3 * dim + as_double(m.vocabulary));
+  return kBytesOfFloat * (as_double(m.layers) * (attention + answers + routing) + ends);
 }
 
 }  // namespace stagecraft::examples

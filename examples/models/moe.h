@@ -29,10 +29,33 @@
 #include <torch/nn/pimpl.h>
 
 #include "stagecraft/examples/models/llama.h"
-#include "stagecraft/examples/models/moe_options.h"
 #include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
+
+/// MoeOptions says how large a mixture of experts is, and how it is cut.
+struct MoeOptions {
+  std::int64_t vocabulary = 256;
+  std::int64_t layers = 4;
+  std::int64_t dim = 128;
+  std::int64_t heads = 4;  ///< divides dim; dim / heads is even (the rotary embedding turns pairs)
+  std::int64_t ffn = 344;  ///< width of the SwiGLU of each expert
+  std::int64_t experts = 4;  ///< of each layer, at least 2
+  /// An expert takes this many times its even share of a microbatch's choices, two per token.
+  double capacity_factor = 1.25;
+  double balance = 0.01;       ///< weight of the load-balance loss
+  std::int64_t sequence = 64;  ///< tokens per sequence, fixed
+  std::int64_t stages = 4;     ///< at most `layers`
+  std::uint64_t seed = 0;
+};
+
+/// Returns the bytes of all parameters, before the model is built. In double, so that a size beyond
+/// 64 bits is refused and not mistaken for a small one.
+[[nodiscard]] double weight_bytes(const MoeOptions& model);
+
+/// Returns a lower bound of the bytes that the forward of a microbatch keeps for its backward: the
+/// operands of its matrix products. `sequences`: in the microbatch.
+[[nodiscard]] double least_activation_bytes(const MoeOptions& model, std::int64_t sequences);
 
 /// Routing says where the tokens of a microbatch go.
 struct Routing {

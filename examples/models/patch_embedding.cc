@@ -3,7 +3,21 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
+#include "stagecraft/examples/models/layer_size.h"
+
 namespace stagecraft::examples {
+
+double token_count(const PatchSizes& sizes) {
+  const double side = static_cast<double>(sizes.image) / static_cast<double>(sizes.patch);
+  return 1 + side * side;
+}
+
+double patch_weights(const PatchSizes& sizes) {
+  const auto dim = static_cast<double>(sizes.dim);
+  return convolution_weights(
+             static_cast<double>(sizes.channels), dim, static_cast<double>(sizes.patch)) +
+         dim + token_count(sizes) * dim;
+}
 
 PatchEmbeddingImpl::PatchEmbeddingImpl(const PatchSizes& s)
     : patches_(register_module(

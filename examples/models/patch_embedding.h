@@ -17,6 +17,11 @@ struct PatchSizes {
   std::int64_t image = 0, patch = 0, channels = 0, dim = 0;
 };
 
+/// Counts the patches of an image and the class token.
+[[nodiscard]] double token_count(const PatchSizes& sizes);
+/// Counts the weights of the embedding.
+[[nodiscard]] double patch_weights(const PatchSizes& sizes);
+
 class PatchEmbeddingImpl : public torch::nn::Module {
  public:
   explicit PatchEmbeddingImpl(const PatchSizes& sizes);

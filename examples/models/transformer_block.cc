@@ -7,8 +7,18 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/layer_size.h"
 
 namespace stagecraft::examples {
+
+double block_weights(double dim, double ffn) {
+  return linear_weights(dim, 3 * dim) + linear_weights(dim, dim) + linear_weights(dim, ffn) +
+         linear_weights(ffn, dim) + 4 * dim;
+}
+
+double kept_by_block(double dim, double ffn) {
+  return 3 * dim + 3 * dim + 2 * ffn;
+}
 TransformerBlockImpl::TransformerBlockImpl(const BlockOptions& o)
     : options_(o),
       norm1_(register_module("norm1", layer_norm(o.dim))),

@@ -19,6 +19,12 @@ struct BlockOptions {
   bool causal = false;   ///< a token sees itself and those before it
 };
 
+/// Counts the weights of a block.
+[[nodiscard]] double block_weights(double dim, double ffn);
+/// Counts the numbers that a block keeps of each token for its backward: the inputs of qkv, out, up
+/// and down, and q, k and v.
+[[nodiscard]] double kept_by_block(double dim, double ffn);
+
 class TransformerBlockImpl : public torch::nn::Module {
  public:
   explicit TransformerBlockImpl(const BlockOptions& options);

@@ -15,6 +15,7 @@
 
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/layer_size.h"
 #include "stagecraft/examples/models/unet_block.h"
 
 namespace stagecraft::examples {
@@ -75,6 +76,26 @@ std::vector<UnetBlockOptions> blocks_of(const UnetOptions& o) {
     }
   }
   return all;
+}
+
+/// Calls visit(channels in, channels out, level, resamples) for each block.
+template <class Visit>
+void for_blocks(const UnetOptions& m, const Visit& visit) {
+  double in = as_double(m.width);
+  const auto out = [&](std::int64_t level) {
+    return as_double(m.width) * std::exp2(as_double(level));
+  };
+  for (std::int64_t i = 0; i < m.levels * m.blocks; ++i) {
+    const std::int64_t level = i / m.blocks;
+    visit(in, out(level), level, level + 1 < m.levels && (i + 1) % m.blocks == 0);
+    in = out(level);
+  }
+  visit(in, in, m.levels - 1, false);
+  for (std::int64_t i = m.levels * m.blocks - 1; i >= 0; --i) {
+    const std::int64_t level = i / m.blocks;
+    visit(in + out(level), out(level), level, level > 0 && i % m.blocks == 0);
+    in = out(level);
+  }
 }
 
 }  // namespace
@@ -165,6 +186,32 @@ at::Tensor noised(const at::Tensor& images,
       // Share of the image's power.
       (at::cos(angle) / first).square().clamp(0, 1).view({-1, 1, 1, 1});
   return at::sqrt(left) * images + at::sqrt(1 - left) * noise;
+}
+
+double weight_bytes(const UnetOptions& m) {
+  const double width = as_double(m.width), channels = as_double(m.channels), time = 4 * width;
+  double weights = convolution_weights(channels, width, 3) + linear_weights(width, time) +
+                   linear_weights(time, time) + 2 * width + convolution_weights(width, channels, 3);
+  for_blocks(m, [&](double in, double out, std::int64_t level, bool resamples) {
+    weights += 2 * in + 2 * out + convolution_weights(in, out, 3) +
+               convolution_weights(out, out, 3) + linear_weights(time, out);
+    weights += in == out ? 0 : convolution_weights(in, out, 1);
+    weights += level + 1 < m.levels
+                   ? 0
+                   : 2 * out + linear_weights(out, 3 * out) + linear_weights(out, out);
+    weights += resamples ? convolution_weights(out, out, 3) : 0;
+  });
+  return kBytesOfFloat * weights;
+}
+
+double least_activation_bytes(const UnetOptions& m, std::int64_t images) {
+  double kept = 0;
+  for_blocks(m, [&](double in, double out, std::int64_t level, bool /*resamples*/) {
+    const double side = as_double(m.image) / std::exp2(as_double(level));
+    // The inputs of the norms and of the convolutions after them.
+    kept += side * side * (2 * in + 2 * out);
+  });
+  return kBytesOfFloat * as_double(images) * kept;
 }
 
 }  // namespace stagecraft::examples

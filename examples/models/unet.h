@@ -28,10 +28,30 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/pimpl.h>
 
-#include "stagecraft/examples/models/unet_options.h"
 #include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
+
+/// UnetOptions says how large a U-Net is, and how it is cut.
+struct UnetOptions {
+  std::int64_t image = 32;  ///< height and width; halved `levels` - 1 times without remainder
+  std::int64_t channels = 3;
+  std::int64_t width =
+      32;  ///< channels of the first level, twice as many each level on; 8 divides it
+  std::int64_t levels = 3;
+  std::int64_t blocks = 1;  ///< residual blocks of a level, on the way down and on the way up
+  std::int64_t heads = 4;   ///< of the attention at the lowest level; divides its channels
+  std::int64_t stages = 4;  ///< at most 2 * levels * blocks + 1: a stage holds a residual block
+  std::uint64_t seed = 0;
+};
+
+/// Returns the bytes of all parameters, before the model is built. In double, so that a size beyond
+/// 64 bits is refused and not mistaken for a small one.
+[[nodiscard]] double weight_bytes(const UnetOptions& model);
+
+/// Returns a lower bound of the bytes that the forward of a microbatch keeps for its backward: the
+/// operands of its matrix products and convolutions. `images`: in the microbatch.
+[[nodiscard]] double least_activation_bytes(const UnetOptions& model, std::int64_t images);
 
 class UnetImpl : public torch::nn::Module {
  public:

@@ -7,6 +7,7 @@
 
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/layer_size.h"
 #include "stagecraft/examples/models/transformer_block.h"
 
 namespace stagecraft::examples {
@@ -67,6 +68,18 @@ at::Tensor VitImpl::forward(const at::Tensor& images) {
 
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels) {
   return at::cross_entropy_loss(logits, labels);
+}
+
+double weight_bytes(const VitOptions& m) {
+  const double dim = as_double(m.dim);
+  return kBytesOfFloat * (patch_weights({m.image, m.patch, m.channels, m.dim}) +
+                          as_double(m.layers) * block_weights(dim, as_double(m.ffn)) + 2 * dim +
+                          linear_weights(dim, as_double(m.classes)));
+}
+
+double least_activation_bytes(const VitOptions& m, std::int64_t images) {
+  return kBytesOfFloat * as_double(images) * token_count({m.image, m.patch, m.channels, m.dim}) *
+         as_double(m.layers) * kept_by_block(as_double(m.dim), as_double(m.ffn));
 }
 
 }  // namespace stagecraft::examples

@@ -18,10 +18,32 @@
 #include <torch/nn/pimpl.h>
 
 #include "stagecraft/examples/models/patch_embedding.h"
-#include "stagecraft/examples/models/vit_options.h"
 #include "stagecraft/scheduler/planners/balance/balanced_cut.h"
 
 namespace stagecraft::examples {
+
+/// VitOptions says how large a ViT is, and how it is cut.
+struct VitOptions {
+  std::int64_t image = 32;  ///< height and width
+  std::int64_t patch = 8;   ///< height and width of a patch; divides image
+  std::int64_t channels = 3;
+  std::int64_t classes = 10;
+  std::int64_t layers = 4;
+  std::int64_t dim = 128;
+  std::int64_t heads = 4;   ///< divides dim
+  std::int64_t ffn = 512;   ///< width of the feed-forward
+  double dropout = 0.0;     ///< from 0 to below 1
+  std::int64_t stages = 4;  ///< at most `layers`
+  std::uint64_t seed = 0;
+};
+
+/// Returns the bytes of all parameters, before the model is built. In double, so that a size beyond
+/// 64 bits is refused and not mistaken for a small one.
+[[nodiscard]] double weight_bytes(const VitOptions& model);
+
+/// Returns a lower bound of the bytes that the forward of a microbatch keeps for its backward: the
+/// operands of its matrix products. `images`: in the microbatch.
+[[nodiscard]] double least_activation_bytes(const VitOptions& model, std::int64_t images);
 
 class VitImpl : public torch::nn::Module {
  public:

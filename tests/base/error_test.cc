@@ -51,6 +51,34 @@ TEST_CASE("the cause is rendered after the error, with its own context and cause
   CHECK(top.cause()->cause()->code() == Errc::DeviceFailed);
 }
 
+TEST_CASE("an error names its option by a key, and its advice is a part of its own",
+          "[base][error]") {
+  Error error(Errc::ClusterTimeout, "the step was late; set a longer {option}");
+  CHECK(error.message() == "the step was late; set a longer {option}");
+  error.about("step_deadline").advise("trainer.load(file)").with({.rank = Rank(1)});
+  CHECK(error.option() == "step_deadline");
+  CHECK(error.message() == "the step was late; set a longer step_deadline");
+  CHECK(error.text() == "the step was late; set a longer {option}");
+  CHECK(std::string(error.what()) ==
+        "the step was late; set a longer step_deadline; to continue: trainer.load(file) (rank 1)");
+}
+
+TEST_CASE("a reader with other words gets them in the error and in its causes", "[base][error]") {
+  Error cause(Errc::UsageArgument, "{option} is 0");
+  cause.about("memory_limit").advise("trainer.load(file)");
+  Error error(Errc::WorkerFailed, "memory_limit is a word of the text");
+  error.with({.rank = Rank(1)}).because(cause);
+
+  const Error told =
+      in_words(error, {.options = {{"memory_limit", "--memory-limit"}}, .advice = "start again"});
+  CHECK(std::string(told.what()) ==
+        "memory_limit is a word of the text (rank 1); because --memory-limit is 0; to continue: "
+        "start again");
+  CHECK(std::string(in_words(error, {}).what()) ==
+        "memory_limit is a word of the text (rank 1); because memory_limit is 0");
+  CHECK(std::string(error.cause()->what()) == "memory_limit is 0; to continue: trainer.load(file)");
+}
+
 TEST_CASE("a copied error keeps message, context and cause", "[base][error]") {
   Error original(Errc::WorkerLost, "no answer for 5 s");
   original.with({.rank = Rank(3)}).because(Error(Errc::TransportClosed, "end of stream"));

@@ -8,7 +8,8 @@ namespace {
 TEST_CASE("an error crosses a message with its place and its causes", "[base][errors]") {
   Error cause(Errc::DeviceOutOfMemory, "no memory left");
   cause.with({.peer = "rank 2"});
-  Error error(Errc::WorkerFailed, "the backward failed");
+  Error error(Errc::WorkerFailed, "the backward failed; set {option}");
+  error.about("clip").advise("trainer.load(file)");
   error.with({.rank = Rank(1),
               .stage = StageId(2),
               .microbatch = Microbatch(0),
@@ -18,6 +19,8 @@ TEST_CASE("an error crosses a message with its place and its causes", "[base][er
 
   const Error back = to_error(to_chain(error));
   CHECK(back.code() == Errc::WorkerFailed);
+  CHECK(back.option() == "clip");
+  CHECK(back.advice() == "trainer.load(file)");
   CHECK(back.context() == error.context());
   REQUIRE(back.cause() != nullptr);
   CHECK(back.cause()->code() == Errc::DeviceOutOfMemory);

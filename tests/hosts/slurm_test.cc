@@ -165,7 +165,7 @@ TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts
                                [](const auto& file) { return file.path().extension() == ".ckpt"; });
   };
   REQUIRE(comes(has_checkpoint));
-  CHECK_THAT(output_of(slurm), ContainsSubstring("starts from nothing"));
+  CHECK_THAT(output_of(slurm), ContainsSubstring("starts from the beginning"));
   REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
   // Slurm lets it wait for two minutes, in which all nodes learn of its end.
   REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
@@ -177,7 +177,7 @@ TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts
   }));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   CHECK(output_of(slurm).starts_with(before));
-  CHECK_THAT(since(), !ContainsSubstring("starts from nothing"));
+  CHECK_THAT(since(), !ContainsSubstring("starts from the beginning"));
   REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
   check_nothing_left(slurm);
 }

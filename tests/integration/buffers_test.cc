@@ -5,7 +5,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/actors/trainer/checkpoint.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"

@@ -295,7 +295,7 @@ TEST_CASE("what is wrong with a loader is told with its place, once its steps ar
               {.on_step = [&](const StepResult& s) { told.push_back(s.mean_loss); }},
               Errc::UsageArgument);
   CHECK_THAT(broken,
-             ContainsSubstring("the loader threw in epoch 1, behind batch 3") &&
+             ContainsSubstring("the loader threw in epoch 1, after batch 3") &&
                  ContainsSubstring("no such file: 7.png"));
   CHECK(told.size() == 3);
   CHECK(trainer.steps() == 3);

@@ -27,13 +27,23 @@ CustomOptimizer signs() {
           }};
 }
 
+/// Returns every optimizer of the table, with all state that it may keep, and a callable.
 std::vector<Optimizer> optimizers() {
-  return {AdamW{.lr = 1e-2, .amsgrad = true},
-          Adam{.lr = 1e-2, .weight_decay = 0.1},
-          Sgd{.lr = 1e-2, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
-          Adagrad{.lr = 1e-2, .lr_decay = 0.1, .initial_accumulator_value = 0.5},
-          RMSprop{.lr = 1e-2, .momentum = 0.5, .centered = true},
-          signs()};
+  std::vector<Optimizer> all;
+  for (const OptimizerInfo& info : kOptimizers) {
+    Optimizer& optimizer = all.emplace_back(optimizer_named(info.name).value());
+    for (const auto& [setting, value] : {std::pair("lr", 1e-2),
+                                         std::pair("weight_decay", 0.1),
+                                         std::pair("momentum", 0.5),
+                                         std::pair("amsgrad", 1.0),
+                                         std::pair("centered", 1.0),
+                                         std::pair("lr_decay", 0.1),
+                                         std::pair("initial_accumulator_value", 0.5)}) {
+      (void)set_setting(optimizer, setting, value);  // of those that have it
+    }
+  }
+  all.emplace_back(signs());
+  return all;
 }
 
 const std::vector<ParameterGroup> kGroups{{.match = "layer0.*", .frozen = true},

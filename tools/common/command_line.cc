@@ -1,12 +1,15 @@
 #include "stagecraft/tools/common/command_line.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/help/describe.h"
+#include "stagecraft/tools/help/help_format.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -65,7 +68,12 @@ std::string reworded(const CLI::ParseError& error) {
 
 std::optional<std::string> parse_command_line(CLI::App& app,
                                               const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && arguments.front() == kDescribe) {
+    return describe(app);
+  }
   app.allow_extras();
+  app.formatter(std::make_shared<HelpFormat>());
+  app.get_help_ptr()->description("print this help");
   try {
     // CLI11 takes the arguments from the end of a vector.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

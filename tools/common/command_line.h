@@ -13,7 +13,8 @@ class App;
 
 namespace stagecraft::tools {
 
-/// Sets the options of `app` from the arguments, or returns the help text if they ask for it.
+/// Sets the options of `app` from the arguments, or returns the help text, or the description
+/// (describe.h), if they ask for it.
 /// Requires: the name of `app` is the whole command, e.g. "stagecraft schedule list".
 /// Errors: UsageArgument for an option or argument that is unknown, missing or malformed.
 [[nodiscard]] std::optional<std::string> parse_command_line(

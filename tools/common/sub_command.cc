@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/help/describe.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -20,6 +22,21 @@ std::string help(const CommandGroup& group) {
                         command.about);
   }
   return text + std::string(group.notes);
+}
+
+/// Returns name, usage, about, notes, and commands: each with name, arguments and about.
+std::string describe(const CommandGroup& group) {
+  nlohmann::ordered_json commands = nlohmann::ordered_json::array();
+  for (const SubCommand& command : group.commands) {
+    commands.push_back(
+        {{"name", command.name}, {"arguments", command.arguments}, {"about", command.about}});
+  }
+  const nlohmann::ordered_json object{{"name", group.command},
+                                      {"usage", std::string(group.command) + " COMMAND [OPTIONS]"},
+                                      {"about", group.about},
+                                      {"notes", group.notes},
+                                      {"commands", commands}};
+  return object.dump() + '\n';
 }
 
 const SubCommand& find_command(const CommandGroup& group, const std::string& name) {
@@ -51,6 +68,10 @@ ExitCode run_sub_command(const CommandGroup& group,
   const std::string& name = words.front();
   if (name == "--help" || name == "-h" || name == "help") {
     print(help(group), console);
+    return ExitCode::Good;
+  }
+  if (name == kDescribe) {
+    print(describe(group), console);
     return ExitCode::Good;
   }
   return find_command(group, name).run({words.begin() + 1, words.end()}, console);

@@ -8,26 +8,30 @@ namespace stagecraft::tools {
 ExitCode credentials(const std::vector<std::string>& arguments, Console& console) {
   const CommandGroup group{
       .command = "stagecraft credentials",
-      .about = "Makes, renews and shows what the processes of a cluster know each other by.",
+      .about =
+          "Makes, renews and shows the credentials by which the processes of a cluster know "
+          "each other.",
       .column = 17,
       .commands = {{"make",
                     "DIR",
-                    "an authority, and a certificate and key per member",
+                    "make an authority, and a certificate and a key for each member",
                     &make_cluster_credentials},
                    {"renew",
                     "DIR MEMBER",
-                    "another certificate for a member, or one more member",
+                    "renew the certificate of a member, or add a member",
                     &renew_credentials},
                    {"show",
                     "DIR",
-                    "members, until when they are valid, and what is wrong",
+                    "show the members, how long they are valid, and what is wrong",
                     &show_credentials}},
       .notes =
-          "\nDIR is the folder of a cluster; in it, driver, worker-0, worker-1 ... are complete by "
-          "themselves:\ncopy one to its host and name it there, and leave ca-key.pem where it is. "
-          "Any member may act in\nthe whole cluster (docs/security.md).\n"
-          "\nExit status: 0 good, 1 what show was asked about is expired, foreign, damaged or too "
-          "open, 2 wrong\nusage, or a folder that cannot be read, is taken or cannot be written.\n"
+          "\nDIR is the folder of a cluster. Its sub-folders driver, worker-0, worker-1 ... are "
+          "complete credentials:\ncopy each to its host and name it there. Keep ca-key.pem where "
+          "it "
+          "is. Every member may act in the whole\ncluster (docs/security.md).\n"
+          "\nExit status: 0 success; 1 `show` found credentials that are expired, foreign, damaged "
+          "or too open;\n2 wrong usage, or a folder that cannot be read, exists already or cannot "
+          "be written.\n"
           "stagecraft credentials COMMAND --help lists the options of a command.\n"};
   return run_sub_command(group, arguments, console);
 }

@@ -20,17 +20,16 @@ struct MakeOptions {
 };
 
 void add_options(CLI::App& app, MakeOptions& o) {
-  app.add_option("DIR", o.dir, "the folder to make; there must be none yet")
+  app.add_option("DIR", o.dir, "folder to make; it must not exist yet")
       ->required()
-      ->type_name("");
-  app.add_option("--members", o.members, "workers; the driver comes on top [8]")
+      ->type_name("DIR");
+  app.add_option("--members", o.members, "number of workers, without the driver [8]")
       ->check(whole_number(1, 65536))
       ->type_name("N");
-  app.add_option("--valid-days", o.days, "how long certificates are good [7]")
+  app.add_option("--valid-days", o.days, "days for which the certificates are valid [7]")
       ->check(whole_number(1, 36500))
       ->type_name("D");
-  app.add_option("--cluster", o.cluster, "what the cluster is called [a random name]")
-      ->type_name("NAME");
+  app.add_option("--cluster", o.cluster, "name of the cluster [a random name]")->type_name("NAME");
 }
 
 /// Reads the folder back, so that the text reports what is on disk.
@@ -52,8 +51,9 @@ std::string made_text(const std::string& dir) {
 ExitCode make_cluster_credentials(const std::vector<std::string>& words, Console& console) {
   MakeOptions options;
   CLI::App app(
-      "Makes the credentials of a cluster: a private authority, and for the driver and each "
-      "worker a\nfolder with a certificate and key of its own.",
+      "Makes the credentials of a cluster: a private authority, and a folder with a certificate "
+      "and "
+      "a key for the driver and for each worker.",
       "stagecraft credentials make");
   app.option_defaults()->always_capture_default(false);
   app.footer("Example: stagecraft credentials make cluster --members 4 --valid-days 2");

@@ -30,12 +30,16 @@ struct RenewOptions {
 };
 
 void add_renew_options(CLI::App& app, RenewOptions& o) {
-  app.add_option("DIR", o.dir, "the cluster's folder, with ca-key.pem")->required()->type_name("");
-  app.add_option("MEMBER", o.member, "driver, worker-0, worker-1 ...")->required()->type_name("");
-  app.add_option("--valid-days", o.days, "how long the certificate is good [7]")
+  app.add_option("DIR", o.dir, "folder of the cluster, with ca-key.pem")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("MEMBER", o.member, "driver, worker-0, worker-1 ...")
+      ->required()
+      ->type_name("MEMBER");
+  app.add_option("--valid-days", o.days, "days for which the certificate is valid [7]")
       ->check(whole_number(1, 36500))
       ->type_name("D");
-  app.add_flag("--add", o.add, "a member that is not there yet");
+  app.add_flag("--add", o.add, "add a member that does not exist yet");
 }
 
 const MemberReport* find_member(const CredentialsReport& report, const std::string& name) {
@@ -82,8 +86,8 @@ std::string renewed_text(const RenewOptions& o) {
 ExitCode renew_credentials(const std::vector<std::string>& words, Console& console) {
   RenewOptions options;
   CLI::App app(
-      "Makes another certificate for a member whose old one has expired or soon will. Its "
-      "key stays; for a\nnew key, remove the member's folder and --add it again.",
+      "Makes a new certificate for a member whose old one has expired or will expire soon. The key "
+      "stays the same; for a new key, remove the member's folder and add the member again (--add).",
       kCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer("Example: stagecraft credentials renew cluster worker-3");

@@ -64,7 +64,7 @@ std::string member_text(const MemberReport& member) {
 
 std::string for_people(const CredentialsReport& report) {
   std::string text =
-      fmt::format("cluster {}\n", report.authority ? report.authority->cluster : "of no name");
+      fmt::format("cluster {}\n", report.authority ? report.authority->cluster : "without a name");
   text += "\nauthority\n";
   if (report.authority) {
     text += facts_text(*report.authority);
@@ -131,12 +131,10 @@ ExitCode show_credentials(const std::vector<std::string>& words, Console& consol
   bool json = false;
   CLI::App app(
       "Shows the members of a cluster, or one member, and everything that is wrong with their "
-      "files.\nNever shows a key.",
+      "files. Never shows a key.",
       "stagecraft credentials show");
-  app.add_option("DIR", dir, "the folder of a cluster, or of one member")
-      ->required()
-      ->type_name("");
-  app.add_flag("--json", json, "as one JSON object");
+  app.add_option("DIR", dir, "folder of a cluster or of one member")->required()->type_name("DIR");
+  app.add_flag("--json", json, "print one JSON object");
   app.footer("Example: stagecraft credentials show cluster/worker-0");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

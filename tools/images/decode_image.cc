@@ -35,20 +35,20 @@ constexpr std::array<std::uint8_t, 3> kJpegBegins{0xFF, 0xD8, 0xFF};
                           remedy));
 }
 
-constexpr const char* kMendOrRemove = "mend it, or take it out of the folder";
+constexpr const char* kRepairOrRemove = "repair it, or remove it from the folder";
 
 Bytes read_bytes(const std::string& path) {
   std::error_code failure;
   const auto status = std::filesystem::status(path, failure);
   if (!std::filesystem::is_regular_file(status)) {
     refuse(path,
-           std::filesystem::exists(status) ? "what is no regular file" : "no file",
-           "see that the file is there");
+           std::filesystem::exists(status) ? "something that is no regular file" : "no file",
+           "check the path");
   }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<std::int64_t>(file.tellg());
   if (!file || size < 0) {
-    refuse(path, "a file that may not be read", "see to its permissions");
+    refuse(path, "a file that may not be read", "check its permissions");
   }
   if (size > kMostFileBytes) {
     refuse(path,
@@ -61,7 +61,7 @@ Bytes read_bytes(const std::string& path) {
   file.seekg(0);
   file.read(reinterpret_cast<char*>(bytes.data()), size);
   if (file.gcount() != size) {
-    refuse(path, "a file that broke off while being read", "run again");
+    refuse(path, "a file that could not be read to its end", "run again");
   }
   return bytes;
 }
@@ -87,7 +87,7 @@ Pixels decode_png(const std::string& path, const Bytes& bytes) {
   image.version = PNG_IMAGE_VERSION;
   const std::unique_ptr<png_image, decltype(&png_image_free)> ends(&image, png_image_free);
   const auto damaged = [&] {
-    refuse(path, fmt::format("a damaged PNG ({})", image.message), kMendOrRemove);
+    refuse(path, fmt::format("a damaged PNG ({})", image.message), kRepairOrRemove);
   };
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) {
     damaged();
@@ -115,23 +115,24 @@ bool is_harmless(std::string_view warning) {
 Pixels decode_jpeg(const std::string& path, const Bytes& bytes) {
   const std::unique_ptr<void, EndJpeg> decoder(tjInitDecompress());
   const auto damaged = [&] {
-    refuse(path, fmt::format("a damaged JPEG ({})", tjGetErrorStr2(decoder.get())), kMendOrRemove);
+    refuse(
+        path, fmt::format("a damaged JPEG ({})", tjGetErrorStr2(decoder.get())), kRepairOrRemove);
   };
   if (!decoder) {
     throw Error(Errc::DeviceOutOfMemory,
                 "a JPEG decoder could not be made: memory does not suffice");
   }
   const auto size = static_cast<unsigned long>(bytes.size());
-  int width = 0, height = 0, subsampling = 0, colours = 0;
+  int width = 0, height = 0, subsampling = 0, colors = 0;
   if (tjDecompressHeader3(
-          decoder.get(), bytes.data(), size, &width, &height, &subsampling, &colours) != 0) {
+          decoder.get(), bytes.data(), size, &width, &height, &subsampling, &colors) != 0) {
     damaged();
   }
   if (width == 0 || height == 0) {
-    refuse(path, "a damaged JPEG (it breaks off in its header)", kMendOrRemove);
+    refuse(path, "a damaged JPEG (truncated in its header)", kRepairOrRemove);
   }
   check_size(path, width, height);
-  if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
+  if (colors == TJCS_CMYK || colors == TJCS_YCCK) {
     refuse(path, "a JPEG in CMYK", "convert it to RGB");
   }
   Pixels pixels = pixels_of(width, height);
@@ -168,7 +169,7 @@ Pixels decode_image(const std::string& path) {
   }
   refuse(path,
          bytes.empty() ? "an empty file" : "a file that is neither",
-         "convert it, or take it out of the folder");
+         "convert it, or remove it from the folder");
 }
 
 }  // namespace stagecraft::tools

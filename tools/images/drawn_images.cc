@@ -11,19 +11,19 @@
 namespace stagecraft::tools {
 namespace {
 
-struct Colour {
+struct Color {
   std::string_view name;
   std::array<std::uint8_t, 3> rgb;
 };
 
-constexpr std::array<Colour, 8> kColours{{{"red", {220, 40, 40}},
-                                          {"green", {40, 180, 60}},
-                                          {"blue", {50, 80, 220}},
-                                          {"yellow", {235, 215, 50}},
-                                          {"purple", {150, 60, 190}},
-                                          {"orange", {240, 140, 30}},
-                                          {"white", {250, 250, 250}},
-                                          {"black", {10, 10, 10}}}};
+constexpr std::array<Color, 8> kColors{{{"red", {220, 40, 40}},
+                                        {"green", {40, 180, 60}},
+                                        {"blue", {50, 80, 220}},
+                                        {"yellow", {235, 215, 50}},
+                                        {"purple", {150, 60, 190}},
+                                        {"orange", {240, 140, 30}},
+                                        {"white", {250, 250, 250}},
+                                        {"black", {10, 10, 10}}}};
 
 /// A shape; `covers` returns whether a point belongs to it. Its center is 0 and its reach 1.
 struct Shape {
@@ -51,7 +51,7 @@ struct Size {
 constexpr std::array<Size, 2> kSizes{{{"small", 0.15}, {"large", 0.35}}};
 
 constexpr std::size_t kTimes = 4;  // repeats of each combination
-constexpr std::size_t kImages = kShapes.size() * kColours.size() * kSizes.size() * kTimes;
+constexpr std::size_t kImages = kShapes.size() * kColors.size() * kSizes.size() * kTimes;
 
 /// Gives the same numbers with every standard library, which its distributions do not promise.
 class Numbers {
@@ -69,7 +69,7 @@ class Numbers {
 
 struct Drawing {
   const Shape& shape;
-  const Colour& colour;
+  const Color& color;
   double reach, x, y;
   std::uint8_t ground;
 };
@@ -81,7 +81,7 @@ void draw(const Drawing& d, std::int64_t side, std::uint8_t* image) {
     const double y = (static_cast<double>(i / side) + 0.5) / static_cast<double>(side);
     const bool covered = d.shape.covers((x - d.x) / d.reach, (y - d.y) / d.reach);
     for (std::int64_t c = 0; c < 3; ++c) {
-      image[c * plane + i] = covered ? d.colour.rgb[static_cast<std::size_t>(c)] : d.ground;
+      image[c * plane + i] = covered ? d.color.rgb[static_cast<std::size_t>(c)] : d.ground;
     }
   }
 }
@@ -98,16 +98,15 @@ ImageSet drawn_images(std::uint64_t seed, std::int64_t side) {
   Numbers numbers(seed);
   for (std::size_t i = 0; i < kImages; ++i, image += 3 * side * side) {
     const std::size_t shape = i % kShapes.size();
-    const Colour& colour = kColours[i / kShapes.size() % kColours.size()];
-    const Size& size = kSizes[i / (kShapes.size() * kColours.size()) % kSizes.size()];
+    const Color& color = kColors[i / kShapes.size() % kColors.size()];
+    const Size& size = kSizes[i / (kShapes.size() * kColors.size()) % kSizes.size()];
     const double reach = size.reach * numbers.between(0.85, 1.0);
     const double x = numbers.between(reach, 1.0 - reach);
     const double y = numbers.between(reach, 1.0 - reach);
     const auto ground = static_cast<std::uint8_t>(numbers.between(90.0, 165.0));
-    draw({kShapes[shape], colour, reach, x, y, ground}, side, image);
+    draw({kShapes[shape], color, reach, x, y, ground}, side, image);
     set.labels.push_back(static_cast<std::int64_t>(shape));
-    set.captions.push_back(
-        {fmt::format("a {} {} {}", size.name, colour.name, kShapes[shape].name)});
+    set.captions.push_back({fmt::format("a {} {} {}", size.name, color.name, kShapes[shape].name)});
   }
   return set;
 }

@@ -115,7 +115,7 @@ std::vector<Caption> captions_in(const std::string& folder) {
     if (!fs::is_regular_file(fs::path(folder) / caption.path, ignored)) {
       refuse(
           fmt::format("{}: expected the path of an image in '{}', found no file '{}'; correct "
-                      "the path, or take the line out",
+                      "the path, or remove the line",
                       where,
                       folder,
                       caption.path));

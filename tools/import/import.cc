@@ -39,32 +39,33 @@ struct ImportOptions {
 
 std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string>& words) {
   CLI::App app(
-      "Says what is in a model's file (torch.export.save or torch.jit.save), all that is not "
-      "supported, and where\nit would be cut. docs/models.md tells more.",
+      "Shows what is in a model file of torch.export.save or torch.jit.save, what is not "
+      "supported, "
+      "and where the model would be cut (docs/models.md).",
       kCommand);
-  app.add_option("MODEL", o.model, "the file")->required();
+  app.add_option("MODEL", o.model, "model file")->required()->type_name("FILE");
   app.add_option("--inputs",
                  o.inputs,
-                 "data as for stagecraft train: the model is run on step 0; a cut of a TorchScript "
-                 "file needs it")
+                 "data as for `stagecraft train --data`: run the model on step 0; needed to cut a "
+                 "TorchScript file")
       ->type_name("DIR");
-  app.add_option("--stages", o.stages, "proposes a cut into so many, by measured time")
+  app.add_option("--stages", o.stages, "propose a cut into this many stages, by measured time")
       ->check(whole_number(1));
-  app.add_option("--cut", o.cut, "tells what this cut costs, e.g. layers.4,layers.8")
+  app.add_option("--cut", o.cut, "measure this cut, e.g. layers.4,layers.8")
       ->type_name("PLACES|@FILE");
-  app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")->type_name("FILE");
-  app.add_option("--costs-out", o.costs_out, "writes what operators and stages cost, as costs.json")
+  app.add_option("--cut-out", o.cut_out, "write the cut, for --cut @FILE")->type_name("FILE");
+  app.add_option("--costs-out", o.costs_out, "write the costs of operators and stages (costs.json)")
       ->type_name("FILE");
-  app.add_flag("--json", o.json, "one JSON object");
+  app.add_flag("--json", o.json, "print one JSON object");
   app.footer(
-      "Exit status: 0 good; 1 something in the model is not supported; 2 wrong usage, or a "
-      "file that cannot be used.");
+      "Exit status: 0 success; 1 a part of the model is not supported; 2 wrong usage, or a file "
+      "that cannot be used.");
   if (auto help = parse_command_line(app, words)) {
     return help;
   }
   if (o.stages && o.cut) {
     wrong_usage(kCommand,
-                "--stages expects no --cut, which says how many; leave one of the two out");
+                "--stages expects no --cut, which decides the number; leave one of the two out");
   }
   return std::nullopt;
 }
@@ -82,11 +83,12 @@ Example zeros_for(const ModelFile& model) {
   for (const ModelTensor& input : model.inputs) {
     const auto open = std::ranges::find(input.sizes, exported::kUnknownSize);
     if (!input.known || open != input.sizes.end()) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("{} does not say the shape of its input {}; give data with --inputs "
-                              "DIR, of which the model is run on step 0",
-                              model.path,
-                              input.name));
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("{} does not state the shape of its input {}; give data with --inputs "
+                      "DIR, so that the model is run on their step 0",
+                      model.path,
+                      input.name));
     }
     std::vector<std::int64_t> sizes = input.sizes;
     if (sizes.empty()) {

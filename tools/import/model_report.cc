@@ -43,14 +43,13 @@ std::string_view word_of(ModelMode mode) {
 std::string_view meaning_of(ModelMode mode) {
   switch (mode) {
     case ModelMode::Training:
-      return "dropout draws, and batch norm normalizes by the microbatch and keeps statistics; an "
-             "evaluation does the same, forward only: for one without, write a file after "
-             "model.eval()";
+      return "dropout is active, and batch norm uses and updates the statistics of microbatches; "
+             "an evaluation does the same. To evaluate without, write a file after model.eval()";
     case ModelMode::Evaluation:
-      return "dropout is off and batch norm uses the statistics it has, while training here too; "
-             "to train with them, write the file after model.train()";
+      return "dropout is off and batch norm uses its stored statistics, also in training; to train "
+             "with both active, write the file after model.train()";
     case ModelMode::Either:
-      return "no operator makes a difference";
+      return "no operator depends on the mode";
   }
   return "";
 }
@@ -122,7 +121,7 @@ std::string tensors_text(const std::string& what, const std::vector<ModelTensor>
                         text.empty() ? what : "",
                         t.name,
                         t.known ? fmt::format("{} {}", type_text(t.dtype), shape_text(t.sizes))
-                                : "a tensor whose type and shape the data say");
+                                : "type and shape as in the data");
   }
   return text;
 }
@@ -135,8 +134,7 @@ std::string run_text(const ModelFile& model, const ModelReport& report) {
   if (!model.unsupported.empty()) {
     return "";
   }
-  return "\nnothing in the file is unsupported; what depends on its run is seen with --inputs "
-         "DIR\n";
+  return "\neverything in the file is supported; --inputs DIR also checks what only a run shows\n";
 }
 
 // ---- For programs -------------------------------------------------------------------------------

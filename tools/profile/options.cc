@@ -1,10 +1,6 @@
 #include "stagecraft/tools/profile/options.h"
 
-#include <algorithm>
-#include <map>
-
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -27,46 +23,31 @@ constexpr const char* kProfileFooter =
     "used.";
 
 constexpr int kMostThreads = 1024;  // more than any machine has processors
+constexpr int kUsualSamples = 4;    // of a microbatch
 
-struct Words {
-  std::map<std::string, double> sizes;
-  std::string precision = "fp32";
-  std::string workers = "threads";
-};
-
-void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
-  TrainOptions& o = r.model;
-  add_model(app, o.model, words.sizes);
-  app.add_option("--text", o.text, "file from which a model of texts gets its batch")
-      ->type_name("FILE");
-  app.add_option("--images",
-                 o.images,
-                 "folder from which a model of images gets its batch [a few drawn shapes]")
-      ->type_name("DIR");
-  app.add_option("--model-file", o.model_file, "file of torch.export.save or torch.jit.save")
-      ->type_name("FILE");
-  app.add_option("--data", o.data, "inputs of that model: step<k>_mb<j>_arg<i>.npy; step 0 is used")
-      ->type_name("DIR");
-  app.add_option(
-         "--microbatch-sizes",
-         r.sizes,
-         "samples of a microbatch, e.g. 1,2,4; each size is measured, and plans may use any "
-         "size between them [4, or that of the data]")
+void add_all(CLI::App& app, ProfileRequest& r) {
+  add_model_options(app, r.work.model, r.work.data);
+  app.add_option("--microbatch-sizes",
+                 r.sizes,
+                 "samples of a microbatch, e.g. 1,2,4: each is measured; stages and memory are "
+                 "planned for any between [4, or that of the data]")
       ->type_name("N,...")
       ->delimiter(',')
       ->check(whole_number(1));
-  app.add_option("--precision",
-                 words.precision,
-                 "bf16: operators that can do so safely compute in bfloat16 (autocast)")
-      ->type_name("fp32|bf16");
-  app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
+  add_choice<Precision>(app,
+                        "--precision",
+                        r.precision,
+                        {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}},
+                        "bf16: compute in bfloat16 where that is safe (autocast)");
+  app.add_option("--threads-per-worker", r.threads, "threads inside one operator")
       ->check(whole_number(1, kMostThreads));
-  app.add_option("--workers",
-                 words.workers,
-                 "workers between which transfers are measured: threads of a process, or processes "
-                 "of this host")
-      ->type_name("threads|processes");
-  app.add_flag("--fresh", r.fresh, "measures known results again");
+  add_choice<RankHomes>(
+      app,
+      "--workers",
+      r.ranks,
+      {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}},
+      "measure transfers between threads of one process, or between processes of this host");
+  app.add_flag("--fresh", r.fresh, "measure known results again");
   app.add_option("--most-noise",
                  r.most_noise,
                  "percent of a microbatch's time; a size with more noise is measured up to three "
@@ -78,70 +59,24 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
   app.footer(kProfileFooter);
 }
 
-/// A model is one of ours, or a file with data; the options of one have no effect on the other.
-void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
-  TrainOptions& o = r.model;
-  const auto refuse = [&](const std::string& name, const std::string& why) {
-    if (app.count(name) > 0) {
-      wrong_usage(kProfileCommand, fmt::format("{} {}; leave one of the two out", name, why));
-    }
-  };
-  if (!o.model_file) {
-    refuse("--data", "expects --model-file, found none");
-    o.sizes = sizes_of_named(kProfileCommand, app, o.model, words.sizes);
-    return;
-  }
-  const std::string ours = "expects a model with a name, found --model-file";
-  for (const char* const name : {"--model", "--text", "--images"}) {
-    refuse(name, ours);
-  }
-  for (const auto& [name, value] : words.sizes) {
-    refuse("--" + name, ours);
-  }
-  if (!o.data) {
-    wrong_usage(kProfileCommand,
-                "--model-file expects --data DIR with the inputs of a step, found none");
-  }
-}
-
 }  // namespace
 
-std::variant<ProfileRequest, HelpText> parse_profile_options(
+std::variant<ProfileRequest, ProfileHelp> parse_profile_options(
     const std::vector<std::string>& arguments) {
   ProfileRequest request;
-  Words words;
   CLI::App app(kProfileAbout, kProfileCommand);
   app.option_defaults()->always_capture_default();
-  add_all(app, request, words);
+  add_all(app, request);
   if (const auto help = parse_command_line(app, arguments)) {
-    return HelpText{*help};
+    return ProfileHelp{*help};
   }
-  check_model(app, request, words);
-  TrainOptions& model = request.model;
-  model.precision =
-      choose<Precision>(kProfileCommand,
-                        "--precision",
-                        words.precision,
-                        {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
-  request.ranks =
-      choose<RankHomes>(kProfileCommand,
-                        "--workers",
-                        words.workers,
-                        {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}});
+  settle_model(kProfileCommand, app, request.work.model, request.work.data);
   if (request.output == "-" && request.json) {
     wrong_usage(kProfileCommand,
                 "--output - and --json both print to standard output; leave one of the two out");
   }
-  model.all_steps = model.model_file.has_value();
-  model.ranks = 1;
-  model.stages = 1;
-  model.schedule = "gpipe";
-  if (!model.model_file) {
-    if (request.sizes.empty()) {
-      request.sizes = {static_cast<int>(model.microbatch_size)};
-    }
-    model.microbatches = 1;
-    model.microbatch_size = *std::ranges::max_element(request.sizes);
+  if (!request.work.model.file && request.sizes.empty()) {
+    request.sizes = {kUsualSamples};
   }
   return request;
 }

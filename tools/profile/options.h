@@ -1,6 +1,7 @@
 /// ProfileRequest: the options of `stagecraft profile`. Made once, never changed.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -8,13 +9,16 @@
 
 #include "stagecraft/actors/profile/link_costs.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
-#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/work/work.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace stagecraft::tools {
 
 struct ProfileRequest {
-  TrainOptions model;      ///< uncut, one microbatch of the largest size
+  WorkRequest work;
   std::vector<int> sizes;  ///< samples; empty: those of the data
+  Precision precision = Precision::Float32;
+  std::int64_t threads = 1;  ///< inside one operator
   RankHomes ranks = RankHomes::Threads;
   std::optional<std::string> output;  ///< path of costs.json; "-": standard output
   bool fresh = false;
@@ -22,9 +26,14 @@ struct ProfileRequest {
   bool json = false;
 };
 
+/// The answer to `--help`.
+struct ProfileHelp {
+  std::string text;
+};
+
 /// Returns the request, or the help if it was asked for.
 /// Errors: UsageArgument, naming the option, what it expects and what was found.
-[[nodiscard]] std::variant<ProfileRequest, HelpText> parse_profile_options(
+[[nodiscard]] std::variant<ProfileRequest, ProfileHelp> parse_profile_options(
     const std::vector<std::string>& arguments);
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,6 @@
 #include "stagecraft/tools/profile/profile.h"
 
+#include <algorithm>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -17,13 +18,11 @@
 #include "stagecraft/tools/profile/options.h"
 #include "stagecraft/tools/profile/profile_report.h"
 #include "stagecraft/tools/program/program_costs.h"
-#include "stagecraft/tools/train/models/work.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
+#include "stagecraft/tools/train/catalog/open_work.h"
+#include "stagecraft/tools/train/work/work.h"
 
 namespace stagecraft::tools {
 namespace {
-
-constexpr double kPercent = 100;
 
 /// Fails before minutes of measuring. Errors: UsageFile.
 void check_place(const std::optional<std::string>& output) {
@@ -32,27 +31,32 @@ void check_place(const std::optional<std::string>& output) {
   }
 }
 
+/// Returns the model as one stage, in microbatches of the largest size, or as the data have them.
+WorkShape shape_of(const ProfileRequest& request, const Work& work) {
+  const auto data = work.fixed_data();
+  return data ? WorkShape::uncut(data->microbatches, /*microbatch_size=*/1)
+              : WorkShape::uncut(/*microbatches=*/1, *std::ranges::max_element(request.sizes));
+}
+
 Profile measured(const ProfileRequest& request, Console& console) {
-  const std::unique_ptr<Work> work = open_work(request.model, memory_left());
-  const TrainOptions model = work->settled(request.model);
-  const ScheduleChoice choice =
-      choose_schedule(model, {.name = model.model_file.value_or(model.model)}, console);
-  const Program program = compile_in(model.precision, *work, choice);
-  const WorkBatch batch = work->batch(0, choice);
+  const std::unique_ptr<Work> work = open_work(request.work, memory_left());
+  const WorkShape shape = shape_of(request, *work);
+  const Program program = compile_in(request.precision, *work, shape);
+  const WorkBatch batch = work->batch(0, shape);
   StatusLine line(console, request.json);
   Profile found =
       stagecraft::profile(program,
                           batch.inputs,
                           batch.labels,
                           {.microbatch_sizes = request.sizes,
-                           .threads = static_cast<int>(model.threads_per_worker),
+                           .threads = static_cast<int>(request.threads),
                            .ranks = request.ranks,
                            .fresh = request.fresh,
                            .most_noise = request.most_noise / 100,
                            .progress = [&](std::string_view what, int place, int all) {
                              line.say(fmt::format("{} of {}: {} ...", place, all, what));
                            }});
-  if (model.model_file) {
+  if (work->fixed_data()) {
     found.costs.batch = samples_of(program) * program.microbatches();
   }
   return found;
@@ -62,7 +66,7 @@ Profile measured(const ProfileRequest& request, Console& console) {
 
 ExitCode profile_model(const std::vector<std::string>& words, Console& console) {
   const auto parsed = parse_profile_options(words);
-  if (const auto* help = std::get_if<HelpText>(&parsed)) {
+  if (const auto* help = std::get_if<ProfileHelp>(&parsed)) {
     print(help->text, console);
     return ExitCode::Good;
   }
@@ -77,7 +81,7 @@ ExitCode profile_model(const std::vector<std::string>& words, Console& console) 
     write_output(*request.output, stagecraft::to_json(found.costs), console);
   }
   if (request.output != "-") {
-    const std::string name = request.model.model_file.value_or(request.model.model);
+    const std::string name = request.work.model.file.value_or(request.work.model.name);
     print(request.json ? to_json(name, found, request.ranks) : to_text(name, found, request.ranks),
           console);
   }

@@ -72,13 +72,14 @@ TracedRun read_run(const std::string& path, const ScheduleFile& plan, const Layo
   TracedRun run;
   run.header = read_trace(file, path, [&](const TraceStep& traced) {
     if (const auto difference = measure(traced, plan.schedule, layout, run.measured)) {
-      throw Error(Errc::UsageFile,
-                  fmt::format("the trace '{}' is not of the schedule {}: {} (step {}); name the "
-                              "schedule that was trained with",
-                              path,
-                              plan.name,
-                              *difference,
-                              traced.step));
+      throw Error(
+          Errc::UsageFile,
+          fmt::format("the trace '{}' does not belong to the schedule {}: {} (step {}); name "
+                      "the schedule of that run",
+                      path,
+                      plan.name,
+                      *difference,
+                      traced.step));
     }
   });
   if (run.measured.steps() == 0) {
@@ -94,26 +95,28 @@ TracedRun read_run(const std::string& path, const ScheduleFile& plan, const Layo
 ExitCode compare_trace(const std::vector<std::string>& words, Console& console) {
   CompareOptions o;
   CLI::App app(
-      "Holds a traced run against its schedule: makespan, how each rank spent it, and the cells "
-      "that "
-      "are furthest from their plan.",
+      "Compares a traced run with its schedule: the makespan, how each rank spent it, and the "
+      "cells "
+      "that deviate most from their plan.",
       "stagecraft trace compare");
-  app.add_option("PLAN", o.plan, "a schedule file; - is standard input")->required()->type_name("");
-  app.add_option("TRACE", o.trace, "what stagecraft train --trace wrote")
+  app.add_option("PLAN", o.plan, "schedule file; - is standard input")
       ->required()
-      ->type_name("");
+      ->type_name("FILE");
+  app.add_option("TRACE", o.trace, "file that `stagecraft train --trace` wrote")
+      ->required()
+      ->type_name("FILE");
   app.add_option("--costs",
                  o.costs,
-                 "costs to plan with [those of the run's --costs; else what the trace measured]")
+                 "costs to plan with [those of the run's --costs, else the times in the trace]")
       ->type_name("FILE");
-  app.add_option("--limit", o.limit, "cells to print, the furthest from plan first [10]")
+  app.add_option("--limit", o.limit, "number of cells to print, largest deviation first [10]")
       ->check(whole_number(0))
       ->type_name("N");
-  app.add_flag("--json", o.json, "as one JSON object");
+  app.add_flag("--json", o.json, "print one JSON object");
   add_read_options(app, o.read);
   app.footer(
-      "Exit status: 0 compared, however far apart; 1 the schedule breaks a rule; 2 a file that "
-      "cannot be read, was cut off or is of another schedule.");
+      "Exit status: 0 compared, however large the differences; 1 the schedule breaks a rule; 2 a "
+      "file that cannot be read, is truncated or belongs to another schedule.");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -8,16 +8,16 @@ namespace stagecraft::tools {
 ExitCode trace(const std::vector<std::string>& arguments, Console& console) {
   const CommandGroup group{
       .command = "stagecraft trace",
-      .about = "Reads the trace files of stagecraft train --trace.",
+      .about = "Reads the trace files of `stagecraft train --trace`.",
       .column = 21,
       .commands = {{"compare",
                     "PLAN TRACE",
-                    "hold a run against its schedule, in all and cell by cell",
+                    "compare a run with its schedule, as a whole and cell by cell",
                     &compare_trace}},
       .notes =
-          "\nui.perfetto.dev and chrome://tracing draw such a file.\n"
-          "\nExit status: 0 compared, however far apart; 1 the schedule breaks a rule; 2 wrong "
-          "usage, an unreadable file,\nor output that could not be written.\n"
+          "\nui.perfetto.dev and chrome://tracing display these files.\n"
+          "\nExit status: 0 compared, however large the differences; 1 the schedule breaks a rule; "
+          "2 wrong usage,\na file that cannot be read, or output that cannot be written.\n"
           "stagecraft trace COMMAND --help lists the options of a command.\n"};
   return run_sub_command(group, arguments, console);
 }

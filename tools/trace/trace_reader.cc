@@ -75,10 +75,10 @@ class Reader : public nlohmann::json_sax<Json> {
         refuse(in);
       }
     } catch (const Json::exception& error) {
-      fail(fmt::format("its header is none that 'stagecraft train' writes ({})", error.what()));
+      fail(fmt::format("its header is not one that stagecraft train writes ({})", error.what()));
     }
     if (!ours_) {
-      fail("it is no trace of 'stagecraft train --trace': name the file that it wrote");
+      fail("it is not a trace of stagecraft train --trace; name the file that it wrote");
     }
     end_step();
     return std::move(header_);
@@ -118,8 +118,8 @@ class Reader : public nlohmann::json_sax<Json> {
     in.clear();
     if (in.peek() == std::istream::traits_type::eof()) {
       fail(fmt::format(
-          "it was cut off after {} bytes, inside a step or in copying; copy it again, or "
-          "trace again",
+          "it was cut off after {} bytes, in the middle of a step or while it was copied; copy it "
+          "again, or trace again",
           broken_at_));
     }
     fail(fmt::format("byte {} is no JSON", broken_at_));
@@ -174,7 +174,7 @@ class Reader : public nlohmann::json_sax<Json> {
     try {
       return {plan.at("file"), parse_costs(plan.at("costs").dump()).costs};
     } catch (const Error& error) {
-      fail(fmt::format("the costs in its header are none: {}", error.message()));
+      fail(fmt::format("the costs in its header cannot be read: {}", error.message()));
     }
   }
 
@@ -192,7 +192,7 @@ class Reader : public nlohmann::json_sax<Json> {
       }
     } catch (const Json::exception& error) {
       fail(fmt::format(
-          "event {} is none that 'stagecraft train' writes ({})", events_, error.what()));
+          "event {} is not one that stagecraft train writes ({})", events_, error.what()));
     }
   }
 

@@ -281,11 +281,12 @@ void TraceWriter::finish() {
 void TraceWriter::close() {
   finish();
   if (error_ != 0) {
-    throw Error(Errc::UsageFile,
-                fmt::format("the trace could not be written to '{}' to its end: {}; make room or "
-                            "name another place",
-                            path_,
-                            std::generic_category().message(error_)));
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("the trace '{}' could not be completed: {}; free space, or name another "
+                    "place",
+                    path_,
+                    std::generic_category().message(error_)));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/train/train.h"
 
+#include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "stagecraft/compiler/libtorch/thread_count.h"
@@ -7,13 +9,23 @@
 #include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/train/job/dry_run.h"
 #include "stagecraft/tools/train/job/job.h"
-#include "stagecraft/tools/train/job/resume.h"
-#include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/threads.h"
+#include "stagecraft/tools/train/job/run_start.h"
+#include "stagecraft/tools/train/job/threads.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 #include "stagecraft/tools/train/report/told_error.h"
 #include "stagecraft/tools/train/run/run.h"
+#include "stagecraft/tools/train/run/run_cluster.h"
 
 namespace stagecraft::tools {
+namespace {
+
+/// Returns the step at which the run ends, as far as the options alone say it.
+std::optional<std::int64_t> steps_asked(const TrainOptions& options) {
+  return options.model.file ? options.run.steps
+                            : std::optional(options.run.steps.value_or(kUsualSteps));
+}
+
+}  // namespace
 
 ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   const auto parsed = parse_train_options(arguments);
@@ -23,27 +35,29 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   }
   refuse_to_train_in_each_process();
   const SingleThreaded alone;  // this thread's computation must not take threads from the workers
-  const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
-  if (!options.all_steps && has_nothing_left(options, console)) {
+  const auto& options = std::get<TrainOptions>(parsed);
+  const RunStart start = find_start(options, console);
+  if (has_nothing_left(options, start, steps_asked(options), console)) {
     return ExitCode::Good;
   }
   const auto held = make_held_cluster(options, console);
-  const TrainJob job = make_job(options, console);
-  if (job.options.verbose) {
-    console.err << to_string(job.program.compiled().passes);
+  const TrainJob job = make_job(options, start, console);
+  if (options.run.verbose) {
+    console.err << to_string(job.execution.program.compiled().passes);
   }
-  if (job.options.dry_run) {
+  if (options.run.dry_run) {
     print(dry_run(job), console);
     return ExitCode::Good;
   }
-  if (has_nothing_left(job.options, console)) {
+  if (has_nothing_left(options, start, job.choice.steps, console)) {
     return ExitCode::Good;
   }
-  check_threads(threads_to_run(job.options, job.choice));
+  check_threads(
+      threads_to_run(job.choice.layout.ranks(), static_cast<int>(options.workers.threads)));
   try {
     return TrainRun(job, make_cluster(job, held), console).run();
   } catch (const Error& error) {
-    throw told_error(error, job.options);
+    throw told_error(error, options);
   }
 }
 

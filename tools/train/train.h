@@ -1,5 +1,4 @@
-/// `stagecraft train`: trains a small Llama on a text, or a model from a file on a folder of data,
-/// by pipeline, and reports how it went.
+/// `stagecraft train`: trains a model as a pipeline, and reports how it went.
 #pragma once
 
 #include <string>

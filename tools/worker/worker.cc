@@ -1,42 +1,76 @@
 #include "stagecraft/tools/worker/worker.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
+
 #include "stagecraft/actors/launch/worker/worker_program.h"
+#include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/help/describe.h"
 
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::string_view kHelp =
-    "Works for a cluster: runs the stages it is sent, with none of the program's own code, until "
-    "the driver has gone.\n"
-    "Usage: stagecraft worker --join HOST:PORT --credentials DIR [OPTIONS]\n\n"
-    "Clusters of processes start it by themselves. Started by hand, it may come before its driver "
-    "or "
-    "after,\nand takes a place that is missing, also that of a worker that was lost.\n\n"
-    "Options:\n"
-    "  --join HOST:PORT   where the driver listens; [ADDRESS]:PORT of IPv6\n"
-    "  --credentials DIR  this member's folder of those that stagecraft credentials make has made\n"
-    "  --place N          which of the cluster's workers it is [any that is missing]\n"
-    "  --incarnation N    how often that one was replaced [however often]\n"
-    "  --bind ADDRESS     an interface or address of this host at which tensors arrive [the one "
-    "from "
-    "which the driver is reached]\n"
-    "  --heartbeat MS     how often it says that it is there (1000); as the driver's\n"
-    "  --silence MS       after which silence the other end is lost (5000); as the driver's\n"
-    "  --patience MS      longest time to join (30000)\n"
-    "  --lifeline FD      ends when the other end of this pipe is closed\n"
-    "\nExit status: 0 the driver has gone; 1 it could not join; 2 wrong usage or credentials that "
-    "cannot be used.\n";
+constexpr const char* kWorkerAbout =
+    "Works for a cluster: runs the stages that its driver sends, until the driver ends. It runs no "
+    "code of the driver's program.\n"
+    "Clusters of processes start their workers themselves. A worker that you start by hand may "
+    "start before or after its driver. It takes a place that is missing, also that of a lost "
+    "worker.";
+constexpr const char* kWorkerFooter =
+    "Exit status: 0 the driver has ended; 1 the worker could not join; 2 wrong usage, or "
+    "credentials that cannot be used.";
+
+struct WorkerOption {
+  const char* name;
+  const char* value;
+  const char* text;
+};
+
+// parse_worker_arguments() reads them, also in programs that have workers of their own.
+constexpr std::array kWorkerOptions{
+    WorkerOption{
+        "--join", "HOST:PORT", "address at which the driver listens; [ADDRESS]:PORT for IPv6"},
+    WorkerOption{"--credentials",
+                 "DIR",
+                 "folder of this member, from those that `stagecraft credentials make` wrote"},
+    WorkerOption{"--place", "N", "number of the worker to become [any that is missing]"},
+    WorkerOption{"--incarnation", "N", "number of replacements of that worker [any]"},
+    WorkerOption{"--bind",
+                 "ADDRESS",
+                 "interface or address of this host at which tensors arrive [the one from which "
+                 "the driver is reached]"},
+    WorkerOption{
+        "--heartbeat", "MS", "milliseconds between signs of life, as at the driver [1000]"},
+    WorkerOption{"--silence",
+                 "MS",
+                 "milliseconds of silence after which the driver counts as lost, as at the driver "
+                 "[5000]"},
+    WorkerOption{"--patience", "MS", "longest time to join, in milliseconds [30000]"},
+    WorkerOption{"--lifeline", "FD", "end when the other end of this pipe is closed"},
+};
+
+std::string worker_help(const std::vector<std::string>& arguments) {
+  CLI::App app(kWorkerAbout, "stagecraft worker");
+  app.footer(kWorkerFooter);
+  std::string unused;
+  for (const WorkerOption& option : kWorkerOptions) {
+    app.add_option(option.name, unused, option.text)->type_name(option.value);
+  }
+  return parse_command_line(app, arguments).value_or("");
+}
 
 }  // namespace
 
 ExitCode worker(const std::vector<std::string>& arguments, Console& console) {
-  if (std::ranges::any_of(
-          arguments, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
-    write_output("", std::string(kHelp), console);
+  if (std::ranges::any_of(arguments, [](const std::string& word) {
+        return word == "--help" || word == "-h" || word == kDescribe;
+      })) {
+    write_output("", worker_help(arguments), console);
     return ExitCode::Good;
   }
   static_cast<void>(run_worker_process(parse_worker_arguments(arguments)));

@@ -41,7 +41,7 @@ TieSum::TieSum(const Tie& tie,
     }
     const auto stage = std::ranges::find(
         stages, tie.stages[i], [](const StageRuntime& runtime) { return runtime.program->id; });
-    SC_CHECK(stage != stages.end(), "a rank of a tie has the stages that are there");
+    SC_CHECK(stage != stages.end(), "a rank of a tie has its stages of the tie");
     Part& part = mine_.emplace_back();
     width_ = 0;
     for (const std::string& name : tie.parameters) {

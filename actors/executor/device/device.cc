@@ -2,11 +2,15 @@
 
 #include <chrono>
 
+#include "stagecraft/actors/executor/device/step_memory.h"
+
 namespace stagecraft {
 namespace {
 
 class Cpu final : public Device {
  public:
+  explicit Cpu(std::optional<std::int64_t> memory_limit) : memory_(memory_limit) {}
+
   void use(Stream) override {}
   Event record(Stream) noexcept override {
     return {std::chrono::steady_clock::now().time_since_epoch().count()};
@@ -14,12 +18,27 @@ class Cpu final : public Device {
   void wait(Stream, Event) override {}
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
+  [[nodiscard]] std::unique_ptr<StepScope> begin_step() override {
+    return std::make_unique<InThePool>(memory_);
+  }
+  [[nodiscard]] RankMemory memory_use() const override { return memory_.use(); }
+
+ private:
+  class InThePool final : public StepScope {
+   public:
+    explicit InThePool(StepMemory& memory) : scope_(memory) {}
+
+   private:
+    StepMemory::Scope scope_;
+  };
+
+  StepMemory memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> cpu_device() {
-  return std::make_unique<Cpu>();
+std::unique_ptr<Device> cpu_device(std::optional<std::int64_t> memory_limit) {
+  return std::make_unique<Cpu>(memory_limit);
 }
 
 }  // namespace stagecraft

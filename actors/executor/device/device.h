@@ -1,7 +1,8 @@
-/// Device: the hardware of a rank: its streams, points in them, and its clock. A GPU replaces this
-/// seam and nothing else.
+/// Device: the hardware of a rank: its streams, points in them, its clock, and the memory of its
+/// steps. A GPU replaces this seam.
 ///
-/// The executor has one, and uses it on its plan thread alone.
+/// The executor has one, and uses it on its plan thread alone. It ends after everything that lies
+/// in its memory.
 /// DV-1: a stream does its work in the order in which it was given; only wait() orders work of
 ///       different streams.
 /// DV-2: the time of an event is known once the device has reached it: ask after synchronize().
@@ -9,7 +10,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "stagecraft/actors/executor/step/rank_times.h"
 #include "stagecraft/compiler/plan/instruction.h"
 
 namespace stagecraft {
@@ -19,6 +22,19 @@ class Device {
   /// A point after the work given to a stream. Only the device that made it can read it.
   struct Event {
     std::int64_t value = 0;
+  };
+
+  /// One step of a rank.
+  class StepScope {
+   public:
+    StepScope(const StepScope&) = delete;
+    StepScope(StepScope&&) = delete;
+    StepScope& operator=(const StepScope&) = delete;
+    StepScope& operator=(StepScope&&) = delete;
+    virtual ~StepScope() = default;
+
+   protected:
+    StepScope() = default;
   };
 
   Device(const Device&) = delete;
@@ -39,12 +55,21 @@ class Device {
   /// Returns when the device reached the event. Units: nanoseconds of the host's steady clock.
   [[nodiscard]] virtual std::int64_t time_of(Event event) const = 0;
 
+  /// While the result lives, this thread allocates from the memory that the rank keeps for its
+  /// steps.
+  [[nodiscard]] virtual std::unique_ptr<StepScope> begin_step() = 0;
+
+  /// Returns the memory of the step under way.
+  [[nodiscard]] virtual RankMemory memory_use() const = 0;
+
  protected:
   Device() = default;
 };
 
 /// Returns the CPU as a device. The calling thread does the work itself, so an event is a time, and
-/// work to wait for was done before by the same thread.
-[[nodiscard]] std::unique_ptr<Device> cpu_device();
+/// work to wait for was done before by the same thread. Steps have the memory of a pool
+/// (step_memory.h). `memory_limit`: TrainerOptions::memory_limit.
+[[nodiscard]] std::unique_ptr<Device> cpu_device(
+    std::optional<std::int64_t> memory_limit = std::nullopt);
 
 }  // namespace stagecraft

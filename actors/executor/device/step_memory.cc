@@ -100,7 +100,8 @@ class PooledAllocator final : public c10::Allocator {
             bytes,
             use.live,
             use.cached,
-            memory.limit_ ? fmt::format(", and its memory_limit is {}", *memory.limit_) : ""));
+            memory.limit_ ? fmt::format(", and its {} is {}", kOption, *memory.limit_) : ""))
+        .about("memory_limit");
   }
 
   c10::Allocator* before_;

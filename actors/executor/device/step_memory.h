@@ -1,7 +1,7 @@
 /// StepMemory: gives the steps of one rank memory from a pool of the rank's own.
 ///
-/// A plan repeats, so after its first steps a rank asks the system for no more memory. Made by the
-/// executor, which puts a Scope around each step; the pool ends with it (MP-2).
+/// A plan repeats, so after its first steps a rank asks the system for no more memory. A part of
+/// the CPU as a device, which puts a Scope around each step; the pool ends with it (MP-2).
 ///
 /// SY-1: the pool serves only allocations of the scope's thread inside the scope. All other
 ///       threads, such as LibTorch's inside an operator, and all times outside of scopes keep the

@@ -40,7 +40,7 @@ void tell(Rank rank, const std::exception& why) {
   const auto* error = dynamic_cast<const Error*>(&why);
   const bool ends = error != nullptr && error->code() == Errc::TransportClosed;
   log(ends ? Level::Debug : Level::Warning,
-      "mirror stands still",
+      "a mirror failed and keeps its last recovery point",
       {{"rank", rank}, {"why", why.what()}});
 }
 
@@ -61,7 +61,7 @@ Mirror::Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport)
   const std::vector<Rank>& ring = setup.ranks;
   if (ring.size() < 2) {
     throw Error(Errc::UsageArgument,
-                "mirror needs a neighbour to keep the copies, and this schedule runs on one rank: "
+                "mirror needs a neighbor to keep the copies, and this schedule runs on one rank: "
                 "leave it out, or use a schedule of more rows");
   }
   const auto self = std::ranges::find(ring, self_);

@@ -22,7 +22,7 @@ void check_learning_rate(const LearningRate& rate) {
   }
   if (rate.of_step && (rate.kind != LearningRate::Kind::Constant || rate.warmup != 0)) {
     throw Error(Errc::UsageArgument,
-                "of_step says the rate of every step: leave kind and warmup of the learning rate "
+                "of_step gives the rate of every step: leave kind and warmup of the learning rate "
                 "out, or of_step");
   }
 }
@@ -36,7 +36,7 @@ void check_rate(double rate, const char* what) {
 double learning_rate_at(const LearningRate& schedule, double base, std::int64_t step) {
   if (schedule.of_step) {
     const double rate = schedule.of_step(step);
-    check_rate(rate, "the learning rate that of_step says");
+    check_rate(rate, "the learning rate that of_step returns");
     return rate;
   }
   const auto position = static_cast<double>(step);

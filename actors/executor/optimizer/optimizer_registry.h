@@ -1,8 +1,8 @@
-/// One row per optimizer: its name, its settings and their ranges, its state tensors, its
-/// arithmetic.
+/// The registry of optimizers: functions over all rows of the table (optimizer_table.h) and over
+/// CustomOptimizer.
 ///
-/// Used by buckets, which keep the state and run the update, by code that checks settings or names
-/// an optimizer in a checkpoint, and by command lines.
+/// Used by buckets, which keep the state and run the update, and by code that checks settings or
+/// names an optimizer in a checkpoint.
 /// OR-1: an update reads one parameter at a time, so neither the cut nor other parameters change a
 ///       bit of it. The arithmetic is LibTorch's: its fused kernels for CPUs, if there are some,
 ///       which differ from its classes in the last digits; RMSprop uses the operators of its class,
@@ -18,18 +18,13 @@
 #include <string_view>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
-#include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/optimizer/update_pass.h"
 
 namespace stagecraft {
 
 /// Returns the optimizer's name in checkpoints and on command lines: "adamw", "sgd", ...
 [[nodiscard]] std::string_view optimizer_name(const Optimizer& optimizer);
-
-/// Returns all names but those of custom optimizers, in the registry's order.
-[[nodiscard]] std::vector<std::string> optimizer_names();
 
 /// Returns the optimizer of that name with its defaults; nothing for an unknown name.
 [[nodiscard]] std::optional<Optimizer> optimizer_named(std::string_view name);
@@ -37,7 +32,6 @@ namespace stagecraft {
 /// A setting by its name in the record: "beta1". Switches are 0 or 1.
 struct OptimizerSetting {
   std::string_view name;
-  bool is_switch = false;
   double value = 0.0;
 };
 [[nodiscard]] std::vector<OptimizerSetting> settings_of(const Optimizer& optimizer);
@@ -54,14 +48,6 @@ void check_optimizer(const Optimizer& optimizer);
 
 /// Returns the value of all their elements before the first step.
 [[nodiscard]] double initial_state_value(const Optimizer& optimizer);
-
-/// One parameter with everything the optimizer changes; all tensors have the parameter's shape.
-struct OptimizedParameter {
-  at::Tensor parameter, gradient;
-  std::vector<at::Tensor> state;  ///< in the order of state_names
-  ParameterRule rule;             ///< not frozen
-  std::string name;
-};
 
 /// Runs the update once on parameters of the same dtypes and numbers of dimensions, of one element
 /// each, so that a type that it does not take is found before a step depends on it. Does not call a

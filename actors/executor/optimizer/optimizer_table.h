@@ -1,66 +1,69 @@
-/// The names of optimizers and of their settings, and the ranges of the settings, for command
-/// lines. This part of the registry (optimizer_registry.h) does not include LibTorch.
+/// The table of optimizers, a line for each. The registry (optimizer_registry.h) and command lines
+/// follow it. It does not include LibTorch.
 ///
-/// OT-1: settings stand in the order in which the record of the optimizer lists its fields.
+/// To add an optimizer, append its record to the list and include its header.
+/// OT-1: a row has its settings in the order in which the record has its fields.
+/// OT-2: an optimizer keeps its place in the list, which is its number in a rank's setup.
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <cstddef>
 #include <span>
 #include <string_view>
 
+#include "stagecraft/actors/executor/optimizer/adagrad.h"
+#include "stagecraft/actors/executor/optimizer/adam.h"
+#include "stagecraft/actors/executor/optimizer/adamw.h"
+#include "stagecraft/actors/executor/optimizer/optimizer_row.h"
+#include "stagecraft/actors/executor/optimizer/rmsprop.h"
+#include "stagecraft/actors/executor/optimizer/sgd.h"
+
 namespace stagecraft {
 
-enum class SettingRange : std::uint8_t {
-  FromZero,  ///< any finite number from 0 on
-  Share,     ///< from 0 up to, not including, 1
-  Switch,
-};
+/// A list of the records of all optimizers that have a name, with `Others` after them.
+template <template <class...> class List, class... Others>
+using EachOptimizer = List<AdamW,    // adamw.h
+                           Sgd,      // sgd.h
+                           Adam,     // adam.h
+                           Adagrad,  // adagrad.h
+                           RMSprop,  // rmsprop.h
+                           Others...>;
 
-struct SettingInfo {
-  std::string_view name;  ///< the name of the record's field
-  SettingRange range = SettingRange::FromZero;
-};
-
+/// What a command line needs of an optimizer.
 struct OptimizerInfo {
   std::string_view name;    ///< in checkpoints and on command lines
   std::string_view record;  ///< the record that has its settings as fields
   std::span<const SettingInfo> settings;
+  std::span<const double> defaults;  ///< of the settings; a switch is 0 or 1
 };
 
-inline constexpr std::array kAdamSettings{SettingInfo{"lr"},
-                                          SettingInfo{"beta1", SettingRange::Share},
-                                          SettingInfo{"beta2", SettingRange::Share},
-                                          SettingInfo{"eps"},
-                                          SettingInfo{"weight_decay"},
-                                          SettingInfo{"amsgrad", SettingRange::Switch}};
-inline constexpr std::array kSgdSettings{SettingInfo{"lr"},
-                                         SettingInfo{"momentum"},
-                                         SettingInfo{"dampening"},
-                                         SettingInfo{"weight_decay"},
-                                         SettingInfo{"nesterov", SettingRange::Switch}};
-inline constexpr std::array kAdagradSettings{SettingInfo{"lr"},
-                                             SettingInfo{"lr_decay"},
-                                             SettingInfo{"weight_decay"},
-                                             SettingInfo{"initial_accumulator_value"},
-                                             SettingInfo{"eps"}};
-inline constexpr std::array kRMSpropSettings{SettingInfo{"lr"},
-                                             SettingInfo{"alpha", SettingRange::Share},
-                                             SettingInfo{"eps"},
-                                             SettingInfo{"weight_decay"},
-                                             SettingInfo{"momentum"},
-                                             SettingInfo{"centered", SettingRange::Switch}};
-inline constexpr std::array kCustomSettings{SettingInfo{"lr"}, SettingInfo{"weight_decay"}};
+namespace internal {
 
-inline constexpr OptimizerInfo kAdamWInfo{"adamw", "AdamW", kAdamSettings};
-inline constexpr OptimizerInfo kSgdInfo{"sgd", "Sgd", kSgdSettings};
-inline constexpr OptimizerInfo kAdamInfo{"adam", "Adam", kAdamSettings};
-inline constexpr OptimizerInfo kAdagradInfo{"adagrad", "Adagrad", kAdagradSettings};
-inline constexpr OptimizerInfo kRMSpropInfo{"rmsprop", "RMSprop", kRMSpropSettings};
-inline constexpr OptimizerInfo kCustomInfo{"", "CustomOptimizer", kCustomSettings};  // own name
+/// The defaults of a record's settings.
+template <class Record>
+inline constexpr auto kDefaults = [] {
+  std::array<double, OptimizerRow<Record>::kSettings.size()> all{};
+  Record record;
+  visit_fields(record, [&](const auto&... field) {
+    static_assert(sizeof...(field) == all.size(), "every setting has a name");
+    std::size_t next = 0;
+    ((all[next++] = static_cast<double>(field)), ...);
+  });
+  return all;
+}();
 
-/// All optimizers that have a name, in the registry's order.
-inline constexpr std::array kOptimizers{
-    kAdamWInfo, kSgdInfo, kAdamInfo, kAdagradInfo, kRMSpropInfo};
+template <class... Records>
+struct InfoList {
+  static constexpr std::array<OptimizerInfo, sizeof...(Records)> kAll{
+      OptimizerInfo{OptimizerRow<Records>::kName,
+                    OptimizerRow<Records>::kRecord,
+                    OptimizerRow<Records>::kSettings,
+                    kDefaults<Records>}...};
+};
+
+}  // namespace internal
+
+/// All optimizers that have a name, in the order of the table.
+inline constexpr auto& kOptimizers = EachOptimizer<internal::InfoList>::kAll;
 
 }  // namespace stagecraft

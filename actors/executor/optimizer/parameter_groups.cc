@@ -105,9 +105,9 @@ void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& op
     }
     if (group.lr && base_learning_rate(optimizer) <= 0.0) {
       refuse(
-          fmt::format("the parameter group \"{}\" has an lr of its own, which follows the "
-                      "optimizer's over the steps, and that is {}: give the optimizer one above "
-                      "0, or freeze what is not to change",
+          fmt::format("the parameter group \"{}\" has an lr of its own, which changes in "
+                      "proportion to the optimizer's lr, and that is {}: give the optimizer one "
+                      "above 0, or freeze the parameters of the group",
                       group.match,
                       base_learning_rate(optimizer)));
     }

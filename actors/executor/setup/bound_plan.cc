@@ -42,7 +42,7 @@ class TaskSlots {
       return;  // P-8
     }
     bound.saved =
-        required(reads({kNoValue, Role::Saved, stage_->id}), "what its forward has saved");
+        required(reads({kNoValue, Role::Saved, stage_->id}), "the values that its forward saved");
     bound.parameter_gradients =
         writes({kNoValue, Role::ParameterGradient, stage_->id}).value_or(SlotId(-1));
     for (const StageOutput& output : stage_->outputs) {
@@ -65,7 +65,7 @@ class TaskSlots {
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(Errc::PlanInvalid,
-                fmt::format("the list of rank {} is not one for stage \"{}\": {} {}",
+                fmt::format("the list of rank {} does not fit stage \"{}\": {} {}",
                             plan_->rank.value,
                             stage_->name,
                             to_string(*instruction_),
@@ -214,7 +214,7 @@ BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope) {
         slots.bind_backward(b, turns.input_half_is_done(i.task));
       }
       if (!i.does_nothing() && !turns.take(i.task)) {
-        slots.refuse("comes out of its turn: the halves of a backward come once, I before W");
+        slots.refuse("is out of order: the halves of a backward come once, I before W");
       }
     } else if (i.op == Op::Regroup) {
       for (const SlotUse& use : i.reads) {

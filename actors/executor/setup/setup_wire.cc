@@ -47,14 +47,15 @@ std::uint64_t little_endian_at(std::string_view bytes, std::size_t at) {
 }
 
 [[noreturn]] void refuse(const std::string& found) {
-  throw Error(Errc::WireFormat, fmt::format("what came as the setup of a rank is none: {}", found));
+  throw Error(Errc::WireFormat,
+              fmt::format("the bytes that were received are not the setup of a rank: {}", found));
 }
 
 void refuse_obstacles(Rank rank, const std::vector<std::string>& all) {
   if (!all.empty()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("rank {} cannot run in another process: {}; run its ranks as threads "
-                            "of this one, or do without",
+                            "of this one, or leave these parts out",
                             rank.value,
                             fmt::join(all, "; ")));
   }
@@ -142,7 +143,7 @@ EncodedSetup encode(const RankShapeVariant& variant) {
 std::size_t tensor_count(std::string_view bytes) {
   if (bytes.size() < kPreamble ||
       (!bytes.starts_with(kMagic) && !bytes.starts_with(kVariantMagic))) {
-    refuse(fmt::format("its {} bytes do not begin as one", bytes.size()));
+    refuse(fmt::format("its {} bytes do not begin like a setup", bytes.size()));
   }
   const std::uint64_t version = little_endian_at(bytes, kWord);
   if (version != kSetupVersion) {
@@ -155,7 +156,7 @@ std::size_t tensor_count(std::string_view bytes) {
   }
   const std::uint64_t count = little_endian_at(bytes, 2 * kWord);
   if (count > bytes.size() - kPreamble) {
-    refuse(fmt::format("it has {} bytes and speaks of {} tensors", bytes.size(), count));
+    refuse(fmt::format("it has {} bytes and claims {} tensors", bytes.size(), count));
   }
   return static_cast<std::size_t>(count);
 }

@@ -76,7 +76,7 @@ class SetupCheck {
   void check_ranks() {
     if (!ascends_from_zero(setup_.ranks) ||
         !std::ranges::binary_search(setup_.ranks, setup_.rank)) {
-      fault("the ranks that vote are not ascending, or rank {} is none of them", setup_.rank.value);
+      fault("the voting ranks are not ascending, or rank {} is not one of them", setup_.rank.value);
     }
     if (setup_.microbatches < 1 || setup_.losses < 1 || setup_.losses > setup_.microbatches) {
       fault("a step has {} microbatches and {} losses", setup_.microbatches, setup_.losses);
@@ -87,10 +87,7 @@ class SetupCheck {
     StageId last(-1);
     for (const StageProgram& stage : setup_.stages) {
       if (stage.id <= last || stage.replica < 0) {
-        fault("stage {} of replica {} comes behind stage {}",
-              stage.id.value,
-              stage.replica,
-              last.value);
+        fault("stage {} of replica {} follows stage {}", stage.id.value, stage.replica, last.value);
       }
       last = stage.id;
       for (std::string& of_stage : verify(stage)) {
@@ -129,8 +126,8 @@ class SetupCheck {
         first = first == nullptr ? &stage : first;
         if (!are_copies(*first, stage)) {
           fault(
-              "stages {} and {} are to be copies of each other (group {}), and have other "
-              "parameters or buffers",
+              "stages {} and {} are copies of each other (group {}), but their parameters or "
+              "buffers differ",
               first->id.value,
               stage.id.value,
               g);
@@ -138,7 +135,7 @@ class SetupCheck {
       }
       const bool is_member = std::ranges::find(group.ranks, setup_.rank) != group.ranks.end();
       if (!ascends_from_zero(group.ranks) || is_member != (first != nullptr)) {
-        fault("the ranks of group {} are not ascending, or not those that have its stages", g);
+        fault("the ranks of group {} are not ascending, or not the ranks that hold its stages", g);
       }
     }
   }
@@ -150,7 +147,7 @@ class SetupCheck {
     std::set<StageId> stages(tie.stages.begin(), tie.stages.end());
     if (!known || tie.ranks.size() != tie.stages.size() || stages.size() != tie.stages.size() ||
         tie.stages.empty() || tie.parameters.empty()) {
-      fault("tie {} has no parameters, or not one rank for each of its stages", number);
+      fault("tie {} has no parameters, or does not have one rank for each of its stages", number);
       return;
     }
     const StageProgram* first = nullptr;
@@ -179,7 +176,7 @@ class SetupCheck {
       like = like == nullptr ? here : like;
       if (here == nullptr || there == nullptr || here->sizes != there->sizes ||
           here->dtype != there->dtype || here->dtype != like->dtype) {
-        fault("tie {}: stage {} trains no parameter \"{}\" that is like the others",
+        fault("tie {}: stage {} trains no parameter \"{}\" of the type and shape of the others",
               number,
               stage.id.value,
               name);
@@ -195,11 +192,11 @@ class SetupCheck {
 
   void check_list(const RankPlan& list, std::string_view what) {
     if (list.rank != setup_.rank) {
-      fault("its list for {} is that of rank {}", what, list.rank.value);
+      fault("its list for {} belongs to rank {}", what, list.rank.value);
     }
     for (const Instruction& i : list.instructions) {
       if (i.op == Op::Collective && !sums_here(i)) {
-        fault("i{} of its list for {} sums over {} {}, of which it has no stage",
+        fault("i{} of its list for {} sums over {} {}, of which it holds no stage",
               i.id.value,
               what,
               i.collective == CollectiveKind::AllGather ? "tie" : "group",
@@ -227,7 +224,7 @@ class SetupCheck {
              (slice.sizes.empty() ||
               slice.sizes[0] > std::numeric_limits<std::int64_t>::max() / setup_.microbatches)) ||
             !is_memory_order(slice.order, slice.sizes.size())) {
-          fault("a tensor of a batch has sizes that cannot be");
+          fault("a tensor of a batch has impossible sizes");
         }
       }
     }
@@ -265,7 +262,7 @@ class SetupCheck {
       fault("{}", error.message());
     }
     if (setup_.options.threads_per_worker > kMostThreads) {
-      fault("a worker is to use {} threads, more than {}",
+      fault("a worker is told to use {} threads, more than {}",
             setup_.options.threads_per_worker,
             kMostThreads);
     }

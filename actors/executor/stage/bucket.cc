@@ -156,7 +156,7 @@ std::vector<NamedTensor> Bucket::gradients() const {
 
 at::Tensor Bucket::gradient(std::string_view parameter) const {
   const auto found = std::ranges::find(trained_names_, parameter);
-  SC_CHECK(found != trained_names_.end(), "what is tied trains");
+  SC_CHECK(found != trained_names_.end(), "a tied parameter trains");
   return gradients_[static_cast<std::size_t>(found - trained_names_.begin())];
 }
 

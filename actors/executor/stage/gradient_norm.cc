@@ -55,7 +55,7 @@ double squared_norm(const T* x, std::int64_t count) {
                                 .build();
   each.for_each(
       [&](char** data, const std::int64_t* strides, std::int64_t some, std::int64_t rows) {
-        SC_CHECK(rows == 1, "there is one dimension to go along");
+        SC_CHECK(rows == 1, "the iterator has one dimension");
         for (std::int64_t i = 0; i < some; ++i) {
           const auto begin =
               *reinterpret_cast<const std::int64_t*>(data[1] + i * strides[1]) * kNormBlock;
@@ -77,7 +77,7 @@ double squared_norm_of_mean(const at::Tensor& sum, double weight) {
   if (sum.is_complex()) {
     return squared_norm_of_mean(at::view_as_real(sum), weight);
   }
-  SC_CHECK(sum.is_contiguous(), "gradients lie in a buffer one behind the other");
+  SC_CHECK(sum.is_contiguous(), "the sum of a gradient is contiguous");
   double squared = 0.0;
   double largest = 0.0;
   AT_DISPATCH_FLOATING_TYPES_AND2(

@@ -79,7 +79,7 @@ void GradientSums::add(const std::vector<at::Tensor>& gradients, double weight) 
   SC_CHECK(gradients.size() == arrivals_->sums.size(), "one gradient per trained parameter");
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (std::exchange(arrivals_->turns[i], Arrivals::Turn::Comes) == Arrivals::Turn::Taken) {
-      SC_CHECK(!gradients[i].defined(), "what was taken does not come again");
+      SC_CHECK(!gradients[i].defined(), "a gradient that was taken is not returned too");
     } else if (gradients[i].defined()) {
       arrivals_->add(i, gradients[i], weight);
     } else if (arrivals_->empty) {

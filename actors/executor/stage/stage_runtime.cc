@@ -31,7 +31,7 @@ std::size_t position_of(const std::vector<T>& all, ValueId value) {
 template <class T>
 std::size_t place_of(const std::vector<T>& all, int position) {
   const auto found = std::ranges::find(all, position, &T::position);
-  SC_CHECK(found != all.end(), "what a stage has, it has captured once more too");
+  SC_CHECK(found != all.end(), "a stage has the same parameters and buffers in every capture");
   return static_cast<std::size_t>(found - all.begin());
 }
 
@@ -116,7 +116,7 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
       }
     }
     SC_CHECK(source.chunk || source.position < program->inputs.size(),
-             "what a chunk reads is an input of its stage or made before");
+             "a chunk reads inputs of its stage and results of earlier chunks");
     result.inputs.push_back(source);
   }
   for (const ValueId value : chunk.outputs) {
@@ -203,8 +203,8 @@ StageForward StageRuntime::forward(const Tensors& inputs,
         buffers.push_back(state.buffers[b].clone());
       }
     }
-    // Of a chunk that is recomputed with gradients too, as operators choose how they compute by it;
-    // what that makes beside the outputs goes at once.
+    // A recomputed chunk runs with gradients too, because operators choose their kernels by it. All
+    // that it makes beside its outputs is freed at once.
     ChunkResult result = chunk.interpreter.run(arguments, state, key, watch);
     for (std::size_t i = 0; i < result.outputs.size(); ++i) {
       if (chunk.outputs[i]) {

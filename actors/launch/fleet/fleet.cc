@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/launch/fleet/place_program.h"
 #include "stagecraft/actors/launch/fleet/place_text.h"
 #include "stagecraft/actors/launch/fleet/start_turns.h"
@@ -304,12 +303,11 @@ FleetMember Fleet::member(int place) const {
 void Fleet::throw_lost(int place, std::int64_t incarnation) const {
   const std::string cause = cause_of_end(place, incarnation);
   throw Error(Errc::ClusterMember,
-              fmt::format("{} of this cluster is lost{}{}{}put another worker process in its "
-                          "place with cluster.replace",
+              fmt::format("{} of this cluster is lost{}{}",
                           worker_name(place),
                           cause.empty() ? "" : ", as ",
-                          cause,
-                          kToGoOn));
+                          cause))
+      .advise("put another worker process in its place with cluster.replace");
 }
 
 WorkerPlace Fleet::who(int place) const {

@@ -169,9 +169,9 @@ Error loss_in(Work&& work) {
 void check_lost(const Error& error, int rank) {
   CHECK(error.code() == Errc::WorkerLost);
   CHECK(error.context().rank == Rank(rank));
-  CHECK_THAT(error.message(),
+  CHECK_THAT(error.what(),
              ContainsSubstring(fmt::format("rank {0} is lost: process 4711 of rank {0} was killed; "
-                                           "to go on: cluster.replace(Rank({0})), then ",
+                                           "to continue: cluster.replace(Rank({0})), then ",
                                            rank)));
 }
 

@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -47,8 +46,8 @@ TEST_CASE("a lost worker is told with its cause, its last task and who waits for
   CHECK(error.context().task == "1B3");
   CHECK(error.message() ==
         "rank 1 is lost: process 4711 was killed by signal 9 (Killed); the last task that it is "
-        "known to have begun is 1B3; rank 0 waits for 1B3 from rank 1; not done either: rank 2; to "
-        "go on: cluster.replace(Rank(1)), then trainer.load(file)");
+        "known to have begun is 1B3; rank 0 waits for 1B3 from rank 1; not done either: rank 2");
+  CHECK(error.advice() == "cluster.replace(Rank(1)), then trainer.load(file)");
 }
 
 TEST_CASE("the whole chain that ends at a lost worker is told", "[actors][driver]") {
@@ -56,10 +55,10 @@ TEST_CASE("the whole chain that ends at a lost worker is told", "[actors][driver
   of_unknown_cause.add(Rank(2));
   const Error error = of_unknown_cause.error_in_step(
       {at(0, 2, {Rank(1)}), at(1, 3, {Rank(2)}), {Rank(2)}}, wait_plan());
-  CHECK_THAT(error.message(),
+  CHECK_THAT(error.what(),
              ContainsSubstring("rank 2 is lost: its worker has ended;") &&
                  ContainsSubstring("rank 0 waits for 1B3 from rank 1, which waits for 2B3 from "
-                                   "rank 2; to go on: cluster.replace(Rank(2))"));
+                                   "rank 2; to continue: cluster.replace(Rank(2))"));
 }
 
 TEST_CASE("a task is begun where its rank was seen behind it, or a peer has taken what is (WG-2)",
@@ -105,41 +104,35 @@ TEST_CASE("a worker lost behind its part of the step, or with others", "[actors]
       lost({Rank(1), Rank(2)})
           .error_in_step({at(0, 2, {Rank(1)}), at(1, 3, {Rank(2)}), {Rank(2)}}, plan);
   CHECK(both.context().rank == Rank(1));
-  CHECK_THAT(both.message(),
-             ContainsSubstring("rank 2 is lost: process 12 has exited with 3; to go on: "
+  CHECK_THAT(both.what(),
+             ContainsSubstring("rank 2 is lost: process 12 has exited with 3; to continue: "
                                "cluster.replace(Rank(1)), cluster.replace(Rank(2)), then "
                                "trainer.load(file)"));
   CHECK(lost({Rank(1)}).error_of(Rank(1)).message() ==
-        "rank 1 is lost: process 4711 was killed by signal 9 (Killed); to go on: "
+        "rank 1 is lost: process 4711 was killed by signal 9 (Killed)");
+  CHECK(lost({Rank(1)}).error_of(Rank(1)).advice() ==
         "cluster.replace(Rank(1)), then trainer.load(file)");
 }
 
 TEST_CASE("what is logged of a lost worker names no call of a program", "[actors][driver]") {
-  Error error(Errc::WorkerLost, "the weights are undefined; to go on: trainer.load(file)");
-  error.with({.rank = Rank(1)}).because(lost({Rank(1)}).error_of(Rank(1)));
-  const Error logged = with_advice(error, {});
-  CHECK(logged.code() == Errc::WorkerLost);
-  CHECK(logged.context() == error.context());
-  CHECK(logged.message() == "the weights are undefined");
-  CHECK(logged.cause()->message() ==
-        "rank 1 is lost: process 4711 was killed by signal 9 (Killed)");
   for (const Error& all : {lost({Rank(1)}).refusal(),
                            lost({Rank(1)}).error_in_step({at(0, 4, {Rank(1)})}, wait_plan())}) {
-    CHECK_THAT(with_advice(all, "do it").message(),
-               ContainsSubstring("; to go on: do it") && !ContainsSubstring("cluster"));
+    CHECK_THAT(in_words(all, {}).what(),
+               !ContainsSubstring("cluster") && !ContainsSubstring("to continue"));
+    CHECK_THAT(in_words(all, {.advice = "do it"}).what(),
+               ContainsSubstring("; to continue: do it") && !ContainsSubstring("cluster"));
   }
 }
 
-TEST_CASE("where neighbours keep copies, recover() is a way back", "[actors][driver][mirror]") {
+TEST_CASE("where neighbors keep copies, recover() is a way back", "[actors][driver][mirror]") {
   const std::string back =
       "cluster.replace(Rank(2)), cluster.replace(Rank(1)), then trainer.recover() or "
       "trainer.load(file)";
   const LostWorkers both = lost({Rank(2), Rank(1)}, /*mirrored=*/true);
   CHECK(both.refusal().context().rank == Rank(2));
-  CHECK(both.refusal().message() ==
-        "no step is run without rank 2, rank 1, whose worker is lost; to go on: " + back);
-  CHECK_THAT(both.error_in_step({{Rank(1)}, {Rank(2)}}, wait_plan()).message(),
-             ContainsSubstring("; to go on: " + back));
+  CHECK(both.refusal().message() == "no step is run without rank 2, rank 1, whose worker is lost");
+  CHECK(both.refusal().advice() == back);
+  CHECK(both.error_in_step({{Rank(1)}, {Rank(2)}}, wait_plan()).advice() == back);
 }
 
 }  // namespace

@@ -126,8 +126,8 @@ TEST_CASE("ranks that disagree on the commit lose the weights (SR-3)", "[actors]
   REQUIRE(round.complete());
   REQUIRE(round.lost());
   CHECK(round.lost()->message() ==
-        "1 of 2 ranks have updated their weights in step 2 and the others have not; to go on: "
-        "trainer.recover() or trainer.load(file)");
+        "1 of 2 ranks have updated their weights in step 2 and the others have not");
+  CHECK(round.lost()->advice() == "trainer.recover() or trainer.load(file)");
   CHECK_FALSE(round.succeeded());
 }
 

@@ -103,7 +103,8 @@ int check_run(const Schedule& schedule,
               std::optional<double> clip = std::nullopt) {
   const StageGraph graph = Layout::of(schedule).expand(program.stage_graph());
   REQUIRE(validate(schedule, graph, {.microbatches = program.microbatches()}).empty());
-  Pipeline pipeline(program, schedule, {.optimizer = optimizer, .clip = clip});
+  Pipeline pipeline(
+      program, schedule, {.optimizer = optimizer, .clip = clip, .record_timeline = true});
   Reference reference(program, optimizer, {.clip = clip, .seed = 5});
   for (int step = 0; step < 2; ++step) {
     const auto outcome = pipeline.step(inputs, labels);
@@ -122,8 +123,8 @@ int check_run(const Schedule& schedule,
       const int row = pipeline.layout().row_of(Rank(rank));
       CHECK(outcome.reports[static_cast<std::size_t>(rank)].times.peak_in_flight ==
             peak_in_flight(schedule.rows()[static_cast<std::size_t>(row)], graph));
-      CHECK(pipeline.executor(rank).bytes_held() == 0);
     }
+    CHECK(testing::held_at_end(outcome) == 0);
   }
   check_weights(schedule, graph, pipeline.state(), reference);
   return count_copies(pipeline);

@@ -22,7 +22,7 @@
 #include "stagecraft/actors/executor/commit/commit.h"
 #include "stagecraft/actors/executor/device/device.h"
 #include "stagecraft/actors/executor/device/step_times.h"
-#include "stagecraft/actors/executor/regrouped.h"
+#include "stagecraft/actors/executor/run/regrouped.h"
 #include "stagecraft/actors/executor/setup/bound_plan.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"

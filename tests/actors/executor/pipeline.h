@@ -255,6 +255,16 @@ class Pipeline {
   std::int64_t committed_ = 0, submitted_ = 0;
 };
 
+/// Returns the bytes that slots and autograd hold when the ranks end a step, over all ranks.
+/// Requires: the step was recorded.
+inline std::int64_t held_at_end(const Pipeline::Outcome& outcome) {
+  std::int64_t held = 0;
+  for (const std::vector<InstructionTime>& rank : outcome.timelines) {
+    held += rank.back().held;
+  }
+  return held;
+}
+
 /// Returns the names of state tensors whose bits differ.
 inline std::vector<std::string> differing(const std::map<std::string, torch::Tensor>& a,
                                           const std::vector<StateTensor>& b) {

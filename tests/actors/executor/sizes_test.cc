@@ -70,7 +70,8 @@ void require_no_errors(const Pipeline::Outcome& outcome) {
 void check_run(const Compiled& of, const Schedule& schedule, bool all_alike = true) {
   const StageGraph graph = schedule.stage_graph();
   check(of.program, schedule).or_throw();
-  Pipeline pipeline(of.program, schedule, {.optimizer = kSizedOptimizer, .clip = 1.0});
+  Pipeline pipeline(
+      of.program, schedule, {.optimizer = kSizedOptimizer, .clip = 1.0, .record_timeline = true});
   Reference same(
       resize(of.program, graph.microbatch_sizes()), kSizedOptimizer, {.clip = 1.0, .seed = 5});
   Reference one_size(of.program, kSizedOptimizer, {.clip = 1.0, .seed = 5});
@@ -90,8 +91,8 @@ void check_run(const Compiled& of, const Schedule& schedule, bool all_alike = tr
       CHECK(outcome.reports[static_cast<std::size_t>(rank)].times.peak_in_flight ==
             peak_in_flight(schedule.rows()[static_cast<std::size_t>(rank)],
                            of.program.stage_graph()));
-      CHECK(pipeline.executor(rank).bytes_held() == 0);
     }
+    CHECK(testing::held_at_end(outcome) == 0);
   }
   const auto found = pipeline.state();
   CHECK((differing(found, same.state()) == std::vector<std::string>{}));

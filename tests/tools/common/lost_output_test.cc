@@ -106,7 +106,7 @@ TEST_CASE("a run that keeps something goes on when nobody reads any more, and lo
                small_train({"--stages", "2", "--save", save, "--trace", trace}),
                folder.path());
   check_told(result, output.why);
-  CHECK_THAT(result.err, ContainsSubstring("the run goes on for '" + save + "'"));
+  CHECK_THAT(result.err, ContainsSubstring("the run continues for '" + save + "'"));
   // The checkpoint equals that of a run whose output arrived.
   const std::string whole = train_json({"--stages", "2", "--steps", "4"}).sha256();
   CHECK(train_json({"--stages", "2", "--steps", "4", "--load", save}).sha256() == whole);

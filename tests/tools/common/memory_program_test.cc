@@ -31,9 +31,9 @@ void check_refused(const CommandResult& result) {
   for (const char* part : {"weights of the model",
                            "weights, gradients, 2 optimizer states of all ranks",
                            "activations",
-                           "at once, to run",
+                           "in total, to run",
                            "this machine",
-                           "make smaller: --dim",
+                           "to need less memory, reduce: --dim",
                            "--force"}) {
     CHECK_THAT(result.err, ContainsSubstring(part));
   }
@@ -121,7 +121,7 @@ TEST_CASE("what fails for lack of memory all the same is told as that", "[tools]
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
              ContainsSubstring("stagecraft: memory ran out at 4000000000000 bytes in one piece") &&
-                 ContainsSubstring("make smaller: --dim"));
+                 ContainsSubstring("to need less memory, reduce: --dim"));
   CHECK_THAT(result.err, !ContainsSubstring("bug") && !ContainsSubstring("frame #"));
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a dry run tells what a run will hold", "[tools][memory][train]") {
   CHECK(result.exit_code == 0);
   for (const char* part : {"weights of the model",
                            "activations of all ranks",
-                           "pools of the ranks cache",
+                           "cached by the pools of the ranks",
                            "to compile",
                            "to run",
                            "left by"}) {

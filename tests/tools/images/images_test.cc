@@ -35,20 +35,20 @@ std::string decoding_failure(const std::string& content) {
 }
 
 /// Returns the color of every pixel, which must be equal.
-std::vector<int> colour_of(const at::Tensor& image) {
-  std::vector<int> colour;
+std::vector<int> color_of(const at::Tensor& image) {
+  std::vector<int> color;
   for (std::int64_t c = 0; c < 3; ++c) {
     CHECK(image[c].min().item().toInt() == image[c].max().item().toInt());
-    colour.push_back(image[c].min().item().toInt());
+    color.push_back(image[c].min().item().toInt());
   }
-  return colour;
+  return color;
 }
 
 std::vector<int> decoded(const std::string& content) {
   const tests::TemporaryFolder folder;
   const Pixels pixels = decode_image(folder.write("it.jpg", content));
   CHECK(pixels.rgb.size() == static_cast<std::size_t>(3 * pixels.width * pixels.height));
-  return colour_of(square_of(pixels, 4));
+  return color_of(square_of(pixels, 4));
 }
 
 std::string images_failure(const std::string& folder) {
@@ -74,12 +74,12 @@ void write_classes(const std::string& folder) {
 
 TEST_CASE("PNG and JPEG arrive as RGB, whatever they were", "[tools][images]") {
   CHECK(decoded(made_png(9, 5, kRed)) == std::vector{250, 10, 20});
-  CHECK(decoded(made_png(5, 9, {77, 0, 0, 255}, /*is_grey=*/true)) == std::vector{77, 77, 77});
+  CHECK(decoded(made_png(5, 9, {77, 0, 0, 255}, /*is_gray=*/true)) == std::vector{77, 77, 77});
   // A transparent image is read as white.
   CHECK(decoded(made_png(5, 5, {9, 9, 9, 0})) == std::vector{255, 255, 255});
-  CHECK(decoded(made_png(5, 5, {9, 9, 9, 0}, /*is_grey=*/true)) == std::vector{255, 255, 255});
+  CHECK(decoded(made_png(5, 5, {9, 9, 9, 0}, /*is_gray=*/true)) == std::vector{255, 255, 255});
   CHECK(decoded(made_jpeg(16, 8, {128, 128, 128, 0})) == std::vector{128, 128, 128});
-  CHECK(decoded(made_jpeg(16, 8, {60, 60, 60, 0}, tests::JpegColours::Grey)) ==
+  CHECK(decoded(made_jpeg(16, 8, {60, 60, 60, 0}, tests::JpegColors::Gray)) ==
         std::vector{60, 60, 60});
   CHECK(decoded(made_png(4, 4, kRed)) == std::vector{250, 10, 20});
   CHECK(decoded(made_png(1, 1, kRed)) == std::vector{250, 10, 20});
@@ -91,8 +91,8 @@ TEST_CASE("the middle of an image is what stays of it", "[tools][images]") {
     const std::size_t column = i / 3 % 6;
     wide.rgb[i] = column == 2 || column == 3 ? 200 : 10;
   }
-  CHECK(colour_of(square_of(wide, 2)) == std::vector{200, 200, 200});
-  CHECK(colour_of(square_of(wide, 5)) == std::vector{200, 200, 200});
+  CHECK(color_of(square_of(wide, 2)) == std::vector{200, 200, 200});
+  CHECK(color_of(square_of(wide, 5)) == std::vector{200, 200, 200});
 }
 
 TEST_CASE("an image that is broken, hostile or none is refused by its name", "[tools][images]") {
@@ -119,7 +119,7 @@ TEST_CASE("an image that is broken, hostile or none is refused by its name", "[t
   REQUIRE(frame != std::string::npos);
   tall.replace(frame + 5, 4, "\xFF\xDC\xFF\xDC");
   CHECK_THAT(decoding_failure(tall), ContainsSubstring("65500 x 65500 pixels"));
-  CHECK_THAT(decoding_failure(made_jpeg(8, 8, kRed, tests::JpegColours::Cmyk)),
+  CHECK_THAT(decoding_failure(made_jpeg(8, 8, kRed, tests::JpegColors::Cmyk)),
              ContainsSubstring("CMYK"));
   const tests::TemporaryFolder folder;
   CHECK_THAT(refusal([&] { (void)decode_image(folder.path()); }, Errc::UsageFile),
@@ -134,9 +134,9 @@ TEST_CASE("a folder's sub-folders are its classes, in the order of their names",
   CHECK(set.classes == std::vector<std::string>{"blue", "red"});
   CHECK(set.labels == std::vector<std::int64_t>{0, 0, 1, 1});
   REQUIRE(set.pixels.sizes() == at::IntArrayRef({4, 3, 4, 4}));
-  CHECK(colour_of(set.pixels[0]) == std::vector{0, 0, 255});
-  CHECK(colour_of(set.pixels[1]) == std::vector{0, 0, 250});
-  CHECK(colour_of(set.pixels[2]) == std::vector{250, 10, 20});
+  CHECK(color_of(set.pixels[0]) == std::vector{0, 0, 255});
+  CHECK(color_of(set.pixels[1]) == std::vector{0, 0, 250});
+  CHECK(color_of(set.pixels[2]) == std::vector{250, 10, 20});
   CHECK(refusal([&] { (void)read_classes(folder.path(), 4, 100.0); }, Errc::DeviceOutOfMemory)
             .find("smaller --image") != std::string::npos);
   CHECK(read_images(folder.path(), 4, kPlenty).pixels.size(0) == 4);
@@ -164,7 +164,7 @@ TEST_CASE("captions name the images of their folder", "[tools][images]") {
   write_classes(folder.path());
   const ImageSet set = read_captions(folder.path(), 4, kPlenty);
   CHECK(set.captions == std::vector<std::vector<std::string>>{{"a red one", "red"}, {"blue"}});
-  CHECK(colour_of(set.pixels[1]) == std::vector{0, 0, 250});
+  CHECK(color_of(set.pixels[1]) == std::vector{0, 0, 250});
   const auto failure = [&](const std::string& line) {
     write_below(folder.path(), "captions.txt", "red/1.png\tred\n" + line);
     return captions_failure(folder.path());

@@ -12,10 +12,10 @@
 namespace stagecraft::tests {
 namespace {
 
-std::vector<std::uint8_t> filled(int width, int height, Rgba colour, int channels) {
+std::vector<std::uint8_t> filled(int width, int height, Rgba color, int channels) {
   std::vector<std::uint8_t> bytes;
   for (int i = 0; i < width * height; ++i) {
-    bytes.insert(bytes.end(), colour.begin(), colour.begin() + channels);
+    bytes.insert(bytes.end(), color.begin(), color.begin() + channels);
   }
   return bytes;
 }
@@ -28,16 +28,16 @@ void append_big_endian(std::string& bytes, std::uint32_t number) {
 
 }  // namespace
 
-std::string made_png(int width, int height, Rgba colour, bool is_grey) {
+std::string made_png(int width, int height, Rgba color, bool is_gray) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
-  image.format = is_grey ? PNG_FORMAT_GA : PNG_FORMAT_RGBA;
-  if (is_grey) {
-    colour[1] = colour[3];
+  image.format = is_gray ? PNG_FORMAT_GA : PNG_FORMAT_RGBA;
+  if (is_gray) {
+    color[1] = color[3];
   }
-  const auto pixels = filled(width, height, colour, is_grey ? 2 : 4);
+  const auto pixels = filled(width, height, color, is_gray ? 2 : 4);
   png_alloc_size_t size = 0;
   REQUIRE(png_image_write_to_memory(&image, nullptr, &size, 0, pixels.data(), 0, nullptr) != 0);
   std::string bytes(size, '\0');
@@ -47,9 +47,9 @@ std::string made_png(int width, int height, Rgba colour, bool is_grey) {
   return bytes;
 }
 
-std::string made_jpeg(int width, int height, Rgba colour, JpegColours colours) {
-  const bool has_four = colours == JpegColours::Cmyk;
-  const auto pixels = filled(width, height, colour, has_four ? 4 : 3);
+std::string made_jpeg(int width, int height, Rgba color, JpegColors colors) {
+  const bool has_four = colors == JpegColors::Cmyk;
+  const auto pixels = filled(width, height, color, has_four ? 4 : 3);
   void* encoder = tjInitCompress();
   unsigned char* out = nullptr;
   unsigned long size = 0;
@@ -61,7 +61,7 @@ std::string made_jpeg(int width, int height, Rgba colour, JpegColours colours) {
                                  has_four ? TJPF_CMYK : TJPF_RGB,
                                  &out,
                                  &size,
-                                 colours == JpegColours::Grey ? TJSAMP_GRAY : TJSAMP_444,
+                                 colors == JpegColors::Gray ? TJSAMP_GRAY : TJSAMP_444,
                                  95,
                                  0);
   std::string bytes(reinterpret_cast<const char*>(out), size);

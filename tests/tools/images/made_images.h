@@ -9,16 +9,16 @@ namespace stagecraft::tests {
 
 using Rgba = std::array<std::uint8_t, 4>;
 
-/// Returns a PNG of one color. If `is_grey`, it has the color's first channel and alpha.
-[[nodiscard]] std::string made_png(int width, int height, Rgba colour, bool is_grey = false);
+/// Returns a PNG of one color. If `is_gray`, it has the color's first channel and alpha.
+[[nodiscard]] std::string made_png(int width, int height, Rgba color, bool is_gray = false);
 
-enum class JpegColours { Rgb, Grey, Cmyk };
+enum class JpegColors { Rgb, Gray, Cmyk };
 
 /// Returns a JPEG of one color.
 [[nodiscard]] std::string made_jpeg(int width,
                                     int height,
-                                    Rgba colour,
-                                    JpegColours colours = JpegColours::Rgb);
+                                    Rgba color,
+                                    JpegColors colors = JpegColors::Rgb);
 
 /// Returns the beginning of a PNG that claims this many pixels and has none.
 [[nodiscard]] std::string huge_png(std::uint32_t width, std::uint32_t height);

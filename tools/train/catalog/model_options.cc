@@ -11,6 +11,8 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/train/catalog/models.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -27,8 +29,12 @@ CLI::Validator validator_of(ModelSize::Kind kind) {
   return {};
 }
 
-/// Returns the models that have a size of this name, and its meaning for each; groups models with
-/// the same meaning.
+bool has_size(const ModelEntry& model, std::string_view size) {
+  return std::ranges::find(model.sizes, size, &ModelSize::name) != model.sizes.end();
+}
+
+/// Returns the meaning of a size of this name and the models that have it, with their defaults;
+/// models in which it means the same stand together.
 std::string size_text(std::string_view name) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_meaning;
   for (const ModelEntry& model : models()) {
@@ -37,14 +43,14 @@ std::string size_text(std::string_view name) {
       continue;
     }
     const std::string meaning(size->meaning);
-    const std::string fallback = size->fallback
-                                     ? fmt::format("{} [{}]", model.name, *size->fallback)
-                                     : std::string(model.name);
+    const std::string usual = size->fallback
+                                  ? fmt::format("{} [{}]", model.name, number_text(*size->fallback))
+                                  : std::string(model.name);
     auto at = std::ranges::find(by_meaning, meaning, [](const auto& one) { return one.first; });
     if (at == by_meaning.end()) {
       at = by_meaning.insert(by_meaning.end(), {meaning, {}});
     }
-    at->second.push_back(fallback);
+    at->second.push_back(usual);
   }
   std::vector<std::string> parts;
   for (const auto& [meaning, names] : by_meaning) {
@@ -61,26 +67,24 @@ const ModelEntry& model_of(const std::string& command, const std::string& name) 
   }
 }
 
-}  // namespace
-
-void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double>& given) {
+void add_named_model(CLI::App& app, ModelChoice& model) {
   const std::string group = "Model (docs/train-command.md)";
+  std::vector<std::string_view> names;
   std::vector<std::string> about;
-  for (const ModelEntry& model : models()) {
-    about.push_back(fmt::format("{} ({})", model.name, model.summary));
+  for (const ModelEntry& entry : models()) {
+    names.push_back(entry.name);
+    about.push_back(fmt::format("{} ({})", entry.name, entry.summary));
   }
-  app.add_option("--model", name_of, fmt::format("{}", fmt::join(about, ", ")))
-      ->type_name("NAME")
+  app.add_option("--model", model.name, fmt::format("model: {}", fmt::join(about, ", ")))
+      ->type_name(fmt::format("{}", fmt::join(names, "|")))
       ->group(group);
-  for (const ModelEntry& model : models()) {
-    for (const ModelSize& size : model.sizes) {
+  for (const ModelEntry& entry : models()) {
+    for (const ModelSize& size : entry.sizes) {
       const std::string option = fmt::format("--{}", size.name);
       if (app.get_option_no_throw(option) == nullptr) {
         app.add_option_function<double>(
                option,
-               [&given, name = std::string(size.name)](const double& value) {
-                 given[name] = value;
-               },
+               [&model, name = size.name](const double& value) { model.sizes.set(name, value); },
                size_text(size.name))
             ->check(validator_of(size.kind))
             ->type_name(size.kind == ModelSize::Kind::Whole ? "INT" : "FLOAT")
@@ -90,42 +94,99 @@ void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double
   }
 }
 
-ModelSizes sizes_of_named(const std::string& command,
-                          const CLI::App& app,
-                          const std::string& name,
-                          const std::map<std::string, double>& given) {
-  const ModelEntry& model = model_of(command, name);
+/// Refuses data and sizes that only other models have.
+void refuse_foreign(const std::string& command,
+                    const CLI::App& app,
+                    const ModelEntry& entry,
+                    const ModelSizes& given) {
   const auto refuse = [&](std::string_view option, const std::string& models) {
     wrong_usage(command,
-                fmt::format("--{} is of {}, found --model {}; leave one of the two out",
+                fmt::format("--{} is an option of {}, found --model {}; leave one of the two out",
                             option,
                             models,
-                            model.name));
+                            entry.name));
   };
   for (const std::string_view data : {"text", "images"}) {
-    if (data != model.data && app.count(fmt::format("--{}", data)) > 0) {
+    if (data != entry.data && app.count(fmt::format("--{}", data)) > 0) {
       refuse(data, names_of_models([&](const ModelEntry& m) { return m.data == data; }));
     }
   }
-  for (const auto& [size, value] : given) {
-    const auto has = [&](const ModelEntry& m) {
-      return std::ranges::find(m.sizes, size, &ModelSize::name) != m.sizes.end();
-    };
-    if (!has(model)) {
-      refuse(size, names_of_models(has));
+  for (const auto& [size, value] : given.values()) {
+    if (!has_size(entry, size)) {
+      refuse(size, names_of_models([&](const ModelEntry& m) { return has_size(m, size); }));
     }
   }
-  ModelSizes sizes;
-  for (const ModelSize& size : model.sizes) {
-    const auto at = given.find(std::string(size.name));
-    if (at != given.end() || size.fallback) {
-      sizes.set(size.name, at != given.end() ? at->second : *size.fallback);
+}
+
+void settle_named(const std::string& command, const CLI::App& app, ModelChoice& model) {
+  const ModelEntry& entry = model_of(command, model.name);
+  refuse_foreign(command, app, entry, model.sizes);
+  for (const ModelSize& size : entry.sizes) {
+    if (size.fallback && !model.sizes.has(size.name)) {
+      model.sizes.set(size.name, *size.fallback);
     }
   }
-  if (const std::string wrong = model.wrong(sizes); !wrong.empty()) {
+  if (const std::string wrong = entry.wrong(model.sizes); !wrong.empty()) {
     wrong_usage(command, wrong);
   }
-  return sizes;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelChoice& model, DataPlaces& data) {
+  add_named_model(app, model);
+  const std::string group = "Model from a file (docs/models.md)";
+  app.add_option("--model-file",
+                 model.file,
+                 "model file that torch.export.save or torch.jit.save wrote; replaces --model")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--data",
+                 data.folder,
+                 "folder with its microbatches: step<k>_mb<j>_arg<i>.npy, counted from 0")
+      ->type_name("DIR")
+      ->group(group);
+  const std::string data_group = "Data";
+  app.add_option("--text", data.text, "text to learn; its distinct bytes are the vocabulary")
+      ->type_name("FILE")
+      ->group(data_group);
+  app.add_option("--images",
+                 data.images,
+                 "folder of PNG and JPEG files, one sub-folder per class; clip reads a "
+                 "captions.txt instead [a few drawn shapes]")
+      ->type_name("DIR")
+      ->group(data_group);
+}
+
+void settle_model(const std::string& command,
+                  const CLI::App& app,
+                  ModelChoice& model,
+                  const DataPlaces& data,
+                  std::initializer_list<const char*> named_only) {
+  const auto refuse = [&](const std::string& option, std::string_view why) {
+    if (app.count(option) > 0) {
+      wrong_usage(command, fmt::format("{} {}; leave one of the two out", option, why));
+    }
+  };
+  if (!model.file) {
+    refuse("--data", "expects --model-file, found none");
+    settle_named(command, app, model);
+    return;
+  }
+  constexpr const char* kNamed = "is an option of the models that have a name, found --model-file";
+  for (const char* option : {"--model", "--text", "--images"}) {
+    refuse(option, kNamed);
+  }
+  for (const char* option : named_only) {
+    refuse(option, kNamed);
+  }
+  for (const auto& [size, value] : model.sizes.values()) {
+    refuse(fmt::format("--{}", size), kNamed);
+  }
+  if (!data.folder) {
+    wrong_usage(command,
+                "--model-file expects --data DIR with the inputs of its steps, found none");
+  }
 }
 
 }  // namespace stagecraft::tools

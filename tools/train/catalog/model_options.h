@@ -1,11 +1,10 @@
-/// The options that name one of our models and its sizes; all commands that take them share these.
+/// The options that name a model and its data; all commands that take a model share them.
 #pragma once
 
-#include <map>
+#include <initializer_list>
 #include <string>
 
-#include "stagecraft/tools/train/catalog/model_sizes.h"
-#include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace CLI {
 class App;
@@ -13,17 +12,19 @@ class App;
 
 namespace stagecraft::tools {
 
-/// Adds `--model` and the sizes of all models, each once. `given`: the sizes that were given, by
-/// name.
-/// Requires: both outlive the parsing.
-void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double>& given);
+/// Adds `--model` with the sizes of all models, each once, `--model-file`, and the data: `--text`,
+/// `--images`, `--data`. Requires: both outlive the parsing.
+void add_model_options(CLI::App& app, ModelChoice& model, DataPlaces& data);
 
-/// Returns all sizes of the model of this name. `command`: as in wrong_usage().
-/// Errors: UsageArgument for an unknown name, for a size or data (`--text`, `--images`) that only
-///         other models have, and for sizes that make no model.
-[[nodiscard]] ModelSizes sizes_of_named(const std::string& command,
-                                        const CLI::App& app,
-                                        const std::string& name,
-                                        const std::map<std::string, double>& given);
+/// Judges these options together after the parsing, and fills in the sizes that were not given.
+/// `command`: as in wrong_usage(). `named_only`: further options without effect on a model from a
+/// file.
+/// Errors: UsageArgument for an unknown name, for a size or data that only other models have, for
+///         sizes that make no model, and for a model from a file without its data.
+void settle_model(const std::string& command,
+                  const CLI::App& app,
+                  ModelChoice& model,
+                  const DataPlaces& data,
+                  std::initializer_list<const char*> named_only = {});
 
 }  // namespace stagecraft::tools

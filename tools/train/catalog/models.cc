@@ -1,36 +1,34 @@
 #include "stagecraft/tools/train/catalog/models.h"
 
 #include <algorithm>
-#include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/tools/train/catalog/entries.h"
+#include "stagecraft/tools/train/models/clip.h"
+#include "stagecraft/tools/train/models/llama.h"
+#include "stagecraft/tools/train/models/moe.h"
+#include "stagecraft/tools/train/models/unet.h"
+#include "stagecraft/tools/train/models/vit.h"
 
 namespace stagecraft::tools {
 namespace {
 
 const std::vector<ModelEntry>& table() {
   static const std::vector<ModelEntry> kTable{
-      llama_entry(), moe_entry(), vit_entry(), unet_entry(), clip_entry()};
+      llama_entry(),
+      moe_entry(),
+      vit_entry(),
+      unet_entry(),
+      clip_entry(),
+  };
   return kTable;
 }
 
 }  // namespace
-
-std::int64_t ModelSizes::whole(std::string_view name) const {
-  return std::llround(real(name));
-}
-
-double ModelSizes::real(std::string_view name) const {
-  const auto at = values_.find(name);
-  SC_CHECK(at != values_.end(), fmt::format("no model has a size '{}'", name));
-  return at->second;
-}
 
 std::span<const ModelEntry> models() {
   return table();
@@ -66,31 +64,6 @@ std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted
   const std::string_view last = names.back();
   names.pop_back();
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
-}
-
-std::string wrong_heads(const ModelSizes& sizes) {
-  const std::int64_t dim = sizes.whole("dim"), heads = sizes.whole("heads");
-  return dim % heads == 0
-             ? std::string()
-             : fmt::format("--heads expects a divisor of --dim {}, found {}", dim, heads);
-}
-
-std::string wrong_patches_or_heads(const ModelSizes& sizes) {
-  const std::int64_t image = sizes.whole("image"), patch = sizes.whole("patch");
-  return image % patch == 0
-             ? wrong_heads(sizes)
-             : fmt::format("--patch expects a divisor of --image {}, found {}", image, patch);
-}
-
-std::string wrong_heads_of_rotated_pairs(const ModelSizes& sizes) {
-  const std::int64_t width = sizes.whole("dim") / sizes.whole("heads");
-  const std::string wrong = wrong_heads(sizes);
-  return wrong.empty() && width % 2 != 0
-             ? fmt::format(
-                   "--dim / --heads expects an even number (the rotary embedding turns "
-                   "pairs), found {}",
-                   width)
-             : wrong;
 }
 
 }  // namespace stagecraft::tools

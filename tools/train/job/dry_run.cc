@@ -40,7 +40,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
 
 /// Returns the program's graph, which knows what every stage trains, laid out for the schedule.
 const StageGraph& graph_of(const TrainJob& job) {
-  return job.laid_out.stage_graph();
+  return job.execution.laid_out.stage_graph();
 }
 
 template <class Id>
@@ -70,10 +70,10 @@ std::string prediction_text(const TrainJob& job) {
 
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program =
-      job.program.compiled();  // every stage once, for any number of replicas
+      job.execution.program.compiled();  // every stage once, for any number of replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
-                                {"microbatches", job.choice.microbatches},
-                                {"instructions", job.plan.instruction_count()},
+                                {"microbatches", job.choice.shape.microbatches},
+                                {"instructions", job.execution.plan->instruction_count()},
                                 {"stages", nlohmann::ordered_json::array()},
                                 {"ranks", nlohmann::ordered_json::array()}};
   for (const StageProgram& stage : program.partition.stages) {
@@ -91,7 +91,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                {"peak_activation_bytes", rank.peak_activations}});
   }
   object["ties"] = nlohmann::ordered_json::array();
-  for (const Tie& tie : job.plan.ties) {
+  for (const Tie& tie : job.execution.plan->ties) {
     object["ties"].push_back({{"parameters", tie.parameters},
                               {"stages", numbers_of(tie.stages)},
                               {"ranks", numbers_of(tie.ranks)}});
@@ -127,11 +127,12 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const StageGraph graph = graph_of(job);
   std::string text = fmt::format(
       "{}\n{}\nplan: {} instructions{} for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
-      job.program.explain(),
+      job.execution.program.explain(),
       render(job.choice.schedule, {}, {.graph = &graph}),
-      job.plan.instruction_count(),
-      job.plan.surplus_count() == 0 ? ""
-                                    : fmt::format(" ({} do nothing)", job.plan.surplus_count()),
+      job.execution.plan->instruction_count(),
+      job.execution.plan->surplus_count() == 0
+          ? ""
+          : fmt::format(" ({} do nothing)", job.execution.plan->surplus_count()),
       ranks.size(),
       "rank",
       "stages",
@@ -146,19 +147,22 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                         bytes_text(static_cast<double>(ranks[rank].weights)),
                         bytes_text(static_cast<double>(ranks[rank].peak_activations)));
   }
-  for (const Tie& tie : job.plan.ties) {
+  for (const Tie& tie : job.execution.plan->ties) {
     text += fmt::format("before the vote: gradients of {}\n", to_string(tie));
   }
   text += prediction_text(job);
-  return fmt::format(
-      "{}\n{}\n{}", text, programs_text(job.program.compiled()), job.memory.text(job.limits));
+  return fmt::format("{}\n{}\n{}",
+                     text,
+                     programs_text(job.execution.program.compiled()),
+                     job.memory.text(job.limits));
 }
 
 }  // namespace
 
 std::string dry_run(const TrainJob& job) {
-  const std::vector<RankFacts> ranks = facts_of(job.plan, job.laid_out.compiled());
-  return job.options.json ? as_json(job, ranks) : as_text(job, ranks);
+  const std::vector<RankFacts> ranks =
+      facts_of(*job.execution.plan, job.execution.laid_out.compiled());
+  return job.options.run.json ? as_json(job, ranks) : as_text(job, ranks);
 }
 
 }  // namespace stagecraft::tools

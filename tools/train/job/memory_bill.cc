@@ -9,7 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
-#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -40,13 +40,13 @@ std::string_view name_of(Time time) {
 
 std::string verdict(double needed, const MemoryLimit& limit) {
   return fmt::format(
-      "{} at once, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
+      "{} needed, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
 }
 
 }  // namespace
 
 MemoryBill::MemoryBill(const TrainOptions& options,
-                       const ScheduleChoice& choice,
+                       const Choice& choice,
                        const WorkBytes& work,
                        double activations) {
   const auto add = [this](Time time, const std::string& what, double bytes) {
@@ -55,30 +55,30 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double weights = work.parameters;
   const double held = work.on_stages > 0.0 ? work.on_stages : weights;
   const double optimized = work.optimized.value_or(held);  // has optimizer states
-  const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
+  const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
   const auto replicas = static_cast<double>(choice.layout.replicas());
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);
-  add(Time::Always, "its modules and operators", work.description);
+  add(Time::Always, "modules and operators", work.description);
   if (work.buffers > 0.0) {
-    add(Time::Always, "its buffers", work.buffers);
+    add(Time::Always, "buffers of the model", work.buffers);
     add(Time::Run, "buffers of all ranks", replicas * work.buffers);
   }
   if (work.file > 0.0) {
-    add(Time::Always, "the model as its file has it", work.file);
+    add(Time::Always, "contents of the model file", work.file);
   }
   add(Time::Compiling,
-      "activations of one microbatch, as module and as replay",
+      "activations of one microbatch, in the module and in its replay",
       2 * work.microbatch);
   add(Time::Compiling, "inputs of one step", work.batch);
-  const bool processes = options.workers != WorkerKind::Threads;
+  const bool processes = options.workers.kind != WorkerKind::Threads;
   add(Time::Run,
       fmt::format("LibTorch and {} workers{}", ranks, processes ? ", each a process" : ""),
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
   add(Time::Run,
       fmt::format("weights, gradients, {} optimizer states of all ranks", states),
       replicas * (2 * held + states * optimized));
-  if (options.mirror) {
+  if (options.run.mirror) {
     // Two of each state, in its rank and in its keeper; threads share them.
     const int copies = processes ? 4 : 2;
     add(Time::Run,
@@ -86,15 +86,15 @@ MemoryBill::MemoryBill(const TrainOptions& options,
             "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
         copies * replicas * (held + states * optimized));
   }
-  if (options.verify) {
+  if (options.run.verify) {
     add(Time::Run,
-        "--verify: all of that once more",
+        "--verify: the same in one process",
         2 * weights + states * std::min(weights, optimized));
   }
   add(Time::Step, "activations of all ranks", activations);
-  add(Time::Step, "what the pools of the ranks cache beside them", kCachedByPools * activations);
+  add(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
   add(Time::Step, "gradients of one microbatch", replicas * held);
-  add(Time::Step, "inputs, and the workers' copies", 2 * work.batch);
+  add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
       replicas * (held + states * optimized) + weights);
@@ -123,8 +123,8 @@ std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
   for (const MemoryLine& line : lines_) {
     rows.push_back({line.what, std::string(name_of(line.time)), bytes_text(line.bytes)});
   }
-  rows.push_back({"at once, to compile", "", bytes_text(to_compile())});
-  rows.push_back({"at once, to run", "", bytes_text(to_run())});
+  rows.push_back({"in total, to compile", "", bytes_text(to_compile())});
+  rows.push_back({"in total, to run", "", bytes_text(to_run())});
   for (const MemoryLimit& limit : limits) {
     rows.push_back({fmt::format("left by {}", limit.who), "", bytes_text(limit.bytes)});
   }

@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tools/common/memory_limits.h"
-#include "stagecraft/tools/train/models/work.h"
+#include "stagecraft/tools/train/decide/choice.h"
 #include "stagecraft/tools/train/options/options.h"
-#include "stagecraft/tools/train/options/schedule_choice.h"
+#include "stagecraft/tools/train/work/work.h"
 
 namespace stagecraft::tools {
 
@@ -38,7 +38,7 @@ class MemoryBill {
  public:
   /// `activations`: of all ranks in a step, at their peaks or at least.
   MemoryBill(const TrainOptions& options,
-             const ScheduleChoice& choice,
+             const Choice& choice,
              const WorkBytes& work,
              double activations);
 

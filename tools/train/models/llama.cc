@@ -1,9 +1,7 @@
-/// --model llama
-#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/tools/train/models/llama.h"
 
-#include "stagecraft/tools/train/catalog/entries.h"
-#include "stagecraft/tools/train/models/llama_size.h"
-#include "stagecraft/tools/train/models/text_work.h"
+#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/tools/train/work/text_work.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -12,30 +10,30 @@ class LlamaWork : public TextWork {
  public:
   using TextWork::TextWork;
 
-  [[nodiscard]] WorkBytes bytes(const ScheduleChoice& choice) const override {
-    const examples::LlamaOptions sizes = model(choice);
+  [[nodiscard]] WorkBytes bytes(const WorkShape& shape) const override {
+    const examples::LlamaOptions sizes = model(shape);
     return bytes_of(weight_bytes(sizes),
                     static_cast<double>(sizes.layers),
-                    least_activation_bytes(sizes, options_.microbatch_size),
+                    least_activation_bytes(sizes, shape.microbatch_size),
                     example_bytes(),
-                    choice);
+                    shape);
   }
 
-  [[nodiscard]] Program compile(const ScheduleChoice& choice) override {
-    examples::Llama llama(model(choice));
-    return compile_model(llama, examples::next_token_loss, choice);
+  [[nodiscard]] Program compile(const WorkShape& shape) override {
+    examples::Llama llama(model(shape));
+    return compile_model(llama, examples::next_token_loss, shape);
   }
 
  private:
-  [[nodiscard]] examples::LlamaOptions model(const ScheduleChoice& choice) const {
+  [[nodiscard]] examples::LlamaOptions model(const WorkShape& shape) const {
     return {.vocabulary = text_.vocabulary(),
-            .layers = layers(choice.marked_stages()),
-            .dim = options_.sizes.whole("dim"),
-            .heads = options_.sizes.whole("heads"),
-            .ffn = options_.sizes.whole("ffn"),
+            .layers = layers(shape.marked_stages()),
+            .dim = size("dim"),
+            .heads = size("heads"),
+            .ffn = size("ffn"),
             .sequence = sequence(),
-            .stages = choice.marked_stages(),
-            .seed = options_.seed};
+            .stages = shape.marked_stages(),
+            .seed = request_.seed};
   }
 };
 
@@ -43,7 +41,7 @@ class LlamaWork : public TextWork {
 
 ModelEntry llama_entry() {
   return {.name = "llama",
-          .summary = "a decoder that learns a text",
+          .summary = "a decoder-only language model",
           .data = "text",
           .sizes = {{"layers", kLayersMeaning, {}},
                     {"dim", kDimMeaning, 128},
@@ -51,9 +49,7 @@ ModelEntry llama_entry() {
                     {"ffn", kFfnMeaning, 344},
                     {"seq", "bytes per sequence", 64}},
           .wrong = wrong_heads_of_rotated_pairs,
-          .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
-            return std::make_unique<LlamaWork>(options, most);
-          }};
+          .open = &open_as<LlamaWork>};
 }
 
 }  // namespace stagecraft::tools

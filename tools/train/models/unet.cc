@@ -1,14 +1,12 @@
-/// --model unet
-#include "stagecraft/examples/models/unet.h"
+#include "stagecraft/tools/train/models/unet.h"
 
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/examples/models/model_size.h"
-#include "stagecraft/tools/train/catalog/entries.h"
-#include "stagecraft/tools/train/models/image_work.h"
+#include "stagecraft/examples/models/unet.h"
+#include "stagecraft/tools/train/work/image_work.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -21,51 +19,49 @@ std::int64_t blocks_in_all(const ModelSizes& sizes) {
 
 class UnetWork : public ImageWork {
  public:
-  UnetWork(const TrainOptions& options, double most) : ImageWork(options, read_images, most) {}
+  UnetWork(const WorkRequest& request, double most) : ImageWork(request, read_images, most) {}
 
-  [[nodiscard]] WorkBytes bytes(const ScheduleChoice& choice) const override {
-    const examples::UnetOptions sizes = model(choice);
+  [[nodiscard]] WorkBytes bytes(const WorkShape& shape) const override {
+    const examples::UnetOptions sizes = model(shape);
     return bytes_of(weight_bytes(sizes),
-                    static_cast<double>(blocks_in_all(options_.sizes)),
-                    least_activation_bytes(sizes, options_.microbatch_size),
+                    static_cast<double>(blocks_in_all(request_.model.sizes)),
+                    least_activation_bytes(sizes, shape.microbatch_size),
                     2 * image_bytes() + sizeof(std::int64_t),
-                    choice);
+                    shape);
   }
 
-  [[nodiscard]] Program compile(const ScheduleChoice& choice) override {
-    examples::Unet unet(model(choice));
-    return compile_model(unet, examples::noise_loss, choice);
+  [[nodiscard]] Program compile(const WorkShape& shape) override {
+    examples::Unet unet(model(shape));
+    return compile_model(unet, examples::noise_loss, shape);
   }
 
  protected:
   /// Noise and times depend on (seed, step), as the images do.
-  [[nodiscard]] WorkBatch draw(std::int64_t step,
-                               std::int64_t size,
-                               int microbatches) const override {
-    const at::Tensor images = as_input(set_.pixels, examples_of(step, size * microbatches));
-    at::Generator generator = generator_of(options_.seed, step, Drawn::Noise);
+  [[nodiscard]] WorkBatch draw(std::int64_t step, std::int64_t samples) const override {
+    const at::Tensor images = as_input(set_.pixels, examples_of(step, samples));
+    at::Generator generator = generator_of(request_.seed, step, Drawn::Noise);
     const at::Tensor time = at::randint(0, kDiffusionSteps, {images.size(0)}, generator, at::kLong);
     const at::Tensor noise = at::randn(images.sizes(), generator, at::kFloat);
     return {{examples::noised(images, time, noise, kDiffusionSteps), time}, {noise}};
   }
 
  private:
-  [[nodiscard]] examples::UnetOptions model(const ScheduleChoice& choice) const {
-    if (choice.marked_stages() > blocks_in_all(options_.sizes)) {
+  [[nodiscard]] examples::UnetOptions model(const WorkShape& shape) const {
+    if (shape.marked_stages() > blocks_in_all(request_.model.sizes)) {
       throw Error(Errc::UsageArgument,
                   fmt::format("--levels and --blocks make {} residual blocks, expected at least "
                               "{}, one for each of the schedule's stages; give more, or fewer "
                               "--ranks or --stages",
-                              blocks_in_all(options_.sizes),
-                              choice.marked_stages()));
+                              blocks_in_all(request_.model.sizes),
+                              shape.marked_stages()));
     }
     return {.image = side(),
-            .width = options_.sizes.whole("width"),
-            .levels = options_.sizes.whole("levels"),
-            .blocks = options_.sizes.whole("blocks"),
-            .heads = options_.sizes.whole("heads"),
-            .stages = choice.marked_stages(),
-            .seed = options_.seed};
+            .width = size("width"),
+            .levels = size("levels"),
+            .blocks = size("blocks"),
+            .heads = size("heads"),
+            .stages = shape.marked_stages(),
+            .seed = request_.seed};
   }
 };
 
@@ -80,7 +76,7 @@ std::string wrong_unet(const ModelSizes& sizes) {
   }
   if (image % (std::int64_t{1} << (levels - 1)) != 0) {
     return fmt::format(
-        "--image expects a size that {} levels can halve {} times without a rest, "
+        "--image expects a size that {} levels can halve {} times without remainder, "
         "found {}",
         levels,
         levels - 1,
@@ -101,19 +97,18 @@ std::string wrong_unet(const ModelSizes& sizes) {
 }  // namespace
 
 ModelEntry unet_entry() {
-  return {.name = "unet",
-          .summary = "a diffusion U-Net that learns to tell noise from images",
-          .data = "images",
-          .sizes = {{"image", kImageMeaning, 32},
-                    {"width", "channels of the first level, twice as many each level on", 32},
-                    {"levels", "resolutions, each half of the one before", 3},
-                    {"blocks", "residual blocks of a level, down and up", 1},
-                    {"heads", "attention heads of the lowest level", 4}},
-          .wrong = wrong_unet,
-          .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
-            return std::make_unique<UnetWork>(options, most);
-          },
-          .may_branch = true};
+  return {
+      .name = "unet",
+      .summary = "a diffusion U-Net that predicts the noise in images",
+      .data = "images",
+      .sizes = {{"image", kImageMeaning, 32},
+                {"width", "channels at the first level; each further level has twice as many", 32},
+                {"levels", "resolution levels; each halves the one before", 3},
+                {"blocks", "residual blocks per level, on the way down and on the way up", 1},
+                {"heads", "attention heads at the lowest level", 4}},
+      .wrong = wrong_unet,
+      .open = &open_as<UnetWork>,
+      .may_branch = true};
 }
 
 }  // namespace stagecraft::tools

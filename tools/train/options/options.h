@@ -1,20 +1,21 @@
-/// TrainOptions: the options of `stagecraft train`.
+/// TrainOptions: the options of `stagecraft train`, in the groups of its help.
 ///
-/// Made by parse_train_options() from the command line, and read by every other part of the
-/// sub-command. The checks here need only the arguments themselves. The text, a model and its data,
-/// a schedule file and a checkpoint are judged where they are read.
+/// Made by parse_train_options() (parse_options.h), and never changed: RunStart
+/// (job/run_start.h) and Choice (job/choice.h) hold what a run settles beyond them. The checks here
+/// need only the arguments themselves. The text, a model and its data, a schedule file and a
+/// checkpoint are judged where they are read.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/compiler/stage/recompute.h"
-#include "stagecraft/tools/train/catalog/model_sizes.h"
+#include "stagecraft/tools/train/work/work.h"
+#include "stagecraft/tools/train/work/work_request.h"
 
 namespace stagecraft::tools {
 
@@ -23,40 +24,38 @@ enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes, Joining };
 /// Which random numbers a run uses after it loads a checkpoint; Same: both seeds must be equal.
 enum class SeedChoice { Same, Checkpoint, Option };
-/// The type in which operators compute; weights and optimizer keep the model's own types.
-enum class Precision { Float32, BFloat16 };
 
-struct TrainOptions {
-  std::string model = "llama";            ///< a name from models.h
-  ModelSizes sizes;                       ///< of that model, with defaults filled in
-  std::optional<std::string> images;      ///< a folder; none: drawn ones
-  std::optional<std::string> model_file;  ///< replaces `model`
-  std::optional<std::string> data;        ///< folder of a model file's microbatches
-  std::optional<std::string> plan;        ///< the planner that chooses cut and schedule, or auto
-  std::vector<int> microbatch_sizes;      ///< samples, for a plan to choose from; none: automatic
-  bool keep_microbatches = false;         ///< their number or size was given, so a plan keeps it
-  std::optional<std::string> cut;         ///< places or @FILE; none: markers, of a file balanced
-  std::optional<std::string> cut_out;
-  std::optional<std::string> costs;  ///< from before, to predict the run with; -: standard input
-  std::optional<std::string> costs_out;
-  std::string text = "/usr/share/common-licenses/GPL-3";
-  bool read_on_workers = false;  ///< text, images or data, at the same path on every host
-  std::int64_t microbatch_size = 4;
-  bool size_given = false;                   ///< by --microbatch-size; else a cut's file may
-  std::optional<std::int64_t> microbatches;  ///< none: 8, or as the schedule file says
-  std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
-  std::optional<std::int64_t> ranks;         ///< none: usual_ranks, --stages, or as the file says
-  std::int64_t usual_ranks = 4;              ///< the hosts' number of places in a launch
-  std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
-  std::map<std::string, std::string> set;    ///< further parameters of the builder
+/// How a step is divided among ranks, and how its operators compute.
+struct PipelineOptions {
   std::string schedule = "1f1b";             ///< a builder's name or a file
   std::optional<std::string> graph;          ///< the edges between stages, or @FILE
+  std::optional<std::string> cut;            ///< places or @FILE; none: the work's own
+  std::optional<std::string> cut_out;        ///< file to write the cut to
+  std::optional<std::int64_t> ranks;         ///< none: usual_ranks, stages, or as the file says
+  std::int64_t usual_ranks = 4;              ///< the hosts' number of places in a launch
+  std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
+  std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
+  std::map<std::string, std::string> set;    ///< further parameters of the builder
+  std::optional<std::int64_t> microbatches;  ///< none: 8, or as the schedule's file or data say
+  std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or as the cut's file says
+  Recompute recompute;                          ///< parts that run again before their backward
   Precision precision = Precision::Float32;
-  Recompute recompute;              ///< parts that run again before their backward
-  std::int64_t steps = 50;          ///< the step at which the run ends
-  bool all_steps = false;           ///< instead: as many as `data` has
-  std::int64_t accumulate = 1;      ///< batches of each step
-  std::string optimizer = "adamw";  ///< of kOptimizers (optimizer_table.h)
+};
+
+/// Who chooses the pipeline instead.
+struct PlannerOptions {
+  std::optional<std::string> name;    ///< a planner's, or auto
+  std::vector<int> microbatch_sizes;  ///< samples, to choose from; none: automatic
+};
+
+/// Costs of a run: those from before that predict it, and those that it measures.
+struct CostFiles {
+  std::optional<std::string> in;  ///< -: standard input
+  std::optional<std::string> out;
+};
+
+struct OptimizerOptions {
+  std::string name = "adamw";  ///< of kOptimizers (optimizer_table.h)
   double rate = 3e-4;
   RateKind rate_kind = RateKind::Constant;
   std::int64_t warmup = 0;
@@ -64,28 +63,18 @@ struct TrainOptions {
   DecayKind decay_on = DecayKind::Matrices;
   std::vector<std::string> freeze, no_decay;  ///< patterns of parameter names
   std::optional<double> clip;
+};
+
+/// Used if neither the options nor data say how many steps there are.
+inline constexpr std::int64_t kUsualSteps = 50;
+
+struct RunOptions {
+  std::optional<std::int64_t> steps;  ///< at which the run ends; none: 50, or as many as data has
+  std::int64_t accumulate = 1;        ///< batches of each step
   std::uint64_t seed = 0;
-  std::int64_t threads_per_worker = 1;
-  std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
-  WorkerKind workers = WorkerKind::Threads;
-  std::optional<std::string> credentials;  ///< none: made for the run if workers are processes
-  ProcessorChoice processor = ProcessorChoice::Own;
   std::optional<std::int64_t> eval_every;
-  std::optional<std::string> save;
-  std::optional<std::string> load;
-  std::optional<std::string> save_dir;  ///< of checkpoints; with --save-every --resume's by default
-  std::optional<std::int64_t> save_every;
-  std::int64_t keep = 3;
-  std::optional<std::string> resume;
-  std::optional<std::int64_t> resumed_at;  ///< the step of the checkpoint that --resume found
-  SeedChoice seed_from = SeedChoice::Same;
-  std::optional<std::string> metrics;       ///< a folder
-  std::optional<std::string> save_module;   ///< as torch::save(module) does
-  std::optional<std::string> save_weights;  ///< a folder, or a .safetensors file
-  std::optional<std::string> load_weights;  ///< likewise
-  std::optional<std::string> trace;
-  bool mirror = false;
   std::optional<double> step_deadline;  ///< seconds; none: the trainer's
+  bool mirror = false;
   bool dry_run = false;
   bool verify = false;
   bool json = false;
@@ -93,14 +82,41 @@ struct TrainOptions {
   bool verbose = false;
 };
 
-/// The answer to `--help`.
-struct HelpText {
-  std::string text;
+/// Files that a run writes, and those that it continues from.
+struct KeepingOptions {
+  std::optional<std::string> save;
+  std::optional<std::string> load;
+  std::optional<std::string> save_dir;  ///< of checkpoints; with save_every resume's by default
+  std::optional<std::int64_t> save_every;
+  std::int64_t keep = 3;
+  std::optional<std::string> resume;
+  SeedChoice seed_from = SeedChoice::Same;
+  std::optional<std::string> save_weights;  ///< a folder, or a .safetensors file
+  std::optional<std::string> load_weights;  ///< likewise
+  std::optional<std::string> save_module;   ///< as torch::save(module) does
+  std::optional<std::string> metrics;       ///< a folder
+  std::optional<std::string> trace;
 };
 
-/// Returns the options, or the help if it was asked for.
-/// Errors: UsageArgument, naming the option, what it expects and what was found.
-[[nodiscard]] std::variant<TrainOptions, HelpText> parse_train_options(
-    const std::vector<std::string>& arguments);
+struct WorkerOptions {
+  WorkerKind kind = WorkerKind::Threads;
+  std::int64_t threads = 1;                  ///< of each worker, inside one operator
+  std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
+  std::optional<std::string> credentials;    ///< none: made for the run if workers are processes
+  ProcessorChoice processor = ProcessorChoice::Own;
+  bool read_data = false;  ///< text, images or data, at the same path on every host
+};
+
+struct TrainOptions {
+  ModelChoice model;
+  DataPlaces data;
+  PipelineOptions pipeline;
+  PlannerOptions planner;
+  CostFiles costs;
+  OptimizerOptions optimizer;
+  RunOptions run;
+  KeepingOptions keeping;
+  WorkerOptions workers;
+};
 
 }  // namespace stagecraft::tools

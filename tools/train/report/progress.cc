@@ -91,7 +91,7 @@ class TextProgress : public Progress {
     } else if (line.good) {
       text(
           fmt::format("verify: within {:g} of one process ({}; largest "
-                      "difference {:g}); not its bits, because {}\n",
+                      "difference {:g}); not bit-equal, because {}\n",
                       line.bound,
                       compared_text(line),
                       line.max_abs_diff,

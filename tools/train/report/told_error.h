@@ -1,5 +1,5 @@
-/// Rewrites an error of the runtime for a user of `train`: the runtime names fields and calls; the
-/// command has options for them, or nothing.
+/// Puts an error of the runtime in the words of a user of `train`: the runtime names fields and
+/// calls of a program; the command has options for them, or nothing.
 #pragma once
 
 #include "stagecraft/base/error.h"

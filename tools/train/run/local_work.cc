@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,18 +14,26 @@
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/models.h"
-#include "stagecraft/tools/train/job/planned.h"
-#include "stagecraft/tools/train/run/weights_hash.h"
+#include "stagecraft/tools/train/catalog/open_work.h"
+#include "stagecraft/tools/train/verify/weights_hash.h"
 
 namespace stagecraft::tools {
 namespace {
 
 constexpr const char* kSource = "stagecraft train";
 
-// Keys of a source's argument: a folder of microbatches, or arguments of the command.
+// Keys of the argument of a source: a folder of microbatches, or what a model's batch depends on.
 constexpr const char* kFolder = "data";
-constexpr const char* kWords = "words";
-constexpr const char* kFirst = "first batch";
+constexpr const char* kModel = "model";
+constexpr const char* kSizes = "sizes";
+constexpr const char* kText = "text";
+constexpr const char* kImages = "images";
+constexpr const char* kSeed = "seed";
+constexpr const char* kMicrobatches = "microbatches";
+constexpr const char* kMicrobatchSize = "microbatch_size";
+constexpr const char* kFirst = "first batch";  // its hash
+
+using Object = nlohmann::ordered_json;
 
 class FolderSource final : public StepSource {
  public:
@@ -49,22 +56,20 @@ class FolderSource final : public StepSource {
   const MicrobatchFiles files_;
 };
 
+/// Draws batches of a model of the catalog.
 class ModelSource final : public StepSource {
  public:
-  explicit ModelSource(const std::vector<std::string>& words)
-      : options_(std::get<TrainOptions>(parse_train_options(words))),
-        work_(open_work(options_, memory_left())),
-        choice_(uncut(options_)) {}
+  ModelSource(const WorkRequest& request, const WorkShape& shape)
+      : work_(open_work(request, memory_left())), shape_(shape) {}
 
   LabeledBatch batch(std::int64_t number) override {
-    WorkBatch drawn = work_->batch(number, choice_);
+    WorkBatch drawn = work_->batch(number, shape_);
     return {std::move(drawn.inputs), std::move(drawn.labels)};
   }
 
  private:
-  const TrainOptions options_;
   const std::unique_ptr<Work> work_;
-  const ScheduleChoice choice_;  ///< a batch depends only on its microbatches
+  const WorkShape shape_;
 };
 
 std::string hash_of(const Batch& inputs, const Batch& labels) {
@@ -77,51 +82,60 @@ std::string hash_of(const Batch& inputs, const Batch& labels) {
   return weights_sha256(tensors);
 }
 
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).string();
+}
+
+/// Returns what a batch depends on.
+Object describe(const TrainJob& job) {
+  const ModelChoice& model = job.options.model;
+  Object object{{kModel, model.name},
+                {kSizes, model.sizes.values()},
+                {kSeed, job.start.seed},
+                {kMicrobatches, job.choice.shape.microbatches},
+                {kMicrobatchSize, job.choice.shape.microbatch_size}};
+  if (find_model(model.name).data == "text") {
+    object[kText] = absolute(job.options.data.text);
+  } else if (job.options.data.images) {
+    object[kImages] = absolute(*job.options.data.images);
+  }
+  return object;
+}
+
+std::unique_ptr<StepSource> model_source(const nlohmann::json& object) {
+  WorkRequest request{.seed = object.at(kSeed).get<std::uint64_t>()};
+  request.model.name = object.at(kModel).get<std::string>();
+  for (const auto& [name, value] : object.at(kSizes).items()) {
+    request.model.sizes.set(name, value.get<double>());
+  }
+  if (object.contains(kText)) {
+    request.data.text = object.at(kText).get<std::string>();
+  }
+  if (object.contains(kImages)) {
+    request.data.images = object.at(kImages).get<std::string>();
+  }
+  return std::make_unique<ModelSource>(
+      request,
+      WorkShape::uncut(object.at(kMicrobatches).get<int>(),
+                       object.at(kMicrobatchSize).get<std::int64_t>()));
+}
+
 std::unique_ptr<StepSource> make_local_work(const std::string& argument) {
   const auto object = nlohmann::json::parse(argument);
   std::unique_ptr<StepSource> source;
   if (object.contains(kFolder)) {
     source = std::make_unique<FolderSource>(object.at(kFolder).get<std::string>());
   } else {
-    source = std::make_unique<ModelSource>(object.at(kWords).get<std::vector<std::string>>());
+    source = model_source(object);
   }
   const LabeledBatch first = source->batch(0);
   if (hash_of(first.inputs, first.labels) != object.at(kFirst).get<std::string>()) {
     throw Error(Errc::UsageFile,
-                "what is to be learnt is not the same here as where the run was started: its first "
-                "batch is another; copy it to the same place on every host, or leave out "
+                "the data on this host differ from those where the run was started: the first "
+                "batch is another one; copy them to the same path on every host, or leave out "
                 "--read-on-workers");
   }
   return source;
-}
-
-std::string absolute(const std::string& path) {
-  return std::filesystem::absolute(path).string();
-}
-
-/// Returns the options on which a batch depends.
-std::vector<std::string> words_of(const TrainOptions& o, int microbatches) {
-  const ModelEntry& model = find_model(o.model);
-  std::vector<std::string> words{"--model",
-                                 o.model,
-                                 "--seed",
-                                 fmt::format("{}", o.seed),
-                                 "--microbatch-size",
-                                 fmt::format("{}", o.microbatch_size),
-                                 "--microbatches",
-                                 fmt::format("{}", microbatches)};
-  if (model.data == "text") {
-    words.insert(words.end(), {"--text", absolute(o.text)});
-  } else if (o.images) {
-    words.insert(words.end(), {"--images", absolute(*o.images)});
-  }
-  for (const ModelSize& size : model.sizes) {
-    if (o.sizes.has(size.name)) {
-      words.insert(words.end(),
-                   {fmt::format("--{}", size.name), fmt::format("{}", o.sizes.real(size.name))});
-    }
-  }
-  return words;
 }
 
 }  // namespace
@@ -132,20 +146,20 @@ void register_local_work() {
 
 LocalBatch first_local_batch(const TrainJob& job) {
   const TrainOptions& o = job.options;
-  nlohmann::ordered_json object;
-  if (o.model_file) {
-    object[kFolder] = absolute(*o.data);
+  Object object;
+  if (o.model.file) {
+    object[kFolder] = absolute(*o.data.folder);
   } else {
-    const bool text = find_model(o.model).data == "text";
-    if (text && !std::filesystem::is_regular_file(o.text)) {
+    const bool text = find_model(o.model.name).data == "text";
+    if (text && !std::filesystem::is_regular_file(o.data.text)) {
       throw Error(Errc::UsageArgument,
                   fmt::format("--read-on-workers expects a text that every worker can read, found "
                               "'{}', which is no file; leave one of the two out",
-                              o.text));
+                              o.data.text));
     }
-    object[kWords] = words_of(o, job.choice.microbatches);
+    object = describe(job);
   }
-  const WorkBatch first = job.work->batch(0, job.choice);
+  const WorkBatch first = job.work->batch(0, job.choice.shape);
   object[kFirst] = hash_of(first.inputs, first.labels);
   try {
     return {.source = kSource, .argument = object.dump(), .number = 0};

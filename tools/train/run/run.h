@@ -16,30 +16,21 @@
 #include <vector>
 
 #include "stagecraft/actors/cluster/cluster.h"
-#include "stagecraft/actors/reference/reference.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/interrupt.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/report/progress.h"
-#include "stagecraft/tools/train/report/rank_table.h"
 #include "stagecraft/tools/train/report/run_output.h"
+#include "stagecraft/tools/train/run/rank_sums.h"
+#include "stagecraft/tools/train/run/reader_watch.h"
 #include "stagecraft/tools/train/run/run_checkpoints.h"
 #include "stagecraft/tools/train/run/run_metrics.h"
 #include "stagecraft/tools/train/run/run_timeline.h"
-#include "stagecraft/tools/train/run/verify.h"
+#include "stagecraft/tools/train/verify/one_process.h"
 
 namespace stagecraft::tools {
-
-/// Starts workers before anything computes, with --processor common: as many as the options alone
-/// say. Returns none otherwise. Errors: those of Cluster::spawn.
-[[nodiscard]] std::optional<Cluster> make_held_cluster(const TrainOptions& options,
-                                                       Console& console);
-
-/// Returns the ranks that the options ask for: those of `held`, if given.
-/// Errors: those of Cluster::spawn; UsageArgument if `held` has too few.
-[[nodiscard]] Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held);
 
 class TrainRun {
  public:
@@ -56,23 +47,19 @@ class TrainRun {
 
  private:
   void load(const std::string& path);
-  void tell_resumed();
-  void tell_cut();
+  void report_start();
+  void report_cut();
   void train(const Interrupt& interrupt);
   StepResult step();
   StepFuture enter(std::int64_t number, const WorkBatch& batch, bool updates);
   StepResult pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates);
   [[nodiscard]] std::optional<std::int64_t> tokens() const;
+  [[nodiscard]] bool has_more_steps() const;
   void report(const StepResult& result);
   void evaluate();
-  [[nodiscard]] bool worth_going_on();
-  void tell_of_output();
   bool close(Interrupt& interrupt);
-  void save();
-  void save_weights();
-  void save_module();
   bool verify();
-  void finish();
+  void report_end();
 
   const TrainJob& job_;
   Console& console_;
@@ -80,12 +67,12 @@ class TrainRun {
   RunOutput output_;
   const ProgressForm form_;
   std::unique_ptr<Progress> progress_;
+  ReaderWatch reader_;
   const std::optional<LocalBatch> local_;  ///< the first batch, if ranks read them
   const std::int64_t rows_;                ///< samples of each batch
   Trainer trainer_;
-  std::optional<Reference> reference_;
-  Verifier verifier_;
-  std::vector<RankTotals> totals_;
+  std::optional<OneProcess> one_process_;  ///< with --verify
+  RankSums ranks_;
   std::optional<RunCheckpoints> checkpoints_;
   std::optional<RunMetrics> metrics_;
   std::optional<RunTimeline> timeline_;  ///< begun last: it replaces an older trace
@@ -93,7 +80,6 @@ class TrainRun {
   double seconds_ = 0.0;                 ///< of these steps
   std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
-  bool told_of_output_ = false;   ///< the run has reported that its output has no reader
   std::string other_processors_;  ///< how they differ from the checkpoint's, or empty
 };
 

@@ -6,7 +6,7 @@
 
 namespace stagecraft::tools {
 
-RunCheckpoints::RunCheckpoints(const TrainOptions& options, Console& console, Progress& progress)
+RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress)
     : console_(console), progress_(progress), every_(options.save_every) {
   if (options.save_dir) {
     checkpoints_.emplace(*options.save_dir, static_cast<int>(options.keep));

@@ -17,7 +17,7 @@ namespace stagecraft::tools {
 class RunCheckpoints {
  public:
   /// Does nothing without --save-dir. All arguments outlive it. Errors: those of Checkpoints.
-  RunCheckpoints(const TrainOptions& options, Console& console, Progress& progress);
+  RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
 
   /// Saves if --save-every says so, and reports saves that have ended; a failed one on standard
   /// error. Errors: those of Checkpoints::save.

@@ -16,29 +16,29 @@ constexpr const char* kSamples = "samples_per_second";
 
 RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& console)
     : job_(job), console_(console) {
-  if (!job.options.metrics) {
+  if (!job.options.keeping.metrics) {
     return;
   }
   std::vector<std::string> columns{"loss",
                                    "seconds",
-                                   job.work->tokens(job.choice) ? kTokens : kSamples,
+                                   job.work->tokens(job.choice.shape) ? kTokens : kSamples,
                                    "gradient_norm",
                                    "learning_rate",
                                    "bubble",
                                    "peak_bytes"};
-  if (job.options.eval_every) {
+  if (job.options.run.eval_every) {
     columns.emplace_back("eval_loss");
     for (const Metric& metric : job.work->metrics()) {
       columns.push_back("eval_" + metric.name());
     }
   }
-  writer_.emplace(*job.options.metrics, columns, steps_made);
+  writer_.emplace(*job.options.keeping.metrics, columns, steps_made);
 }
 
 void RunMetrics::step(const StepResult& result, std::int64_t units) {
   step_ = result.step;
   told_ = metrics_of(result);
-  told_.emplace_back(job_.work->tokens(job_.choice) ? kTokens : kSamples,
+  told_.emplace_back(job_.work->tokens(job_.choice.shape) ? kTokens : kSamples,
                      static_cast<double>(units) / result.seconds);
 }
 
@@ -58,8 +58,8 @@ void RunMetrics::flush() {
   } catch (const Error& error) {
     failure_ = error;
     console_.err << fmt::format(
-                        "stagecraft: --metrics: {}; the run goes on without, to end with exit "
-                        "status 2\n",
+                        "stagecraft: --metrics: {}; the run continues without metrics and exits "
+                        "with 2\n",
                         error.message())
                  << std::flush;
   }

@@ -18,11 +18,11 @@ RunTimeline::RunTimeline(const TrainJob& job,
     : job_(job),
       plan_(plan),
       header_{.ranks = stages,
-              .threads_per_worker = static_cast<int>(job.options.threads_per_worker),
+              .threads_per_worker = static_cast<int>(job.options.workers.threads),
               .processors = static_cast<int>(std::thread::hardware_concurrency()),
               .planned_with = job.costs} {
-  if (job.options.trace) {
-    trace_.emplace(*job.options.trace, header_);
+  if (job.options.keeping.trace) {
+    trace_.emplace(*job.options.keeping.trace, header_);
   }
 }
 
@@ -30,7 +30,7 @@ void RunTimeline::add(const StepResult& result) {
   for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
     if (result.timelines[r].size() != plan_.ranks[r].instructions.size()) {
       log(Level::Warning,
-          "step left out of the trace: a rank's timeline has not come",
+          "step left out of the trace: the timeline of a rank is missing",
           {{"step", result.step}, {"rank", plan_.ranks[r].rank}});
       return;
     }
@@ -45,7 +45,7 @@ void RunTimeline::add(const StepResult& result) {
 void RunTimeline::report(Progress& progress) const {
   const Layout& layout = job_.choice.layout;
   const Comparison comparison = compare(job_.choice.schedule,
-                                        job_.laid_out.stage_graph(),
+                                        job_.execution.laid_out.stage_graph(),
                                         job_.costs ? job_.costs->costs : measured_.costs(),
                                         measured_);
   progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
@@ -54,8 +54,9 @@ void RunTimeline::report(Progress& progress) const {
 
 void RunTimeline::write_costs(Console& console) const {
   if (job_.costs_out) {
-    const Costs costs = costs_of_run(measured_, *job_.costs_out, job_.laid_out.stage_graph());
-    write_output(*job_.options.costs_out, to_json(costs), console);
+    const Costs costs =
+        costs_of_run(measured_, *job_.costs_out, job_.execution.laid_out.stage_graph());
+    write_output(*job_.options.costs.out, to_json(costs), console);
   }
 }
 

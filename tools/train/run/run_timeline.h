@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/trainer/step_future.h"
+#include "stagecraft/actors/trainer/steps/step_future.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/scheduler/measured/measurements.h"
 #include "stagecraft/tools/common/console.h"

@@ -1,6 +1,8 @@
 /// Tests the device a rank computes on, and the times of its events.
 #include "stagecraft/actors/executor/device/device.h"
 
+#include <ATen/ops/empty.h>
+
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/tests/support/catch.h"
@@ -20,6 +22,8 @@ class LateDevice final : public Device {
     REQUIRE(synchronized_);
     return event.value * 1'000'000'000;  // a second between two points
   }
+  [[nodiscard]] std::unique_ptr<StepScope> begin_step() override { return nullptr; }
+  [[nodiscard]] RankMemory memory_use() const override { return {}; }
 
  private:
   std::int64_t issued_ = 0;
@@ -33,6 +37,15 @@ TEST_CASE("the processor's events follow each other as the host does", "[executo
   cpu->wait(Stream::Compute, second);
   cpu->synchronize();
   CHECK(cpu->time_of(first) <= cpu->time_of(second));
+}
+
+TEST_CASE("the processor gives a step memory of the rank, and bounds it", "[executor][device]") {
+  constexpr std::int64_t kMiB = 1024 * 1024;
+  const std::unique_ptr<Device> cpu = cpu_device(8 * kMiB);
+  const auto step = cpu->begin_step();
+  const at::Tensor inside = at::empty({kMiB}, at::kByte);
+  CHECK(cpu->memory_use().live >= kMiB);
+  CHECK_THROWS(at::empty({16 * kMiB}, at::kByte));
 }
 
 TEST_CASE("DV-2: compute is the device's time, not that of giving work away",

@@ -279,7 +279,6 @@ TEST_CASE("a rank that meets its memory_limit fails its step with the bill, and 
              ContainsSubstring("bytes live and ") &&
                  ContainsSubstring(fmt::format("its memory_limit is {}", taken.peak / 2)));
   CHECK((testing::differing(before, tight.executor(0).state()) == std::vector<std::string>{}));
-  CHECK(tight.executor(0).bytes_held() == 0);
 }
 
 }  // namespace

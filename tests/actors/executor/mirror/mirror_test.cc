@@ -419,7 +419,7 @@ TEST_CASE("copies of before another state was taken are dropped, also those on t
   CHECK(pair.recovery_without(1) == 51);
 }
 
-TEST_CASE("one rank alone has no neighbour to keep its copies", "[executor][mirror]") {
+TEST_CASE("one rank alone has no neighbor to keep its copies", "[executor][mirror]") {
   const InprocNetwork network(1);
   RankSetup alone{.rank = Rank(0), .ranks = {Rank(0)}};
   CHECK(thrown_by([&] { (void)Mirror(alone, network.endpoint(Rank(0))); }) == Errc::UsageArgument);
@@ -499,7 +499,7 @@ TEST_CASE("a rank lost in the middle of a step gets its state back, and training
   }
 }
 
-TEST_CASE("the loss of two neighbours is not survived, of two others is", "[executor][mirror]") {
+TEST_CASE("the loss of two neighbors is not survived, of two others is", "[executor][mirror]") {
   const Program program = four_stages();
   Training training(program, Rank(0), std::nullopt);
   REQUIRE(training.step(0));

@@ -162,7 +162,7 @@ TEST_CASE("the halves of a backward come once, and in order", "[executor][bind]"
       i.task.kind = CellKind::Backward;
     }
   }
-  CHECK_THAT(setup_refusal(setup), ContainsSubstring("is not one for stage \"s1\""));
+  CHECK_THAT(setup_refusal(setup), ContainsSubstring("does not fit stage \"s1\""));
 }
 
 TEST_CASE("a list for other stages than the rank has is refused", "[executor][bind]") {
@@ -172,7 +172,7 @@ TEST_CASE("a list for other stages than the rank has is refused", "[executor][bi
   setup = setup_of(Rank(0));
   setup.stages[0].inputs[0].value = ValueId(999);
   CHECK_THAT(setup_refusal(setup),
-             ContainsSubstring("is not one for stage \"s0\"") &&
+             ContainsSubstring("does not fit stage \"s0\"") &&
                  ContainsSubstring("has no slot for its input %999"));
   setup = setup_of(Rank(0));
   setup.stages[0].outputs[0].consumers[0] = StageId(7);

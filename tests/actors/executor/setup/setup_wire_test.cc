@@ -509,8 +509,8 @@ std::string fault_in(const std::string& bytes, const std::vector<torch::Tensor>&
 TEST_CASE("bytes that are no setup of this version are refused, and say why", "[executor][wire]") {
   const std::string good = encode(small_setup()).bytes;
   REQUIRE(tensor_count(good) == 0);
-  CHECK_THAT(fault_in(""), ContainsSubstring("do not begin as one"));
-  CHECK_THAT(fault_in("STGCRAFT" + good.substr(8)), ContainsSubstring("do not begin as one"));
+  CHECK_THAT(fault_in(""), ContainsSubstring("do not begin like a setup"));
+  CHECK_THAT(fault_in("STGCRAFT" + good.substr(8)), ContainsSubstring("do not begin like a setup"));
   CHECK_THAT(fault_in(good + "\xc0"), ContainsSubstring("1 bytes follow its end"));
   std::string changed = good;
   const std::string known = "version " + std::to_string(kSetupVersion);
@@ -524,7 +524,7 @@ TEST_CASE("bytes that are no setup of this version are refused, and say why", "[
   CHECK_THAT(fault_in(changed, {torch::zeros({1})}),
              ContainsSubstring("begins with 1 tensors and describes 0"));
   changed[23] = 1;
-  CHECK_THAT(fault_in(changed), ContainsSubstring("speaks of 72057594037927937 tensors"));
+  CHECK_THAT(fault_in(changed), ContainsSubstring("claims 72057594037927937 tensors"));
   for (std::size_t length = 0; length < good.size(); ++length) {
     (void)fault_in(good.substr(0, length));
   }
@@ -667,25 +667,25 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
       {"-1 bytes that a chunk replays", [](auto& s) { replays(s, true, -1); }},
       {"bytes that a chunk replays", [](auto& s) { replays(s, true, INT64_MAX); }},
       {"7 bytes that a chunk replays", [](auto& s) { replays(s, false, 7); }},
-      {"comes behind stage", [](auto& s) { s.stages.push_back(s.stages.front()); }},
+      {"follows stage", [](auto& s) { s.stages.push_back(s.stages.front()); }},
       {"is number 9 of 2", [](auto& s) { stage_of(s).parameters[0].position = 9; }},
       {"the model has -1 parameters", [](auto& s) { s.model_parameters = -1; }},
-      {"rank 4 is none of them", [](auto& s) { s.rank = Rank(4); }},
-      {"its list for training is that of rank 3", [](auto& s) { s.train.rank = Rank(3); }},
+      {"rank 4 is not one of them", [](auto& s) { s.rank = Rank(4); }},
+      {"its list for training belongs to rank 3", [](auto& s) { s.train.rank = Rank(3); }},
       {"a step has 0 microbatches", [](auto& s) { s.microbatches = 0; }},
       {"of group 0",
        [](auto& s) { s.replica_groups = {{.stages = {StageId(0)}, .ranks = {Rank(1)}}}; }},
       {"tie 0 has no parameters",
        [](auto& s) { s.ties = {{.stages = {StageId(0)}, .ranks = {Rank(0)}, .parameters = {}}}; }},
-      {"tie 0 has no parameters, or not one rank for each of its stages",
+      {"tie 0 has no parameters, or does not have one rank for each of its stages",
        [](auto& s) {
          s.ties = {tie({0, 1}, {0})};
        }},
-      {"tie 0 has no parameters, or not one rank for each of its stages",
+      {"tie 0 has no parameters, or does not have one rank for each of its stages",
        [](auto& s) {
          s.ties = {tie({0, 0}, {0, 0})};
        }},
-      {"tie 0 has no parameters, or not one rank for each of its stages",
+      {"tie 0 has no parameters, or does not have one rank for each of its stages",
        [](auto& s) {
          s.ties = {tie({0, 1}, {0, 1})};
        }},  // a rank that does not vote
@@ -699,7 +699,7 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
          stage_of(s).parameters[0].trained = false;
          s.ties = {tie({0}, {0})};
        }},
-      {"sums over tie 0, of which it has no stage",
+      {"sums over tie 0, of which it holds no stage",
        [&](auto& s) {
          s.ranks.emplace_back(1);
          s.ties = {tie({1}, {1})};
@@ -722,7 +722,7 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
       {"1 to 1000 characters", [](auto& s) { s.options.groups = {ParameterGroup{}}; }},
       {"linear", [](auto& s) { s.options.learning_rate = {.kind = LearningRate::Kind::Linear}; }},
       {"threads_per_worker", [](auto& s) { s.options.threads_per_worker = 0; }},
-      {"is to use 1000000 threads", [](auto& s) { s.options.threads_per_worker = 1'000'000; }},
+      {"is told to use 1000000 threads", [](auto& s) { s.options.threads_per_worker = 1'000'000; }},
       {"deadlines", [](auto& s) { s.options.step_deadline = std::chrono::milliseconds::max(); }},
   };
   const RankSetup good = small_setup();

@@ -5,13 +5,11 @@
 #include <sstream>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tools/train/job/job.h"
-#include "stagecraft/tools/train/models/byte_text.h"
-#include "stagecraft/tools/train/models/llama_size.h"
+#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -34,7 +32,8 @@ TrainJob job_of(std::vector<std::string> words) {
   std::istringstream in;
   std::ostringstream out, err;
   Console console{in, out, err};
-  return make_job(std::get<TrainOptions>(parse_train_options(words)), console);
+  const TrainOptions options = std::get<TrainOptions>(parse_train_options(words));
+  return make_job(options, find_start(options, console), console);
 }
 
 double bytes_at(const MemoryBill& bill, Time time) {
@@ -46,36 +45,6 @@ double bytes_at(const MemoryBill& bill, Time time) {
 }
 
 }  // namespace
-
-TEST_CASE("the bytes of a Llama's weights are known before it is built", "[tools][memory]") {
-  const auto model = GENERATE(sizes(1, 8, 12), sizes(4, 32, 48), sizes(7, 64, 10));
-  double bytes = 0.0;
-  for (const at::Tensor& parameter : examples::Llama(model)->parameters()) {
-    bytes += static_cast<double>(parameter.nbytes());
-  }
-  CHECK(weight_bytes(model) == bytes);
-}
-
-TEST_CASE(
-    "the least a microbatch keeps is no more than what the compiled model keeps, and not much "
-    "less",
-    "[tools][memory]") {
-  const TrainJob job = job_of({"--microbatch-size", "8"});
-  double kept = 0.0;
-  for (const StageProgram& stage : job.program.compiled().partition.stages) {
-    kept += static_cast<double>(stage.saved_bytes);
-  }
-  const double least =
-      least_activation_bytes({.vocabulary = ByteText::read(job.options.text, 64).vocabulary(),
-                              .layers = 4,
-                              .dim = 64,
-                              .heads = 2,
-                              .ffn = 96,
-                              .sequence = 64},
-                             8);
-  CHECK(least <= kept);
-  CHECK(least >= 0.5 * kept);
-}
 
 TEST_CASE("sizes that no 64-bit number holds stay sizes", "[tools][memory]") {
   const examples::LlamaOptions model = sizes(2147483647, 2147483646, 2147483647);

@@ -8,7 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tools/train/models/byte_text.h"
+#include "stagecraft/tools/train/work/byte_text.h"
 
 namespace stagecraft::examples {
 namespace {

@@ -23,14 +23,12 @@
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/examples/models/clip.h"
 #include "stagecraft/examples/models/llama.h"
-#include "stagecraft/examples/models/model_size.h"
 #include "stagecraft/examples/models/moe.h"
 #include "stagecraft/examples/models/unet.h"
 #include "stagecraft/examples/models/vit.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
-#include "stagecraft/tools/train/models/llama_size.h"
 
 namespace stagecraft::examples {
 namespace {
@@ -280,7 +278,7 @@ TEST_CASE("weights of each model depend on seed and layer, not on the cut", "[to
 }
 
 TEST_CASE("the bytes of each model are known before it is built", "[tools][models]") {
-  check_size<Llama>(two_layer_llama(), tools::weight_bytes(two_layer_llama()));
+  check_size<Llama>(two_layer_llama(), weight_bytes(two_layer_llama()));
   check_size<Vit>(small_vit(), weight_bytes(small_vit()));
   check_size<Moe>(small_moe(), weight_bytes(small_moe()));
   check_size<Clip>(small_clip(), weight_bytes(small_clip()));
@@ -301,6 +299,7 @@ TEST_CASE("the least that a microbatch keeps is no more than it keeps, and not f
     CHECK(least <= kept);
     CHECK(least >= kept / 4);
   };
+  check_least("llama", least_activation_bytes(two_layer_llama(), kBatch / kModelMicrobatches));
   check_least("vit", least_activation_bytes(small_vit(), kBatch / kModelMicrobatches));
   check_least("moe", least_activation_bytes(small_moe(), kBatch / kModelMicrobatches));
   check_least("unet", least_activation_bytes(small_unet(), kBatch / kModelMicrobatches));

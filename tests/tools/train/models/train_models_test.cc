@@ -61,13 +61,13 @@ void write_images(const std::string& folder) {
   std::string captions;
   for (int i = 0; i < 8; ++i) {
     const bool red = i % 2 == 0;
-    const Rgba colour{static_cast<std::uint8_t>(red ? 250 - i : i),
-                      static_cast<std::uint8_t>(10 * i),
-                      static_cast<std::uint8_t>(red ? i : 250 - i),
-                      255};
+    const Rgba color{static_cast<std::uint8_t>(red ? 250 - i : i),
+                     static_cast<std::uint8_t>(10 * i),
+                     static_cast<std::uint8_t>(red ? i : 250 - i),
+                     255};
     const std::string path =
         std::string(red ? "red/" : "blue/") + std::to_string(i) + (i < 4 ? ".png" : ".jpg");
-    write_below(folder, path, i < 4 ? made_png(12, 10, colour) : made_jpeg(16, 9, colour));
+    write_below(folder, path, i < 4 ? made_png(12, 10, color) : made_jpeg(16, 9, color));
     captions += path + "\ta " + (red ? "red" : "blue") + " one\n";
   }
   write_below(folder, "captions.txt", captions);
@@ -173,16 +173,17 @@ TEST_CASE("options that make no model are refused by name", "[tools][train][mode
       train({"--model", "vti"}),
       {"--model expects llama, moe, vit, unet and clip, found 'vti'", "did you mean vit?"});
   check_refused(train({"--model", "vit", "--experts", "4"}),
-                {"--experts is of moe, found --model vit"});
-  check_refused(train({"--dropout", "0.1"}), {"--dropout is of vit, found --model llama"});
+                {"--experts is an option of moe, found --model vit"});
+  check_refused(train({"--dropout", "0.1"}),
+                {"--dropout is an option of vit, found --model llama"});
   check_refused(train({"--model", "vit", "--text", "x"}),
-                {"--text is of llama and moe, found --model vit"});
-  check_refused(train({"--images", "x"}), {"--images is of vit, unet and clip"});
+                {"--text is an option of llama and moe, found --model vit"});
+  check_refused(train({"--images", "x"}), {"--images is an option of vit, unet and clip"});
   check_refused(train({"--model", "vit", "--patch", "5"}),
                 {"--patch expects a divisor of --image 32, found 5"});
   check_refused(train({"--model", "moe", "--experts", "1"}), {"--experts expects at least 2"});
   check_refused(train({"--model", "unet", "--image", "30"}),
-                {"--image expects a size that 3 levels can halve 2 times"});
+                {"--image expects a size that 3 levels can halve 2 times without remainder"});
   check_refused(train({"--model", "unet", "--width", "12"}), {"--width expects a multiple of 8"});
   check_refused(train({"--model", "unet", "--stages", "9"}), {"make 7 residual blocks"});
   check_refused(train({"--model", "clip", "--layers", "1", "--stages", "4"}),
@@ -216,7 +217,7 @@ TEST_CASE("folders that a model cannot learn from are refused by name", "[tools]
   write_below(folder.path(), "blue/1.jpg", made_jpeg(8, 8, {0, 0, 255, 0}));
   Words words = with("vit");
   words.insert(words.end(), {"--eval-every", "1"});
-  check_refused(words, {"--eval-every expects a class of two images"});
+  check_refused(words, {"--eval-every expects a class of at least two images"});
 }
 
 }  // namespace stagecraft::tests

@@ -80,7 +80,7 @@ TEST_CASE("a run that is killed goes on from its folder as if it had never stopp
   const CommandResult killed = running.wait();
   CAPTURE(killed.err);
   CHECK(killed.exit_code == 128 + SIGKILL);
-  CHECK_THAT(killed.err, ContainsSubstring("the run starts from nothing"));
+  CHECK_THAT(killed.err, ContainsSubstring("the run starts from the beginning"));
 
   const CheckpointSearch search = find_checkpoint(place);
   REQUIRE(search.newest);
@@ -108,11 +108,11 @@ TEST_CASE("a run that is killed goes on from its folder as if it had never stopp
       run_train(two_stages({"--resume", place, "--steps", std::to_string(newest + 3), "--json"}));
   CAPTURE(again.out, again.err);
   CHECK(again.exit_code == 0);
-  CHECK_THAT(again.err, ContainsSubstring("--resume passes over: " + last));
+  CHECK_THAT(again.err, ContainsSubstring("--resume skips a checkpoint: " + last));
   CHECK_THAT(again.out, ContainsSubstring("\"step\":" + std::to_string(newest + 2) + ","));
 }
 
-TEST_CASE("a run that loses a worker while it saves says why at once, and how to go on",
+TEST_CASE("a run that loses a worker while it saves says why at once, and how to continue",
           "[tools][keeping][processes]") {
   const TemporaryFolder folder;
   // The more there is to save, the longer the worker is asked for it.
@@ -141,7 +141,7 @@ TEST_CASE("a run that loses a worker while it saves says why at once, and how to
   CHECK_THAT(end.err,
              ContainsSubstring(std::to_string(workers.front())) &&
                  ContainsSubstring("was killed by signal 9") &&
-                 ContainsSubstring("start the run again, and it resumes") &&
+                 ContainsSubstring("start the run again; it resumes") &&
                  !ContainsSubstring("cluster.replace") && !ContainsSubstring("trainer.load"));
   const CheckpointSearch search = find_checkpoint(folder.path());
   REQUIRE(search.newest);
@@ -163,7 +163,7 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
 
   // The run continues from where it says, for more steps.
   CHECK_THAT(until("3").out,
-             ContainsSubstring("goes on from step-000000002.ckpt, after step 2 of 3\n"));
+             ContainsSubstring("continues from step-000000002.ckpt, after step 2 of 3\n"));
 
   // A run that has not written a promised file has not ended well.
   const CommandResult lacks = until("3", {"--save", folder.path() + "/end.ckpt"});

@@ -1,0 +1,95 @@
+#include "stagecraft/actors/executor/run/rank_programs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/setup/verify_setup.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/shapes/shape_variant.h"
+
+namespace stagecraft {
+
+RankPrograms::RankPrograms(const RankSetup& setup,
+                           std::shared_ptr<Transport> transport,
+                           std::shared_ptr<WaitBoard> board)
+    : setup_(setup),
+      transport_(std::move(transport)),
+      board_(std::move(board)),
+      trained_(add_training()) {}
+
+std::unique_ptr<LoadedPlan> RankPrograms::load(const RankPlan& list, const BindScope& scope) const {
+  return std::make_unique<LoadedPlan>(list, scope, transport_, board_, patience(setup_.options));
+}
+
+std::vector<StageRuntime>& RankPrograms::add_training() {
+  // The list comes first: a rank whose list is refused then allocates no weights.
+  LoadedProgram training{.shapes = {}, .plan = load(setup_.train, bind_scope(setup_))};
+  for (const StageProgram& stage : setup_.stages) {
+    training.shapes[0].stages.emplace_back(stage, setup_.optimizer, bucket_options(setup_.options));
+  }
+  return programs_.emplace(kTraining, std::move(training)).first->second.stages();
+}
+
+void RankPrograms::add(RankShapeVariant given) {
+  const auto known = programs_.find(given.program);
+  const bool new_program = given.number == 0;
+  if (given.rank != setup_.rank || given.number < 0 || given.program < kTraining ||
+      (new_program ? given.program == kTraining : known == programs_.end()) ||
+      !std::ranges::equal(setup_.stages, given.stages, {}, &StageProgram::id, &StageProgram::id)) {
+    refuse("it has the stages of another rank, or belongs to no program that this rank knows");
+  }
+  if (new_program) {
+    add_evaluation(std::move(given));
+  } else {
+    add_shape(known->second, std::move(given), misfit);
+  }
+}
+
+void RankPrograms::add_evaluation(RankShapeVariant given) {
+  const std::int32_t number = given.program;
+  if (const auto faults = verify(given.list, setup_); !faults.empty()) {
+    refuse(faults.front());
+  }
+  LoadedProgram added;
+  add_shape(added, std::move(given), misfit_of_evaluation);
+  const RankShapeVariant& told = added.shapes.at(0).told;
+  BindScope scope{.stages = {}, .training = false};
+  for (const StageProgram& stage : told.stages) {
+    scope.stages.push_back(&stage);
+  }
+  added.plan = load(told.list, scope);
+  programs_.erase(number);  // free the old program's memory first
+  programs_.emplace(number, std::move(added));
+}
+
+void RankPrograms::add_shape(LoadedProgram& to, RankShapeVariant given, Misfit reason) const {
+  const std::vector<StageRuntime>& like = given.number == 0 ? trained_ : to.stages();
+  for (std::size_t s = 0; s < like.size(); ++s) {
+    const StageProgram& stage = *like[s].program;
+    if (const std::string found = reason(stage, given.stages[s]); !found.empty()) {
+      refuse(fmt::format("stage {} {}", stage.id.value, found));
+    }
+  }
+  LoadedShape& shape = to.shapes[given.number];
+  shape.stages.clear();  // first: they view the old variant's programs
+  shape.told = std::move(given);
+  for (std::size_t s = 0; s < like.size(); ++s) {
+    shape.stages.emplace_back(shape.told.stages[s], like[s]);
+  }
+}
+
+bool RankPrograms::knows(std::int32_t program, std::int32_t shape) const {
+  const auto known = programs_.find(program);
+  return known != programs_.end() && known->second.shapes.contains(shape);
+}
+
+void RankPrograms::refuse(const std::string& what) const {
+  throw Error(Errc::PlanInvalid,
+              fmt::format("stages for another shape or an evaluation do not fit rank {}: {}",
+                          setup_.rank.value,
+                          what));
+}
+
+}  // namespace stagecraft

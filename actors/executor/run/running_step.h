@@ -1,0 +1,35 @@
+/// RunningStep: the state of the one step that a rank runs.
+///
+/// Made by the executor from an order, shared by the parts that run the step, and dropped when the
+/// step ends in any way.
+#pragma once
+
+#include "stagecraft/actors/executor/run/loaded_program.h"
+#include "stagecraft/actors/executor/run/step_losses.h"
+#include "stagecraft/actors/executor/setup/bound_plan.h"
+#include "stagecraft/actors/executor/step/step_parts.h"
+#include "stagecraft/actors/executor/step/step_record.h"
+
+namespace stagecraft {
+
+struct RunningStep {
+  const StepOrder& order;
+  LoadedProgram& program;
+  int microbatches = 1;  ///< of a batch
+  LoadedPlan& plan = *program.plan;
+  StepLosses losses = {};
+
+  [[nodiscard]] bool trains() const { return order.program == kTraining; }
+
+  /// Returns shape and weight of an instruction's microbatch.
+  [[nodiscard]] PartRun part(const BoundInstruction& bound) const {
+    return part_of(order.parts, bound.instruction->task.microbatch.index());
+  }
+
+  /// Returns the stages for the shape of an instruction's microbatch.
+  [[nodiscard]] const LoadedShape& shape(const BoundInstruction& bound) const {
+    return program.shapes.at(part(bound).variant);
+  }
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,150 @@
+#include "stagecraft/actors/executor/run/step_loop.h"
+
+#include <cstdint>
+#include <exception>
+
+#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/run/overlap_group.h"
+#include "stagecraft/base/process_end.h"
+
+namespace stagecraft {
+namespace {
+
+/// Returns whether the instruction runs only in the last batch of an update.
+bool is_of_update(Op op) {
+  return op == Op::Collective || op == Op::Vote || op == Op::Update;
+}
+
+}  // namespace
+
+void StepLoop::run() {
+  const std::vector<BoundInstruction>& list = step_.plan.bound.list;
+  for (std::size_t i = 0; i < list.size();) {
+    if (list[i].instruction->overlap >= 0) {
+      i = run_group(i);
+    } else {
+      issue(i++);
+    }
+  }
+}
+
+/// Issues the tasks of an overlap group. Returns the position after the group.
+std::size_t StepLoop::run_group(std::size_t begin) {
+  OverlapGroup tasks(step_.plan.bound.plan->instructions, begin);
+  while (!tasks.done()) {
+    const auto [first, end] = tasks.take([this](const OverlapGroup::Block& block) {
+      return step_.plan.transfers.have_arrived(block.begin, block.end);
+    });
+    for (std::size_t i = first; i < end; ++i) {
+      issue(i);
+    }
+  }
+  return tasks.end();
+}
+
+void StepLoop::issue(std::size_t position) {
+  const BoundInstruction& bound = step_.plan.bound.list[position];
+  const Stream stream = bound.instruction->stream;
+  if (!step_.order.updates && is_of_update(bound.instruction->op)) {
+    skip(bound, position);
+    return;
+  }
+  rank_.progress.begin(position);
+  const Device::Event start = recorder_ != nullptr ? rank_.device.record(stream) : Device::Event();
+  try {
+    begin(bound);
+    execute(bound, position);
+  } catch (...) {
+    throw foreign_error(std::current_exception())
+        .with({.rank = rank_.setup.rank, .step = step_.order.step})
+        .with(place_of(*bound.instruction));
+  }
+  if (bound.is_waited_for) {
+    step_.plan.events[position] = rank_.device.record(stream);
+  }
+  if (recorder_ != nullptr) {
+    record(bound, position, start);
+  }
+}
+
+/// Makes sure that the instruction may run, and orders its stream after the events it waits for.
+void StepLoop::begin(const BoundInstruction& bound) {
+  if (rank_.setup.options.before_instruction) {
+    const process_end::Elsewhere in_the_users_code;
+    rank_.setup.options.before_instruction(rank_.setup.rank, *bound.instruction);
+  }
+  process_end::gate();
+  rank_.transport.require_current(
+      rank_.setup.plan_id,
+      rank_.commit.is_past_the_vote() ? kEndlessEpoch : step_.order.epoch);  // keeps X-4
+  const Stream stream = bound.instruction->stream;
+  for (const std::size_t earlier : bound.waits) {
+    rank_.device.wait(stream, step_.plan.events[earlier]);
+  }
+  rank_.device.use(stream);
+}
+
+void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
+  LoadedPlan& plan = step_.plan;
+  switch (bound.instruction->op) {
+    case Op::Run:
+      tasks_.run(bound);
+      break;
+    case Op::Send:
+      plan.transfers.send(position, plan.slots.tensor(bound.slot));
+      break;
+    case Op::Recv:
+      receive(bound, position);
+      break;
+    case Op::Free:
+      plan.slots.free(bound.slot);
+      break;
+    case Op::Accumulate:
+      tasks_.accumulate(bound);
+      break;
+    case Op::Collective:
+      rank_.commit.sum(*bound.instruction);
+      break;
+    case Op::Vote:
+      rank_.commit.cast_vote(step_.losses.read());
+      break;
+    case Op::Update:
+      rank_.commit.update(rank_.trained[bound.stage]);
+      break;
+    case Op::Regroup:
+      tasks_.regroup(bound);
+      break;
+  }
+}
+
+void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {
+  const auto waiting = rank_.times.pass(&RankTimes::waiting);
+  step_.plan.slots.put(bound.slot, step_.plan.transfers.take(position));
+}
+
+/// Records an instruction that does not run. Only other skipped instructions wait for it.
+void StepLoop::skip(const BoundInstruction& bound, std::size_t position) {
+  if (recorder_ != nullptr) {
+    const Device::Event now = rank_.device.record(bound.instruction->stream);
+    recorder_->record(
+        position, now, now, 0, step_.plan.slots.bytes(), step_.plan.slots.in_flight());
+  }
+}
+
+void StepLoop::record(const BoundInstruction& bound, std::size_t position, Device::Event start) {
+  recorder_->record(position,
+                    start,
+                    rank_.device.record(bound.instruction->stream),
+                    bytes_moved(bound),
+                    step_.plan.slots.bytes(),
+                    step_.plan.slots.in_flight());
+}
+
+std::int64_t StepLoop::bytes_moved(const BoundInstruction& bound) const {
+  const Op op = bound.instruction->op;
+  return op == Op::Send || op == Op::Recv
+             ? static_cast<std::int64_t>(step_.plan.slots.tensor(bound.slot).nbytes())
+             : 0;
+}
+
+}  // namespace stagecraft

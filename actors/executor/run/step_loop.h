@@ -1,0 +1,60 @@
+/// StepLoop: runs a step: one loop over the bound instructions of a rank's list, in their order.
+///
+/// Made by the executor for one step, used on its plan thread. For each instruction it makes the
+/// stream wait for the events of other streams, does the work, and notes the event, the progress
+/// and the time. Before each instruction it asks whether its step is still wanted (keeps X-4).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "stagecraft/actors/executor/commit/commit.h"
+#include "stagecraft/actors/executor/device/device.h"
+#include "stagecraft/actors/executor/device/step_times.h"
+#include "stagecraft/actors/executor/device/timeline.h"
+#include "stagecraft/actors/executor/progress.h"
+#include "stagecraft/actors/executor/run/running_step.h"
+#include "stagecraft/actors/executor/run/task_runner.h"
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+/// The parts of a rank that all its steps share.
+struct RankParts {
+  const RankSetup& setup;
+  Transport& transport;
+  Device& device;
+  Progress& progress;
+  StepTimes& times;
+  Commit& commit;
+  std::vector<StageRuntime>& trained;
+};
+
+class StepLoop {
+ public:
+  /// Views all arguments. `recorder`: notes when each instruction runs; null if nobody asks.
+  StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* recorder)
+      : rank_(rank), step_(step), tasks_(step, rank.times, rank.trained), recorder_(recorder) {}
+
+  /// Runs the list to its end.
+  /// Errors: those of an instruction, with rank, stage, microbatch, step and task.
+  void run();
+
+ private:
+  [[nodiscard]] std::size_t run_group(std::size_t begin);
+  void issue(std::size_t position);
+  void begin(const BoundInstruction& bound);
+  void execute(const BoundInstruction& bound, std::size_t position);
+  void receive(const BoundInstruction& bound, std::size_t position);
+  void skip(const BoundInstruction& bound, std::size_t position);
+  void record(const BoundInstruction& bound, std::size_t position, Device::Event start);
+  [[nodiscard]] std::int64_t bytes_moved(const BoundInstruction& bound) const;
+
+  const RankParts& rank_;
+  RunningStep& step_;
+  TaskRunner tasks_;
+  TimelineRecorder* const recorder_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,112 @@
+#include "stagecraft/actors/executor/run/task_runner.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+
+#include "stagecraft/actors/executor/run/regrouped.h"
+
+namespace stagecraft {
+namespace {
+
+/// Returns what autograd keeps while a backward, or its first half, replays the stage's chunks.
+std::int64_t bytes_with_replay(const StageProgram& stage, CellKind kind) {
+  const bool till_weights = kind == CellKind::BackwardInput;
+  return stage.saved_bytes + (till_weights ? stage.replayed_bytes() : stage.largest_replay());
+}
+
+}  // namespace
+
+void TaskRunner::run(const BoundInstruction& bound) {
+  if (bound.instruction->task.kind == CellKind::Forward) {
+    forward(bound);
+  } else if (!bound.instruction->does_nothing()) {
+    backward(bound);
+  }
+}
+
+void TaskRunner::forward(const BoundInstruction& bound) {
+  const auto computing = times_.compute(&RankTimes::forward);
+  const LoadedShape& shape = step_.shape(bound);
+  const StageRuntime& stage = shape.stages[bound.stage];
+  const bool keeps_graphs = bound.saved.value >= 0;
+  StageForward made = stage.forward(inputs(bound), keeps_graphs, random_key(bound, shape));
+  for (std::size_t i = 0; i < made.outputs.size(); ++i) {
+    slots_.put(bound.outputs[i], std::move(made.outputs[i]));
+  }
+  if (made.loss.defined()) {
+    step_.losses.add(bound.instruction->task.microbatch, std::move(made.loss));
+  }
+  if (keeps_graphs) {
+    slots_.put(bound.saved, std::move(made.saved), stage.program->saved_bytes);
+  }
+}
+
+void TaskRunner::backward(const BoundInstruction& bound) {
+  const auto computing = times_.compute(&RankTimes::backward);
+  const CellKind kind = bound.instruction->task.kind;
+  const StageRuntime& stage = step_.shape(bound).stages[bound.stage];
+  SavedStage& saved = slots_.saved(bound.saved);
+  if (stage.program->recomputes() && !saved.front().input_half_done) {
+    slots_.now_keeps(bound.saved, bytes_with_replay(*stage.program, kind));
+  }
+  StageGradients made = stage.backward(
+      kind,
+      saved,
+      output_gradients(bound),
+      bound.is_accumulated_next ? std::optional(step_.part(bound).weight) : std::nullopt);
+  for (std::size_t i = 0; i < made.inputs.size(); ++i) {
+    slots_.put(bound.input_gradients[i], std::move(made.inputs[i]));
+  }
+  if (bound.parameter_gradients.value >= 0) {
+    slots_.put(bound.parameter_gradients, std::move(made.parameters));
+  }
+}
+
+void TaskRunner::accumulate(const BoundInstruction& bound) {
+  const auto computing = times_.compute(&RankTimes::backward);
+  trained_[bound.stage].bucket.accumulate(slots_.parameter_gradients(bound.slot),
+                                          step_.part(bound).weight);
+}
+
+void TaskRunner::regroup(const BoundInstruction& bound) {
+  const bool of_forward = bound.instruction->task.kind == CellKind::Forward;
+  const auto computing = times_.compute(of_forward ? &RankTimes::forward : &RankTimes::backward);
+  slots_.put(bound.slot, regrouped(inputs(bound), bound.instruction->rows));
+}
+
+std::vector<at::Tensor> TaskRunner::inputs(const BoundInstruction& bound) const {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(bound.inputs.size());
+  for (const SlotId slot : bound.inputs) {
+    tensors.push_back(slots_.tensor(slot));
+  }
+  return tensors;
+}
+
+/// Returns, per output, the sum of its consumers' gradients, in the order in which they are bound.
+std::vector<at::Tensor> TaskRunner::output_gradients(const BoundInstruction& bound) const {
+  std::vector<at::Tensor> gradients(bound.output_gradients.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    for (const SlotId slot : bound.output_gradients[i]) {
+      const at::Tensor& gradient = slots_.tensor(slot);
+      gradients[i] = gradients[i].defined() ? gradients[i] + gradient : gradient;
+    }
+  }
+  return gradients;
+}
+
+/// Keeps AC-2. An evaluation draws as if it were alone.
+RandomKey TaskRunner::random_key(const BoundInstruction& bound, const LoadedShape& shape) const {
+  const StepOrder& order = step_.order;
+  const std::int64_t before =
+      step_.trains() ? std::int64_t{order.accumulated} * step_.microbatches : 0;
+  return {.seed = order.seed,
+          .step = order.step.value,
+          .microbatch = bound.instruction->task.microbatch.value + before,
+          .shape = shape.told.random};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,74 @@
+#include "stagecraft/actors/executor/run/transfers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+Transfers::Transfers(const BoundPlan& plan,
+                     std::shared_ptr<Transport> transport,
+                     std::shared_ptr<WaitBoard> board,
+                     std::chrono::milliseconds patience)
+    : plan_(&plan),
+      transport_(std::move(transport)),
+      board_(std::move(board)),
+      patience_(patience),
+      received_(plan.list.size()) {}
+
+void Transfers::begin(const Tag& step, LocalRead local) {
+  step_ = step;
+  local_ = std::move(local);
+  for (const std::size_t position : plan_->receives) {
+    if (!is_read_here(position)) {
+      received_[position] = transport_->receive(instruction(position).peer, tag_of(position));
+    }
+  }
+}
+
+bool Transfers::have_arrived(std::size_t begin, std::size_t end) const {
+  const auto arrived = [](const Future<at::Tensor>& f) { return !f.valid() || f.ready(); };
+  return std::all_of(received_.begin() + static_cast<std::ptrdiff_t>(begin),
+                     received_.begin() + static_cast<std::ptrdiff_t>(end),
+                     arrived);
+}
+
+at::Tensor Transfers::take(std::size_t position) {
+  if (is_read_here(position)) {
+    return local_(instruction(position).edge, instruction(position).transferred());
+  }
+  const Rank peer = instruction(position).peer;
+  const Future<at::Tensor> future = std::exchange(received_[position], {});
+  if (!future.ready() &&
+      !board_->wait({{peer, future}}, std::chrono::steady_clock::now() + patience_)) {
+    throw Error(
+        Errc::ClusterTimeout,
+        fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",
+                    peer_name(peer),
+                    std::chrono::duration<double>(patience_).count(),
+                    to_string(instruction(position).task)));
+  }
+  return future.get();
+}
+
+void Transfers::send(std::size_t position, at::Tensor tensor) {
+  transport_->send(instruction(position).peer, tag_of(position), std::move(tensor));
+}
+
+void Transfers::clear() {
+  for (const std::size_t position : plan_->receives) {
+    received_[position] = {};
+  }
+}
+
+Tag Transfers::tag_of(std::size_t position) const {
+  Tag tag = step_;
+  tag.edge = instruction(position).edge;
+  tag.microbatch = instruction(position).transferred();
+  return tag;
+}
+
+}  // namespace stagecraft

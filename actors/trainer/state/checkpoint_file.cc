@@ -1,0 +1,260 @@
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <msgpack.hpp>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kMagic = "STGCRAFT";
+constexpr std::uint64_t kVersion = 2;
+constexpr std::size_t kPreamble = 24;
+constexpr std::size_t kAlignment = 64;
+constexpr std::array<char, kAlignment> kZeros{};
+constexpr std::size_t kDigest = std::tuple_size_v<Sha256::Digest>;
+constexpr std::size_t kChunk = std::size_t{1} << 20U;
+constexpr std::size_t kDeepest = 4;  // a shape in a tensor in the list of the header
+
+/// The header in msgpack: arrays of fields.
+using PackedEntry = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::uint64_t>;
+using PackedHeader1 =
+    std::tuple<std::int64_t, std::uint64_t, std::string, std::vector<PackedEntry>>;
+using PackedHeader = std::tuple<std::int64_t,
+                                std::uint64_t,
+                                std::string,
+                                std::vector<PackedEntry>,
+                                std::vector<std::string>>;
+
+PackedHeader packed(const CheckpointHeader& header) {
+  std::vector<PackedEntry> tensors;
+  for (const auto& [name, type, shape, bytes] : header.tensors) {
+    tensors.emplace_back(name, type, shape, bytes);
+  }
+  return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors};
+}
+
+CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
+  // No list or text in it can have more parts than the header has bytes.
+  const std::size_t most = header_bytes.size();
+  const msgpack::unpack_limit limit(most, 0, most, 0, 0, kDeepest);
+  const auto found = msgpack::unpack(header_bytes.data(), most, nullptr, nullptr, limit);
+  CheckpointHeader header;
+  std::vector<PackedEntry> tensors;
+  if (version == 1) {
+    std::tie(header.step, header.seed, header.optimizer, tensors) = found.get().as<PackedHeader1>();
+  } else {
+    std::tie(header.step, header.seed, header.optimizer, tensors, header.processors) =
+        found.get().as<PackedHeader>();
+  }
+  for (auto& [name, type, shape, bytes] : tensors) {
+    header.tensors.push_back({std::move(name), std::move(type), std::move(shape), bytes});
+  }
+  return header;
+}
+
+constexpr std::size_t aligned(std::size_t at) {
+  return (at + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::array<char, 8> little_endian(std::uint64_t value) {
+  std::array<char, 8> bytes{};
+  for (char& byte : bytes) {
+    byte = static_cast<char>(value & 0xFFU);
+    value >>= 8U;
+  }
+  return bytes;
+}
+
+std::uint64_t little_endian_at(std::span<const char> bytes, std::size_t at) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 8; i-- > 0;) {
+    value = value << 8U | static_cast<unsigned char>(bytes[at + i]);
+  }
+  return value;
+}
+
+[[noreturn]] void unreadable(const std::string& path, const std::string& why) {
+  throw Error(Errc::UsageFile, fmt::format("the checkpoint '{}' cannot be read: {}", path, why));
+}
+
+/// Returns nothing if type and shape of the entry give its number of bytes; else the contradiction.
+std::string contradiction(const CheckpointHeader::Entry& entry) {
+  const auto type = type_named(entry.type);
+  std::uint64_t bytes = type ? c10::elementSize(*type) : 0;
+  for (const std::int64_t extent : entry.shape) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
+      return fmt::format("the shape of {} is impossible", entry.name);
+    }
+  }
+  return type && bytes == entry.bytes
+             ? ""
+             : fmt::format("the entry of {} contradicts itself", entry.name);
+}
+
+}  // namespace
+
+std::optional<at::ScalarType> type_named(std::string_view name) {
+  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
+    const auto type = static_cast<at::ScalarType>(i);
+    if (name == c10::toString(type) && !c10::isQIntType(type)) {
+      return type;
+    }
+  }
+  return std::nullopt;
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+CheckpointWriter::CheckpointWriter(WholeFile& file, const CheckpointHeader& header) : file_(file) {
+  msgpack::sbuffer buffer;
+  msgpack::pack(buffer, packed(header));
+  write(kMagic);
+  write(little_endian(kVersion));
+  write(little_endian(buffer.size()));
+  write({buffer.data(), buffer.size()});
+}
+
+void CheckpointWriter::add(std::span<const char> tensor) {
+  write(std::span(kZeros).first(aligned(size_) - size_));
+  write(tensor);
+}
+
+void CheckpointWriter::seal() {
+  const Sha256::Digest digest = sha_.finish();
+  file_.write({reinterpret_cast<const char*>(digest.data()), digest.size()});
+}
+
+void CheckpointWriter::write(std::span<const char> bytes) {
+  sha_.add(bytes);
+  file_.write(bytes);
+  size_ += bytes.size();
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+CheckpointReader::CheckpointReader(const std::string& path)
+    : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  struct stat found {};
+  if (file_.fd < 0 || fstat(file_.fd, &found) != 0) {
+    unreadable(path, std::generic_category().message(errno));
+  }
+  if (!S_ISREG(found.st_mode)) {
+    unreadable(path, "it is no regular file");
+  }
+  const auto size = static_cast<std::size_t>(found.st_size);
+  content_ = size < kDigest ? 0 : size - kDigest;
+  read_header(check_content());
+}
+
+CheckpointReader::Descriptor::~Descriptor() {
+  if (fd >= 0) {
+    close(fd);
+  }
+}
+
+void CheckpointReader::read(std::size_t tensor, std::size_t begin, std::span<char> bytes) const {
+  read_at(places_[tensor] + begin, bytes);
+}
+
+void CheckpointReader::refuse(const std::string& found) const {
+  throw Error(
+      Errc::CheckpointFormat,
+      fmt::format("{} is not a usable checkpoint: {}; use one that Trainer::save wrote, or an "
+                  "older copy",
+                  path_,
+                  found));
+}
+
+void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count = pread(file_.fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (count < 0 && errno != EINTR) {
+      unreadable(path_, std::generic_category().message(errno));
+    }
+    if (count == 0) {
+      refuse("it ended while it was read");
+    }
+    const auto done = static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    at += done;
+    bytes = bytes.subspan(done);
+  }
+}
+
+std::uint64_t CheckpointReader::check_content() {
+  std::vector<char> buffer(std::min(kChunk, content_ + kDigest));
+  const auto preamble = std::span(buffer).first(std::min(kPreamble, content_));
+  read_at(0, preamble);
+  if (preamble.size() < kPreamble ||
+      !std::string_view(preamble.data(), preamble.size()).starts_with(kMagic)) {
+    refuse("it does not begin as one");
+  }
+  const std::uint64_t version = little_endian_at(preamble, 8);
+  if (version < 1 || version > kVersion) {
+    refuse(fmt::format(
+        "its format is version {}, this program knows versions 1 to {}", version, kVersion));
+  }
+  Sha256 sha;
+  for (std::size_t at = 0; at < content_; at += buffer.size()) {
+    const auto chunk = std::span(buffer).first(std::min(buffer.size(), content_ - at));
+    read_at(at, chunk);
+    sha.add(chunk);
+  }
+  Sha256::Digest written{};
+  read_at(content_, {reinterpret_cast<char*>(written.data()), written.size()});
+  if (sha.finish() != written) {
+    refuse("its checksum is wrong, so it was cut short or changed");
+  }
+  return version;
+}
+
+void CheckpointReader::read_header(std::uint64_t version) {
+  std::array<char, kPreamble> preamble{};
+  read_at(0, preamble);
+  const std::uint64_t length = little_endian_at(preamble, 16);
+  if (length > content_ - kPreamble) {
+    refuse("its header is longer than the file");
+  }
+  std::vector<char> bytes(static_cast<std::size_t>(length));
+  read_at(kPreamble, bytes);
+  try {
+    header_ = unpacked(bytes, version);
+  } catch (const std::exception& error) {
+    refuse(fmt::format("its header cannot be read ({})", error.what()));
+  }
+  place_tensors(kPreamble + bytes.size());
+}
+
+/// Sets the places of the tensors, which follow each other and fill the file to its end.
+void CheckpointReader::place_tensors(std::size_t begin) {
+  for (const CheckpointHeader::Entry& entry : header_.tensors) {
+    if (const std::string wrong = contradiction(entry); !wrong.empty()) {
+      refuse(wrong);
+    }
+    begin = aligned(begin);
+    if (begin > content_ || entry.bytes > content_ - begin) {
+      refuse(fmt::format("{} lies behind its end", entry.name));
+    }
+    places_.push_back(begin);
+    begin += static_cast<std::size_t>(entry.bytes);
+  }
+  if (begin != content_) {
+    refuse("it is longer than its header says");
+  }
+}
+
+}  // namespace stagecraft

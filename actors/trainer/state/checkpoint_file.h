@@ -1,0 +1,107 @@
+/// The layout of a checkpoint file.
+///
+///   8 bytes   "STGCRAFT"
+///   8 bytes   format version, little-endian
+///   8 bytes   length of the header in bytes, little-endian
+///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes; from
+///             version 2 on also the processors of the ranks
+///   tensors   raw, each from a multiple of 64 bytes, in the header's order
+///   32 bytes  SHA-256 of all bytes before
+///
+/// Used by checkpoint.cc alone, which knows what the parts mean to a trainer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <c10/core/ScalarType.h>
+
+#include "stagecraft/actors/trainer/state/sha256.h"
+#include "stagecraft/base/files/whole_file.h"
+
+namespace stagecraft {
+
+struct CheckpointHeader {
+  struct Entry {
+    std::string name;
+    std::string type;
+    std::vector<std::int64_t> shape;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  std::int64_t step = 0;
+  std::uint64_t seed = 0;
+  std::string optimizer;
+  std::vector<Entry> tensors;
+  std::vector<std::string> processors = {};  ///< as in Checkpoint; empty in version 1
+
+  friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
+};
+
+/// Returns the LibTorch type of this name. Knows every type that holds plain numbers; knows no
+/// quantized type, which wraps other numbers.
+[[nodiscard]] std::optional<at::ScalarType> type_named(std::string_view name);
+
+class CheckpointWriter {
+ public:
+  /// Writes the preamble and the header. `file` outlives the writer. Errors of all functions:
+  /// UsageFile.
+  CheckpointWriter(WholeFile& file, const CheckpointHeader& header);
+
+  /// Writes the next tensor of the header.
+  void add(std::span<const char> tensor);
+  /// Appends the checksum.
+  void seal();
+
+ private:
+  void write(std::span<const char> bytes);
+
+  WholeFile& file_;
+  Sha256 sha_;
+  std::size_t size_ = 0;
+};
+
+class CheckpointReader {
+ public:
+  /// Reads the file once to its end, and checks its checksum and then its header. Keeps CK-2.
+  /// Errors of all functions: UsageFile if the file cannot be read, CheckpointFormat if it is no
+  /// checkpoint.
+  explicit CheckpointReader(const std::string& path);
+
+  [[nodiscard]] const CheckpointHeader& header() const { return header_; }
+
+  /// Fills `bytes` with the bytes of tensor `tensor` from byte `begin` on.
+  /// Requires: the tensor has that many bytes.
+  void read(std::size_t tensor, std::size_t begin, std::span<char> bytes) const;
+
+ private:
+  /// Holds the open file as long as the reader lives, also while the reader is being made.
+  struct Descriptor {
+    explicit Descriptor(int number) : fd(number) {}
+    ~Descriptor();
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    const int fd;
+  };
+
+  [[noreturn]] void refuse(const std::string& found) const;
+  void read_at(std::size_t at, std::span<char> bytes) const;
+  /// Returns the format version.
+  std::uint64_t check_content();
+  void read_header(std::uint64_t version);
+  void place_tensors(std::size_t begin);
+
+  const std::string path_;
+  const Descriptor file_;
+  std::size_t content_ = 0;  ///< bytes before the checksum
+  CheckpointHeader header_;
+  std::vector<std::size_t> places_;  ///< where each tensor begins
+};
+
+}  // namespace stagecraft

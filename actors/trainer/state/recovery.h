@@ -1,0 +1,19 @@
+/// recovery: takes all ranks of a trainer back to a state of which their mirrors have copies.
+///
+/// Used by a Trainer on its caller's thread.
+#pragma once
+
+#include <cstdint>
+
+#include "stagecraft/actors/crew/crew.h"
+#include "stagecraft/actors/trainer/state/trainer_state.h"
+
+namespace stagecraft {
+
+/// Returns the number of updates of the state, the newest one of which every rank has a copy
+/// (MI-1).
+/// Requires: no step is under way, and workers that replaced others have their setup.
+/// Errors: WorkerLost if there is no complete state; those of a rank that does not answer.
+std::int64_t recover(Crew& crew, TrainerState& state);
+
+}  // namespace stagecraft

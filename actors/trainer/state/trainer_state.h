@@ -1,0 +1,88 @@
+/// TrainerState: the state of a trainer, read from its ranks and written to them.
+///
+/// Owned by a Trainer, used on its caller's thread, which has no gradients then (callers_thread.h).
+/// Reading waits for the steps under way. Tensors go by their names in checkpoints, so cut and
+/// schedule do not matter; a tensor that several ranks hold occurs once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/crew/crew.h"
+#include "stagecraft/actors/crew/known_programs.h"
+#include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/actors/trainer/state/unused_state.h"
+#include "stagecraft/compiler/module/module_state.h"
+#include "stagecraft/compiler/program/program.h"
+
+namespace stagecraft {
+
+class TrainerState {
+ public:
+  /// Views all arguments but the program.
+  TrainerState(Program program,
+               const TrainerOptions& options,
+               Crew& crew,
+               StepLedger& ledger,
+               KnownPrograms& programs,
+               UnusedState& unused);
+
+  /// Returns the updates made by steps that are over.
+  [[nodiscard]] std::int64_t updates() const { return ledger_.committed(); }
+
+  /// Returns the list of each rank's state, by rank.
+  [[nodiscard]] std::vector<StateListing> list() { return crew_.list_state(); }
+
+  /// Returns the parameters and buffers that no stage has; the living tensors.
+  [[nodiscard]] const std::vector<StateTensor>& unused() const { return unused_.tensors(); }
+
+  // Errors of the functions that read: WorkerLost if the weights are undefined.
+
+  /// Returns copies of weights, optimizer state and buffers.
+  [[nodiscard]] std::vector<StateTensor> read();
+
+  /// Returns copies of weights and buffers under the module's names. One tensor has all names of a
+  /// tie.
+  [[nodiscard]] ModuleState read_module();
+
+  /// Returns the gradients of the last update, by name in the model's order.
+  /// Errors: UsageArgument if steps do not keep them, and if there was no step since the state was
+  ///         made or replaced.
+  [[nodiscard]] std::vector<NamedTensor> read_gradients();
+
+  /// Replaces weights and buffers; the rest stays. `from` names the source in messages.
+  /// Errors: those of load_state, with nothing changed; those of a rank that cannot take its part.
+  void replace_module(const std::string& from, const ModuleState& given);
+
+  /// Replaces the state of every rank, and of what no stage has, by that after `updates` updates.
+  /// Requires: `state` has all tensors of the listings, in the right shapes.
+  /// Errors: those of a rank that cannot take its part, which leaves weights undefined.
+  void replace(const std::vector<StateListing>& listings,
+               const std::map<std::string, at::Tensor>& state,
+               std::int64_t updates);
+
+  /// Calls `write`, which replaces the state of every rank by that after `updates` updates. If it
+  /// throws, weights are undefined.
+  void replace_by(const std::function<void()>& write, std::int64_t updates);
+
+ private:
+  void require_weights();
+  [[nodiscard]] std::map<std::string, at::Tensor> read_by_name();
+  [[nodiscard]] ModuleState named_by_module(const std::map<std::string, at::Tensor>& state) const;
+
+  const Program program_;
+  const TrainerOptions& options_;
+  Crew& crew_;
+  StepLedger& ledger_;
+  KnownPrograms& programs_;
+  UnusedState& unused_;
+  std::int64_t replaced_at_ = 0;  // updates when the state was last replaced
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,40 @@
+#include "stagecraft/actors/trainer/state/unused_state.h"
+
+#include <cstddef>
+#include <set>
+#include <string_view>
+
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+
+namespace stagecraft {
+
+UnusedState::UnusedState(const CompiledProgram& program) {
+  std::set<int> parameters, buffers;
+  for (const StageProgram& stage : program.partition.stages) {
+    for (const StageParameter& parameter : stage.parameters) {
+      parameters.insert(parameter.position);
+    }
+    for (const StageBuffer& buffer : stage.buffers) {
+      buffers.insert(buffer.position);
+    }
+  }
+  const auto keep = [this](std::string_view kind,
+                           const std::vector<NamedTensor>& all,
+                           const std::set<int>& used) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!used.contains(static_cast<int>(i))) {
+        tensors_.push_back({state_name(kind, all[i].name), all[i].tensor.detach().clone()});
+      }
+    }
+  };
+  keep(kWeight, program.graph.parameters, parameters);
+  keep(kBuffer, program.graph.buffers, buffers);
+}
+
+void UnusedState::replace(const std::map<std::string, at::Tensor>& state) {
+  for (const StateTensor& kept : tensors_) {
+    kept.tensor.copy_(state.at(kept.name));
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+/// Evaluator: predictions and evaluations of a trainer: forwards of the module in evaluation mode,
+/// through the ranks' pipeline.
+///
+/// Owned by a Trainer, used on its caller's thread. Batches of an evaluation are under way
+/// together, as many as steps may be.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/crew/crew.h"
+#include "stagecraft/actors/data/batch_source.h"
+#include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/actors/trainer/steps/evaluation.h"
+#include "stagecraft/actors/trainer/steps/evaluation_results.h"
+#include "stagecraft/actors/trainer/steps/step_entry.h"
+#include "stagecraft/actors/trainer/steps/step_future.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/module/metric.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/shapes/evaluations.h"
+
+namespace stagecraft {
+
+class Evaluator {
+ public:
+  /// Views the first three arguments. `program`: laid out for the schedule. `evaluations`: null for
+  /// a program without a module.
+  Evaluator(StepEntry& entry,
+            const Crew& crew,
+            const TrainerOptions& options,
+            Program program,
+            std::shared_ptr<Evaluations> evaluations)
+      : entry_(entry),
+        crew_(crew),
+        options_(options),
+        program_(std::move(program)),
+        evaluations_(std::move(evaluations)) {}
+
+  /// As Trainer::predict and Trainer::evaluate.
+  [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
+  [[nodiscard]] Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics);
+
+ private:
+  /// A batch that is being evaluated.
+  struct UnderWay {
+    KnownPrograms::Told told;
+    Parts parts;  ///< without their tensors
+    StepFuture step;
+    std::shared_ptr<std::vector<Future<at::Tensor>>> results;
+  };
+
+  [[nodiscard]] Evaluations& captures() const;
+  [[nodiscard]] UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels);
+  [[nodiscard]] EvaluationResults results_of(const UnderWay& batch) const;
+  void add(const UnderWay& batch, Evaluation& all) const;
+
+  StepEntry& entry_;
+  const Crew& crew_;
+  const TrainerOptions& options_;
+  const Program program_;
+  const std::shared_ptr<Evaluations> evaluations_;
+};
+
+}  // namespace stagecraft

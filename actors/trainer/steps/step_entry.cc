@@ -1,0 +1,32 @@
+#include "stagecraft/actors/trainer/steps/step_entry.h"
+
+#include <utility>
+
+#include "stagecraft/compiler/libtorch/memory_order.h"
+
+namespace stagecraft {
+
+StepInput StepEntry::input(const KnownPrograms::Told& told, Parts& split, double scale) const {
+  PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
+  for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
+    for (std::vector<at::Tensor>& part : *side) {
+      for (at::Tensor& tensor : part) {
+        tensor = to_memory_order(tensor, memory_order_of(tensor));
+      }
+    }
+  }
+  return {.program = told.number,
+          .plan = told.plan,
+          .seed = seed_,
+          .inputs = std::move(split.inputs),
+          .labels = std::move(split.labels),
+          .parts = std::move(runs)};
+}
+
+Future<StepResult> StepEntry::enter(StepInput input) {
+  EnteredStep entered = ledger_.enter(std::move(input), outstanding_);
+  crew_.submit(entered.submission);
+  return std::move(entered.result);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,64 @@
+/// StepEntry: puts steps under way. Trained batches and evaluations enter the ledger here.
+///
+/// Owned by a Trainer, used on its caller's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/actors/crew/crew.h"
+#include "stagecraft/actors/crew/known_programs.h"
+#include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/shapes/parts.h"
+
+namespace stagecraft {
+
+class StepEntry {
+ public:
+  /// Views all arguments. `unused`: the parameters and buffers that no stage has. `outstanding`:
+  /// the most steps under way. `seed`: of the random operators of the steps to come.
+  StepEntry(Crew& crew,
+            StepLedger& ledger,
+            KnownPrograms& programs,
+            const std::vector<StateTensor>& unused,
+            int outstanding,
+            std::uint64_t seed)
+      : crew_(crew),
+        ledger_(ledger),
+        programs_(programs),
+        unused_(unused),
+        outstanding_(outstanding),
+        seed_(seed) {}
+
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
+  void set_seed(std::uint64_t seed) { seed_ = seed; }
+
+  [[nodiscard]] const Layout& layout() const { return programs_.layout(); }
+
+  /// Returns the program as the ranks know it. They are told of it, and of the shapes of these
+  /// parts, if these are new (KP-1). Errors: those of KnownPrograms::told.
+  [[nodiscard]] const KnownPrograms::Told& told(const Program& program, const Parts& parts) {
+    return programs_.told(crew_, program, parts, unused_);
+  }
+
+  /// Returns the step of a batch. Takes the tensors out of `split`, the parts of the batch, and
+  /// converts them to the form in which they cross to a rank. `scale`: of their weights.
+  [[nodiscard]] StepInput input(const KnownPrograms::Told& told,
+                                Parts& split,
+                                double scale = 1.0) const;
+
+  /// Waits while too many steps are under way, and enters another one.
+  /// Errors: those of StepLedger::enter.
+  [[nodiscard]] Future<StepResult> enter(StepInput input);
+
+ private:
+  Crew& crew_;
+  StepLedger& ledger_;
+  KnownPrograms& programs_;
+  const std::vector<StateTensor>& unused_;
+  const int outstanding_;
+  std::uint64_t seed_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+#include "stagecraft/actors/trainer/steps/step_future.h"
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/process/process_end.h"
+
+namespace stagecraft {
+
+const Future<StepResult>& StepFuture::result() const {
+  if (!valid()) {
+    throw Error(Errc::UsageArgument,
+                "this StepFuture names no step: use one that Trainer::step returned and that was "
+                "not moved from");
+  }
+  home_.require_here("this step's trainer");
+  process_end::admit();
+  return result_;
+}
+
+bool StepFuture::ready() const {
+  return result().ready();
+}
+
+bool StepFuture::wait_until(Deadline deadline) const {
+  return result().wait_until(deadline);
+}
+
+StepResult StepFuture::get() const {
+  try {
+    return result().get();
+  } catch (const Error&) {
+    process_end::admit();  // parks here if the process ends: that may be the only cause
+    throw;
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,54 @@
+#include "stagecraft/actors/trainer/steps/updates.h"
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/step/step_parts.h"
+#include "stagecraft/actors/trainer/steps/callers_thread.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/shapes/parts.h"
+
+namespace stagecraft {
+
+StepFuture Updates::train_on(const Batch& inputs, const Batch& labels, bool updates) {
+  const OnCallersThread scope;
+  return enter(parts_of(program_, inputs, labels), {}, updates);
+}
+
+StepFuture Updates::train_on(const LocalBatch& batch, bool updates) {
+  if (batch.source.empty() || batch.number < 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a batch that ranks read needs the name of a source and a number from "
+                            "0 on, found \"{}\" and {}",
+                            batch.source,
+                            batch.number));
+  }
+  return enter(parts_as_compiled(program_), batch, updates);
+}
+
+/// Trains on the tensors of `parts`, or has the ranks read them from `local`.
+StepFuture Updates::enter(Parts parts, const LocalBatch& local, bool updates) {
+  const KnownPrograms::Told& told = entry_.told(program_, parts);
+  if (batches_ == 0) {
+    first_samples_ = parts.first_samples;
+  }
+  StepInput input = entry_.input(told, parts, scale_of(parts, first_samples_));
+  input.local = local;
+  input.learning_rate = rate_;
+  input.update = number_;
+  input.batch = batches_;
+  input.updates = updates;
+  StepFuture result(entry_.enter(std::move(input)));
+  if (updates) {
+    begin();
+  } else {
+    ++batches_;
+  }
+  return result;
+}
+
+void Updates::begin() {
+  ++number_;
+  batches_ = 0;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,46 @@
+/// Updates: the batches on which a trainer trains, in updates of one or more batches.
+///
+/// Owned by a Trainer, used on its caller's thread. It numbers updates and their batches, so that
+/// the driver knows which batches belong together (UU-1).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "stagecraft/actors/executor/step/local_batch.h"
+#include "stagecraft/actors/trainer/steps/step_entry.h"
+#include "stagecraft/actors/trainer/steps/step_future.h"
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/program/program.h"
+
+namespace stagecraft {
+
+class Updates {
+ public:
+  /// Views `entry`. `program`: laid out for the schedule.
+  Updates(StepEntry& entry, Program program) : entry_(entry), program_(std::move(program)) {}
+
+  /// Trains on a batch. `updates`: it is the last batch of its update.
+  /// Errors: those of Trainer::step. A batch that is refused belongs to no update.
+  [[nodiscard]] StepFuture train_on(const Batch& inputs, const Batch& labels, bool updates);
+  [[nodiscard]] StepFuture train_on(const LocalBatch& batch, bool updates);
+
+  /// Begins another update: drops the batches of the one that has no last batch yet.
+  void begin();
+
+  /// Replaces the rate of the options for the batches to come.
+  void set_rate(std::optional<double> rate) { rate_ = rate; }
+
+ private:
+  [[nodiscard]] StepFuture enter(Parts parts, const LocalBatch& local, bool updates);
+
+  StepEntry& entry_;
+  const Program program_;
+  std::optional<double> rate_;
+  std::int64_t number_ = 0;         // of the update under way
+  std::int32_t batches_ = 0;        // that it has
+  std::int64_t first_samples_ = 1;  // of its first part
+};
+
+}  // namespace stagecraft

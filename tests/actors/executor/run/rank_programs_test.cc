@@ -1,0 +1,131 @@
+/// Tests what a rank knows: the program that trains, evaluations, and further shapes that must fit.
+#include "stagecraft/actors/executor/run/rank_programs.h"
+
+#include <torch/torch.h>
+
+#include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/tests/actors/executor/run/one_rank.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using testing::kForwardsOnly;
+using testing::OneRank;
+
+struct KnowingRank {
+  testing::SmallChain chain = testing::small_chain(2);
+  Schedule schedule = Schedule::parse("@form list\n0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n");
+  OneRank rank{chain.program, schedule};
+
+  [[nodiscard]] RankShapeVariant evaluation() const {
+    const auto forwards = std::make_shared<const Plan>(
+        lower_schedule(chain.program, schedule, Layout::of(schedule), /*training=*/false));
+    return testing::forwards_only(chain.program, forwards, Rank(0));
+  }
+
+  /// Returns the stages for a batch of another number of rows.
+  [[nodiscard]] RankShapeVariant shape(std::int64_t rows) const {
+    torch::manual_seed(4);
+    testing::Chain module(2);
+    const Program program = compile(module,
+                                    {.inputs = chain.inputs,
+                                     .labels = chain.labels,
+                                     .loss = testing::mean_square,
+                                     .microbatches = testing::kOneRankMicrobatches});
+    const Batch batch{torch::zeros({rows, 8})};
+    const Parts parts = parts_of(program, batch, batch);
+    const ShapeVariant& variant = *parts.variants.at(0);
+    return rank_variant(
+        {.number = variant.number, .random = variant.random, .stages = variant.stages},
+        Rank(0),
+        rank.setup.train.stages);
+  }
+
+  [[nodiscard]] std::string refused(RankShapeVariant given) {
+    return refusal([&] { rank.programs.add(std::move(given)); }, Errc::PlanInvalid);
+  }
+};
+
+TEST_CASE("a rank begins with the program that trains, and learns others", "[executor][programs]") {
+  KnowingRank f;
+  RankPrograms& programs = f.rank.programs;
+  CHECK(programs.knows(kTraining, 0));
+  CHECK_FALSE(programs.knows(kTraining, 1));
+  CHECK_FALSE(programs.knows(kForwardsOnly, 0));
+  CHECK(programs.trained().size() == 2);
+  const StageRuntime* const trained = programs.trained().data();
+
+  programs.add(f.shape(8));
+  CHECK(programs.knows(kTraining, 1));
+  programs.add(f.evaluation());
+  CHECK(programs.knows(kForwardsOnly, 0));
+  CHECK_FALSE(programs.knows(kForwardsOnly, 1));
+  CHECK(programs.trained().data() == trained);  // LD-1
+}
+
+TEST_CASE("all shapes and evaluations of a stage have the weights of the one that trains",
+          "[executor][programs]") {
+  KnowingRank f;
+  f.rank.programs.add(f.shape(8));
+  f.rank.programs.add(f.evaluation());
+  const torch::Tensor& weight = f.rank.programs.trained()[1].state.parameters[0];
+  CHECK(f.rank.programs.at(kTraining).shapes.at(1).stages[1].state.parameters[0].is_same(weight));
+  CHECK(f.rank.programs.at(kForwardsOnly).stages()[1].state.parameters[0].is_same(weight));
+}
+
+TEST_CASE("what is given again replaces what has its numbers", "[executor][programs]") {
+  KnowingRank f;
+  f.rank.programs.add(f.evaluation());
+  RankShapeVariant again = f.evaluation();
+  again.random = 77;
+  f.rank.programs.add(std::move(again));
+  CHECK(f.rank.programs.at(kForwardsOnly).shapes.size() == 1);
+  CHECK(f.rank.programs.at(kForwardsOnly).shapes.at(0).told.random == 77);
+}
+
+TEST_CASE("stages that do not fit the rank are refused, and change nothing",
+          "[executor][programs]") {
+  KnowingRank f;
+  RankShapeVariant given = f.shape(8);
+  given.rank = Rank(1);
+  CHECK_THAT(f.refused(given), ContainsSubstring("stages of another rank"));
+  given = f.shape(8);
+  given.stages.pop_back();
+  CHECK_THAT(f.refused(given), ContainsSubstring("stages of another rank"));
+  given = f.shape(8);
+  given.number = -1;
+  (void)f.refused(given);
+  given = f.shape(8);
+  given.program = kForwardsOnly;
+  CHECK_THAT(f.refused(given), ContainsSubstring("belongs to no program"));
+  given = f.evaluation();
+  given.program = kTraining;
+  (void)f.refused(given);
+  given = f.shape(8);
+  given.stages[0].parameters.pop_back();
+  CHECK_THAT(f.refused(given), ContainsSubstring("stage 0 does not use the parameter"));
+  given = f.evaluation();
+  given.list.rank = Rank(3);
+  CHECK_THAT(f.refused(given), ContainsSubstring("belongs to rank 3"));
+  CHECK_FALSE(f.rank.programs.knows(kTraining, 1));
+  CHECK_FALSE(f.rank.programs.knows(kForwardsOnly, 0));
+}
+
+TEST_CASE("a rank with a list that breaks its rules knows nothing", "[executor][programs]") {
+  const KnowingRank f;
+  RankSetup setup = f.rank.setup;
+  setup.train.instructions.erase(setup.train.instructions.begin());  // a receive
+  CHECK_THAT(refusal(
+                 [&] {
+                   const RankPrograms programs(
+                       setup, f.rank.transport, std::make_shared<WaitBoard>());
+                 },
+                 Errc::PlanInvalid),
+             ContainsSubstring("breaks its rules"));
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+#include "stagecraft/actors/executor/step/step_parts.h"
+
+#include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+std::shared_ptr<const ShapeVariant> variant(int number) {
+  return std::make_shared<const ShapeVariant>(ShapeVariant{.number = number});
+}
+
+TEST_CASE("equal microbatches in a row are one run", "[executor][parts]") {
+  Parts parts;
+  parts.inputs.resize(4);
+  CHECK(runs_of(parts).empty());
+  CHECK((runs_of(parts, 0.5) == PartRuns{{.count = 4, .weight = 0.5}}));
+
+  const auto larger = variant(1), smaller = variant(2);
+  parts.variants = {larger, smaller, smaller, nullptr};
+  parts.weights = {1.0, 0.75, 0.75, 0.75};
+  CHECK((runs_of(parts) == PartRuns{{.count = 1, .variant = 1},
+                                    {.count = 2, .variant = 2, .weight = 0.75},
+                                    {.count = 1, .variant = 0, .weight = 0.75}}));
+  CHECK(runs_of(parts, 2.0)[1].weight == 1.5);
+}
+
+TEST_CASE("each microbatch has its run's shape and weight", "[executor][parts]") {
+  const PartRuns runs{{.count = 2, .variant = 1, .weight = 0.5}, {.count = 1, .variant = 3}};
+  CHECK(part_of(runs, 0).variant == 1);
+  CHECK(part_of(runs, 1).weight == 0.5);
+  CHECK(part_of(runs, 2).variant == 3);
+  CHECK((part_of({}, 7) == PartRun{}));
+  CHECK(total_weight(runs, 99) == 2.0);
+  CHECK(total_weight({}, 3) == 3.0);
+}
+
+TEST_CASE("PT-2: the first part of a further batch weighs by its samples", "[executor][parts]") {
+  Parts further;
+  further.first_samples = 3;
+  CHECK(scale_of(further, 3) == 1.0);
+  CHECK(scale_of(further, 4) == 0.75);
+}
+
+TEST_CASE("the runs of an update are those of its batches", "[executor][parts]") {
+  PartRuns all;
+  append(all, {}, 4);
+  append(all, {{.count = 2, .weight = 0.5}}, 4);
+  CHECK((all == PartRuns{{.count = 4}, {.count = 2, .weight = 0.5}}));
+  CHECK(total_weight(all, 0) == 5.0);
+}
+
+TEST_CASE("the mean of losses is by weight", "[executor][parts]") {
+  CHECK(mean_loss({1.0, 3.0}, {}) == 2.0);
+  CHECK(mean_loss({1.0, 3.0, 5.0}, {{.count = 2}, {.count = 1, .weight = 2.0}}) == 3.5);
+  CHECK(mean_loss({1.0, 3.0}, {{.count = 1}, {.count = 1, .weight = 0.0}}) == 1.0);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,443 @@
+#include "stagecraft/actors/trainer/state/checkpoint.h"
+
+#include <sys/stat.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/quantize_per_tensor.h>
+
+#include "stagecraft/actors/trainer/state/sha256.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/waiting.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using tests::TemporaryFolder;
+
+Checkpoint example() {
+  return {.step = 12,
+          .seed = 0xFFFFFFFFFFFFFFFFULL,
+          .optimizer = "adamw",
+          .tensors = {{"weight:a", at::arange(6, at::kFloat).view({2, 3})},
+                      {"buffer:count", at::full({}, 5, at::kLong)},
+                      {"weight:none", at::arange(0, at::kFloat)}},
+          .processors = {"AVX2 AuthenticAMD", "AVX512 GenuineIntel"}};
+}
+
+/// Returns the file as version 1 wrote it: without processors, which end the header.
+std::string as_version_1(const std::string& whole) {
+  constexpr std::size_t kPreamble = 24, kAlignment = 64;
+  const auto header = static_cast<std::size_t>(static_cast<unsigned char>(whole[16])) +
+                      (static_cast<std::size_t>(static_cast<unsigned char>(whole[17])) << 8U);
+  const auto aligned = [](std::size_t at) {
+    return (at + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const std::string content = whole.substr(0, whole.size() - std::tuple_size_v<Sha256::Digest>);
+  std::string old = content.substr(0, kPreamble + header - 1);  // of an empty list
+  old[8] = 1;
+  old[16] = static_cast<char>((header - 1) & 0xFFU);
+  old[17] = static_cast<char>((header - 1) >> 8U);
+  old[kPreamble] = '\x94';  // an array of 4
+  old.resize(aligned(old.size()));
+  old += content.substr(aligned(kPreamble + header));
+  Sha256 sha;
+  sha.add(old);
+  const Sha256::Digest digest = sha.finish();
+  return old + std::string(reinterpret_cast<const char*>(digest.data()), digest.size());
+}
+
+ExpectedState expected() {
+  return {.seed = 0xFFFFFFFFFFFFFFFFULL,
+          .optimizer = "adamw",
+          .tensors = {{"weight:a", "Float", {2, 3}},
+                      {"buffer:count", "Long", {}},
+                      {"weight:none", "Float", {0}}}};
+}
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string message_of(const Checkpoint& found, const ExpectedState& wanted) {
+  try {
+    check_same_model(found, wanted);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::CheckpointMismatch);
+    return error.message();
+  }
+  return "";
+}
+
+TEST_CASE("what is written to a checkpoint is read back", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_checkpoint(path, example());
+  const Checkpoint read = read_checkpoint(path);
+  CHECK(read.step == 12);
+  CHECK(read.seed == example().seed);
+  CHECK(read.optimizer == "adamw");
+  REQUIRE(read.tensors.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(read.tensors[i].name == example().tensors[i].name);
+    CHECK(read.tensors[i].tensor.scalar_type() == example().tensors[i].tensor.scalar_type());
+    CHECK(at::equal(read.tensors[i].tensor, example().tensors[i].tensor));
+  }
+  CHECK(read.processors == example().processors);
+  CHECK(message_of(read, expected()).empty());
+}
+
+TEST_CASE("a checkpoint of version 1 is read, and knows no processors", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Checkpoint unnamed = example();
+  unnamed.processors.clear();
+  write_checkpoint(path, unnamed);
+  write_bytes(path, as_version_1(tests::read_text_file(path)));
+  const Checkpoint read = read_checkpoint(path);
+  CHECK(read.processors.empty());
+  CHECK(message_of(read, expected()).empty());
+  CHECK(at::equal(read.tensors[0].tensor, example().tensors[0].tensor));
+}
+
+TEST_CASE("processors are compared where both sides know theirs", "[actors][checkpoint]") {
+  CHECK(other_processors({"AVX2"}, {"AVX2"}).empty());
+  CHECK(other_processors({}, {"AVX2"}).empty());
+  CHECK(other_processors({"AVX2"}, {}).empty());
+  CHECK_THAT(other_processors({"AVX2", "AVX512"}, {"AVX2"}),
+             Catch::Matchers::ContainsSubstring("computed with AVX2 and AVX512") &&
+                 Catch::Matchers::ContainsSubstring("these compute with AVX2:"));
+}
+
+TEST_CASE("a checkpoint takes the place of an older one and leaves nothing beside it (CK-1)",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_bytes(path, "an older one");
+  write_checkpoint(path, example());
+  CHECK(read_checkpoint(path).step == 12);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a place that cannot be written to is an error", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  CHECK(thrown_by([&] { write_checkpoint(folder.path() + "/no/such/a.ckpt", example()); }) ==
+        Errc::UsageFile);
+  std::filesystem::create_directory(folder.path() + "/taken");
+  CHECK(thrown_by([&] { write_checkpoint(folder.path() + "/taken", example()); }) ==
+        Errc::UsageFile);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a checkpoint does not take the place of what is no file, and a link stays one",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path() + "/pipe", link = folder.path() + "/link";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(thrown_by([&] { write_checkpoint(pipe, example()); }) == Errc::UsageFile);
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(thrown_by([&] { (void)read_checkpoint(pipe); }) == Errc::UsageFile);
+  std::filesystem::create_symlink("a.ckpt", link);
+  write_checkpoint(link, example());
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(read_checkpoint(folder.path() + "/a.ckpt").step == 12);
+}
+
+/// Returns a checkpoint with this header and the right checksum.
+std::string sealed(const std::string& header) {
+  std::string bytes = "STGCRAFT" + std::string("\1\0\0\0\0\0\0\0", 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes += static_cast<char>(header.size() >> (8 * i));
+  }
+  bytes += header;
+  Sha256 sha;
+  sha.add(bytes);
+  const Sha256::Digest digest = sha.finish();
+  return bytes + std::string(digest.begin(), digest.end());
+}
+
+TEST_CASE("a header that claims more than it has allocates nothing for it",
+          "[actors][checkpoint][hostile]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const auto refused_header = [&](const std::string& header) {
+    write_bytes(path, sealed(header));
+    try {
+      (void)read_checkpoint(path);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CheckpointFormat);
+      return error.message();
+    }
+    return std::string();
+  };
+  const std::string list("\xdd\x0a\xaa\xaa\xaa", 5);  // of 179 million: 4 GiB of values
+  CHECK_THAT(refused_header(list), ContainsSubstring("array size overflow"));
+  CHECK_THAT(refused_header("\x94\1\1" + list), ContainsSubstring("array size overflow"));
+  CHECK_THAT(refused_header("\xdb" + std::string("\x7f\xff\xff\xff", 4)),
+             ContainsSubstring("insufficient bytes"));
+  CHECK_THAT(refused_header(std::string("\xdf\x0a\xaa\xaa\xaa", 5)),
+             ContainsSubstring("map size overflow"));
+  CHECK_THAT(refused_header(std::string(100, '\x91')), ContainsSubstring("depth size overflow"));
+}
+
+// ---- types and kinds of tensors -----------------------------------------------------------------
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+/// Returns a tensor of that type whose bytes all differ; undefined if LibTorch has no such tensor.
+at::Tensor tensor_of(at::ScalarType type) {
+  try {
+    const at::Tensor tensor = at::empty({3, 2}, at::TensorOptions(type));
+    auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
+    for (std::size_t i = 0; i < tensor.storage().nbytes(); ++i) {
+      bytes[i] = static_cast<unsigned char>(type == at::kBool ? i % 2 : 7 * i + 1);
+    }
+    return tensor;
+  } catch (const c10::Error&) {
+    return {};
+  }
+}
+
+std::vector<at::ScalarType> all_types() {
+  std::vector<at::ScalarType> types;
+  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
+    types.push_back(static_cast<at::ScalarType>(i));
+  }
+  return types;
+}
+
+Checkpoint one_tensor(const at::Tensor& tensor) {
+  return {.step = 1, .seed = 2, .optimizer = "sgd", .tensors = {{"buffer:x", tensor}}};
+}
+
+TEST_CASE("every type that a plain tensor can have comes back bit by bit", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  int kept = 0;
+  for (const at::ScalarType type : all_types()) {
+    CAPTURE(c10::toString(type));
+    const at::Tensor tensor = tensor_of(type);
+    if (!tensor.defined() || c10::isQIntType(type)) {
+      continue;
+    }
+    ++kept;
+    write_checkpoint(path, one_tensor(tensor));
+    CHECK(same_bits(read_checkpoint(path).tensors.at(0).tensor, tensor));
+  }
+  CHECK(kept >= 26);
+}
+
+TEST_CASE("a conjugate, a transposed and a sliced tensor are kept as the values they have",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const at::Tensor complex = at::complex(at::arange(6, at::kFloat), at::arange(1, 7, at::kFloat));
+  const at::Tensor tensor = GENERATE_COPY(complex.conj(),
+                                          at::imag(complex.conj()),
+                                          complex.view({2, 3}).t(),
+                                          complex.slice(0, 1, 6, 2));
+  write_checkpoint(path, one_tensor(tensor));
+  CHECK(at::equal(read_checkpoint(path).tensors.at(0).tensor, tensor.resolve_conj().resolve_neg()));
+}
+
+TEST_CASE("what is no dense tensor of plain numbers is refused by name, and nothing is written",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.ckpt", "an older one");
+  const auto refused = [&](const at::Tensor& tensor, const std::string& why) {
+    try {
+      write_checkpoint(path, one_tensor(tensor));
+      FAIL("was written");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CheckpointFormat);
+      CHECK_THAT(error.message(),
+                 Catch::Matchers::ContainsSubstring("buffer:x") &&
+                     Catch::Matchers::ContainsSubstring(why));
+    }
+    CHECK(tests::read_text_file(path) == "an older one");
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  };
+  refused(at::full({2, 2}, 1.0).to_sparse(), "sparse");
+  refused(at::full({2, 2}, 1.0).to_sparse_csr(), "sparse");
+  refused(at::quantize_per_tensor(at::full({4}, 1.0), 0.1, 0, at::kQInt8), "quantized");
+  refused(at::empty({2}, at::TensorOptions(at::kMeta)), "memory of this machine");
+  refused({}, "undefined");
+  for (const at::ScalarType type : all_types()) {
+    if (const at::Tensor tensor = tensor_of(type); tensor.defined() && c10::isQIntType(type)) {
+      refused(tensor, "quantized");
+    }
+  }
+}
+
+// ---- a written file is read back ----------------------------------------------------------------
+
+TEST_CASE("a file that does not hold what it was written from is found out (CK-3)",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_checkpoint(path, example());
+  check_holds(path, example());
+  Checkpoint other = example();
+  const auto complaint = [&] {
+    try {
+      check_holds(path, other);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CheckpointFormat);
+      return error.message();
+    }
+    return std::string();
+  };
+  using Catch::Matchers::ContainsSubstring;
+  SECTION("another number in a tensor") {
+    other.tensors[0].tensor[1][2] = 7.0;
+    CHECK_THAT(complaint(), ContainsSubstring("weight:a"));
+  }
+  SECTION("another number in the last chunk of a long one") {
+    other.tensors.push_back({"weight:long", at::arange(1'000'000, at::kFloat)});
+    write_checkpoint(path, other);
+    CHECK(complaint().empty());
+    other.tensors.back().tensor[999'999] = 0.0;
+    CHECK_THAT(complaint(), ContainsSubstring("weight:long"));
+  }
+  SECTION("another step") {
+    other.step = 13;
+    CHECK_THAT(complaint(), ContainsSubstring("header"));
+  }
+  SECTION("another name") {
+    other.tensors[1].name = "buffer:other";
+    CHECK_THAT(complaint(), ContainsSubstring("header"));
+  }
+  SECTION("a byte of the file") {
+    std::string bytes = tests::read_text_file(path);
+    bytes[bytes.size() - 40] ^= 1;
+    write_bytes(path, bytes);
+    CHECK_THAT(complaint(), ContainsSubstring("checksum"));
+  }
+}
+
+TEST_CASE("a checkpoint that reads back differently does not take its place (CK-3)",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.ckpt", "an older one");
+  const auto published = [&](const Checkpoint& checkpoint, auto&& damage) {
+    WholeFile file(path);
+    fill_checkpoint(file, checkpoint);
+    damage(file.temporary());
+    publish_checkpoint(file, checkpoint);
+  };
+  const auto change_byte = [](const std::string& at) {
+    std::string bytes = tests::read_text_file(at);
+    bytes[bytes.size() / 2] ^= 1;
+    write_bytes(at, bytes);
+  };
+  try {
+    published(example(), change_byte);
+    FAIL("was published");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::UsageFile);
+    CHECK_THAT(error.message(),
+               Catch::Matchers::ContainsSubstring("'" + path + "' reads back differently"));
+  }
+  CHECK(tests::read_text_file(path) == "an older one");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  // A file that cannot be read at all has an error of its own.
+  try {
+    published(example(), [](const std::string& at) { std::filesystem::remove(at); });
+    FAIL("was published");
+  } catch (const Error& error) {
+    CHECK_THAT(error.message(), Catch::Matchers::ContainsSubstring("cannot be read"));
+  }
+  CHECK(tests::read_text_file(path) == "an older one");
+  published(example(), [](const std::string&) {});
+  CHECK(read_checkpoint(path).step == 12);
+}
+
+TEST_CASE("a file that is not there cannot be read", "[actors][checkpoint]") {
+  CHECK(thrown_by([] { (void)read_checkpoint("/no/such/file.ckpt"); }) == Errc::UsageFile);
+}
+
+TEST_CASE("a checkpoint cut short anywhere is refused (CK-2)", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_checkpoint(path, example());
+  const std::string whole = tests::read_text_file(path);
+  for (std::size_t length = 0; length < whole.size(); length += 1 + length / 16) {
+    write_bytes(path, whole.substr(0, length));
+    CHECK(thrown_by([&] { (void)read_checkpoint(path); }) == Errc::CheckpointFormat);
+  }
+  write_bytes(path, whole + "x");
+  CHECK(thrown_by([&] { (void)read_checkpoint(path); }) == Errc::CheckpointFormat);
+}
+
+TEST_CASE("a checkpoint with any byte changed is refused (CK-2)", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_checkpoint(path, example());
+  const std::string whole = tests::read_text_file(path);
+  for (std::size_t i = 0; i < whole.size(); i += 3) {
+    std::string changed = whole;
+    changed[i] = static_cast<char>(changed[i] ^ 0x20);
+    write_bytes(path, changed);
+    CHECK(thrown_by([&] { (void)read_checkpoint(path); }) == Errc::CheckpointFormat);
+  }
+}
+
+TEST_CASE("a foreign file is refused", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const auto content = GENERATE(std::string(), std::string("STGCRAFT"), std::string(5000, 'x'));
+  const std::string path = folder.write("a.ckpt", content);
+  CHECK(thrown_by([&] { (void)read_checkpoint(path); }) == Errc::CheckpointFormat);
+}
+
+TEST_CASE("the first difference between checkpoint and trainer is named", "[actors][checkpoint]") {
+  using Catch::Matchers::ContainsSubstring;
+  ExpectedState wanted = expected();
+  SECTION("another optimizer") {
+    wanted.optimizer = "sgd";
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("sgd"));
+  }
+  SECTION("another seed") {
+    wanted.seed = 3;
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("seed 3"));
+  }
+  SECTION("a missing tensor") {
+    wanted.tensors.push_back({"weight:b", "Float", {1}});
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("it has no weight:b"));
+  }
+  SECTION("an extra tensor") {
+    wanted.tensors.erase(wanted.tensors.begin());
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("it has weight:a"));
+  }
+  SECTION("another shape") {
+    wanted.tensors[0].shape = {3, 2};
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("Float [2, 3]"));
+  }
+  SECTION("another type") {
+    wanted.tensors[0].type = "Double";
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("Double [2, 3]"));
+  }
+}
+
+TEST_CASE("a tensor that two ranks have is one entry of the checkpoint", "[actors][checkpoint]") {
+  ExpectedState wanted = expected();
+  wanted.tensors.push_back(wanted.tensors[1]);
+  CHECK(message_of(example(), wanted).empty());
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,204 @@
+/// Tests the manual pages and the completions that the build makes: they have every option that the
+/// help of a command lists, man renders them, and shells complete with them.
+
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Words = std::vector<std::string>;
+
+constexpr const char* kPages = STAGECRAFT_BUILD_DIR "/share";
+
+std::string page(const std::string& name) {
+  return read_text_file(std::string(kPages) + "/" + name);
+}
+
+std::string joined(const Words& words, const std::string& between) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : between) + word;
+  }
+  return text;
+}
+
+std::string help_of(const Words& command) {
+  Words words{STAGECRAFT_COMMAND};
+  words.insert(words.end(), command.begin() + 1, command.end());
+  words.emplace_back("--help");
+  const CommandResult result = run_command(words);
+  REQUIRE(result.exit_code == 0);
+  return result.out;
+}
+
+/// Returns the first groups of the matches in each line.
+Words matches(const std::string& text, const std::string& pattern) {
+  Words found;
+  std::istringstream lines(text);
+  const std::regex expression(pattern);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_search(line, match, expression)) {
+      found.push_back(match[1]);
+    }
+  }
+  return found;
+}
+
+/// Adds the command and all commands below it.
+void add_commands(const Words& command, std::vector<Words>& all) {
+  all.push_back(command);
+  const std::string help = help_of(command);
+  const std::size_t list = help.find("\nCommands:\n");
+  if (list == std::string::npos) {
+    return;
+  }
+  const std::size_t begin = list + std::string("\nCommands:\n").size();
+  for (const std::string& word :
+       matches(help.substr(begin, help.find("\n\n", begin) - begin), "^  ([a-z]+)")) {
+    Words below = command;
+    below.push_back(word);
+    add_commands(below, all);
+  }
+}
+
+std::string man_escaped(std::string text) {
+  return std::regex_replace(text, std::regex("-"), "\\-");
+}
+
+/// Returns what bash offers for the last of the words.
+std::string completed_by_bash(const Words& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    line += "'" + word + "' ";
+  }
+  const CommandResult result = run_command(
+      {"bash",
+       "--norc",
+       "-c",
+       "source \"$1\"; COMP_WORDS=(" + line +
+           "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _stagecraft; echo \"${COMPREPLY[*]}\"",
+       "bash",
+       std::string(kPages) + "/bash/stagecraft"});
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  return result.out;
+}
+
+bool is_installed(const std::string& program) {
+  return run_command({"bash", "-c", "command -v " + program}).exit_code == 0;
+}
+
+}  // namespace
+
+TEST_CASE("every option of every command is in its manual page and in all completions",
+          "[tools][pages]") {
+  std::vector<Words> commands;
+  add_commands({"stagecraft"}, commands);
+  CHECK(commands.size() >= 20);
+  const std::string bash = page("bash/stagecraft"), zsh = page("zsh/_stagecraft"),
+                    fish = page("fish/stagecraft.fish");
+  for (const Words& command : commands) {
+    const std::string name = joined(command, " ");
+    CAPTURE(name);
+    const std::string man = page("man1/" + joined(command, "-") + ".1");
+    for (const std::string& option : matches(help_of(command), "^  (?:-[a-z],)?(--[a-z-]+)")) {
+      CAPTURE(option);
+      CHECK_THAT(man, ContainsSubstring(man_escaped(option)));
+      const std::string of_bash = joined(matches(bash, "'" + name + "'\\) options='([^']*)'"), "");
+      CHECK_THAT(of_bash + " ", ContainsSubstring(option + " "));
+      CHECK_THAT(zsh, ContainsSubstring("*" + option + "["));
+      CHECK_FALSE(
+          matches(fish, "__stagecraft_at " + name + "'.* -l (" + option.substr(2) + ") ").empty());
+    }
+    if (command.size() > 1) {
+      CHECK_THAT(page("man1/" + joined({command.begin(), command.end() - 1}, "-") + ".1"),
+                 ContainsSubstring(".B " + command.back()));
+    }
+  }
+}
+
+TEST_CASE("man renders every manual page without a warning", "[tools][pages]") {
+  if (!is_installed("man")) {
+    SKIP("there is no man");
+  }
+  const CommandResult result = run_command(
+      {"bash",
+       "-c",
+       "for page in \"$1\"/man1/*.1; do LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -E UTF-8 -l "
+       "\"$page\"; done",
+       "bash",
+       kPages});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK_THAT(result.out,
+             ContainsSubstring("STAGECRAFT-TRAIN(1)") &&
+                 ContainsSubstring("stagecraft-train - train a model as a pipeline") &&
+                 ContainsSubstring("--lr-schedule constant|cosine|linear"));
+}
+
+TEST_CASE("bash completes commands, options and values", "[tools][pages]") {
+  CHECK(completed_by_bash({"stagecraft", "tr"}) == "train trace\n");
+  CHECK(completed_by_bash({"stagecraft", "schedule", "sim"}) == "simulate\n");
+  CHECK(completed_by_bash({"stagecraft", "train", "--save-w"}) == "--save-weights\n");
+  CHECK(completed_by_bash({"stagecraft", "train", "--steps", "3", "--mirr"}) == "--mirror\n");
+  CHECK(completed_by_bash({"stagecraft", "train", "--model", "v"}) == "vit\n");
+  CHECK(completed_by_bash({"stagecraft", "train", "--schedule", "zb-h"}) == "zb-h1 zb-h2\n");
+  CHECK(completed_by_bash({"stagecraft", "schedule", "make", "gpi"}) == "gpipe\n");
+  CHECK(completed_by_bash({"stagecraft", "train", "--save-dir", "/us"}) == "/usr\n");
+  CHECK(completed_by_bash({"stagecraft", "launch", "--hosts", "x", "--", "trai"}) == "train\n");
+  // No words: readline completes the name of a file.
+  CHECK(completed_by_bash({"stagecraft", "train", "--text", "x"}) == "\n");
+  CHECK(completed_by_bash({"stagecraft", "import", "x"}) == "\n");
+  CHECK_THAT(completed_by_bash({"stagecraft", "train", ""}), ContainsSubstring("--dry-run"));
+}
+
+TEST_CASE("zsh reads its completion", "[tools][pages]") {
+  if (!is_installed("zsh")) {
+    SKIP("there is no zsh");
+  }
+  // Completion needs a terminal, so a shell inside the shell has one.
+  const CommandResult result = run_command(
+      {"zsh",
+       "-f",
+       "-c",
+       "zmodload zsh/zpty; zpty shell zsh -f -i; "
+       "zpty -w shell \"PS1=; fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -D\"; "
+       "zpty -w -n shell $'stagecraft train --save-we\\t'; "
+       "sleep 0; zpty -r shell text '*save-weights*' && echo complete; zpty -d shell",
+       "zsh",
+       std::string(kPages) + "/zsh"});
+  CAPTURE(result.out, result.err);
+  CHECK_THAT(result.out, ContainsSubstring("complete"));
+}
+
+TEST_CASE("fish completes commands, options and values", "[tools][pages]") {
+  if (!is_installed("fish")) {
+    SKIP("there is no fish");
+  }
+  const auto completed = [](const std::string& line) {
+    const CommandResult result = run_command({"fish",
+                                              "--no-config",
+                                              "-c",
+                                              "source $argv[1]; complete -C $argv[2]",
+                                              std::string(kPages) + "/fish/stagecraft.fish",
+                                              line});
+    CHECK(result.err.empty());
+    return result.out;
+  };
+  CHECK_THAT(completed("stagecraft tra"), ContainsSubstring("train\t"));
+  CHECK_THAT(completed("stagecraft train --save-w"), ContainsSubstring("--save-weights"));
+  CHECK_THAT(completed("stagecraft train --steps 3 --model v"), ContainsSubstring("vit"));
+  CHECK_THAT(completed("stagecraft schedule make gpi"), ContainsSubstring("gpipe"));
+  CHECK_THAT(completed("stagecraft launch --hosts x -- trai"), ContainsSubstring("train\t"));
+}
+
+}  // namespace stagecraft::tests

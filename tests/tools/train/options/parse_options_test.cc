@@ -1,0 +1,275 @@
+#include "stagecraft/tools/train/options/parse_options.h"
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+TrainOptions options_of(const std::vector<std::string>& arguments) {
+  return std::get<TrainOptions>(parse_train_options(arguments));
+}
+
+std::string failure_of(const std::vector<std::string>& arguments) {
+  return refusal([&] { (void)parse_train_options(arguments); });
+}
+
+}  // namespace
+
+TEST_CASE("a setting is a key and a value, each key once", "[tools][options]") {
+  CHECK_THAT(failure_of({"--set", "k"}), ContainsSubstring("--set expects KEY=VALUE, found 'k'"));
+  CHECK_THAT(failure_of({"--set", "=2"}), ContainsSubstring("found '=2'"));
+  CHECK_THAT(failure_of({"--set", "k=1", "--set", "k=2"}), ContainsSubstring("names k twice"));
+}
+
+TEST_CASE("what a run keeps and goes on from is asked for whole", "[tools][options]") {
+  const TrainOptions o = options_of({"--resume", "run/", "--save-every", "5"});
+  CHECK(o.keeping.resume == "run");
+  CHECK(o.keeping.save_dir == "run");
+  CHECK(o.keeping.keep == 3);
+  CHECK(o.keeping.seed_from == SeedChoice::Same);
+  CHECK(options_of({"--load", "x", "--seed-from", "option"}).keeping.seed_from ==
+        SeedChoice::Option);
+  CHECK_THAT(failure_of({"--load", "x", "--resume", "y"}),
+             ContainsSubstring("--resume expects no"));
+  CHECK_THAT(failure_of({"--save-every", "5"}), ContainsSubstring("expects --save-dir DIR"));
+  CHECK_THAT(failure_of({"--save-dir", "x", "--keep", "2"}),
+             ContainsSubstring("--keep expects --save-every"));
+  CHECK_THAT(failure_of({"--seed-from", "option"}),
+             ContainsSubstring("expects --load or --resume"));
+  CHECK_THAT(failure_of({"--load", "x", "--seed-from", "both"}),
+             ContainsSubstring("checkpoint or option, found 'both'"));
+}
+
+TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
+  const TrainOptions o = options_of({});
+  CHECK(o.data.text == "/usr/share/common-licenses/GPL-3");
+  CHECK(o.model.name == "llama");
+  CHECK(std::vector{o.model.sizes.whole("dim"),
+                    o.model.sizes.whole("heads"),
+                    o.model.sizes.whole("ffn"),
+                    o.model.sizes.whole("seq")} == std::vector<std::int64_t>{128, 4, 344, 64});
+  CHECK_FALSE(o.pipeline.microbatch_size.has_value());
+  CHECK_FALSE(o.run.steps.has_value());
+  CHECK_FALSE(o.model.sizes.has("layers"));
+  CHECK_FALSE(o.pipeline.stages.has_value());
+  CHECK_FALSE(o.pipeline.ranks.has_value());
+  CHECK_FALSE(o.pipeline.chunks.has_value());
+  CHECK(o.pipeline.set.empty());
+  CHECK_FALSE(o.pipeline.microbatches.has_value());
+  CHECK(o.optimizer.name == "adamw");
+  CHECK(o.optimizer.settings.empty());
+  CHECK(o.optimizer.decay_on == DecayKind::Matrices);
+  CHECK((o.optimizer.freeze.empty() && o.optimizer.no_decay.empty()));
+  CHECK(o.optimizer.rate == 3e-4);
+  CHECK(o.optimizer.rate_kind == RateKind::Constant);
+  CHECK_FALSE(o.optimizer.clip.has_value());
+  CHECK(o.run.seed == 0);
+}
+
+TEST_CASE("every option arrives where it belongs", "[tools][options]") {
+  const TrainOptions o = options_of({"--text",
+                                     "t",
+                                     "--layers",
+                                     "6",
+                                     "--dim",
+                                     "32",
+                                     "--heads",
+                                     "2",
+                                     "--ffn",
+                                     "48",
+                                     "--seq",
+                                     "16",
+                                     "--microbatch-size",
+                                     "2",
+                                     "--microbatches",
+                                     "5",
+                                     "--stages",
+                                     "3",
+                                     "--ranks",
+                                     "7",
+                                     "--chunks",
+                                     "9",
+                                     "--set",
+                                     "k=2",
+                                     "--set",
+                                     "extra=2,1",
+                                     "--schedule",
+                                     "gpipe",
+                                     "--steps",
+                                     "9",
+                                     "--optimizer",
+                                     "sgd",
+                                     "--lr",
+                                     "0.5",
+                                     "--lr-schedule",
+                                     "cosine",
+                                     "--warmup",
+                                     "2",
+                                     "--weight-decay",
+                                     "0.25",
+                                     "--momentum",
+                                     "0.75",
+                                     "--nesterov",
+                                     "--decay-on",
+                                     "all",
+                                     "--no-decay",
+                                     "*.bias",
+                                     "--freeze",
+                                     "embed*",
+                                     "--no-decay",
+                                     "norm.*",
+                                     "--clip",
+                                     "1.5",
+                                     "--seed",
+                                     "11",
+                                     "--threads-per-worker",
+                                     "2",
+                                     "--memory-limit",
+                                     "512",
+                                     "--eval-every",
+                                     "4",
+                                     "--step-deadline",
+                                     "1.5",
+                                     "--save",
+                                     "s",
+                                     "--load",
+                                     "l",
+                                     "--dry-run",
+                                     "--verify",
+                                     "--json"});
+  CHECK(o.pipeline.set == std::map<std::string, std::string>{{"k", "2"}, {"extra", "2,1"}});
+  CHECK(std::vector{o.model.sizes.whole("layers"),
+                    o.model.sizes.whole("dim"),
+                    o.model.sizes.whole("heads"),
+                    o.model.sizes.whole("ffn"),
+                    o.model.sizes.whole("seq"),
+                    *o.pipeline.microbatch_size,
+                    *o.pipeline.microbatches,
+                    *o.pipeline.stages,
+                    *o.pipeline.ranks,
+                    *o.pipeline.chunks} ==
+        std::vector<std::int64_t>{6, 32, 2, 48, 16, 2, 5, 3, 7, 9});
+  CHECK(std::vector{o.data.text, o.pipeline.schedule, *o.keeping.save, *o.keeping.load} ==
+        std::vector<std::string>{"t", "gpipe", "s", "l"});
+  CHECK(std::vector{*o.run.steps, o.optimizer.warmup, o.workers.threads, *o.run.eval_every} ==
+        std::vector<std::int64_t>{9, 2, 2, 4});
+  CHECK(std::vector{o.optimizer.rate, *o.optimizer.clip} == std::vector{0.5, 1.5});
+  CHECK(o.optimizer.settings ==
+        std::map<std::string, double>{{"weight_decay", 0.25}, {"momentum", 0.75}, {"nesterov", 1}});
+  CHECK(o.optimizer.name == "sgd");
+  CHECK(o.optimizer.decay_on == DecayKind::All);
+  CHECK(o.optimizer.no_decay == std::vector<std::string>{"*.bias", "norm.*"});
+  CHECK(o.optimizer.freeze == std::vector<std::string>{"embed*"});
+  CHECK(o.optimizer.rate_kind == RateKind::Cosine);
+  CHECK(o.run.seed == 11);
+  CHECK(o.run.step_deadline == 1.5);
+  CHECK(o.workers.memory_limit == 512);
+  CHECK((o.run.dry_run && o.run.verify && o.run.json));
+}
+
+TEST_CASE("numbers that make no sense are refused, with the option named", "[tools][options]") {
+  const std::string option = GENERATE("--layers",
+                                      "--dim",
+                                      "--heads",
+                                      "--ffn",
+                                      "--seq",
+                                      "--microbatch-size",
+                                      "--microbatches",
+                                      "--stages",
+                                      "--steps",
+                                      "--threads-per-worker",
+                                      "--memory-limit",
+                                      "--eval-every");
+  const std::string value = GENERATE("0", "-1", "many", "1.5", "99999999999999999999", "");
+  CHECK_THAT(failure_of({option, value}), ContainsSubstring(option + " expects"));
+}
+
+TEST_CASE("a number that is too large is told how large it may be", "[tools][options]") {
+  CHECK_THAT(failure_of({"--steps", "2147483648"}),
+             ContainsSubstring("a whole number from 1 to 2147483647, found '2147483648'"));
+}
+
+TEST_CASE("more threads than any machine has processors are refused", "[tools][options]") {
+  CHECK(options_of({"--threads-per-worker", "1024"}).workers.threads == 1024);
+  CHECK_THAT(failure_of({"--threads-per-worker", "1025"}),
+             ContainsSubstring("a whole number from 1 to 1024, found '1025'"));
+}
+
+TEST_CASE("real numbers are refused outside their range", "[tools][options]") {
+  CHECK_THAT(failure_of({"--lr", "0"}), ContainsSubstring("greater than 0, found '0'"));
+  CHECK_THAT(failure_of({"--lr", "nan"}), ContainsSubstring("found 'nan'"));
+  CHECK_THAT(failure_of({"--clip", "-1"}), ContainsSubstring("greater than 0"));
+  CHECK_THAT(failure_of({"--weight-decay", "-0.1"}), ContainsSubstring("at least 0"));
+  CHECK_THAT(failure_of({"--optimizer", "sgd", "--momentum", "1"}),
+             ContainsSubstring("less than 1"));
+  CHECK_THAT(failure_of({"--beta2", "1"}), ContainsSubstring("less than 1"));
+  CHECK_THAT(failure_of({"--optimizer", "adagrad", "--lr-decay", "-1"}),
+             ContainsSubstring("at least 0"));
+  CHECK_THAT(failure_of({"--step-deadline", "0"}), ContainsSubstring("greater than 0, found '0'"));
+  for (const char* value : {"0.0005", "31536001", "1e300"}) {
+    CHECK_THAT(failure_of({"--step-deadline", value}),
+               ContainsSubstring("--step-deadline expects 0.001 to 31536000 seconds, found"));
+  }
+}
+
+TEST_CASE("an unknown option is named and the nearest known one suggested", "[tools][options]") {
+  CHECK_THAT(failure_of({"--layer", "3"}),
+             ContainsSubstring("'--layer'") && ContainsSubstring("--layers?"));
+  CHECK_THAT(failure_of({"--stepz=3"}),
+             ContainsSubstring("'--stepz'") && ContainsSubstring("--steps?"));
+  CHECK_THAT(failure_of({"text.txt"}), ContainsSubstring("'text.txt'"));
+}
+
+TEST_CASE("an option needs exactly one value", "[tools][options]") {
+  CHECK_THAT(failure_of({"--layers"}), ContainsSubstring("--layers expects one value, found none"));
+  CHECK_THAT(failure_of({"--steps", "3", "--steps", "4"}), ContainsSubstring("found several"));
+}
+
+TEST_CASE("options that contradict each other are refused", "[tools][options]") {
+  CHECK_THAT(failure_of({"--dim", "32", "--heads", "3"}), ContainsSubstring("divisor of --dim 32"));
+  CHECK_THAT(failure_of({"--dim", "6", "--heads", "2"}), ContainsSubstring("even"));
+  CHECK_THAT(failure_of({"--momentum", "0.9"}),
+             ContainsSubstring("--momentum expects --optimizer sgd or rmsprop, found adamw"));
+  CHECK_THAT(failure_of({"--optimizer", "adagrad", "--beta2", "0.9"}),
+             ContainsSubstring("--beta2 expects --optimizer adamw or adam, found adagrad"));
+  CHECK_THAT(failure_of({"--optimizer", "sgd", "--centered"}),
+             ContainsSubstring("--centered expects --optimizer rmsprop, found sgd"));
+  CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
+  CHECK_THAT(failure_of({"--optimizer", "lion"}),
+             ContainsSubstring("adamw, sgd, adam, adagrad or rmsprop, found 'lion'"));
+  CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
+             ContainsSubstring("constant, cosine or linear"));
+  CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("matrices or all"));
+}
+
+TEST_CASE("what to recompute is a word or a list of names", "[tools][options]") {
+  CHECK(options_of({}).pipeline.recompute == Recompute::nothing());
+  CHECK(options_of({"--recompute", "stage"}).pipeline.recompute == Recompute::stages());
+  CHECK(options_of({"--recompute", "layers.1,s0"}).pipeline.recompute ==
+        Recompute::named({"layers.1", "s0"}));
+  for (const char* value : {"", ",", "a,,b", "a,"}) {
+    CHECK_THAT(failure_of({"--recompute", value}), ContainsSubstring("--recompute"));
+  }
+}
+
+TEST_CASE("help lists every option", "[tools][options]") {
+  const std::string help = std::get<HelpText>(parse_train_options({"--help"})).text;
+  for (const char* option : {"--text",
+                             "--layers",
+                             "--stages",
+                             "--schedule",
+                             "--clip",
+                             "--step-deadline",
+                             "--memory-limit",
+                             "--dry-run",
+                             "--mirror",
+                             "--recompute",
+                             "--verify"}) {
+    CHECK_THAT(help, ContainsSubstring(option));
+  }
+}
+
+}  // namespace stagecraft::tools

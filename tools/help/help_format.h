@@ -1,0 +1,33 @@
+/// HelpFormat: the layout of `--help`: options in two columns, wrapped to the width of a page. A
+/// default and the environment variable of an option stand behind its text: "[1] (env NAME)".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace stagecraft::tools {
+
+/// Returns an option's names and the kind of its value, "-o,--output FILE"; an argument's name.
+[[nodiscard]] std::string option_label(const CLI::Option& option);
+
+/// Returns the text of an option with its default and its environment variable.
+[[nodiscard]] std::string option_text(const CLI::Option& option);
+
+/// Returns "stagecraft import [OPTIONS] MODEL".
+[[nodiscard]] std::string usage_text(const CLI::App& app);
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat();
+
+  std::string make_help(const CLI::App* app,
+                        std::string name,
+                        CLI::AppFormatMode mode) const override;
+  std::string make_group(std::string group,
+                         bool is_positional,
+                         std::vector<const CLI::Option*> options) const override;
+};
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,111 @@
+#include "stagecraft/tools/train/decide/schedule_by_name.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// Limits to the largest int. Builders refuse what no machine can hold, so that stays too large.
+int to_int(std::int64_t n) {
+  return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
+}
+
+void replace_schedule(Schedule schedule, Choice& choice) {
+  choice.layout = Layout::of(schedule);
+  choice.schedule = std::move(schedule);
+}
+
+}  // namespace
+
+const BuilderInfo* builder_named(const std::string& name) {
+  const auto all = builders();
+  const auto found = std::ranges::find(all, name, &BuilderInfo::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> builder_names() {
+  std::vector<std::string> names;
+  for (const BuilderInfo& builder : builders()) {
+    names.emplace_back(builder.name);
+  }
+  return names;
+}
+
+/// With one stage per rank, the number of stages is the number of ranks.
+int ranks_for(const BuilderInfo& builder,
+              const PipelineOptions& options,
+              const std::optional<std::int64_t>& stages,
+              const std::optional<StageGraph>& graph) {
+  if (options.ranks) {
+    return to_int(*options.ranks);
+  }
+  if (builder.chunks != ChunkRule::One) {
+    return to_int(options.usual_ranks);
+  }
+  return to_int(stages.value_or(graph ? graph->size() : options.usual_ranks));
+}
+
+Choice choose_by_name(const BuilderInfo& builder,
+                      const PipelineOptions& options,
+                      const StepSize& size,
+                      const std::optional<StageGraph>& graph) {
+  const int ranks = ranks_for(builder, options, size.stages, graph);
+  const int microbatches = to_int(size.microbatches.value_or(kUsualMicrobatches));
+  BuildRequest request{.devices = ranks, .microbatches = microbatches, .set = options.set};
+  if (options.chunks) {
+    request.chunks = to_int(*options.chunks);
+  }
+  if (builder.takes_graph) {
+    request.graph = graph.value_or(StageGraph::chain(ranks));
+  }
+  Schedule schedule = build_schedule(builder.name, request);
+  Layout layout = Layout::of(schedule);
+  const int stages = layout.model_stages();
+  if (size.stages && *size.stages != stages) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--stages expects {}, as {} makes them of {} ranks, found {}; leave it "
+                            "out or change --ranks or --chunks",
+                            stages,
+                            builder.name,
+                            ranks,
+                            *size.stages));
+  }
+  return {.shape = {.stages = stages,
+                    .microbatches = microbatches,
+                    .microbatch_size = size.microbatch_size,
+                    .cut = size.cut},
+          .schedule = std::move(schedule),
+          .layout = std::move(layout),
+          .steps = size.steps};
+}
+
+void build_over(const StageGraph& graph, const PipelineOptions& options, Choice& choice) {
+  const BuilderInfo* builder = builder_named(options.schedule);
+  if (builder != nullptr && builder->takes_graph) {
+    replace_schedule(
+        build_schedule(
+            builder->name,
+            {.microbatches = choice.shape.microbatches, .graph = graph, .set = options.set}),
+        choice);
+  }
+}
+
+void build_for(const Costs& costs, const PipelineOptions& options, Choice& choice) {
+  const BuilderInfo* builder = builder_named(options.schedule);
+  if (builder != nullptr && builder->takes_costs) {
+    replace_schedule(build_schedule(builder->name,
+                                    {.devices = choice.layout.rows(),
+                                     .microbatches = choice.shape.microbatches,
+                                     .set = options.set,
+                                     .costs = costs}),
+                     choice);
+  }
+}
+
+}  // namespace stagecraft::tools

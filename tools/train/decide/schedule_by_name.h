@@ -1,0 +1,42 @@
+/// The schedule of a run by a builder: as its name, ranks and stages say it, over the graph of the
+/// model, or arranged for costs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/tools/train/decide/choice.h"
+#include "stagecraft/tools/train/decide/step_size.h"
+#include "stagecraft/tools/train/options/options.h"
+
+namespace stagecraft::tools {
+
+/// Returns the builder of this name, or null.
+[[nodiscard]] const BuilderInfo* builder_named(const std::string& name);
+[[nodiscard]] std::vector<std::string> builder_names();
+
+/// Returns how many ranks the options ask of a builder. `stages`: of the cut or --stages. `graph`:
+/// of --graph.
+[[nodiscard]] int ranks_for(const BuilderInfo& builder,
+                            const PipelineOptions& options,
+                            const std::optional<std::int64_t>& stages,
+                            const std::optional<StageGraph>& graph);
+
+/// Errors: UsageArgument for stages that the builder does not make; those of build_schedule().
+[[nodiscard]] Choice choose_by_name(const BuilderInfo& builder,
+                                    const PipelineOptions& options,
+                                    const StepSize& size,
+                                    const std::optional<StageGraph>& graph);
+
+/// Builds the schedule again for the graph of the program, if the builder takes one.
+void build_over(const StageGraph& graph, const PipelineOptions& options, Choice& choice);
+
+/// Builds the schedule again for these costs, if the builder takes them.
+void build_for(const Costs& costs, const PipelineOptions& options, Choice& choice);
+
+}  // namespace stagecraft::tools

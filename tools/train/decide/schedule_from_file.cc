@@ -1,0 +1,135 @@
+#include "stagecraft/tools/train/decide/schedule_from_file.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/decide/schedule_by_name.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// Checks a number that the file fixes.
+void check_fixed(const char* option,
+                 const std::optional<std::int64_t>& given,
+                 int fixed,
+                 const std::string& file) {
+  if (given && *given != fixed) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "{} expects {}, as the schedule file '{}' fixes it, found {}; leave {} out or change "
+            "the file",
+            option,
+            fixed,
+            file,
+            *given,
+            option));
+  }
+}
+
+/// Errors: UsageArgument for edges or frozen stages that the model does not have.
+void check_model(const TrainOptions& options, const Schedule& schedule, const Layout& layout) {
+  if (options.model.file) {
+    return;  // its program says both
+  }
+  const ModelEntry& model = find_model(options.model.name);
+  if (!model.may_branch && !is_chain(schedule, layout)) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("the stages of {} are one chain, but the schedule file '{}' names other "
+                    "edges; remove its @edges",
+                    model.name,
+                    options.pipeline.schedule));
+  }
+  if (!schedule.stage_graph().frozen().empty()) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("all of {} trains, but the schedule file '{}' names frozen stages; remove its "
+                    "@frozen",
+                    model.name,
+                    options.pipeline.schedule));
+  }
+}
+
+void check_options(const TrainOptions& options,
+                   const StepSize& size,
+                   const Schedule& schedule,
+                   const Layout& layout) {
+  const std::string& file = options.pipeline.schedule;
+  if (options.pipeline.chunks || !options.pipeline.set.empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--chunks and --set are for schedules by name, found the file '{}'; "
+                            "leave them out",
+                            file));
+  }
+  check_fixed("--stages", size.stages, layout.model_stages(), file);
+  check_fixed("--ranks", options.pipeline.ranks, layout.ranks(), file);
+  if (options.data.folder && size.microbatches != schedule.microbatches()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--schedule expects a file for {} microbatches, as '{}' has them in a "
+                            "step, found {} in '{}'",
+                            *size.microbatches,
+                            *options.data.folder,
+                            schedule.microbatches(),
+                            file));
+  }
+  check_fixed("--microbatches", size.microbatches, schedule.microbatches(), file);
+}
+
+}  // namespace
+
+bool is_chain(const Schedule& schedule, const Layout& layout) {
+  return schedule.stage_graph().edges() ==
+         layout.expand(StageGraph::chain(layout.model_stages())).edges();
+}
+
+Schedule read_schedule_file(const PipelineOptions& options, Console& console) {
+  const std::string& path = options.schedule;
+  std::error_code ignored;
+  if (path != "-" && !std::filesystem::exists(path, ignored)) {
+    const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
+    throw Error(
+        looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
+        fmt::format("--schedule expects a readable schedule file or one of {}, found '{}'; {}"
+                    "see stagecraft train --help",
+                    fmt::join(builder_names(), ", "),
+                    path,
+                    did_you_mean(path, builder_names())));
+  }
+  return read_schedule(path, {}, console).schedule;
+}
+
+Choice choose_from_file(const TrainOptions& options, const StepSize& size, Console& console) {
+  Schedule schedule = read_schedule_file(options.pipeline, console);
+  if (schedule.stages() < 1 || schedule.microbatches() < 1) {
+    throw Error(
+        Errc::ScheduleParse,
+        fmt::format(
+            "the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
+            options.pipeline.schedule));
+  }
+  Layout layout = Layout::of(schedule);
+  check_model(options, schedule, layout);
+  check_options(options, size, schedule, layout);
+  return {.shape = {.stages = layout.model_stages(),
+                    .microbatches = schedule.microbatches(),
+                    .microbatch_size = size.microbatch_size,
+                    .cut = size.cut},
+          .schedule = std::move(schedule),
+          .layout = std::move(layout),
+          .steps = size.steps};
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,29 @@
+/// StepSize: how large a step is and how many there are, as options, data and the cut's file say it
+/// together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/tools/train/options/options.h"
+#include "stagecraft/tools/train/work/work.h"
+
+namespace stagecraft::tools {
+
+/// Used if neither the options nor a schedule file give the number.
+inline constexpr int kUsualMicrobatches = 8;
+inline constexpr std::int64_t kUsualMicrobatchSize = 4;
+
+struct StepSize {
+  std::optional<Cut> cut;                    ///< of --cut
+  std::optional<std::int64_t> stages;        ///< of the cut, or --stages
+  std::optional<std::int64_t> microbatches;  ///< of the data, or --microbatches
+  std::int64_t microbatch_size = kUsualMicrobatchSize;
+  std::int64_t steps = 0;  ///< the step at which the run ends
+};
+
+/// Errors: UsageArgument for options that contradict the data or the cut; those of cut_option().
+[[nodiscard]] StepSize step_size(const TrainOptions& options, const Work& work);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,36 @@
+/// RunStart: where a run starts: at a checkpoint, or from its seed and perhaps other weights.
+///
+/// Found before anything else uses the options, and never changed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/train/options/options.h"
+
+namespace stagecraft::tools {
+
+struct RunStart {
+  std::optional<std::string> checkpoint;   ///< of --load, or the newest of --resume
+  std::optional<std::int64_t> resumed_at;  ///< the step of the checkpoint that --resume found
+  std::optional<std::string> weights;      ///< of --load-weights, at the first start only
+  std::uint64_t seed = 0;
+};
+
+/// Reports on standard error which checkpoints of --resume are broken, and if it has none.
+/// Errors: UsageFile for a folder or a checkpoint that cannot be read; CheckpointFormat for a
+///         checkpoint of --load that is not whole, if its seed is needed.
+[[nodiscard]] RunStart find_start(const TrainOptions& options, Console& console);
+
+/// Returns whether the checkpoint that --resume found is at the last step already, and reports it
+/// then. A job that was queued again ends well in this way.
+/// `steps`: at which the run ends; none if that is not known yet.
+/// Errors: UsageFile if a file that the run writes at its end is not there.
+[[nodiscard]] bool has_nothing_left(const TrainOptions& options,
+                                    const RunStart& start,
+                                    const std::optional<std::int64_t>& steps,
+                                    Console& console);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,73 @@
+#include "stagecraft/tools/train/options/parse_options.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/train/catalog/model_options.h"
+#include "stagecraft/tools/train/options/groups.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kAbout =
+    "Trains a model as a pipeline of stages, with one worker per row of the schedule.\n"
+    "The model is a small one that comes with Stagecraft, or a file of PyTorch.";
+constexpr const char* kFooter =
+    "Ctrl-C, SIGTERM or SIGHUP ends the run after its current step; it then saves and reports as "
+    "usual.\n"
+    "A second Ctrl-C or SIGTERM, more than 1 s later, ends it at once. If nobody can read the "
+    "output, a run\n"
+    "that writes files continues to its end, and any other run stops.\n\n"
+    "Exit status: 0 success; 1 the run failed, the schedule breaks a rule, or memory does not "
+    "suffice;\n"
+    "2 wrong usage, a file that cannot be used, or output that cannot be written; 128 + N ended by "
+    "signal N.";
+
+/// Reports what a model from a file settles later where the options alone say it.
+void check_warmup(const TrainOptions& options) {
+  if (options.model.file && !options.run.steps) {
+    return;  // the data say how many steps there are
+  }
+  const std::int64_t steps = options.run.steps.value_or(kUsualSteps);
+  if (options.optimizer.warmup > steps) {
+    wrong_usage(
+        kTrainCommand,
+        fmt::format(
+            "--warmup expects at most --steps {}, found {}", steps, options.optimizer.warmup));
+  }
+}
+
+}  // namespace
+
+std::variant<TrainOptions, HelpText> parse_train_options(
+    const std::vector<std::string>& arguments) {
+  TrainOptions options;
+  CLI::App app(kAbout, kTrainCommand);
+  app.option_defaults()->always_capture_default();
+  app.footer(kFooter);
+  add_model_options(app, options.model, options.data);
+  add_pipeline(app, options.pipeline);
+  add_planner(app, options.planner, options.costs);
+  add_optimizer(app, options.optimizer);
+  add_workers(app, options.workers);
+  add_run(app, options.run);
+  add_keeping(app, options.keeping);
+  if (const auto help = parse_command_line(app, arguments)) {
+    return HelpText{*help};
+  }
+  check_optimizer_settings(options.optimizer);
+  settle_model(kTrainCommand,
+               app,
+               options.model,
+               options.data,
+               {"--microbatch-size", "--microbatch-sizes", "--eval-every"});
+  check_planner(options, app);
+  settle_keeping(options.keeping, app);
+  check_workers(options.workers);
+  check_warmup(options);
+  check_run(options.run);
+  return options;
+}
+
+}  // namespace stagecraft::tools

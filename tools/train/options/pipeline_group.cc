@@ -1,0 +1,103 @@
+#include <CLI/CLI.hpp>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/word_choice.h"
+#include "stagecraft/tools/train/options/groups.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kPipelineGroup = "Pipeline (docs/schedules.md)";
+
+void add_schedule(CLI::App& app, PipelineOptions& o) {
+  app.add_option(
+         "--schedule", o.schedule, "name from `stagecraft schedule list`, or a schedule file")
+      ->type_name("NAME|FILE")
+      ->group(kPipelineGroup);
+  app.add_option_function<std::vector<std::string>>(
+         "--set",
+         [&o](const std::vector<std::string>& words) {
+           o.set = key_values(kTrainCommand, "--set", words);
+         },
+         "parameter of the named schedule, e.g. k=2; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(kPipelineGroup);
+  app.add_option("--ranks",
+                 o.ranks,
+                 "number of workers, one per row of the schedule [4, the places of the launched "
+                 "hosts, or the rows of the schedule file]")
+      ->check(whole_number(1))
+      ->group(kPipelineGroup);
+  app.add_option("--usual-ranks", o.usual_ranks)
+      ->check(whole_number(1))
+      ->envname("STAGECRAFT_RANKS")
+      ->group("");
+  app.add_option(
+         "--stages", o.stages, "number of stages of the model [as the schedule makes of the ranks]")
+      ->check(whole_number(1))
+      ->group(kPipelineGroup);
+  app.add_option("--chunks", o.chunks, "stages per rank, if the schedule leaves that open")
+      ->check(whole_number(1))
+      ->group(kPipelineGroup);
+  app.add_option("--microbatches",
+                 o.microbatches,
+                 "microbatches per batch [8, or as in the schedule file or in the data]")
+      ->check(whole_number(1))
+      ->group(kPipelineGroup);
+  app.add_option("--microbatch-size",
+                 o.microbatch_size,
+                 "sequences or images per microbatch [4, or as in the file of a planned cut]")
+      ->check(whole_number(1))
+      ->group(kPipelineGroup);
+}
+
+void add_cut(CLI::App& app, PipelineOptions& o) {
+  app.add_option("--cut",
+                 o.cut,
+                 "where stages begin, e.g. layers.4,layers.8 [at the model's markers; a model from "
+                 "a file is balanced by time]")
+      ->type_name("PLACES|@FILE")
+      ->group(kPipelineGroup);
+  app.add_option("--cut-out", o.cut_out, "write the cut, for --cut @FILE")
+      ->type_name("FILE")
+      ->group(kPipelineGroup);
+  app.add_option("--graph",
+                 o.graph,
+                 "check that the stages of the model feed each other in this way, e.g. 0-2,1-2")
+      ->type_name("EDGES|@FILE")
+      ->group(kPipelineGroup);
+}
+
+}  // namespace
+
+void add_pipeline(CLI::App& app, PipelineOptions& o) {
+  add_schedule(app, o);
+  add_cut(app, o);
+  app.add_option_function<std::string>(
+         "--recompute",
+         [&o](const std::string& text) {
+           try {
+             o.recompute = parse_recompute(text);
+           } catch (const Error& error) {
+             wrong_usage(kTrainCommand, "--recompute: " + error.message());
+           }
+         },
+         "run the forward of these stages, regions or parameter paths again before their backward, "
+         "and keep only their inputs until then")
+      ->type_name("none|stage|NAME,...")
+      ->default_str("none")
+      ->group(kPipelineGroup);
+  add_choice<Precision>(
+      app,
+      "--precision",
+      o.precision,
+      {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}},
+      "bf16: compute in bfloat16 where that is safe (autocast); weights and optimizer stay float32")
+      ->group(kPipelineGroup);
+}
+
+}  // namespace stagecraft::tools

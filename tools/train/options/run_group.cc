@@ -1,0 +1,71 @@
+#include <cstdint>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/train/options/groups.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kRunGroup = "Run";
+
+// Each batch runs separately, one after the other.
+constexpr std::int64_t kMostAccumulated = 1'000'000;
+
+// The range that a trainer takes: from a millisecond to a year. Units: seconds.
+constexpr double kLeastDeadline = 0.001;
+constexpr double kMostDeadline = 365.0 * 24.0 * 3600.0;
+
+}  // namespace
+
+void add_run(CLI::App& app, RunOptions& o) {
+  app.add_option(
+         "--steps", o.steps, "step at which the run ends [50; with --data, all steps of the data]")
+      ->check(whole_number(1))
+      ->group(kRunGroup);
+  app.add_option("--accumulate", o.accumulate, "batches per step; their gradients are added up")
+      ->check(whole_number(1, kMostAccumulated))
+      ->group(kRunGroup);
+  app.add_option("--seed", o.seed, "seed of weights, of the choice of data and of random operators")
+      ->check(whole_number(0))
+      ->group(kRunGroup);
+  app.add_option("--eval-every", o.eval_every, "steps between evaluations on held-out data [never]")
+      ->check(whole_number(1))
+      ->group(kRunGroup);
+  app.add_option("--step-deadline", o.step_deadline, "longest time that a step may take [300]")
+      ->type_name("SECONDS")
+      ->check(positive_number())
+      ->group(kRunGroup);
+  app.add_flag("--verify", o.verify, "also train in one process, and compare bit by bit")
+      ->group(kRunGroup);
+  app.add_flag("--dry-run",
+               o.dry_run,
+               "compile and check, print the plan and its memory, and run nothing")
+      ->group(kRunGroup);
+  app.add_flag("--force", o.force, "run even if memory seems not to suffice")->group(kRunGroup);
+  app.add_flag("--mirror",
+               o.mirror,
+               "also keep the state of each rank in the memory of a neighbor, so that a program "
+               "can recover a lost rank from there")
+      ->group(kRunGroup);
+  app.add_flag("--verbose",
+               o.verbose,
+               "say on standard error how long each pass of compiling took")
+      ->group(kRunGroup);
+  app.add_flag("--json", o.json, "print one JSON object per line")->group(kRunGroup);
+}
+
+void check_run(const RunOptions& o) {
+  if (o.step_deadline && (*o.step_deadline < kLeastDeadline || *o.step_deadline > kMostDeadline)) {
+    wrong_usage(kTrainCommand,
+                fmt::format("--step-deadline expects {} to {} seconds, found {}",
+                            kLeastDeadline,
+                            static_cast<std::int64_t>(kMostDeadline),
+                            *o.step_deadline));
+  }
+}
+
+}  // namespace stagecraft::tools

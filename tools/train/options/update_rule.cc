@@ -1,0 +1,59 @@
+#include "stagecraft/tools/train/options/update_rule.h"
+
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/tools/train/options/optimizer_defaults.h"
+
+namespace stagecraft::tools {
+namespace {
+
+LearningRate::Kind kind_of(RateKind kind) {
+  switch (kind) {
+    case RateKind::Constant:
+      return LearningRate::Kind::Constant;
+    case RateKind::Cosine:
+      return LearningRate::Kind::Cosine;
+    case RateKind::Linear:
+      return LearningRate::Kind::Linear;
+  }
+  return LearningRate::Kind::Constant;
+}
+
+}  // namespace
+
+Optimizer make_optimizer(const OptimizerOptions& options) {
+  Optimizer optimizer = optimizer_named(options.name).value();
+  bool known = true;
+  for (const OptimizerSetting& setting : settings_of(optimizer)) {
+    const double value =
+        setting.name == "lr" ? options.rate : default_setting(options.name, setting.name);
+    known = set_setting(optimizer, setting.name, value) && known;
+  }
+  for (const auto& [name, value] : options.settings) {
+    known = set_setting(optimizer, name, value) && known;
+  }
+  SC_CHECK(known, "the settings are those of the optimizer");
+  check_optimizer(optimizer);
+  return optimizer;
+}
+
+std::vector<ParameterGroup> make_groups(const OptimizerOptions& options) {
+  std::vector<ParameterGroup> groups;
+  for (const std::string& pattern : options.freeze) {
+    groups.push_back({.match = pattern, .frozen = true});
+  }
+  for (const std::string& pattern : options.no_decay) {
+    groups.push_back({.match = pattern, .weight_decay = 0.0});
+  }
+  return groups;
+}
+
+DecayOn make_decay_on(const OptimizerOptions& options) {
+  return options.decay_on == DecayKind::All ? DecayOn::All : DecayOn::Matrices;
+}
+
+LearningRate make_learning_rate(const OptimizerOptions& options, std::int64_t steps) {
+  return {.kind = kind_of(options.rate_kind), .warmup = options.warmup, .total_steps = steps};
+}
+
+}  // namespace stagecraft::tools

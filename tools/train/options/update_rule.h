@@ -1,0 +1,27 @@
+/// The rule of an update as the options of `train` say it: optimizer, groups of parameters, rates.
+///
+/// docs/train-command.md has the defaults of the command that differ from LibTorch's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/actors/executor/optimizer/learning_rate.h"
+#include "stagecraft/actors/executor/optimizer/optimizer.h"
+#include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/tools/train/options/options.h"
+
+namespace stagecraft::tools {
+
+/// Errors: UsageArgument for settings that contradict each other.
+[[nodiscard]] Optimizer make_optimizer(const OptimizerOptions& options);
+
+/// Returns the groups of --freeze and --no-decay.
+[[nodiscard]] std::vector<ParameterGroup> make_groups(const OptimizerOptions& options);
+
+[[nodiscard]] DecayOn make_decay_on(const OptimizerOptions& options);
+
+/// `steps`: of the whole training, at whose end a falling rate is 0.
+[[nodiscard]] LearningRate make_learning_rate(const OptimizerOptions& options, std::int64_t steps);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,69 @@
+#include <cstdint>
+
+#include <CLI/CLI.hpp>
+
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/word_choice.h"
+#include "stagecraft/tools/train/options/groups.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kWorkerGroup = "Workers (docs/cluster.md)";
+
+// More than any machine has processors. Libraries that start threads fail at very large numbers.
+constexpr std::int64_t kMostThreads = 1024;
+
+}  // namespace
+
+void add_workers(CLI::App& app, WorkerOptions& o) {
+  add_choice<WorkerKind>(app,
+                         "--workers",
+                         o.kind,
+                         {{"threads", WorkerKind::Threads},
+                          {"processes", WorkerKind::Processes},
+                          {"joining", WorkerKind::Joining}},
+                         "threads of this process, processes on this host, or workers that join "
+                         "over the network; `stagecraft launch` sets it")
+      ->envname("STAGECRAFT_WORKERS")
+      ->group(kWorkerGroup);
+  app.add_option("--threads-per-worker", o.threads, "threads per worker, inside one operator")
+      ->check(whole_number(1, kMostThreads))
+      ->group(kWorkerGroup);
+  app.add_option("--memory-limit",
+                 o.memory_limit,
+                 "most memory that the steps of one worker may hold, in use and cached, in MiB")
+      ->type_name("MIB")
+      ->check(whole_number(1))
+      ->group(kWorkerGroup);
+  app.add_flag("--read-on-workers",
+               o.read_data,
+               "let each worker read text, images or data itself, at the same path on every host")
+      ->group(kWorkerGroup);
+  add_choice<ProcessorChoice>(
+      app,
+      "--processor",
+      o.processor,
+      {{"own", ProcessorChoice::Own}, {"common", ProcessorChoice::Common}},
+      "common: all processes use the widest instructions that all of them have, so that hosts of "
+      "different kinds compute the same bits")
+      ->envname("STAGECRAFT_PROCESSOR")
+      ->group(kWorkerGroup);
+  app.add_option("--credentials",
+                 o.credentials,
+                 "folder of `stagecraft credentials make`, for worker processes [made for the run]")
+      ->type_name("DIR")
+      ->group(kWorkerGroup);
+}
+
+void check_workers(const WorkerOptions& o) {
+  if (o.credentials && o.kind == WorkerKind::Threads) {
+    wrong_usage(
+        kTrainCommand,
+        "--credentials expects --workers processes or joining, found threads; leave one of the two "
+        "out");
+  }
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,31 @@
+#include "stagecraft/tools/train/run/job_trainer_options.h"
+
+#include <chrono>
+#include <cstdint>
+
+#include "stagecraft/tools/train/options/update_rule.h"
+
+namespace stagecraft::tools {
+
+TrainerOptions trainer_options(const TrainJob& job) {
+  constexpr std::int64_t kMiB = 1024 * 1024;
+  const TrainOptions& options = job.options;
+  TrainerOptions made{.learning_rate = make_learning_rate(options.optimizer, job.choice.steps),
+                      .groups = make_groups(options.optimizer),
+                      .decay_on = make_decay_on(options.optimizer),
+                      .clip = options.optimizer.clip,
+                      .seed = job.start.seed,
+                      .threads_per_worker = static_cast<int>(options.workers.threads),
+                      .record_timeline = true,
+                      .mirror = options.run.mirror};
+  if (options.workers.memory_limit) {
+    made.memory_limit = *options.workers.memory_limit * kMiB;
+  }
+  if (options.run.step_deadline) {
+    made.step_deadline =
+        std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));
+  }
+  return made;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,11 @@
+/// The options of the trainer of a job.
+#pragma once
+
+#include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/tools/train/job/job.h"
+
+namespace stagecraft::tools {
+
+[[nodiscard]] TrainerOptions trainer_options(const TrainJob& job);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,59 @@
+#include "stagecraft/tools/train/run/run_cluster.h"
+
+#include <iostream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/decide/decide.h"
+
+namespace stagecraft::tools {
+namespace {
+
+SpawnOptions spawn_options(const WorkerOptions& workers) {
+  SpawnOptions spawn = spawn_options_of_env();
+  spawn.workers_come = workers.kind == WorkerKind::Joining;
+  spawn.credentials = workers.credentials.value_or(spawn.credentials);
+  spawn.processor = workers.processor;
+  spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
+  return spawn;
+}
+
+}  // namespace
+
+std::optional<Cluster> make_held_cluster(const TrainOptions& options, Console& console) {
+  const WorkerOptions& workers = options.workers;
+  if (workers.processor == ProcessorChoice::Own || workers.kind == WorkerKind::Threads ||
+      options.run.dry_run) {
+    return std::nullopt;
+  }
+  return Cluster::spawn(expected_ranks(options, console), spawn_options(workers));
+}
+
+Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held) {
+  const int ranks = job.choice.layout.ranks();
+  if (job.options.workers.kind == WorkerKind::Threads) {
+    return Cluster::local(ranks);
+  }
+  const SpawnOptions spawn = spawn_options(job.options.workers);
+  if (held && held->ranks() < ranks) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--processor common starts the workers before the model is compiled, "
+                            "and started {}, but the schedule has {} ranks: give --ranks {}",
+                            held->ranks(),
+                            ranks,
+                            ranks));
+  }
+  if (const int most = ranks - spawn.local_ranks;
+      spawn.workers_come && spawn.workers_coming > most) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule has {0} ranks, but {1} processes were started: start {0} "
+                            "processes (in a step of Slurm: srun --ntasks {0}), or give --ranks",
+                            ranks,
+                            spawn.local_ranks + spawn.workers_coming));
+  }
+  return held ? *held : Cluster::spawn(ranks, spawn);
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,14 @@
+/// One number for all weights of a model: equal exactly when every parameter is equal bit by bit.
+#pragma once
+
+#include <string>
+
+#include "stagecraft/tools/train/verify/named_state.h"
+
+namespace stagecraft::tools {
+
+/// Returns the SHA-256, in hexadecimal, over the raw bytes of all parameters in the order given
+/// (the module's). Names and shapes do not enter.
+[[nodiscard]] std::string weights_sha256(const NamedTensors& parameters);
+
+}  // namespace stagecraft::tools

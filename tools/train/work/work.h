@@ -1,0 +1,87 @@
+/// Work: what a run trains: a model, and the batches of its steps. There is one kind for each
+/// source of work (the models of this folder, file_work.h); the rest of a run is the same for all.
+///
+/// Opened from a WorkRequest (catalog/open_work.h) before anything else. It may release the model
+/// when it is compiled. Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/module/metric.h"
+#include "stagecraft/compiler/module/named_tensor.h"
+#include "stagecraft/compiler/program/program.h"
+#include "stagecraft/tools/train/work/work_shape.h"
+
+namespace stagecraft::tools {
+
+/// The type in which operators compute; weights and optimizer keep the model's own types.
+enum class Precision { Float32, BFloat16 };
+
+struct WorkBatch {
+  Batch inputs, labels;
+};
+
+/// The memory of a model and its batches. In double: a size beyond 64 bits must be refused, not
+/// taken for a small one. Units: bytes.
+struct WorkBytes {
+  double parameters = 0.0;  ///< ties count once
+  double buffers = 0.0;     ///< where they count
+  double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
+  std::optional<double> optimized;  ///< the part that the optimizer changes; none: not known before
+  double description = 0.0;         ///< estimate for modules and operators, without tensors
+  double file = 0.0;                ///< contents of the model's file: it may be captured again
+  double microbatch = 0.0;          ///< kept by the forward of one, at least; 0: not known before
+  double batch = 0.0;               ///< inputs and labels of one step
+};
+
+/// Data whose batches are fixed: a folder of microbatches.
+struct FixedData {
+  std::string folder;
+  int microbatches = 1;      ///< of a batch
+  std::int64_t batches = 0;  ///< in all
+};
+
+class Work {
+ public:
+  virtual ~Work() = default;
+
+  /// Returns the data that fix the batches; nothing if the work draws as many as it is asked for.
+  [[nodiscard]] virtual std::optional<FixedData> fixed_data() const { return std::nullopt; }
+
+  /// Errors: UsageArgument for a number of stages into which the model cannot be cut.
+  [[nodiscard]] virtual WorkBytes bytes(const WorkShape& shape) const = 0;
+
+  /// Returns the program, with the weights of the request if there are any.
+  /// Errors: those of compile, and of load_weights.
+  [[nodiscard]] virtual Program compile(const WorkShape& shape) = 0;
+
+  /// Returns the batch of step `step`, counted from 0. Errors: UsageFile if it cannot be read.
+  [[nodiscard]] virtual WorkBatch batch(std::int64_t step, const WorkShape& shape) const = 0;
+
+  /// Returns the batch of evaluations: no step trains on it. Requires: the work has one.
+  [[nodiscard]] virtual WorkBatch evaluation(const WorkShape& shape) const = 0;
+
+  /// Returns what evaluations measure beside the loss.
+  [[nodiscard]] virtual std::vector<Metric> metrics() const { return {}; }
+
+  /// Returns the tokens of a step; none if steps are counted instead.
+  [[nodiscard]] virtual std::optional<std::int64_t> tokens(const WorkShape& /*shape*/) const {
+    return std::nullopt;
+  }
+
+  /// Returns trained parameters and buffers under all names of the model: also under further names
+  /// of ties, and with buffers that no operator uses.
+  [[nodiscard]] virtual std::vector<NamedTensor> all_names(std::vector<NamedTensor> trained) const {
+    return trained;
+  }
+};
+
+/// Compiles the work for operators of that precision: capture records for each operator under which
+/// autocast it ran. Errors: those of Work::compile.
+[[nodiscard]] Program compile_in(Precision precision, Work& work, const WorkShape& shape);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,38 @@
+/// WorkRequest: what a Work is made of: the model, its data, and how both are drawn.
+///
+/// Made by a command from its options, and by a worker from what the driver sends it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "stagecraft/compiler/stage/recompute.h"
+#include "stagecraft/tools/train/work/model_sizes.h"
+
+namespace stagecraft::tools {
+
+/// The model: one of the catalog, or a file.
+struct ModelChoice {
+  std::string name = "llama";       ///< from the catalog
+  ModelSizes sizes;                 ///< of that model, with defaults filled in
+  std::optional<std::string> file;  ///< replaces the model of the catalog
+};
+
+/// Where the data are. The model decides which of them it reads.
+struct DataPlaces {
+  std::string text = "/usr/share/common-licenses/GPL-3";
+  std::optional<std::string> images;  ///< a folder; none: drawn ones
+  std::optional<std::string> folder;  ///< of a model file's microbatches
+};
+
+struct WorkRequest {
+  ModelChoice model;
+  DataPlaces data;
+  std::uint64_t seed = 0;
+  Recompute recompute;                 ///< parts that run again before their backward
+  std::optional<std::string> weights;  ///< file or folder to start from; none: drawn ones
+  bool evaluates = false;              ///< the run needs a batch for evaluations
+};
+
+}  // namespace stagecraft::tools
