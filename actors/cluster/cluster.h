@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/device/processor.h"
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {

@@ -18,7 +18,7 @@
 #include "stagecraft/actors/messages/caf_types.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/worker/stage_worker.h"
-#include "stagecraft/base/clock.h"
+#include "stagecraft/base/clock_reading.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step/step_record.h"
-#include "stagecraft/base/clock.h"
+#include "stagecraft/base/clock_reading.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 

@@ -12,12 +12,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/tests/faults/checked_training.h"
+#include "stagecraft/tests/faults/noise.h"
+#include "stagecraft/tests/faults/process_view.h"
 #include "stagecraft/tests/hosts/recording.h"
 #include "stagecraft/tests/hosts/slow_link.h"
 #include "stagecraft/tests/hosts/test_hosts.h"
-#include "stagecraft/tests/soak/checked_training.h"
-#include "stagecraft/tests/soak/noise.h"
-#include "stagecraft/tests/soak/process_view.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {

@@ -6,8 +6,9 @@
 #include <sstream>
 #include <variant>
 
+#include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/actors/launch/port/control_port.h"
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/ways/slurm.h"
 #include "stagecraft/actors/security/credentials_report.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/doctor/checks/credential_checks.h"
@@ -19,7 +20,6 @@
 #include "stagecraft/tools/doctor/talk/answer.h"
 #include "stagecraft/tools/doctor/talk/ask_hosts.h"
 #include "stagecraft/tools/doctor/talk/limits.h"
-#include "stagecraft/tools/launch/slurm.h"
 
 namespace stagecraft::tools {
 namespace {

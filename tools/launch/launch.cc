@@ -4,15 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/ways/hosts.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/hosts.h"
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/actors/launch/ways/slurm.h"
 #include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/launch/options.h"
 #include "stagecraft/tools/launch/program.h"
-#include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/launch/step_folder.h"
 
 namespace stagecraft::tools {

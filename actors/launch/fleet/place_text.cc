@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/ways/ssh.h"
 #include "stagecraft/actors/launch/worker/worker_process.h"
 

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/port/tls_door.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {

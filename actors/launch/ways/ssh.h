@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/actors/launch/ways/child_process.h"
-#include "stagecraft/actors/launch/ways/hosts.h"
 
 namespace stagecraft {
 

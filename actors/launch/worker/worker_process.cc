@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/device/processor.h"
+#include "stagecraft/actors/launch/network/find_listener.h"
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/threads.h"
-#include "stagecraft/actors/launch/ways/find_listener.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/host_name.h"

@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
+#include "stagecraft/actors/launch/ways/slurm.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"
-#include "stagecraft/tools/launch/slurm.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <vector>
 
+#include "stagecraft/actors/launch/ways/slurm.h"
 #include "stagecraft/tools/doctor/checks/finding.h"
-#include "stagecraft/tools/launch/slurm.h"
 
 namespace stagecraft::tools {
 

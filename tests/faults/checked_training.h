@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/tests/soak/course.h"
+#include "stagecraft/tests/faults/course.h"
 #include "stagecraft/tests/support/command.h"
 
 namespace stagecraft::tests {

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/launch/ways/resolve.h"
+#include "stagecraft/actors/launch/network/resolve.h"
 
 #include <sys/socket.h>
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
 
 namespace stagecraft {
 

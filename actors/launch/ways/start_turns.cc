@@ -1,4 +1,4 @@
-#include "stagecraft/actors/launch/fleet/start_turns.h"
+#include "stagecraft/actors/launch/ways/start_turns.h"
 
 #include <algorithm>
 

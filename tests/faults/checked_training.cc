@@ -1,4 +1,4 @@
-#include "stagecraft/tests/soak/checked_training.h"
+#include "stagecraft/tests/faults/checked_training.h"
 
 #include <algorithm>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/launch/slurm.h"
+#include "stagecraft/actors/launch/ways/slurm.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "stagecraft/tests/soak/course.h"
+#include "stagecraft/tests/faults/course.h"
 
 #include <utility>
 

@@ -1,9 +1,9 @@
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
 
-#include "stagecraft/actors/launch/fleet/start_turns.h"
-#include "stagecraft/actors/launch/ways/find_listener.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/find_listener.h"
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/ways/ssh.h"
+#include "stagecraft/actors/launch/ways/start_turns.h"
 #include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"

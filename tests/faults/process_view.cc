@@ -1,4 +1,4 @@
-#include "stagecraft/tests/soak/process_view.h"
+#include "stagecraft/tests/faults/process_view.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

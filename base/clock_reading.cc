@@ -1,4 +1,4 @@
-#include "stagecraft/base/clock.h"
+#include "stagecraft/base/clock_reading.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "stagecraft/tests/soak/noise.h"
+#include "stagecraft/tests/faults/noise.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

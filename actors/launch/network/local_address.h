@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
 
 namespace stagecraft {
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
 
 #include <algorithm>
 #include <charconv>

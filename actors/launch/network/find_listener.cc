@@ -1,4 +1,4 @@
-#include "stagecraft/actors/launch/ways/find_listener.h"
+#include "stagecraft/actors/launch/network/find_listener.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include "stagecraft/actors/launch/ways/local_address.h"
-#include "stagecraft/actors/launch/ways/resolve.h"
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/actors/launch/network/resolve.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/local_address.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
-#include "stagecraft/actors/launch/ways/resolve.h"
+#include "stagecraft/actors/launch/network/resolve.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
