@@ -25,13 +25,13 @@
 namespace stagecraft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
 // The first runs meet cold caches and untouched pages.
 constexpr int kWarmUp = 2;
 
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
+double seconds_between(SteadyClock::time_point begin, SteadyClock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
@@ -51,7 +51,7 @@ class ForwardLog : public ChunkWatch {
  public:
   void before(std::size_t /*node*/) override {
     peaks_.push_back(peak_since(meter_));
-    begun_.push_back(Clock::now());
+    begun_.push_back(SteadyClock::now());
     first_.push_back(at::sequence_number::peek());
   }
   void clear(MemoryMeter* meter) {
@@ -61,7 +61,7 @@ class ForwardLog : public ChunkWatch {
     meter_ = meter;
   }
 
-  [[nodiscard]] const std::vector<Clock::time_point>& begun() const { return begun_; }
+  [[nodiscard]] const std::vector<SteadyClock::time_point>& begun() const { return begun_; }
   /// Returns the most bytes at once before each operator, since the operator before it.
   [[nodiscard]] const std::vector<double>& peaks() const { return peaks_; }
   [[nodiscard]] std::size_t operator_of(std::uint64_t sequence) const {
@@ -70,7 +70,7 @@ class ForwardLog : public ChunkWatch {
   }
 
  private:
-  std::vector<Clock::time_point> begun_;
+  std::vector<SteadyClock::time_point> begun_;
   std::vector<std::uint64_t> first_;
   std::vector<double> peaks_;
   MemoryMeter* meter_ = nullptr;
@@ -80,7 +80,7 @@ class ForwardLog : public ChunkWatch {
 struct BackwardLog {
   struct Event {
     std::uint64_t sequence = 0;
-    Clock::time_point begun;
+    SteadyClock::time_point begun;
     double sums = 0;  // in operators after it, until the next event
     double peak = 0;  // most bytes at once, until the next event
   };
@@ -88,7 +88,7 @@ struct BackwardLog {
   MemoryMeter* meter = nullptr;
   int nodes_open = 0;
   int operators_open = 0;  // outside nodes
-  Clock::time_point sum_begun;
+  SteadyClock::time_point sum_begun;
 };
 
 thread_local BackwardLog* log_of_thread = nullptr;
@@ -105,10 +105,10 @@ std::unique_ptr<at::ObserverContext> begin_function(const at::RecordFunction& fu
       if (!log.events.empty()) {
         log.events.back().peak = peak;
       }
-      log.events.push_back({static_cast<std::uint64_t>(function.seqNr()), Clock::now()});
+      log.events.push_back({static_cast<std::uint64_t>(function.seqNr()), SteadyClock::now()});
     }
   } else if (log.nodes_open == 0 && !is_engine(function) && log.operators_open++ == 0) {
-    log.sum_begun = Clock::now();
+    log.sum_begun = SteadyClock::now();
   }
   return nullptr;
 }
@@ -119,7 +119,7 @@ void end_function(const at::RecordFunction& function, at::ObserverContext*) {
     --log.nodes_open;
   } else if (log.nodes_open == 0 && !is_engine(function) && --log.operators_open == 0 &&
              !log.events.empty()) {
-    log.events.back().sums += seconds_between(log.sum_begun, Clock::now());
+    log.events.back().sums += seconds_between(log.sum_begun, SteadyClock::now());
   }
 }
 
@@ -224,14 +224,14 @@ class Timing {
     forward_.clear(meter);
     BackwardLog backward;
     backward.meter = meter;
-    const auto begun = Clock::now();
+    const auto begun = SteadyClock::now();
     SavedStage saved(1);
     ChunkResult result = runtime_.chunks.front().interpreter.run(
         inputs_, runtime_.state, {.step = ++step_}, &forward_);
     saved.front().loss = std::move(result.loss);
     saved.front().outputs = std::move(result.outputs);
     const double behind_forward = peak_since(meter);
-    const auto half = Clock::now();
+    const auto half = SteadyClock::now();
     {
       const Listening listening(backward, operators);
       runtime_.bucket.accumulate(
@@ -240,21 +240,21 @@ class Timing {
     if (!backward.events.empty()) {
       backward.events.back().peak = peak_since(meter);
     }
-    const auto end = Clock::now();
+    const auto end = SteadyClock::now();
     (void)runtime_.bucket.squared_norms(1.0);
     runtime_.bucket.update(/*learning_rate=*/0.0, {}, step_);
     Run run = parted(begun, half, backward, end);
     run.peaks = peaks_of(behind_forward, backward);
-    run.update = seconds_between(end, Clock::now());
+    run.update = seconds_between(end, SteadyClock::now());
     return run;
   }
 
   /// Divides the run's time over the operators. Keeps MDT-1: every moment belongs to one operator.
-  [[nodiscard]] Run parted(Clock::time_point begun,
-                           Clock::time_point half,
+  [[nodiscard]] Run parted(SteadyClock::time_point begun,
+                           SteadyClock::time_point half,
                            const BackwardLog& backward,
-                           Clock::time_point end) const {
-    const std::vector<Clock::time_point>& begins = forward_.begun();
+                           SteadyClock::time_point end) const {
+    const std::vector<SteadyClock::time_point>& begins = forward_.begun();
     const std::size_t count = begins.size();
     Run run{.forward = std::vector<double>(count),
             .backward = std::vector<double>(count),

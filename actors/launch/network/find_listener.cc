@@ -21,7 +21,7 @@ namespace stagecraft {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
+using Time = std::chrono::steady_clock::time_point;
 
 /// Longest wait for one address: the system would wait for minutes, and another address of the name
 /// may be better.
@@ -29,9 +29,10 @@ constexpr milliseconds kOneAddress{1000};
 /// Pause between two rounds.
 constexpr milliseconds kAgain{100};
 
-milliseconds left(Clock::time_point deadline) {
-  return std::max(milliseconds(0),
-                  std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
+milliseconds left(Time deadline) {
+  return std::max(
+      milliseconds(0),
+      std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now()));
 }
 
 /// Returns 0, or the system's number for why no listener took the connection.
@@ -58,7 +59,7 @@ struct Round {
   std::string faults;  ///< "10.0.0.1: Connection refused, fd00::1: Network is unreachable"
 };
 
-Round look_around(const std::string& host, std::uint16_t port, Clock::time_point deadline) {
+Round look_around(const std::string& host, std::uint16_t port, Time deadline) {
   Round round;
   try {
     const Addresses all = resolve(host, port);
@@ -81,7 +82,7 @@ Round look_around(const std::string& host, std::uint16_t port, Clock::time_point
 }  // namespace
 
 std::string find_listener(const std::string& host, std::uint16_t port, milliseconds patience) {
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   bool is_told = false;
   while (true) {
     const Round round = look_around(host, port, deadline);
@@ -91,7 +92,7 @@ std::string find_listener(const std::string& host, std::uint16_t port, milliseco
     if (left(deadline) < kAgain) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("nobody has answered at {} within {} ms ({}): start the driver, or "
-                              "join it where it says that it listens",
+                              "join it at the address that it prints",
                               host_and_port(host, port),
                               patience.count(),
                               round.faults));

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/driver/recovery_advice.h"
+#include "stagecraft/base/advice.h"
 
 #include <string>
 #include <utility>
