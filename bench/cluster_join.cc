@@ -188,10 +188,8 @@ Figures measure(int workers) {
     throw std::runtime_error("no folder can be made in /tmp");
   }
   Figures figures;
-  const auto fleet = sc::Fleet::open({.program = "/proc/self/exe",
-                                      .workers_come = true,
-                                      .meeting_place = folder,
-                                      .join_deadline = kPatience});
+  const auto fleet = std::make_shared<sc::Fleet>(
+      sc::SpawnOptions{.workers_come = true, .meeting_place = folder, .join_deadline = kPatience});
   played.prepare(std::string(folder) + "/credentials", kCredentials);
   const double memory = status_of_process("VmRSS:");
   const auto begun = Clock::now();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/driver/recovery_advice.h"
+#include "stagecraft/base/advice.h"
 
 namespace stagecraft {
 namespace {

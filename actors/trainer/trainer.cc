@@ -21,6 +21,7 @@
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/trainer/checkpoint.h"
 #include "stagecraft/actors/trainer/evaluation_results.h"
+#include "stagecraft/base/advice.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"

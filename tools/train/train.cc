@@ -2,8 +2,8 @@
 
 #include <variant>
 
-#include "stagecraft/actors/launch/ways/slurm.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/tools/launch/one_run.h"
 #include "stagecraft/tools/train/job/dry_run.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/job/resume.h"

@@ -10,26 +10,25 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr std::string_view kHelp =
-    "Works for a cluster: runs the stages it is sent, with none of the program's own code, until "
-    "the driver has gone.\n"
+    "Works for a cluster until the driver has gone: runs the stages that it receives, with no code "
+    "of the driver's own program.\n"
     "Usage: stagecraft worker --join HOST:PORT --credentials DIR [OPTIONS]\n\n"
-    "Clusters of processes start it by themselves. Started by hand, it may come before its driver "
-    "or "
-    "after,\nand takes a place that is missing, also that of a worker that was lost.\n\n"
+    "Clusters of processes start their workers themselves. You can also start one by hand, before "
+    "or after its driver.\nIt then takes a missing place, for example that of a lost worker.\n\n"
     "Options:\n"
-    "  --join HOST:PORT   where the driver listens; [ADDRESS]:PORT of IPv6\n"
-    "  --credentials DIR  this member's folder of those that stagecraft credentials make has made\n"
-    "  --place N          which of the cluster's workers it is [any that is missing]\n"
-    "  --incarnation N    how often that one was replaced [however often]\n"
-    "  --bind ADDRESS     an interface or address of this host at which tensors arrive [the one "
-    "from "
+    "  --join HOST:PORT   address of the driver; [ADDRESS]:PORT for IPv6\n"
+    "  --credentials DIR  folder of this member, made by stagecraft credentials make\n"
+    "  --place N          number of the worker in the cluster [any that is missing]\n"
+    "  --incarnation N    how often the worker in this place was replaced [any number]\n"
+    "  --bind ADDRESS     interface or address of this host at which tensors arrive [the one from "
     "which the driver is reached]\n"
-    "  --heartbeat MS     how often it says that it is there (1000); as the driver's\n"
-    "  --silence MS       after which silence the other end is lost (5000); as the driver's\n"
+    "  --heartbeat MS     interval of its signs of life (1000); the driver's must be the same\n"
+    "  --silence MS       silence after which the driver counts as lost (5000); the driver's must "
+    "be the same\n"
     "  --patience MS      longest time to join (30000)\n"
-    "  --lifeline FD      ends when the other end of this pipe is closed\n"
-    "\nExit status: 0 the driver has gone; 1 it could not join; 2 wrong usage or credentials that "
-    "cannot be used.\n";
+    "  --lifeline FD      pipe: the worker ends when the other end is closed\n"
+    "\nExit status: 0 if the driver has gone; 1 if the worker could not join; 2 for wrong usage or "
+    "credentials that cannot be used.\n";
 
 }  // namespace
 

@@ -8,18 +8,19 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/base/error.h"
 
-namespace stagecraft::tools {
+namespace stagecraft {
 namespace {
 
-std::string variable(const char* name) {
+std::string slurm_variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
 int number_in(const char* name) {
-  const std::string text = variable(name);
+  const std::string text = slurm_variable(name);
   int number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc{} || end != text.data() + text.size() || number < 0) {
@@ -31,7 +32,7 @@ int number_in(const char* name) {
 }
 
 int number_if_said(const char* name) {
-  return variable(name).empty() ? 0 : number_in(name);
+  return slurm_variable(name).empty() ? 0 : number_in(name);
 }
 
 /// Returns the memory of this job here. Slurm gives it per node or per processor, in MiB.
@@ -67,7 +68,8 @@ std::string node_at(End end, std::string_view list) {
 }
 
 std::string other_node() {
-  const std::string here = variable("SLURMD_NODENAME"), all = variable("SLURM_STEP_NODELIST");
+  const std::string here = slurm_variable("SLURMD_NODENAME"),
+                    all = slurm_variable("SLURM_STEP_NODELIST");
   for (const End end : {End::First, End::Last}) {
     if (std::string node = node_at(end, all); node != here) {
       return node;
@@ -81,42 +83,86 @@ std::string other_node() {
 /// which has one task whatever the job has.
 bool is_shell_of_job() {
   constexpr std::uint64_t kFirstOfSpecial = 0xfffffff0;
-  const std::string text = variable("SLURM_STEP_ID");
+  const std::string text = slurm_variable("SLURM_STEP_ID");
   std::uint64_t number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   return fault == std::errc{} && end == text.data() + text.size() && number >= kFirstOfSpecial;
 }
 
+/// Processes of the step join by themselves; the words for people differ from those of others.
+class WorkersOfSlurm final : public WorkerWay {
+ public:
+  explicit WorkersOfSlurm(const SpawnOptions& options)
+      : coming_(options.workers_coming), meeting_place_(options.meeting_place) {}
+
+  [[nodiscard]] bool starts_workers() const override { return false; }
+  [[nodiscard]] bool is_elsewhere() const override { return true; }
+
+  void require_places(int places) const override {
+    if (places > coming_) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} worker processes are needed, and {} come: start more processes "
+                              "in this step (srun --ntasks), or use fewer ranks",
+                              places,
+                              coming_));
+    }
+  }
+
+  [[nodiscard]] std::string host_text(int, const std::string& reported) const override {
+    return reported.empty() ? "" : " on " + reported;
+  }
+
+  [[nodiscard]] std::string late_advice(const std::string& address,
+                                        std::uint16_t port) const override {
+    return fmt::format(
+        "they are the other processes of this step: have all of them started (squeue --steps), see "
+        "their nodes '{}', and do they reach {}? launch --join-seconds allows more time",
+        meeting_place_,
+        host_and_port(address, port));
+  }
+
+ private:
+  const int coming_;
+  const std::string meeting_place_;
+};
+
 }  // namespace
 
-void refuse_to_train_in_each_process() {
-  const auto step = slurm_step();
-  if (step && step->processes > 1 && variable("STAGECRAFT_WORKERS_COMING").empty()) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("srun has started {} processes of this command, and each would train "
-                            "for itself: srun stagecraft launch -- train ... makes one run of "
-                            "them, srun --ntasks=1 starts one",
-                            step->processes));
-  }
+const BatchSystem kSlurm{
+    .step = slurm_step,
+    .name = "slurm",
+    .starter = "srun",
+    .starts_one = "srun --ntasks=1",
+    .log_files = "srun --output=rank-%t.log",
+    .processors = "--cpus-per-task",
+    .memory = "--mem",
+    .how_to_be_in =
+        "to be run by srun inside a job of Slurm (srun stagecraft launch -- ...; the "
+        "shell of salloc and the script of sbatch are one process each)"};
+
+std::unique_ptr<const WorkerWay> workers_of_slurm(const SpawnOptions& options) {
+  return std::make_unique<WorkersOfSlurm>(options);
 }
 
-std::optional<SlurmStep> slurm_step() {
-  if (variable("SLURM_PROCID").empty() || variable("SLURM_STEP_ID").empty() || is_shell_of_job()) {
+std::optional<BatchStep> slurm_step() {
+  if (slurm_variable("SLURM_PROCID").empty() || slurm_variable("SLURM_STEP_ID").empty() ||
+      is_shell_of_job()) {
     return std::nullopt;
   }
-  const std::string again = variable("SLURM_RESTART_COUNT");
-  return SlurmStep{.process = number_in("SLURM_PROCID"),
+  const std::string again = slurm_variable("SLURM_RESTART_COUNT");
+  return BatchStep{.system = &kSlurm,
+                   .process = number_in("SLURM_PROCID"),
                    .processes = number_in("SLURM_STEP_NUM_TASKS"),
                    .name = fmt::format("{}.{}{}{}",
-                                       variable("SLURM_JOB_ID"),
-                                       variable("SLURM_STEP_ID"),
+                                       slurm_variable("SLURM_JOB_ID"),
+                                       slurm_variable("SLURM_STEP_ID"),
                                        again.empty() ? "" : "-",
                                        again),
-                   .folder = variable("SLURM_SUBMIT_DIR"),
-                   .node = variable("SLURMD_NODENAME"),
+                   .folder = slurm_variable("SLURM_SUBMIT_DIR"),
+                   .node = slurm_variable("SLURMD_NODENAME"),
                    .other_node = other_node(),
                    .processors = number_if_said("SLURM_CPUS_PER_TASK"),
                    .memory_bytes = memory_bytes()};
 }
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

@@ -1,30 +1,21 @@
-/// SlurmStep: the place of this process in a step of Slurm, from the environment of srun.
+/// Slurm: srun starts the processes of a cluster as a step of a job.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <memory>
 
-namespace stagecraft::tools {
+#include "stagecraft/actors/launch/ways/batch_system.h"
+#include "stagecraft/actors/launch/ways/spawn_options.h"
+#include "stagecraft/actors/launch/ways/worker_way.h"
 
-struct SlurmStep {
-  int process = 0;    ///< number of this process
-  int processes = 1;  ///< number of all processes
-  /// Of job and step, "4711.0": unique in the cluster at any time. A job that is queued again keeps
-  /// its number, so the number of its restart follows, "4711.0-1".
-  std::string name;
-  std::string folder;         ///< where the job was submitted
-  std::string node;           ///< as Slurm names it
-  std::string other_node;     ///< a node other than this process's; empty: there is none
-  int processors = 0;         ///< of each process; 0: Slurm does not say
-  double memory_bytes = 0.0;  ///< of this job on this node; 0: Slurm does not say
-};
+namespace stagecraft {
 
-/// Returns nothing if this is no step of Slurm, or if it is the shell or script of a job.
-/// Errors: UsageArgument for variables that make no sense.
-[[nodiscard]] std::optional<SlurmStep> slurm_step();
+extern const BatchSystem kSlurm;
 
-/// For a command that trains: refuses if it was started for each task of a step, and not by
-/// `stagecraft launch`. Errors: UsageArgument.
-void refuse_to_train_in_each_process();
+/// Returns the step of this process; nothing if this is no step of Slurm, or if it is the shell or
+/// the script of a job. Errors: UsageArgument for variables that make no sense.
+[[nodiscard]] std::optional<BatchStep> slurm_step();
 
-}  // namespace stagecraft::tools
+/// The way of workers that are the other processes of this step.
+[[nodiscard]] std::unique_ptr<const WorkerWay> workers_of_slurm(const SpawnOptions& options);
+
+}  // namespace stagecraft

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "stagecraft/actors/driver/recovery_advice.h"
+#include "stagecraft/base/advice.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/doctor/checks/slurm_checks.h"
+#include "stagecraft/tools/doctor/checks/step_checks.h"
 
 #include <filesystem>
 #include <fstream>
@@ -21,22 +21,24 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLookAgain{50};
 
-std::string allocated_text(const SlurmStep& step) {
-  const std::string processors = step.processors > 0
-                                     ? fmt::format("{} processors", step.processors)
-                                     : "no number of processors is said (--cpus-per-task)";
-  const std::string memory = step.memory_bytes > 0
-                                 ? fmt::format("{} of memory a node", bytes_text(step.memory_bytes))
-                                 : "no limit of memory is said (--mem)";
+std::string allocated_text(const BatchStep& step) {
+  const std::string processors =
+      step.processors > 0
+          ? fmt::format("{} processors", step.processors)
+          : fmt::format("number of processors not given ({})", step.system->processors);
+  const std::string memory =
+      step.memory_bytes > 0
+          ? fmt::format("{} of memory on this node", bytes_text(step.memory_bytes))
+          : fmt::format("limit of memory not given ({})", step.system->memory);
   return processors + ", " + memory;
 }
 
-Finding task_finding(const SlurmStep& step) {
+Finding task_finding(const BatchStep& step) {
   const std::string host = host_name();
   const std::string node =
       step.node == host ? step.node : fmt::format("{} (the host calls itself {})", step.node, host);
   return {.host = kHere,
-          .check = "slurm",
+          .check = std::string(step.system->name),
           .level = Level::Ok,
           .what = fmt::format("node {}, task {} of {} of step {}: {}",
                               node,
@@ -72,7 +74,7 @@ int wait_for_all(const fs::path& folder,
 
 /// Leaves a file for the others and looks for theirs. Process 0 removes the folder once all have
 /// looked. Returns how many files it has found.
-int meet(const SlurmStep& step, std::chrono::seconds patience) {
+int meet(const BatchStep& step, std::chrono::seconds patience) {
   const fs::path folder = fs::path(step.folder) / fmt::format("stagecraft-doctor-{}", step.name);
   const auto deadline = std::chrono::steady_clock::now() + patience;
   std::error_code ignored;  // a file that cannot be written is not found
@@ -90,7 +92,7 @@ int meet(const SlurmStep& step, std::chrono::seconds patience) {
   return there;
 }
 
-Finding meeting_finding(const SlurmStep& step, std::chrono::seconds patience) {
+Finding meeting_finding(const BatchStep& step, std::chrono::seconds patience) {
   Finding finding{
       .host = kHere, .check = "meeting place", .level = Level::Ok, .what = {}, .mend = {}};
   try {
@@ -106,16 +108,17 @@ Finding meeting_finding(const SlurmStep& step, std::chrono::seconds patience) {
       "'{}': {} of {} processes of this step meet there", step.folder, there, step.processes);
   if (there < step.processes) {
     finding.level = Level::Problem;
-    finding.mend =
-        "start the doctor with srun for all tasks; if it was, the folder is not seen by all nodes: "
-        "name one that is with launch --meeting-place";
+    finding.mend = fmt::format(
+        "start the doctor for all tasks ({}); if you did, not all nodes see the folder: "
+        "name one that they see with launch --meeting-place",
+        step.system->starter);
   }
   return finding;
 }
 
 }  // namespace
 
-std::vector<Finding> check_slurm(const SlurmStep& step, std::chrono::seconds patience) {
+std::vector<Finding> check_step(const BatchStep& step, std::chrono::seconds patience) {
   return {task_finding(step), meeting_finding(step, patience)};
 }
 

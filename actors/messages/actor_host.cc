@@ -1,4 +1,4 @@
-#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/messages/actor_host.h"
 
 #include <unistd.h>
 
@@ -8,11 +8,12 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include <caf/io/middleman.hpp>
 #include <caf/openssl/manager.hpp>
 
-#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/messages/process_actors.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -90,6 +91,17 @@ int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
     log(Level::Warning, "actors left behind", {{"count", left}});
   }
   return static_cast<int>(left);
+}
+
+void call_later(ActorHost& host, std::chrono::milliseconds delay, std::function<void()> work) {
+  host.system().spawn(
+      [delay, work = std::move(work)](caf::event_based_actor* self) -> caf::behavior {
+        self->delayed_send(self, caf::timespan(delay), caf::tick_atom::value);
+        return {[self, work](caf::tick_atom) {
+          work();
+          self->quit();
+        }};
+      });
 }
 
 }  // namespace stagecraft
