@@ -9,6 +9,10 @@ add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wno-missing-field-initializers $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
 if(CMAKE_UNITY_BUILD)
+  # g++ looks for garbage each time its memory has grown by a third, and marks all of a precompiled header each time.
+  # Without, it takes a quarter less time and 0.2 GB more for a batch that reads LibTorch.
+  target_compile_options(stagecraft_warnings INTERFACE
+    "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=4000000>")
   # The warning is about anonymous types in headers; in a batch, g++ takes an included source for a
   # header.
   target_compile_options(stagecraft_warnings INTERFACE -Wno-subobject-linkage)

@@ -1,5 +1,5 @@
-/// Tests the arithmetic of bench/train_llama: its figures must add up.
-#include "stagecraft/bench/step_bill.h"
+/// Tests the arithmetic of `stagecraft_bench train_llama`: its figures must add up.
+#include "stagecraft/bench/step/step_bill.h"
 
 #include <map>
 #include <stdexcept>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/bench/call_times.h"
-#include "stagecraft/bench/peer.h"
-#include "stagecraft/bench/self_times.h"
-#include "stagecraft/bench/train_llama_options.h"
+#include "stagecraft/bench/step/call_times.h"
+#include "stagecraft/bench/step/peer.h"
+#include "stagecraft/bench/step/self_times.h"
+#include "stagecraft/bench/step/train_llama_options.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::bench {

@@ -1,5 +1,5 @@
-/// Tests what bench/train_llama sees of a step, and that watching changes nothing.
-#include "stagecraft/bench/step_probe.h"
+/// Tests what `stagecraft_bench train_llama` sees of a step, and that watching changes nothing.
+#include "stagecraft/bench/step/step_probe.h"
 
 #include <mutex>
 #include <set>

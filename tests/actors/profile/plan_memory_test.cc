@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "stagecraft/actors/profile/profile.h"
-#include "stagecraft/bench/judged.h"
-#include "stagecraft/bench/plans_subject.h"
-#include "stagecraft/bench/rank_bytes.h"
+#include "stagecraft/bench/plans/judged.h"
+#include "stagecraft/bench/plans/plans_subject.h"
+#include "stagecraft/bench/plans/rank_bytes.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"

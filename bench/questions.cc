@@ -1,0 +1,51 @@
+#include "stagecraft/bench/questions.h"
+
+#include <array>
+
+namespace stagecraft::bench {
+
+// clang-format off
+namespace branches { int run(int argc, char** argv); }
+namespace capture { int run(int argc, char** argv); }
+namespace cluster_join { int run(int argc, char** argv); }
+namespace control_plane { int run(int argc, char** argv); }
+namespace driver_scale { int run(int argc, char** argv); }
+namespace models { int run(int argc, char** argv); }
+namespace plan_memory { int run(int argc, char** argv); }
+namespace planners { int run(int argc, char** argv); }
+namespace plans { int run(int argc, char** argv); }
+namespace profile_sum { int run(int argc, char** argv); }
+namespace replay { int run(int argc, char** argv); }
+namespace step_overhead { int run(int argc, char** argv); }
+namespace timeline_cost { int run(int argc, char** argv); }
+namespace train_llama { int run(int argc, char** argv); }
+namespace validate_cells { int run(int argc, char** argv); }
+// clang-format on
+
+namespace {
+
+constexpr std::array kQuestions{
+    Question{"step_overhead", "what does the runtime itself cost?", step_overhead::run},
+    Question{"train_llama", "what takes the time of a training step?", train_llama::run},
+    Question{"replay", "how long does a captured stage take beside its module?", replay::run},
+    Question{"capture", "what does it cost to load a model?", capture::run},
+    Question{"timeline_cost", "what does it cost to record a step?", timeline_cost::run},
+    Question{"models", "do measurements predict how long steps take?", models::run},
+    Question{"profile_sum", "does a profile predict the time of a step?", profile_sum::run},
+    Question{"plan_memory", "do ranks hold what is predicted?", plan_memory::run},
+    Question{"plans", "does planning pay?", plans::run},
+    Question{"planners", "how long do planners search?", planners::run},
+    Question{"branches", "what does it gain to keep branches parallel?", branches::run},
+    Question{"validate_cells", "what does it cost to check a cell?", validate_cells::run},
+    Question{"driver_scale", "what does the driver cost per worker?", driver_scale::run},
+    Question{"cluster_join", "how long does a large cluster take to form?", cluster_join::run},
+    Question{"control_plane", "what do messages between processes cost?", control_plane::run},
+};
+
+}  // namespace
+
+std::span<const Question> questions() {
+  return kQuestions;
+}
+
+}  // namespace stagecraft::bench
