@@ -386,9 +386,9 @@ std::string hello_of(std::size_t announced, std::size_t sent) {
   return header + message;
 }
 
-std::size_t resident_mebibytes() {
+std::int64_t resident_mebibytes() {
   std::ifstream status("/proc/self/status");
-  std::size_t kibibytes = 0;
+  std::int64_t kibibytes = 0;
   for (std::string word; status >> word && word != "VmRSS:";) {
   }
   status >> kibibytes;
@@ -399,7 +399,7 @@ TEST_CASE("a hello that announces more than a member's ends its connection at on
           "[integration][processes][hostile]") {
   Run run;
   run.during_a_step([] {});
-  const std::size_t before = resident_mebibytes();
+  const std::int64_t before = resident_mebibytes();
   const Crowd crowd(run.control, static_cast<int>(kMostWaiting) + 100, hello_of(131'396, 9000));
   CHECK(comes_true([&] { return taken_at(run.control) <= 4; }));
   CHECK(resident_mebibytes() < before + 16);
@@ -410,13 +410,13 @@ TEST_CASE("strangers who hold the longest hello that is heard take a bounded mem
           "[integration][processes][hostile]") {
   Run run;
   run.during_a_step([] {});
-  const std::size_t before = resident_mebibytes();
+  const std::int64_t before = resident_mebibytes();
   const Crowd crowd(run.control,
                     static_cast<int>(kMostWaiting) + 300,
                     hello_of(kMostOfHandshakeMessage, kMostOfHandshakeMessage - 1000));
   CHECK(run.lets_members_in());
   CHECK(comes_true([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
-  const std::size_t taken = resident_mebibytes() - before;
+  const std::int64_t taken = resident_mebibytes() - before;
   CAPTURE(taken);
   CHECK(taken <= kMostMebibytesOfStrangers);
   run.check_unharmed();

@@ -2,7 +2,6 @@
 /// tests/hosts/slurm_test.cc uses a real one.
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
