@@ -1,37 +1,51 @@
-/// ClockReading holds a time of the steady clock and names that clock. To compare the times of two
-/// processes, add an offset that brings the times of one into the clock of the other.
+/// Clock tells the time and waits for it. Code with deadlines uses a Clock instead of the system's,
+/// so that a test can let time pass at once (manual_clock.h).
 ///
-/// CLK-1: steady clocks of one domain (one boot and one time namespace) are the same clock. For
-///        clocks of different domains nothing is assumed: a question and its answer measure the
-///        offset.
+/// Made by the program, given to drivers, fleets and wait boards; the steady clock of the system
+/// unless a test gives another. Any thread may use it. Times of one clock mean nothing to another.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 
 namespace stagecraft {
 
-struct ClockReading {
-  std::string domain;  ///< empty if the system does not tell; it then equals no other domain
-  std::int64_t nanoseconds = 0;
+class Clock {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Clock() = default;
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+  virtual ~Clock() = default;
+
+  /// Returns the steady clock of the system.
+  [[nodiscard]] static const std::shared_ptr<const Clock>& steady();
+
+  [[nodiscard]] virtual Time now() const = 0;
+
+  /// Waits until `changed` is notified or the time has come. May return earlier, for no reason.
+  /// Requires: `lock` holds the mutex of `changed`.
+  virtual void wait_until(std::condition_variable& changed,
+                          std::unique_lock<std::mutex>& lock,
+                          Time when) const = 0;
+
+  /// Waits until the condition is true, or the time has come. Returns whether it is true.
+  template <class Condition>
+  bool wait_until(std::condition_variable& changed,
+                  std::unique_lock<std::mutex>& lock,
+                  Time when,
+                  Condition condition) const {
+    while (!condition()) {
+      if (now() >= when) {
+        return false;
+      }
+      wait_until(changed, lock, when);
+    }
+    return true;
+  }
 };
-
-template <class V>
-decltype(auto) visit_fields(ClockReading& m, V&& v) {
-  return v(m.domain, m.nanoseconds);
-}
-
-[[nodiscard]] ClockReading read_clock();
-
-/// Returns the middle of a stretch of time.
-[[nodiscard]] std::int64_t halfway(std::int64_t begin, std::int64_t end);
-
-/// Returns the number to add to a time of their clock to get a time of ours. In one domain it is 0.
-/// Otherwise the peer has read `theirs` while it answered. The function takes that moment for the
-/// middle between `asked` and `answered`, which are times of our clock. The error is at most half
-/// the round trip.
-[[nodiscard]] std::int64_t clock_offset(const ClockReading& theirs,
-                                        const ClockReading& asked,
-                                        std::int64_t answered);
 
 }  // namespace stagecraft

@@ -27,11 +27,12 @@
 #include <vector>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
 
-using Deadline = std::chrono::steady_clock::time_point;
+using Deadline = Clock::Time;
 
 namespace detail {
 
@@ -74,9 +75,9 @@ class FutureCell {
     return done();
   }
 
-  [[nodiscard]] bool wait_until(Deadline deadline) const {
+  [[nodiscard]] bool wait_until(Deadline deadline, const Clock& clock) const {
     std::unique_lock lock(mutex_);
-    return completed_.wait_until(lock, deadline, [this] { return done(); });
+    return clock.wait_until(completed_, lock, deadline, [this] { return done(); });
   }
 
   [[nodiscard]] T get() const {
@@ -113,8 +114,10 @@ class Future {
 
   [[nodiscard]] bool ready() const { return cell().ready(); }
 
-  /// Returns true if the future is complete by the deadline.
-  [[nodiscard]] bool wait_until(Deadline deadline) const { return cell().wait_until(deadline); }
+  /// Returns true if the future is complete by the deadline, a time of `clock`.
+  [[nodiscard]] bool wait_until(Deadline deadline, const Clock& clock = *Clock::steady()) const {
+    return cell().wait_until(deadline, clock);
+  }
 
   /// Returns the value; may be called any number of times. Waits without a deadline, so the runtime
   /// calls `wait_until` first.

@@ -17,7 +17,7 @@ bool WaitBoard::wait(const std::vector<Arrival>& arrivals, Deadline deadline) {
     waiting_ = arrivals;
   }
   const bool all = std::ranges::all_of(
-      arrivals, [&](const Arrival& a) { return a.second.wait_until(deadline); });
+      arrivals, [&](const Arrival& a) { return a.second.wait_until(deadline, *clock_); });
   std::vector<Arrival> over;
   const std::scoped_lock lock(mutex_);
   over.swap(waiting_);

@@ -6,12 +6,14 @@
 ///       delivered is left out at once.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/futures/future.h"
 
@@ -22,8 +24,11 @@ using Arrival = std::pair<Rank, Future<at::Tensor>>;
 
 class WaitBoard {
  public:
-  /// Waits until all have arrived or failed. Returns false if some have not at the deadline. While
-  /// it waits, the thread is not at work (process_end.h).
+  explicit WaitBoard(std::shared_ptr<const Clock> clock = Clock::steady())
+      : clock_(std::move(clock)) {}
+
+  /// Waits until all have arrived or failed. Returns false if some have not at the deadline, a time
+  /// of the board's clock. While it waits, the thread is not at work (process_end.h).
   [[nodiscard]] bool wait(const std::vector<Arrival>& arrivals, Deadline deadline);
 
   /// Returns the peers that have not delivered, in the order of the wait; empty if the rank does
@@ -31,6 +36,7 @@ class WaitBoard {
   [[nodiscard]] std::vector<Rank> missing() const;
 
  private:
+  const std::shared_ptr<const Clock> clock_;
   mutable std::mutex mutex_;
   std::vector<Arrival> waiting_;
 };

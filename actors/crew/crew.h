@@ -21,6 +21,7 @@
 #include "stagecraft/actors/executor/setup/rank_shape_variant.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/messages/messages.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {
@@ -31,8 +32,12 @@ class Crew {
  public:
   /// Launches all actors, hands out plan and weights, and waits until every rank is ready. The
   /// weights are those of the program. Draws the job's plan id.
+  /// All deadlines are times of `clock`.
   /// Errors: those of a rank that cannot get ready; ClusterTimeout.
-  Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job);
+  Crew(Launcher& launcher,
+       std::shared_ptr<StepLedger> ledger,
+       Job job,
+       std::shared_ptr<const Clock> clock = Clock::steady());
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

@@ -16,7 +16,8 @@ namespace {
 // A program with new metrics in every evaluation drops the one that was used longest ago.
 constexpr std::size_t kMostPrograms = 9;
 
-/// Keeps KP-2. Returns whether there was anything to give.
+/// Puts the trainer's values into the stages' constants (keeps KP-2). Returns whether there were
+/// any.
 bool give(std::vector<StageProgram>& stages,
           const Graph& graph,
           const std::vector<StateTensor>& unused) {
@@ -32,7 +33,8 @@ bool give(std::vector<StageProgram>& stages,
       const std::string name = state_name(buffer ? kBuffer : kWeight,
                                           all[static_cast<std::size_t>(facts.position)].name);
       const auto found = std::ranges::find(unused, name, &StateTensor::name);
-      SC_CHECK(found != unused.end(), "the trainer has what no stage has");
+      SC_CHECK(found != unused.end(),
+               "the trainer has every parameter and buffer that no stage has");
       constant.tensor = found->tensor;
       any = true;
     }
@@ -108,7 +110,7 @@ KnownPrograms::Told& KnownPrograms::known(Crew& crew,
   return programs_.back();
 }
 
-/// Of its first shape; the others are told when they are needed.
+/// Tells the evaluation's first shape. The others are told when they are needed.
 void KnownPrograms::tell(Crew& crew,
                          Told& evaluation,
                          const std::vector<StateTensor>& unused) const {
@@ -129,7 +131,8 @@ void KnownPrograms::tell(Crew& crew,
 
 const Plan& KnownPrograms::plan(std::int32_t number) const {
   const auto found = std::ranges::find(programs_, number, &Told::number);
-  SC_CHECK(found != programs_.end(), "what is ordered was told before");
+  SC_CHECK(found != programs_.end(),
+           "a program is told to the ranks before a step of it is ordered");
   return *found->plan;
 }
 

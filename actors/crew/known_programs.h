@@ -3,7 +3,8 @@
 ///
 /// Held by a Trainer, on its caller's thread.
 /// KP-1: a step is ordered of ranks that know its program and all its shapes.
-/// KP-2: an evaluation has the trainer's values of what no stage trains (EV-3), as they are now.
+/// KP-2: an evaluation has the trainer's current values of the parameters and buffers that no stage
+///       trains (EV-3).
 #pragma once
 
 #include <cstdint>
@@ -38,15 +39,16 @@ class KnownPrograms {
                 Schedule schedule,
                 Layout layout);
 
-  /// The program that trains, or an evaluation, which the ranks of `crew` are told of where it is
-  /// new, with the shapes of these parts. `unused`: the parameters and buffers that no stage has.
+  /// Returns the training program or an evaluation. If it or a shape of these parts is new, tells
+  /// the ranks of `crew` first. `unused`: the parameters and buffers that no stage has.
   /// Errors: PlanInvalid, CompileShape; those of a rank that cannot take it on.
   [[nodiscard]] const Told& told(Crew& crew,
                                  const Program& program,
                                  const Parts& parts,
                                  const std::vector<StateTensor>& unused);
 
-  /// Whoever evaluates next on what no stage has is told of it anew.
+  /// Records that the parameters and buffers that no stage has were changed: evaluations that use
+  /// them are told again.
   void unused_changed();
 
   /// Returns the plan of an order. Requires: the ranks were told of it.

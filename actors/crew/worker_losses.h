@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
-#include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/futures/future.h"
@@ -22,15 +24,17 @@ class WorkerLosses {
  public:
   enum class Waited : std::uint8_t { Complete, Lost, Late };
 
-  explicit WorkerLosses(int ranks)
-      : known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
+  explicit WorkerLosses(int ranks, std::shared_ptr<const Clock> clock = Clock::steady())
+      : clock_(std::move(clock)),
+        known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
 
   /// From now on the rank is lost when this worker ends, and only then.
   void watch(Rank rank, const Worker& worker);
 
   [[nodiscard]] bool has(Rank rank) const;
 
-  /// Waits until `awaited` is complete or one of `ranks` is lost, at most until the deadline.
+  /// Waits until `awaited` is complete or one of `ranks` is lost, at most until the deadline, a
+  /// time of the clock.
   /// Returns Complete if both have happened.
   template <class T>
   [[nodiscard]] Waited wait(const Future<T>& awaited,
@@ -40,7 +44,7 @@ class WorkerLosses {
     awaited.on_ready([known = known_] { known->tell(); });
     std::unique_lock lock(known_->mutex);
     const auto over = [&] { return awaited.ready() || known_->any_of(ranks); };
-    static_cast<void>(known_->changed.wait_until(lock, deadline, over));
+    static_cast<void>(clock_->wait_until(known_->changed, lock, deadline, over));
     if (awaited.ready()) {
       return Waited::Complete;
     }
@@ -64,6 +68,7 @@ class WorkerLosses {
     std::vector<Turn> turns;  ///< by rank
   };
 
+  std::shared_ptr<const Clock> clock_;
   std::shared_ptr<Known> known_;  ///< shared with the callbacks of the workers' ends
 };
 

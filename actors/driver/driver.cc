@@ -13,6 +13,7 @@
 #include "stagecraft/actors/driver/lost_workers.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/driver/step_round.h"
+#include "stagecraft/actors/driver/step_tensors.h"
 #include "stagecraft/actors/driver/step_timelines.h"
 #include "stagecraft/actors/driver/unfinished_update.h"
 #include "stagecraft/actors/executor/foreign_error.h"
@@ -25,7 +26,7 @@ namespace {
 
 using process_end::AtWork;
 
-using Time = std::chrono::steady_clock::time_point;
+using Time = Clock::Time;
 
 class Driver;
 
@@ -39,8 +40,14 @@ struct DriverState {
 
 using Self = DriverActor::stateful_pointer<DriverState>;
 
-/// Longest wait for the answers of a late step's agents: agents never compute.
-constexpr std::chrono::seconds kAskLimit{2};
+/// Returns the cause; empty if its owner has gone without one.
+std::string known_cause(const Future<std::string>& cause) {
+  try {
+    return cause.get();
+  } catch (const Error&) {
+    return {};
+  }
+}
 
 /// Handling a message may send or drop tensors, so each handler marks this thread as busy (AtWork).
 class Driver {
@@ -48,12 +55,13 @@ class Driver {
   Driver(Self self, DriverSetup setup)
       : self_(self),
         setup_(std::move(setup)),
-        lost_(setup_.cause_of_end, setup_.options.mirror),
+        lost_(setup_.options.mirror),
         roll_(ranks()),
         epoch_(setup_.first_epoch) {
-    for (const auto& [plan_thread, agent] : setup_.members) {
-      self_->monitor(plan_thread);
-      self_->monitor(agent);
+    for (std::size_t r = 0; r < setup_.members.size(); ++r) {
+      self_->monitor(setup_.members[r].plan_thread);
+      self_->monitor(setup_.members[r].agent);
+      expect_cause(Rank(r));
     }
     if (epoch_ != Epoch(0)) {
       begin_epoch(Error(Errc::WorkerAborted, "a worker was replaced: what was under way is over"));
@@ -100,22 +108,23 @@ class Driver {
     }
   }
 
+  void learned(CauseOfEnd& m) {
+    const AtWork at_work;
+    lost_.learn(m.rank, std::move(m.cause));
+    settle_losses();
+  }
+
   void tick() {
     const AtWork at_work;
     tick_at_.reset();
-    if (!round_) {
-      return;
-    }
-    const Time now = std::chrono::steady_clock::now();
-    if (now >= deadline_) {
+    if (round_ && now() >= deadline_) {
       deadline_passed();
-    } else if (phase_ == Phase::Running && now >= look_at_) {
-      look_at_ = now + look_interval();
+    } else if (round_ && phase_ == Phase::Running && now() >= look_at_) {
+      look_at_ = now() + look_interval();
       ask_unfinished_ranks();
     }
-    if (round_) {
-      schedule_tick();
-    }
+    settle_losses();
+    schedule_tick();
   }
 
  private:
@@ -123,7 +132,11 @@ class Driver {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(setup_.members.size()); }
 
+  [[nodiscard]] Time now() const { return setup_.clock->now(); }
+
   [[nodiscard]] bool has_lost() const { return !lost_.ranks().empty(); }
+
+  [[nodiscard]] bool awaits_causes() const { return lost_.awaited_until(now()).has_value(); }
 
   void deadline_passed() {
     if (round_->complete()) {
@@ -131,7 +144,7 @@ class Driver {
     } else if (phase_ == Phase::Running) {
       begin_asking(kAskLimit);
     } else if (phase_ == Phase::Asking) {
-      blame();
+      advance_round();
     } else {
       give_up_unfinished_ranks();
     }
@@ -140,7 +153,7 @@ class Driver {
   // ---- Idle -> Running ----------------------------------------------------------------------
 
   void start_next() {
-    while (!waiting_.empty() && (!round_ || has_lost())) {
+    while (!waiting_.empty() && (!round_ || has_lost()) && !awaits_causes()) {
       const Submission submission = waiting_.front();
       waiting_.pop_front();
       std::optional<StepInput> input = setup_.ledger->start(submission);
@@ -209,7 +222,7 @@ class Driver {
     roll_.begin_step(submission);
     told_ = false;
     phase_ = Phase::Running;
-    begun_ = std::chrono::steady_clock::now();
+    begun_ = now();
     look_at_ = begun_ + look_interval();
     set_deadline(begun_ + setup_.options.step_deadline);
     const StepOrder order{.step = step,
@@ -223,25 +236,18 @@ class Driver {
                           .updates = input.updates,
                           .local = input.local};
     ordered_epoch_ = epoch_;
-    expect_results(submission, input);
+    const Tag tag{.plan = setup_.plan_id, .epoch = epoch_, .submission = submission};
+    expect_results(*setup_.transport, tag, input);
     // Not a request: an answer as a message costs half, and the end of a worker is reported anyway.
     for (const auto& member : setup_.members) {
       self_->send(member.plan_thread, order);
     }
-    send_inputs(submission, input);
-    advance_round();
-  }
-
-  /// Does not wait for the results: ranks send them before their reports, and the trainer waits.
-  void expect_results(Submission submission, const StepInput& input) {
-    for (const PlanResult& result : input.plan->results) {
-      input.results->push_back(setup_.transport->receive(result.from,
-                                                         {.plan = setup_.plan_id,
-                                                          .epoch = epoch_,
-                                                          .submission = submission,
-                                                          .edge = result.edge,
-                                                          .microbatch = result.microbatch}));
+    try {
+      send_inputs(*setup_.transport, tag, input);
+    } catch (const Error& error) {
+      round_->blame(error);
     }
+    advance_round();
   }
 
   /// Receives the timeline, which the worker sends before its report, so that it is usually here.
@@ -270,27 +276,6 @@ class Driver {
            !std::ranges::all_of(timelines_.missing(), [this](Rank r) { return lost_.has(r); });
   }
 
-  void send_inputs(Submission submission, const StepInput& input) {
-    if (!input.local.source.empty()) {
-      return;  // ranks read them themselves
-    }
-    try {
-      for (const Feed& feed : input.plan->feeds) {
-        const auto& tensors = feed.label ? input.labels : input.inputs;
-        setup_.transport->send(
-            feed.to,
-            {.plan = setup_.plan_id,
-             .epoch = epoch_,
-             .submission = submission,
-             .edge = feed.edge,
-             .microbatch = feed.microbatch},
-            tensors.at(feed.microbatch.index()).at(static_cast<std::size_t>(feed.position)));
-      }
-    } catch (const Error& error) {
-      round_->blame(error);
-    }
-  }
-
   // ---- Running -> Asking or Aborting --------------------------------------------------------
 
   /// Called after every answer: enters the next phase when it is time.
@@ -302,7 +287,7 @@ class Driver {
       if (!waits_for_timelines()) {
         finish();
       }
-    } else if (phase_ == Phase::Asking && !waits_for_agents()) {
+    } else if (phase_ == Phase::Asking && knows_enough()) {
       blame();
     } else if (phase_ == Phase::Running && round_->lacks_a_cause()) {
       begin_asking(kLossAskLimit);  // the peer may be gone: ask
@@ -314,7 +299,7 @@ class Driver {
 
   void abort() {
     phase_ = Phase::Aborting;
-    set_deadline(std::chrono::steady_clock::now() + abort_limit());
+    set_deadline(now() + abort_limit());
     const Error& why = *round_->primary();
     log(Level::Info, "step aborted", {{"step", round_->step()}, {"why", why.what()}});
     epoch_ = Epoch(epoch_.value + 1);
@@ -340,7 +325,7 @@ class Driver {
 
   void begin_asking(std::chrono::milliseconds limit) {
     phase_ = Phase::Asking;
-    set_deadline(std::chrono::steady_clock::now() + limit);
+    set_deadline(now() + limit);
     ask_unfinished_ranks();
     advance_round();
   }
@@ -348,7 +333,7 @@ class Driver {
   void ask_unfinished_ranks() {
     const Submission submission = round_->submission();
     for (const Rank rank : round_->silent()) {
-      if (lost_.has(rank) || !roll_.ask(rank, std::chrono::steady_clock::now())) {
+      if (lost_.has(rank) || !roll_.ask(rank, now())) {
         continue;
       }
       self_->request(setup_.members[rank.index()].agent, caf::infinite, Status{})
@@ -373,11 +358,15 @@ class Driver {
                                [this](Rank r) { return !lost_.has(r) && roll_.owes(r); });
   }
 
+  /// Returns whether agents and causes are known, or too late.
+  [[nodiscard]] bool knows_enough() const {
+    return (!waits_for_agents() || now() >= deadline_) && !awaits_causes();
+  }
+
   /// Blames the round with what is known: an agent may not have answered.
   void blame() {
     const Plan& plan = *plan_;
-    std::vector<UnfinishedRank> unfinished =
-        roll_.of(round_->silent(), std::chrono::steady_clock::now());
+    std::vector<UnfinishedRank> unfinished = roll_.of(round_->silent(), now());
     if (has_lost()) {
       blame_lost_ranks(std::move(unfinished), plan);
     } else if (!round_->needs_abort()) {
@@ -398,33 +387,70 @@ class Driver {
     for (const Rank rank : lost_.ranks()) {
       round_->gave_up(rank, rank == lost_.ranks().front() ? why : lost_.error_of(rank));
     }
+    named_ = lost_.ranks().size();
   }
 
   // ---- lost workers -----------------------------------------------------------------------------
+
+  /// Keeps DR-8.
+  void expect_cause(Rank rank) {
+    if (rank.index() >= setup_.causes.size()) {
+      lost_.learn(rank, "");
+      return;
+    }
+    // Keep the address only: a wait for a cause must not keep an actor alive.
+    const Future<std::string>& cause = setup_.causes[rank.index()];
+    cause.on_ready([who = self_->address(), rank, cause] {
+      if (const auto driver = caf::actor_cast<DriverActor>(who)) {
+        caf::anon_send(driver, CauseOfEnd{.rank = rank, .cause = known_cause(cause)});
+      }
+    });
+  }
 
   /// May be called twice: once for the end of each of its two actors.
   void lose(Rank rank) {
     if (lost_.has(rank)) {
       return;
     }
-    lost_.add(rank);
-    if (!round_) {
-      const Error why = lost_.error_of(rank);
-      log(Level::Warning, "worker lost", {{"why", in_words(why, {}).what()}});
-      setup_.ledger->lose(why);
-    } else if (round_->complete()) {
-      advance_round();  // only timelines are missing
-    } else if (phase_ == Phase::Running) {
+    lost_.add(rank, now() + kCauseLimit);
+    if (round_ && phase_ == Phase::Running && !round_->complete()) {
       begin_asking(kLossAskLimit);
-    } else if (phase_ == Phase::Asking) {
-      set_deadline(std::min(deadline_, std::chrono::steady_clock::now() + kLossAskLimit));
-      advance_round();
-    } else {
-      round_->gave_up(rank, lost_.error_of(rank));
+    } else if (round_ && phase_ == Phase::Asking) {
+      set_deadline(std::min(deadline_, now() + kLossAskLimit));
+    }
+    advance_round();  // a step that lacks only this rank's timeline is done
+    settle_losses();
+    schedule_tick();
+  }
+
+  /// Called when a worker is lost, and when its cause is known or awaited no longer.
+  void settle_losses() {
+    if (!has_lost() || awaits_causes()) {
+      return;
+    }
+    if (!round_) {
+      report_losses();
+    } else if (phase_ == Phase::Aborting) {
+      for (const Rank rank : lost_.ranks()) {
+        round_->gave_up(rank, lost_.error_of(rank));
+      }
+      named_ = lost_.ranks().size();
       if (round_->hopeless()) {
         tell();
       }
-      advance_round();
+    }
+    advance_round();
+    start_next();
+  }
+
+  /// Reports each loss once to the ledger, and to the log unless a failed step has named it.
+  void report_losses() {
+    for (; reported_ < lost_.ranks().size(); ++reported_) {
+      const Error why = lost_.error_of(lost_.ranks()[reported_]);
+      if (reported_ >= named_) {
+        log(Level::Warning, "worker lost", {{"why", in_words(why, {}).what()}});
+      }
+      setup_.ledger->lose(why);
     }
   }
 
@@ -456,8 +482,7 @@ class Driver {
     // Taken out first: completing a future may bring the next Submit.
     const StepRound round = *std::exchange(round_, std::nullopt);
     const StepTimelines timelines = std::exchange(timelines_, StepTimelines(0));
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    const double seconds = std::chrono::duration<double>(now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
       StepResult result = round.result(timelines.arrived(setup_.clock_offsets), seconds);
@@ -468,9 +493,7 @@ class Driver {
     } else if (!told_) {
       fail(round);
     }
-    for (const Rank rank : lost_.ranks()) {  // a rank that had answered does not change the step
-      setup_.ledger->lose(lost_.error_of(rank));
-    }
+    settle_losses();  // a rank that had answered does not change the step
     start_next();
   }
 
@@ -504,13 +527,26 @@ class Driver {
     schedule_tick();
   }
 
+  /// Returns when to look at the times next; nothing while no deadline is set.
+  [[nodiscard]] std::optional<Time> next_look() const {
+    const std::optional<Time> causes = lost_.awaited_until(now());
+    if (!round_) {
+      return causes;
+    }
+    const Time next = phase_ == Phase::Running ? std::min(deadline_, look_at_) : deadline_;
+    if (!causes) {
+      return next;
+    }
+    return next > now() ? std::min(next, *causes) : *causes;
+  }
+
   /// Schedules one message to itself at a time, for any number of steps; another only for an
   /// earlier time. The message's handler looks at the times.
   void schedule_tick() {
-    const Time next = phase_ == Phase::Running ? std::min(deadline_, look_at_) : deadline_;
-    if (!tick_at_ || next < *tick_at_) {
+    const std::optional<Time> next = next_look();
+    if (next && (!tick_at_ || *next < *tick_at_)) {
       tick_at_ = next;
-      const auto wait = std::max(next - std::chrono::steady_clock::now(), Time::duration(0));
+      const auto wait = std::max(*next - now(), Time::duration(0));
       self_->delayed_send(self_, caf::timespan(wait), caf::tick_atom::value);
     }
   }
@@ -519,6 +555,8 @@ class Driver {
   const DriverSetup setup_;
   std::deque<Submission> waiting_;
   LostWorkers lost_;
+  // How many of the lost workers, in their order, the ledger knows, and a failed step has named.
+  std::size_t reported_ = 0, named_ = 0;
   AgentAnswers roll_;
   Epoch epoch_;
   Epoch ordered_epoch_;  ///< of the step under way
@@ -557,6 +595,7 @@ DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) 
   return {[self](const Submit& m) { self->state.driver->submit(m); },
           [self](StepReport& m) { self->state.driver->answered(m); },
           [self](const TimelineHere& m) { self->state.driver->timeline_here(m); },
+          [self](CauseOfEnd& m) { self->state.driver->learned(m); },
           [self](caf::tick_atom) { self->state.driver->tick(); }};
 }
 

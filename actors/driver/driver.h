@@ -3,9 +3,10 @@
 ///
 ///   Idle --Submit--> Running --all answered, and their timelines are here--> Idle
 ///                     |
-///                     +--deadline, or a worker ended--> Asking --agents answered,--> Aborting
-///                     |                                          or too late
-///                     +--a rank failed--------------------------------> Aborting
+///                     +--deadline, or a worker ended--> Asking --agents answered, and causes
+///                     |                                   |      are known, or too late
+///                     |                                   v
+///                     +--a rank failed--------------> Aborting
 ///   Aborting --all answered or deadline--> Idle
 ///
 /// Made by the crew of a trainer. It is a scheduled actor that never blocks, and a peer of the data
@@ -19,28 +20,31 @@
 /// DR-3: the driver waits for nothing without a deadline. Every order and question is settled by
 ///       its answer, by the end of the actor that was asked, or by a deadline, whichever comes
 ///       first. Timelines have the step's deadline; a step that then lacks only timelines is done
-///       without them.
+///       without them. All deadlines are times of one clock, and one message to itself (tick) makes
+///       the driver look at them.
 /// DR-4: when no rank knows what the weights are, every later step fails until they are replaced.
-///       When a worker is lost, steps fail at once, until there is a driver with another worker in
-///       its place.
+///       When a worker is lost, steps fail until there is a driver with another worker in its
+///       place.
 /// DR-5: an exception in here is logged, and fails every step with its reason.
 /// DR-6: a step that has lost a worker fails as soon as the others are told to abort. It does not
 ///       wait for them: one may be in a task of minutes.
 /// DR-7: when the driver ends, every step that it was given fails, and so does every later one.
+/// DR-8: the driver is told why a worker has ended (CauseOfEnd), and handles other messages until
+///       then. What it says about the loss waits for the cause, at most kCauseLimit.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "stagecraft/actors/driver/step_ledger.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
-#include "stagecraft/actors/launch/launcher.h"
-#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/base/clock.h"
+#include "stagecraft/futures/future.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -53,19 +57,23 @@ struct DriverSetup {
   std::shared_ptr<StepLedger> ledger;
   double base_learning_rate = 0.0;
   TrainerOptions options;
-  /// Returns why the worker of a rank has ended, as a clause: "process 4711 was killed by signal 9
-  /// (Killed)". Empty if unknown. Called on the driver's thread: returns at once.
-  std::function<std::string(Rank)> cause_of_end;
+  /// By rank: completes with why its worker has ended (Binding::cause_of_end). Empty: there is
+  /// nobody who knows.
+  std::vector<Future<std::string>> causes;
   /// The epoch of the first step. A driver that follows another driver of the plan begins after
   /// the last epoch of that one, after its end. The ranks are told to give up all epochs before.
   Epoch first_epoch{0};
   /// The newest epoch that was begun, for the maker of the next driver; may be null.
   std::shared_ptr<std::atomic<std::int64_t>> epoch;
+  std::shared_ptr<const Clock> clock = Clock::steady();
 };
 
 /// Least time for an abort. An abort has a step's deadline otherwise, but a rank looks for it only
 /// between two instructions, however short that deadline is.
 inline constexpr std::chrono::milliseconds kLeastAbortLimit{1000};
+
+/// Longest wait for the answers of the agents of a step that is late: agents never compute.
+inline constexpr std::chrono::milliseconds kAskLimit{2000};
 
 /// Longest wait for the answers of the other agents after a worker has ended.
 inline constexpr std::chrono::milliseconds kLossAskLimit{500};

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/driver/lost_workers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,12 +25,35 @@ Error lost_worker(Rank rank, const std::string& cause, std::string_view recovery
   return error.with({.rank = rank});
 }
 
+void LostWorkers::add(Rank rank, Clock::Time deadline) {
+  ranks_.push_back(rank);
+  if (!causes_.contains(rank)) {
+    deadlines_[rank] = deadline;
+  }
+}
+
+void LostWorkers::learn(Rank rank, std::string cause) {
+  causes_[rank] = std::move(cause);
+  deadlines_.erase(rank);
+}
+
+std::optional<Clock::Time> LostWorkers::awaited_until(Clock::Time now) const {
+  std::optional<Clock::Time> last;
+  for (const auto& [rank, deadline] : deadlines_) {
+    if (deadline > now) {
+      last = std::max(last.value_or(deadline), deadline);
+    }
+  }
+  return last;
+}
+
 bool LostWorkers::has(Rank rank) const {
   return std::ranges::find(ranks_, rank) != ranks_.end();
 }
 
 std::string LostWorkers::cause_of(Rank rank) const {
-  return cause_of_end_ ? cause_of_end_(rank) : "";
+  const auto found = causes_.find(rank);
+  return found == causes_.end() ? "" : found->second;
 }
 
 std::string LostWorkers::what_happened(Rank rank) const {

@@ -5,22 +5,27 @@
 ///   rank 1 is lost: process 4711 was killed by signal 9 (Killed); the last task that it is known
 ///   to have begun is 1B3; rank 2 waits for 0B3 from rank 0, which waits for 1B3 from rank 1; to go
 ///   on: cluster.replace(Rank(1)), then trainer.load(file)
+///
+/// Held by a driver; no actor, no clock.
+/// LW-1: a cause may come before the loss or after it. After a loss it is awaited until a deadline,
+///       and is then taken for unknown.
 #pragma once
 
-#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/driver/wait_graph.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/plan/plan.h"
 
 namespace stagecraft {
 
 /// Returns a WorkerLost about one rank: "rank 1 is lost: process 4711 was killed by signal 9
-/// (Killed); to go on: cluster.replace(Rank(1)), then trainer.load(file)". `cause`: why, as a
+/// (Killed); to continue: cluster.replace(Rank(1)), then trainer.load(file)". `cause`: why, as a
 /// clause; empty if unknown.
 [[nodiscard]] Error lost_worker(Rank rank,
                                 const std::string& cause,
@@ -28,11 +33,18 @@ namespace stagecraft {
 
 class LostWorkers {
  public:
-  /// `cause_of_end`: as in DriverSetup. `mirrored`: neighbors keep copies of states.
-  LostWorkers(std::function<std::string(Rank)> cause_of_end, bool mirrored)
-      : cause_of_end_(std::move(cause_of_end)), mirrored_(mirrored) {}
+  /// `mirrored`: neighbors keep copies of states.
+  explicit LostWorkers(bool mirrored) : mirrored_(mirrored) {}
 
-  void add(Rank rank) { ranks_.push_back(rank); }
+  /// Adds a lost rank. Its cause is awaited until `deadline`, unless it is known.
+  void add(Rank rank, Clock::Time deadline);
+  /// Records why the worker of a rank has ended; empty if nobody knows.
+  void learn(Rank rank, std::string cause);
+
+  /// Returns when the wait for causes ends: the last deadline of a lost rank whose cause is not
+  /// known; nothing if no cause is awaited at `now`.
+  [[nodiscard]] std::optional<Clock::Time> awaited_until(Clock::Time now) const;
+
   [[nodiscard]] bool has(Rank rank) const;
   /// Returns them in the order of their ends.
   [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
@@ -50,15 +62,17 @@ class LostWorkers {
   [[nodiscard]] Error refusal() const;
 
  private:
+  /// Returns "" while it is unknown.
   [[nodiscard]] std::string cause_of(Rank rank) const;
   [[nodiscard]] std::string what_happened(Rank rank) const;
   [[nodiscard]] std::string recovery_advice(const std::vector<Rank>& lost) const;
   [[nodiscard]] std::string others_text(const std::vector<UnfinishedRank>& unfinished,
                                         const std::vector<Rank>& chain) const;
 
-  std::function<std::string(Rank)> cause_of_end_;
   bool mirrored_;
   std::vector<Rank> ranks_;
+  std::map<Rank, std::string> causes_;
+  std::map<Rank, Clock::Time> deadlines_;  ///< of lost ranks whose causes are not known
 };
 
 }  // namespace stagecraft

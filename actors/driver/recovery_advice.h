@@ -6,8 +6,8 @@
 
 namespace stagecraft {
 
-/// Returns "trainer.load(file)", with recover() before it where neighbors keep copies
-/// (TrainerOptions::mirror).
+/// Returns "trainer.load(file)"; if neighbors keep copies (TrainerOptions::mirror), recover()
+/// before it.
 constexpr std::string_view recovery_advice(bool mirrored) {
   return mirrored ? "trainer.recover() or trainer.load(file)" : "trainer.load(file)";
 }

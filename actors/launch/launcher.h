@@ -8,26 +8,19 @@
 ///       old one until launch() is called again for the rank.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/setup/rank_shape_variant.h"
-#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/launch/worker_place.h"
+#include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/futures/future.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/transport/zmq/data_port.h"
 
 namespace stagecraft {
-
-/// One rank as its crew and its driver see it. Both actors end when they are told to quit. The
-/// agent closes the rank's transport when EndWorker asks it to.
-struct Worker {
-  PlanActor plan_thread;
-  AgentActor agent;
-};
 
 class Binding {
  public:
@@ -55,10 +48,10 @@ class Binding {
   /// Returns whether a new worker has taken the rank's place since launch() was called for it.
   [[nodiscard]] virtual bool was_replaced(Rank rank) const = 0;
 
-  /// Returns the known cause why the rank's worker has ended or fallen silent: "process 4711 was
-  /// killed by signal 9 (Killed)". Empty if unknown. May be called from any thread; waits at most a
-  /// moment.
-  [[nodiscard]] virtual std::string cause_of_end(Rank rank) const = 0;
+  /// Completes when the worker that launch() started last for the rank has ended or fallen silent,
+  /// within kCauseLimit, with the cause: "process 4711 was killed by signal 9 (Killed)". Completes
+  /// with "" if nobody knows it, and never if the worker's process goes on without it.
+  [[nodiscard]] virtual Future<std::string> cause_of_end(Rank rank) const = 0;
 
  protected:
   Binding() = default;

@@ -17,19 +17,24 @@ class ThreadBinding final : public Binding {
     return network_.endpoint(kDriver);
   }
   [[nodiscard]] Worker launch(RankSetup setup) override {
-    std::shared_ptr<Transport> end = network_.endpoint(setup.rank);
-    return launch_thread(host_, std::move(end), std::move(setup), shelf_);
+    const Rank rank = setup.rank;
+    Worker worker = launch_thread(host_, network_.endpoint(rank), std::move(setup), shelf_);
+    ends_[rank] = end_of_thread(worker);
+    return worker;
   }
   void hand_over(RankShapeVariant variant, PlanId, Submission request) override {
     shelf_->put(std::move(variant), request);
   }
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
-  [[nodiscard]] std::string cause_of_end(Rank) const override { return {}; }
+  [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
+    return ends_.at(rank);
+  }
 
  private:
   ActorHost& host_;
   const InprocNetwork network_;
   const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
+  std::map<Rank, Future<std::string>> ends_;
 };
 
 }  // namespace
@@ -69,6 +74,14 @@ Worker launch_thread(ActorHost& host,
       });
 }
 
+Future<std::string> end_of_thread(const Worker& worker) {
+  const auto end = std::make_shared<Promise<std::string>>();
+  const auto ended = [end] { (void)end->set_value(""); };
+  worker.plan_thread->attach_functor(ended);
+  worker.agent->attach_functor(ended);
+  return end->future();
+}
+
 void Shelf::put(RankShapeVariant variant, Submission request) {
   const std::scoped_lock lock(mutex_);
   const Rank rank = variant.rank;
@@ -96,8 +109,8 @@ WorkerPlace ThreadLauncher::place(Rank rank) const {
 void ThreadLauncher::replace(Rank rank) {
   throw Error(Errc::UsageArgument,
               peer_name(rank) +
-                  " is a thread of this process, and ends with it: there is nothing "
-                  "to replace. Make a new trainer and load a checkpoint");
+                  " is a thread of this process and ends with it, so there is nothing to replace: "
+                  "make a new trainer and load a checkpoint");
 }
 
 }  // namespace stagecraft

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "stagecraft/actors/launch/launcher.h"
@@ -35,6 +36,10 @@ class Shelf {
                                    std::shared_ptr<Transport> end,
                                    RankSetup setup,
                                    std::shared_ptr<Shelf> shelf);
+
+/// Completes with "" when one of the worker's actors has ended: no process has ended with it that
+/// could tell why.
+[[nodiscard]] Future<std::string> end_of_thread(const Worker& worker);
 
 class ThreadLauncher final : public Launcher {
  public:

@@ -7,7 +7,7 @@
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
 ///   crew    -> agent         Status, EndWorker                answered by StatusReply, WorkerEnded
 ///   crew    -> driver        Submit
-///   driver  -> itself        TimelineHere
+///   driver  -> itself        TimelineHere, CauseOfEnd
 ///
 /// MS-1: a message is metadata only: numbers (also losses), text and lists of them. It holds no
 ///       tensor, pointer or handle. Tensors go over the Transport: a plan's under its edges, state
@@ -17,6 +17,7 @@
 /// MS-3: an answer carries its failure as a value; nothing throws across a message.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step/step_record.h"
-#include "stagecraft/base/clock.h"
+#include "stagecraft/base/clock_reading.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
@@ -136,6 +137,16 @@ struct TimelineHere {
   Submission submission;
 };
 
+/// Longest wait for the cause of a worker's end, after its loss.
+inline constexpr std::chrono::milliseconds kCauseLimit{1000};
+
+/// Tells the driver why the worker of a rank has ended: "process 4711 was killed by signal 9
+/// (Killed)". Empty: nobody knows.
+struct CauseOfEnd {
+  Rank rank;
+  std::string cause;
+};
+
 template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
   return v(m.rank, m.plan, m.patience_ms);
@@ -196,6 +207,10 @@ template <class V>
 decltype(auto) visit_fields(TimelineHere& m, V&& v) {
   return v(m.submission);
 }
+template <class V>
+decltype(auto) visit_fields(CauseOfEnd& m, V&& v) {
+  return v(m.rank, m.cause);
+}
 
 /// Lists every message type. CAF registers them from this list, and the test of MS-1 looks through
 /// it.
@@ -214,6 +229,7 @@ using MessageTypes = std::tuple<LoadPlan,
                                 StateTaken,
                                 Submit,
                                 TimelineHere,
+                                CauseOfEnd,
                                 LoadVariant,
                                 VariantLoaded>;
 
@@ -250,6 +266,8 @@ template <>
 inline constexpr std::string_view kWireName<Submit> = "stagecraft.Submit";
 template <>
 inline constexpr std::string_view kWireName<TimelineHere> = "stagecraft.TimelineHere";
+template <>
+inline constexpr std::string_view kWireName<CauseOfEnd> = "stagecraft.CauseOfEnd";
 template <>
 inline constexpr std::string_view kWireName<LoadVariant> = "stagecraft.LoadVariant";
 template <>

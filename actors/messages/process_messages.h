@@ -4,7 +4,7 @@
 ///   worker process -> admission      Hello, Join       answered by Welcome, Joined
 ///   worker process -> admission      PeerCut
 ///   launcher       -> worker host    OpenNetwork       answered by NetworkOpened
-///   launcher       -> worker host    StartRank         answered by RankStarted (control_port.h)
+///   launcher       -> worker host    StartRank         answered by RankStarted (process_actors.h)
 ///   launcher       -> worker host    CloseNetwork
 ///   fleet          -> worker host    AreYouThere       answered by Here
 ///

@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr Rank kHere{0}, kThere{1};
 constexpr Tag kTag{
@@ -108,11 +108,11 @@ std::vector<TransferTime> measure_transfers(RankHomes homes) {
       const at::Tensor tensor = at::zeros({elements}, at::kFloat);
       std::vector<double> samples;
       for (int i = -times.warm_up; i < times.timed; ++i) {
-        const auto begun = Clock::now();
+        const auto begun = SteadyClock::now();
         ends.here->send(kThere, kTag, tensor);
         (void)ends.here->receive(kThere, kTag).get();
         if (i >= 0) {
-          samples.push_back(std::chrono::duration<double>(Clock::now() - begun).count() / 2);
+          samples.push_back(std::chrono::duration<double>(SteadyClock::now() - begun).count() / 2);
         }
       }
       transfers.push_back(

@@ -25,13 +25,13 @@
 namespace stagecraft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
 // The first runs meet cold caches and untouched pages.
 constexpr int kWarmUp = 2;
 
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
+double seconds_between(SteadyClock::time_point begin, SteadyClock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
@@ -55,7 +55,7 @@ class ForwardLog : public ChunkWatch {
     if (meter_ != nullptr) {
       meter_->set_maker(begun_.size());
     }
-    begun_.push_back(Clock::now());
+    begun_.push_back(SteadyClock::now());
     first_.push_back(at::sequence_number::peek());
   }
   void clear(BlockMakers* meter) {
@@ -65,7 +65,7 @@ class ForwardLog : public ChunkWatch {
     meter_ = meter;
   }
 
-  [[nodiscard]] const std::vector<Clock::time_point>& begun() const { return begun_; }
+  [[nodiscard]] const std::vector<SteadyClock::time_point>& begun() const { return begun_; }
   /// Returns the most bytes at once before each operator, since the operator before it.
   [[nodiscard]] const std::vector<double>& peaks() const { return peaks_; }
   [[nodiscard]] std::size_t operator_of(std::uint64_t sequence) const {
@@ -74,7 +74,7 @@ class ForwardLog : public ChunkWatch {
   }
 
  private:
-  std::vector<Clock::time_point> begun_;
+  std::vector<SteadyClock::time_point> begun_;
   std::vector<std::uint64_t> first_;
   std::vector<double> peaks_;
   BlockMakers* meter_ = nullptr;
@@ -86,7 +86,7 @@ struct BackwardLog {
 
   struct Event {
     std::uint64_t sequence = 0;
-    Clock::time_point begun;
+    SteadyClock::time_point begun;
     double sums = 0;  // in operators after it, until the next event
     double peak = 0;  // most bytes at once until the next event, as OperatorTimes::backward_peak
   };
@@ -95,7 +95,7 @@ struct BackwardLog {
   BlockMakers* meter = nullptr;
   int nodes_open = 0;
   int operators_open = 0;  // outside nodes
-  Clock::time_point sum_begun;
+  SteadyClock::time_point sum_begun;
 };
 
 thread_local BackwardLog* log_of_thread = nullptr;
@@ -113,10 +113,10 @@ std::unique_ptr<at::ObserverContext> begin_function(const at::RecordFunction& fu
       if (!log.events.empty()) {
         log.events.back().peak = peak;
       }
-      log.events.push_back({sequence, Clock::now()});
+      log.events.push_back({sequence, SteadyClock::now()});
     }
   } else if (log.nodes_open == 0 && !is_engine(function) && log.operators_open++ == 0) {
-    log.sum_begun = Clock::now();
+    log.sum_begun = SteadyClock::now();
   }
   return nullptr;
 }
@@ -127,7 +127,7 @@ void end_function(const at::RecordFunction& function, at::ObserverContext*) {
     --log.nodes_open;
   } else if (log.nodes_open == 0 && !is_engine(function) && --log.operators_open == 0 &&
              !log.events.empty()) {
-    log.events.back().sums += seconds_between(log.sum_begun, Clock::now());
+    log.events.back().sums += seconds_between(log.sum_begun, SteadyClock::now());
   }
 }
 
@@ -234,14 +234,14 @@ class Timing {
     forward_.clear(meter);
     BackwardLog backward(forward_);
     backward.meter = meter;
-    const auto begun = Clock::now();
+    const auto begun = SteadyClock::now();
     SavedStage saved =
         runtime_.forward(inputs_, /*keeps_graphs=*/true, {.step = ++step_}, &forward_).saved;
     const double behind_forward = peak_since(meter);
     if (meter != nullptr) {
       meter->set_maker(std::nullopt);
     }
-    const auto half = Clock::now();
+    const auto half = SteadyClock::now();
     {
       const Listening listening(backward, operators);
       runtime_.bucket.accumulate(
@@ -250,22 +250,22 @@ class Timing {
     if (!backward.events.empty()) {
       backward.events.back().peak = peak_since(meter);
     }
-    const auto end = Clock::now();
+    const auto end = SteadyClock::now();
     (void)runtime_.bucket.squared_norms(1.0);
     runtime_.bucket.update(/*learning_rate=*/0.0, {}, step_);
     Run run = parted(begun, half, backward, end);
     run.forward_peaks = peaks_in_forward(behind_forward);
     run.backward_peaks = peaks_in(backward);
-    run.update = seconds_between(end, Clock::now());
+    run.update = seconds_between(end, SteadyClock::now());
     return run;
   }
 
   /// Divides the run's time over the operators. Keeps MDT-1: every moment belongs to one operator.
-  [[nodiscard]] Run parted(Clock::time_point begun,
-                           Clock::time_point half,
+  [[nodiscard]] Run parted(SteadyClock::time_point begun,
+                           SteadyClock::time_point half,
                            const BackwardLog& backward,
-                           Clock::time_point end) const {
-    const std::vector<Clock::time_point>& begins = forward_.begun();
+                           SteadyClock::time_point end) const {
+    const std::vector<SteadyClock::time_point>& begins = forward_.begun();
     const std::size_t count = begins.size();
     Run run{.forward = std::vector<double>(count),
             .backward = std::vector<double>(count),

@@ -26,7 +26,7 @@
 namespace stagecraft {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
 constexpr int kSplitWarmUp = 2;
@@ -197,14 +197,14 @@ class SplitTiming {
 
   double seconds_of(std::initializer_list<CellKind> kinds) {
     SavedStage saved = forward();
-    const auto begun = Clock::now();
+    const auto begun = SteadyClock::now();
     for (const CellKind kind : kinds) {
       const StageGradients made = backward(kind, saved);
       if (kind != CellKind::BackwardInput) {
         runtime_.bucket.accumulate(made.parameters, 1.0);
       }
     }
-    return std::chrono::duration<double>(Clock::now() - begun).count();
+    return std::chrono::duration<double>(SteadyClock::now() - begun).count();
   }
 
   SavedStage forward(ChunkWatch* watch = nullptr) {

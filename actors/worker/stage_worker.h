@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/actors/worker/local_feed.h"
 #include "stagecraft/futures/transport/transport.h"
 

@@ -187,10 +187,8 @@ Figures measure(int workers) {
     throw std::runtime_error("no folder can be made in /tmp");
   }
   Figures figures;
-  const auto fleet = Fleet::open({.program = "/proc/self/exe",
-                                  .workers_come = true,
-                                  .meeting_place = folder,
-                                  .join_deadline = kPatience});
+  const auto fleet = std::make_shared<Fleet>(
+      SpawnOptions{.workers_come = true, .meeting_place = folder, .join_deadline = kPatience});
   played.prepare(std::string(folder) + "/credentials", kCredentials);
   const double memory = status_of_process("VmRSS:");
   const auto begun = Clock::now();

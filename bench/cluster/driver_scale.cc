@@ -18,7 +18,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/actors/driver/driver.h"
-#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/futures/transport/inproc.h"
 

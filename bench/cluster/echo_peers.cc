@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/ways/child_process.h"
 #include "stagecraft/actors/launch/worker/worker_program.h"
@@ -121,7 +122,7 @@ struct EchoPeers::Impl {
       children.push_back(std::make_unique<ChildProcess>(
           ChildProgram{
               .path = "/proc/self/exe", .arguments = arguments, .input = {}, .on_line = {}},
-          [] {}));
+          [](const std::string&) {}));
     }
     if (desk->complete.get_future().wait_for(kPatience) != std::future_status::ready) {
       throw std::runtime_error(fmt::format("expected {} echo peers, found fewer", count));

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 

@@ -11,13 +11,14 @@
 #include <caf/io/all.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/tests/faults/checked_training.h"
+#include "stagecraft/tests/faults/noise.h"
+#include "stagecraft/tests/faults/process_view.h"
 #include "stagecraft/tests/hosts/recording.h"
 #include "stagecraft/tests/hosts/slow_link.h"
 #include "stagecraft/tests/hosts/test_hosts.h"
-#include "stagecraft/tests/soak/checked_training.h"
-#include "stagecraft/tests/soak/noise.h"
-#include "stagecraft/tests/soak/process_view.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {
@@ -183,7 +184,7 @@ TEST_CASE("a worker that hears nothing is told", "[hosts][faults]") {
   run.go_on({Rank(0)});
 }
 
-TEST_CASE("a way between two workers that is cut is told with both (FL-5)", "[hosts][faults]") {
+TEST_CASE("a way between two workers that is cut is told with both (CUT-2)", "[hosts][faults]") {
   LaunchedRun run;
   const int from = GENERATE(1, 2);
   const int to = 3 - from;

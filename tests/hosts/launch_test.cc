@@ -1,5 +1,6 @@
 /// Tests workers on separate hosts: ssh starts them, they end with their driver, and a failed one
 /// is named.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -125,14 +126,27 @@ TEST_CASE("more workers than open files allow are refused before any is started"
                  ContainsSubstring("may have 100") && ContainsSubstring("ulimit -Hn 208"));
 }
 
-TEST_CASE("workers on other hosts end when their driver is killed", "[hosts][faults]") {
+TEST_CASE("workers on other hosts end when their driver is killed, and leave no credentials",
+          "[hosts][faults]") {
   skip_without_hosts();
   const TestHosts hosts(3);
-  RunningCommand run(command_launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
+  const TemporaryFolder runtime;  // gets the credentials that workers receive by ssh
+  std::string lines;
+  for (const int host : {1, 2}) {
+    lines += TestHosts::name(host) + " addr=" + TestHosts::address(host) +
+             " XDG_RUNTIME_DIR=" + runtime.path() + "\n";
+  }
+  const std::string file = runtime.write("hosts", lines);
+  const auto folders = [&] {
+    return std::ranges::count_if(std::filesystem::directory_iterator(runtime.path()),
+                                 [](const auto& entry) { return entry.is_directory(); });
+  };
+  RunningCommand run(command_launch_words(hosts, file, {"--steps", "100000", "--json"}));
   REQUIRE(run.wait_for_output("\"step\""));
   for (const int host : {1, 2}) {
     CHECK_FALSE(hosts.processes(host, kWorker).empty());
   }
+  CHECK(folders() == 2);
   for (const int process : hosts.processes(0, "--steps")) {
     kill(process, SIGKILL);
   }
@@ -140,6 +154,7 @@ TEST_CASE("workers on other hosts end when their driver is killed", "[hosts][fau
   for (const int host : {1, 2}) {
     CHECK(has_no_workers(hosts, host, std::chrono::seconds(10)));
   }
+  CHECK(folders() == 0);
 }
 
 TEST_CASE("a worker that is killed on another host is named with it", "[hosts][faults]") {

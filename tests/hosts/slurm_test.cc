@@ -234,6 +234,63 @@ TEST_CASE("two steps of a job run beside each other", "[hosts][slurm]") {
   check_nothing_left(slurm);
 }
 
+TEST_CASE("jobs of an array run beside each other, and meet each in a folder of its own",
+          "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  REQUIRE(slurm.run(installed({"sbatch", "--array=1-2", kJobFile, "--steps", "3", "--verify"}))
+              .exit_code == 0);
+  const auto output = [&](int job) {
+    const std::string file = slurm.folder() + "/stagecraft-" + std::to_string(job) + ".out";
+    return fs::exists(file) ? read_text_file(file) : "";
+  };
+  for (const int job : {1, 2}) {
+    const auto state = [&] {
+      return slurm.run({"scontrol", "show", "job", std::to_string(job)}).out;
+    };
+    REQUIRE(comes([&] { return has_ended(state()); }));
+    INFO(output(job));
+    CHECK_THAT(state(), ContainsSubstring("ArrayJobId=1") && ContainsSubstring("ExitCode=0:0"));
+    CHECK_THAT(output(job), ContainsSubstring("equal"));
+  }
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("nodes whose names differ from their hosts' train, and are told by their hosts' names",
+          "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2, {.node_prefix = "rack-"});
+  const CommandResult run =
+      slurm.run(step({"--nodes=2", "--ntasks=2"}, {"--layers", "2", "--steps", "3", "--verify"}));
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("equal"));
+  CHECK_THAT(run.err, ContainsSubstring("on host-1, tensors arrive at"));
+  const CommandResult doctor =
+      slurm.run({"srun", "--nodes=2", "--ntasks=2", "--label", STAGECRAFT_COMMAND, "doctor"});
+  CHECK_THAT(doctor.out, ContainsSubstring("node rack-1 (the host calls itself host-1), task 1"));
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("nodes whose names no host resolves need an interface, and the error says so",
+          "[hosts][slurm][refusals]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2, {.node_prefix = "rack-", .nodes_resolve = false});
+  const Words train{"--", "train", "--layers", "2", "--steps", "3", "--verify"};
+  const Words launch{"srun", "--nodes=2", "--ntasks=2", STAGECRAFT_COMMAND, "launch"};
+  const CommandResult refused = slurm.run(launch + train);
+  INFO(refused.err);
+  CHECK(refused.exit_code != 0);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("rack-1 is no name of a host") && ContainsSubstring("--interface"));
+  check_nothing_left(slurm);
+  const CommandResult run = slurm.run(launch + Words{"--interface", "eth0"} + train);
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("equal"));
+  check_nothing_left(slurm);
+}
+
 TEST_CASE("a process of a step that is killed is named with its node", "[hosts][slurm][faults]") {
   skip_without_slurm();
   const TestSlurm slurm(3);
@@ -246,7 +303,7 @@ TEST_CASE("a process of a step that is killed is named with its node", "[hosts][
   }
   const CommandResult end = run.wait();
   INFO(end.err);
-  CHECK(end.exit_code != 0);
+  CHECK(end.exit_code == 128 + SIGKILL);  // the highest status of all tasks; the driver's is 1
   CHECK_THAT(end.err,
              ContainsSubstring("rank 2") && ContainsSubstring("on host-2") &&
                  ContainsSubstring("start the run again") && !ContainsSubstring("cluster.replace"));
@@ -363,6 +420,31 @@ TEST_CASE("the doctor says of each task of a step where it is and what it has",
                            "step 1.0: 2 processors",
                            "2 of 2 processes of this step meet there"}) {
     CHECK_THAT(run.out, ContainsSubstring(text));
+  }
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("the doctor knows the memory of a job where Slurm allocates it",
+          "[hosts][slurm][doctor]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2, {.allocates_memory = true});
+  const auto doctor = [&](const Words& memory) {
+    const CommandResult run =
+        slurm.run(Words{"srun", "--nodes=2", "--ntasks=2", "--cpus-per-task=2"} + memory +
+                  Words{"--label", STAGECRAFT_COMMAND, "doctor"});
+    INFO(run.err);
+    return run.out;
+  };
+  for (const auto& [memory, text] : std::vector<std::pair<Words, std::string>>{
+           {{"--mem=500"}, "500.0 MiB"}, {{"--mem-per-cpu=150"}, "300.0 MiB"}, {{}, "200.0 MiB"}}) {
+    CAPTURE(memory);
+    const std::string out = doctor(memory);
+    for (const char* task : {"0", "1"}) {
+      CHECK_THAT(out,
+                 ContainsSubstring("node host-" + std::string(task) + ", task " + task +
+                                   " of 2 of step ") &&
+                     ContainsSubstring("2 processors, " + text + " of memory on this node"));
+    }
   }
   check_nothing_left(slurm);
 }

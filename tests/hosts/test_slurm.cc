@@ -29,7 +29,7 @@ std::string key() {
 }
 
 /// Nodes have more processors and memory than this machine: tests say what jobs ask for.
-std::string configuration(const std::string& folder, int nodes) {
+std::string configuration(const std::string& folder, int nodes, const TestSlurmOptions& options) {
   std::ostringstream text;
   text << "ClusterName=test\n"
        << "SlurmctldHost=" << TestHosts::name(0) << "(" << TestHosts::address(0) << ")\n"
@@ -37,7 +37,8 @@ std::string configuration(const std::string& folder, int nodes) {
        << "AuthType=auth/munge\nAuthInfo=socket=" << folder << "/munge.socket\n"
        << "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"
        << "JobAcctGatherType=jobacct_gather/none\nMpiDefault=none\n"
-       << "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\n"
+       << "SelectType=select/cons_tres\nSelectTypeParameters="
+       << (options.allocates_memory ? "CR_CPU_Memory\nDefMemPerCPU=100\n" : "CR_CPU\n")
        << "SlurmdParameters=config_overrides\nReturnToService=2\n"
        << "SlurmctldTimeout=300\nSlurmdTimeout=300\nMessageTimeout=60\n"
        << "SchedulerParameters=batch_sched_delay=0\n"
@@ -45,8 +46,8 @@ std::string configuration(const std::string& folder, int nodes) {
        << "SlurmctldPidFile=" << folder << "/slurmctld.pid\n"
        << "SlurmdPidFile=" << folder << "/slurmd-%n.pid\n";
   for (int node = 0; node < nodes; ++node) {
-    text << "NodeName=" << TestHosts::name(node) << " NodeAddr=" << TestHosts::address(node)
-         << " CPUs=16 RealMemory=16000 State=UNKNOWN\n";
+    text << "NodeName=" << options.node_prefix << node << " NodeHostname=" << TestHosts::name(node)
+         << " NodeAddr=" << TestHosts::address(node) << " CPUs=16 RealMemory=16000 State=UNKNOWN\n";
   }
   text << "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n";
   return text.str();
@@ -71,7 +72,8 @@ std::optional<std::string> TestSlurm::obstacle() {
                               : std::optional("no process namespace can be made: " + tried.err);
 }
 
-TestSlurm::TestSlurm(int nodes) : nodes_(nodes), hosts_(nodes) {
+TestSlurm::TestSlurm(int nodes, TestSlurmOptions options)
+    : nodes_(nodes), options_(std::move(options)), hosts_(nodes) {
   write_files();
   start(0,
         "munged",
@@ -93,14 +95,16 @@ TestSlurm::TestSlurm(int nodes) : nodes_(nodes), hosts_(nodes) {
 void TestSlurm::write_files() const {
   namespace fs = std::filesystem;
   fs::permissions(state_.write("munge.key", key()), fs::perms::owner_read);
-  state_.write("slurm.conf", configuration(state_.path(), nodes_));
+  state_.write("slurm.conf", configuration(state_.path(), nodes_, options_));
   // Namespaces do not see the groups of this machine, which slurmd would otherwise use to choose.
   state_.write("cgroup.conf", "CgroupPlugin=cgroup/v1\n");
   fs::create_directory(file("state"));
   std::string names = "127.0.0.1 localhost\n";
   for (int node = 0; node < nodes_; ++node) {
-    fs::create_directory(file("spool-" + TestHosts::name(node)));
-    names += TestHosts::address(node) + " " + TestHosts::name(node) + "\n";
+    fs::create_directory(file("spool-" + options_.node_prefix + std::to_string(node)));
+    names += TestHosts::address(node) + " " + TestHosts::name(node) +
+             (options_.nodes_resolve ? " " + options_.node_prefix + std::to_string(node) : "") +
+             "\n";
   }
   state_.write("hosts", names);
 }
@@ -135,7 +139,7 @@ void TestSlurm::wait_for_nodes() const {
   const auto deadline = std::chrono::steady_clock::now() + kStartLimit;
   std::string ready;
   for (int node = 0; node < nodes_; ++node) {
-    ready += TestHosts::name(node) + " idle\n";
+    ready += options_.node_prefix + std::to_string(node) + " idle\n";
   }
   CommandResult found;
   while (found.out != ready) {

@@ -20,6 +20,14 @@
 
 namespace stagecraft::tests {
 
+struct TestSlurmOptions {
+  /// Names of nodes in Slurm: "host-0", as the hosts call themselves, or "rack-0".
+  std::string node_prefix = "host-";
+  bool nodes_resolve = true;  ///< hosts resolve these names
+  bool allocates_memory =
+      false;  ///< CR_CPU_Memory: jobs get memory, 100 MiB a processor by default
+};
+
 class TestSlurm {
  public:
   /// Returns why this machine can have none; nothing if it can.
@@ -27,7 +35,7 @@ class TestSlurm {
 
   /// Returns when all nodes are ready for jobs. Throws std::runtime_error with the daemons'
   /// messages.
-  explicit TestSlurm(int nodes);
+  explicit TestSlurm(int nodes, TestSlurmOptions options = {});
 
   [[nodiscard]] const TestHosts& hosts() const { return hosts_; }
   /// Returns the folder where jobs are submitted; all nodes see it.
@@ -55,6 +63,7 @@ class TestSlurm {
   [[nodiscard]] std::string logs() const;
 
   const int nodes_;
+  const TestSlurmOptions options_;
   TemporaryFolder state_;  ///< of the daemons
   TemporaryFolder work_;
   TestHosts hosts_;

@@ -53,9 +53,10 @@ TEST_CASE("a worker that nobody needs says so when its patience ends", "[hosts][
       run_command(joining.worker(1, "10.77.0.1", {"--patience", "5000", "--place", "2"}));
   INFO(run.err);
   CHECK(run.exit_code == 1);
-  CHECK_THAT(run.err,
-             ContainsSubstring("the driver at 10.77.0.1:7077 has not taken this worker in within "
-                               "5000 ms: it has all that it needs"));
+  CHECK_THAT(
+      run.err,
+      ContainsSubstring("the driver at 10.77.0.1:7077 has not admitted this worker within 5000 "
+                        "ms: it has all the workers that it needs"));
 }
 
 TEST_CASE("a driver whose workers do not come says who is missing and how to start them",
@@ -153,7 +154,7 @@ TEST_CASE("a folder for logs that cannot be made is told before anything trains"
   const CommandResult run = scripted.run({"--log-dir", scripted.program}, kTraining);
   INFO(run.err);
   CHECK(run.exit_code == 2);
-  CHECK_THAT(run.err, ContainsSubstring("cannot be kept in " + scripted.program));
+  CHECK_THAT(run.err, ContainsSubstring("cannot be written to " + scripted.program));
 }
 
 }  // namespace

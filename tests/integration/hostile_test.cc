@@ -26,7 +26,9 @@
 #include <poll.h>
 
 #include "stagecraft/actors/launch/fleet/fleet.h"
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/launch/port/file_limit.h"
 #include "stagecraft/actors/launch/port/tls_door.h"
 #include "stagecraft/actors/launch/worker/worker_process.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
@@ -271,21 +273,27 @@ TEST_CASE("nobody comes in without a certificate of the cluster",
   run.check_unharmed();
 }
 
-/// Holds another process's idle connections, for as long as it lives.
+/// Holds another process's connections, for as long as it lives. Each says these bytes and nothing
+/// more.
 class Crowd {
  public:
-  Crowd(std::uint16_t port, int size)
-      : shell_({"bash",
+  Crowd(std::uint16_t port, int size, const std::string& bytes = "")
+      : said_(folder_.write("said", bytes)),
+        shell_({"bash",
                 "-c",
                 "ulimit -n $(ulimit -Hn); for ((i = 0; i < $2; i++)); do "
-                "exec {c}<>/dev/tcp/127.0.0.1/$1; done; echo here; exec sleep 600",
+                "exec {c}<>/dev/tcp/127.0.0.1/$1; [ ! -s \"$3\" ] || cat \"$3\" >&$c 2>&-; done; "
+                "echo here; exec sleep 600",
                 "crowd",
                 std::to_string(port),
-                std::to_string(size)}) {
+                std::to_string(size),
+                said_}) {
     REQUIRE(shell_.wait_for_output("here"));
   }
 
  private:
+  const TemporaryFolder folder_;
+  const std::string said_;
   RunningCommand shell_;
 };
 
@@ -365,6 +373,52 @@ TEST_CASE("mute connections are bounded, and cost nothing while they wait (TD-3,
     CHECK(run.lets_members_in());
   }
   CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);
+  run.check_unharmed();
+}
+
+/// Returns the beginning of a ClientHello that announces this many bytes, with `sent` of them.
+std::string hello_of(std::size_t announced, std::size_t sent) {
+  const auto byte = [](std::size_t value) { return static_cast<char>(value & 0xffU); };
+  std::string message{'\x01', byte(announced >> 16U), byte(announced >> 8U), byte(announced)};
+  message += std::string(sent, 'x');
+  const std::string header{
+      '\x16', '\x03', '\x01', byte(message.size() >> 8U), byte(message.size())};
+  return header + message;
+}
+
+std::int64_t resident_mebibytes() {
+  std::ifstream status("/proc/self/status");
+  std::int64_t kibibytes = 0;
+  for (std::string word; status >> word && word != "VmRSS:";) {
+  }
+  status >> kibibytes;
+  return kibibytes / 1024;
+}
+
+TEST_CASE("a hello that announces more than a member's ends its connection at once (TLS-4)",
+          "[integration][processes][hostile]") {
+  Run run;
+  run.during_a_step([] {});
+  const std::int64_t before = resident_mebibytes();
+  const Crowd crowd(run.control, static_cast<int>(kMostWaiting) + 100, hello_of(131'396, 9000));
+  CHECK(comes_true([&] { return taken_at(run.control) <= 4; }));
+  CHECK(resident_mebibytes() < before + 16);
+  run.check_unharmed();
+}
+
+TEST_CASE("strangers who hold the longest hello that is heard take a bounded memory (TLS-4)",
+          "[integration][processes][hostile]") {
+  Run run;
+  run.during_a_step([] {});
+  const std::int64_t before = resident_mebibytes();
+  const Crowd crowd(run.control,
+                    static_cast<int>(kMostWaiting) + 300,
+                    hello_of(kMostOfHandshakeMessage, kMostOfHandshakeMessage - 1000));
+  CHECK(run.lets_members_in());
+  CHECK(comes_true([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
+  const std::int64_t taken = resident_mebibytes() - before;
+  CAPTURE(taken);
+  CHECK(taken <= kMostMebibytesOfStrangers);
   run.check_unharmed();
 }
 
@@ -481,7 +535,8 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
 TEST_CASE("a worker whose tensor is lost on its way to the driver is ended, and named",
           "[integration][processes][hostile]") {
   const Stand stand;
-  const std::shared_ptr<Fleet> fleet = Fleet::open({.program = stand.program()});
+  const std::shared_ptr<Fleet> fleet =
+      std::make_shared<Fleet>(SpawnOptions{.program = stand.program()});
   auto joined = std::async(std::launch::async, [&] { fleet->require(1); });
   ActorHost* host = nullptr;
   const AdmissionActor admission = stand.find_driver(host);
@@ -497,9 +552,10 @@ TEST_CASE("a worker whose tensor is lost on its way to the driver is ended, and 
   fleet->port()->admit(peer.address());
   peer.connect(*fleet->port());
   peer.send({"no header", "bytes"});
-  CHECK(comes_true(
-      [&] { return fleet->cause_of_end(0, 0).find("ended by the driver") != std::string::npos; }));
-  CHECK_THAT(fleet->cause_of_end(0, 0), ContainsSubstring("malformed"));
+  const Future<std::string> cause = fleet->places().cause_of_end({0, 0});
+  REQUIRE(cause.wait_until(std::chrono::steady_clock::now() + kPatience));
+  CHECK_THAT(cause.get(),
+             ContainsSubstring("ended by the driver") && ContainsSubstring("malformed"));
   CHECK(comes_true([&] { return kill(static_cast<pid_t>(fleet->who(0).process), 0) != 0; }));
 }
 
@@ -517,7 +573,7 @@ TEST_CASE("a worker leaves a driver of another build, and says why",
   std::string expected;
   SECTION("that refuses it") {
     answer = {.fingerprint = "newer", .refusal = "it is another build"};
-    expected = "does not take this worker in: it is another build";
+    expected = "does not admit this worker: it is another build";
   }
   SECTION("that does not notice") {
     answer = {.fingerprint = "newer"};

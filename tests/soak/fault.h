@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "stagecraft/tests/soak/checked_training.h"
+#include "stagecraft/tests/faults/checked_training.h"
 
 namespace stagecraft::tests {
 

@@ -13,12 +13,12 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/tests/faults/noise.h"
+#include "stagecraft/tests/faults/process_view.h"
 #include "stagecraft/tests/hosts/recording.h"
 #include "stagecraft/tests/hosts/slow_link.h"
 #include "stagecraft/tests/hosts/test_hosts.h"
-#include "stagecraft/tests/soak/noise.h"
 #include "stagecraft/tests/soak/process_soak.h"
-#include "stagecraft/tests/soak/process_view.h"
 
 namespace stagecraft::tests {
 namespace {

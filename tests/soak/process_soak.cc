@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/tests/soak/noise.h"
-#include "stagecraft/tests/soak/process_view.h"
+#include "stagecraft/tests/faults/noise.h"
+#include "stagecraft/tests/faults/process_view.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -6,20 +6,20 @@
 #include <sstream>
 #include <variant>
 
-#include "stagecraft/actors/launch/port/control_port.h"
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
+#include "stagecraft/actors/launch/port/file_limit.h"
+#include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/security/credentials_report.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/doctor/checks/credential_checks.h"
 #include "stagecraft/tools/doctor/checks/machine_checks.h"
 #include "stagecraft/tools/doctor/checks/pair_checks.h"
-#include "stagecraft/tools/doctor/checks/slurm_checks.h"
+#include "stagecraft/tools/doctor/checks/step_checks.h"
 #include "stagecraft/tools/doctor/options.h"
 #include "stagecraft/tools/doctor/report.h"
 #include "stagecraft/tools/doctor/talk/answer.h"
 #include "stagecraft/tools/doctor/talk/ask_hosts.h"
 #include "stagecraft/tools/doctor/talk/limits.h"
-#include "stagecraft/tools/launch/slurm.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -65,8 +65,8 @@ ExitCode doctor(const std::vector<std::string>& arguments, Console& console) {
                                  *request.credentials,
                                  std::chrono::system_clock::now());
   }
-  if (const auto step = slurm_step()) {
-    append(findings, check_slurm(*step, kStepPatience));
+  if (const auto step = batch_step()) {
+    append(findings, check_step(*step, kStepPatience));
   }
   const std::vector<HostExam> exams = ask_hosts(round);
   for (const HostExam& exam : exams) {

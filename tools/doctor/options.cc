@@ -9,14 +9,14 @@ namespace {
 
 constexpr const char* kDoctorCommand = "stagecraft doctor";
 constexpr const char* kDoctorAbout =
-    "Checks what commonly fails before anything runs, on this machine and the hosts of a file, and "
-    "says how to mend it:\nbuilds, processors, memory, limits, GPUs, clocks, names, and ports "
-    "between "
-    "all pairs.\ndocs/cluster.md tells more.";
+    "Checks this machine and the hosts of a file for common problems before anything runs, and "
+    "says "
+    "how to mend them:\nbuilds, processors, memory, limits, GPUs, clocks, names, and ports between "
+    "all pairs.\nSee docs/cluster.md.";
 constexpr const char* kDoctorFooter =
-    "The hosts are asked over ssh, as `launch` reaches them, all at once; nothing stays there.\n"
-    "Exit status: 0 no problem (there may be notes); 1 a problem; 2 wrong usage, or a file that "
-    "cannot be used.";
+    "The doctor asks all hosts at once, over ssh as `launch` does, and leaves nothing there.\n"
+    "Exit status: 0 if there is no problem (there may be notes); 1 if there is one; 2 for wrong "
+    "usage or a file that cannot be used.";
 
 }  // namespace
 
@@ -24,20 +24,25 @@ std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
     const std::vector<std::string>& arguments) {
   DoctorRequest request;
   CLI::App app(kDoctorAbout, kDoctorCommand);
-  app.add_option(
-         "--hosts", request.hosts, "those of `launch`: asked too, and held against each other")
+  app.add_option("--hosts",
+                 request.hosts,
+                 "the hosts' file of `launch`: checks these hosts too, and compares them")
       ->type_name("FILE");
-  app.add_option("--ssh", request.ssh, "what reaches them, e.g. 'ssh -p 2222' [ssh]")
+  app.add_option("--ssh",
+                 request.ssh,
+                 "program that reaches the hosts, with its options, e.g. 'ssh -p 2222' [ssh]")
       ->type_name("WORDS");
   app.add_option("--interface",
                  request.interface,
-                 "where they reach this machine: an interface or an address [the one from which "
-                 "the first host is reached]")
+                 "interface or address of this machine at which the hosts reach it [the one from "
+                 "which the first host is reached]")
       ->type_name("NAME|ADDRESS");
-  app.add_option("--credentials", request.credentials, "looked through: a cluster's or a member's")
+  app.add_option("--credentials",
+                 request.credentials,
+                 "folder of a cluster or of a member: checks these credentials")
       ->type_name("DIR");
-  app.add_flag("--json", request.json, "as one JSON object");
-  app.add_flag("--answer", request.answer, "what a doctor elsewhere runs here");
+  app.add_flag("--json", request.json, "print one JSON object");
+  app.add_flag("--answer", request.answer, "answer a doctor on another host");
   app.footer(kDoctorFooter);
   if (const auto help = parse_command_line(app, arguments)) {
     return *help;

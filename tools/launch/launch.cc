@@ -4,15 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/ways/hosts.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/hosts.h"
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/launch/options.h"
 #include "stagecraft/tools/launch/program.h"
-#include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/launch/step_folder.h"
 
 namespace stagecraft::tools {
@@ -38,22 +38,33 @@ void set(const char* name, const std::string& value) {
 }
 
 /// Refuses options that would have no effect.
-void check_words(const LaunchRequest& request) {
+void check_words(const LaunchRequest& request, const BatchStep& step) {
   if (!request.log_dir.empty()) {
     throw Error(Errc::UsageArgument,
-                "--log-dir is for workers that are started by ssh; in a step of Slurm say "
-                "srun --output=rank-%t.log");
+                fmt::format("--log-dir is for workers that are started by ssh; in a step use {}",
+                            step.system->log_files));
   }
 }
 
+/// Returns how a process gets into a step, for each batch system.
+std::string how_to_be_in_a_step() {
+  std::string text;
+  for (const WayRow& way : all_ways()) {
+    if (way.batch_system != nullptr) {
+      text += fmt::format(", or {}", way.batch_system->how_to_be_in);
+    }
+  }
+  return text;
+}
+
 /// Returns the address of this host for the other nodes of the step.
-std::string address_in(const SlurmStep& step) {
+std::string address_in(const BatchStep& step) {
   try {
     return address_towards(step.other_node);
   } catch (const Error& error) {
     throw Error(error.code(),
                 error.message() +
-                    "; or --interface NAME says at which interface the nodes reach each other");
+                    "; or name with --interface at which interface the nodes reach each other");
   }
 }
 
@@ -61,7 +72,7 @@ std::string milliseconds_of(int seconds) {
   return std::to_string(std::chrono::milliseconds(std::chrono::seconds(seconds)).count());
 }
 
-ExitCode drive(const LaunchRequest& request, const SlurmStep& step, const std::string& folder) {
+ExitCode drive(const LaunchRequest& request, const BatchStep& step, const std::string& folder) {
   const int workers = step.processes - 1;
   const StepFolder meeting(folder, workers, std::chrono::seconds(request.join_seconds));
   set("STAGECRAFT_WORKERS", "joining");
@@ -75,8 +86,8 @@ ExitCode drive(const LaunchRequest& request, const SlurmStep& step, const std::s
   return run_program(request.program);
 }
 
-ExitCode work(const LaunchRequest& request, const SlurmStep& step, const std::string& folder) {
-  leave_signals();  // Slurm sends them to all processes of the step, the driver's among them
+ExitCode work(const LaunchRequest& request, const BatchStep& step, const std::string& folder) {
+  leave_signals();  // a batch system sends them to all processes of the step, also the driver
   const std::string name = worker_name(step.process - 1);
   const std::chrono::seconds patience(request.join_seconds);
   const auto driver = await_driver(folder, name, patience);
@@ -100,8 +111,8 @@ ExitCode work(const LaunchRequest& request, const SlurmStep& step, const std::st
   return ExitCode::Good;
 }
 
-ExitCode launch_in_step(const LaunchRequest& request, const SlurmStep& step) {
-  check_words(request);
+ExitCode launch_in_step(const LaunchRequest& request, const BatchStep& step) {
+  check_words(request, step);
   const std::string place = request.meeting_place.empty() ? step.folder : request.meeting_place;
   check_meeting_place(place);
   const std::string folder = fmt::format("{}/stagecraft-{}", place, step.name);
@@ -124,12 +135,10 @@ ExitCode launch(const std::vector<std::string>& arguments, Console& console) {
   if (request.hosts) {
     launch_by_ssh(request);
   }
-  if (const auto step = slurm_step()) {
+  if (const auto step = batch_step()) {
     return launch_in_step(request, *step);
   }
-  throw Error(Errc::UsageArgument,
-              "expected --hosts FILE, or to be run by srun inside a job of Slurm (srun stagecraft "
-              "launch -- ...; the shell of salloc and the script of sbatch are one process each)");
+  throw Error(Errc::UsageArgument, "expected --hosts FILE" + how_to_be_in_a_step());
 }
 
 }  // namespace stagecraft::tools

@@ -35,10 +35,6 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-[[noreturn]] void throw_late(const std::string& what, std::chrono::seconds patience) {
-  throw Error(Errc::ClusterTimeout, fmt::format("within {} s {}", patience.count(), what));
-}
-
 }  // namespace
 
 void check_meeting_place(const std::string& place) {
@@ -46,8 +42,8 @@ void check_meeting_place(const std::string& place) {
   const bool is_folder = fs::is_directory(place, fault);
   if (!is_folder || access(place.c_str(), W_OK | X_OK) != 0) {
     throw Error(Errc::UsageFile,
-                fmt::format("the processes of this step cannot meet in '{}': {}; --meeting-place "
-                            "names a folder that is there, can be written and is seen by all hosts",
+                fmt::format("the processes of this step cannot meet in '{}': {}; name with "
+                            "--meeting-place a folder that all hosts see and can write to",
                             place,
                             is_folder ? std::strerror(errno) : "it is no folder on this host"));
   }
@@ -101,16 +97,20 @@ std::optional<std::string> await_driver(const std::string& folder,
         return address;
       }
       if (waited > kLongestStart) {
-        throw_late("process 0 of this step has not said where it listens", kLongestStart);
+        throw Error(Errc::ClusterTimeout,
+                    fmt::format("process 0 of this step has not said within {} s where it listens",
+                                kLongestStart.count()));
       }
     } else if (has_been_there) {
       return std::nullopt;
     } else if (waited > patience) {
-      throw_late(fmt::format("process 0 of this step has not made '{}', or has ended before this "
-                             "process came: see what process 0 says; if it says nothing, is that "
-                             "in a folder that all hosts see? --meeting-place names another",
-                             folder),
-                 patience);
+      throw Error(
+          Errc::ClusterTimeout,
+          fmt::format("process 0 of this step has not made '{}' within {} s, or had ended "
+                      "before this process came: see what process 0 says; if it says "
+                      "nothing, do all hosts see that folder? --meeting-place names another",
+                      folder,
+                      patience.count()));
     }
     std::this_thread::sleep_for(kLookAgain);
   }

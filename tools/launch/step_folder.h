@@ -1,5 +1,5 @@
-/// StepFolder: the meeting place of the processes of a step of Slurm, in a folder that all its
-/// hosts see.
+/// StepFolder: the meeting place of the processes of a batch system's step, in a folder that all
+/// its hosts see.
 ///
 ///     stagecraft-4711.0/
 ///       address        where the program listens, once it does (SpawnOptions::meeting_place)

@@ -6,7 +6,7 @@
 
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/tools/launch/slurm.h"
+#include "stagecraft/tools/launch/one_run.h"
 #include "stagecraft/tools/train/job/dry_run.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/job/run_start.h"

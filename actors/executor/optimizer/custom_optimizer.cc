@@ -6,7 +6,7 @@
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/optimizer/update_pass.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 

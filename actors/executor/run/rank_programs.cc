@@ -7,7 +7,7 @@
 
 #include "stagecraft/actors/executor/setup/verify_setup.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/shapes/shape_variant.h"
+#include "stagecraft/compiler/shapes/other_shape.h"
 
 namespace stagecraft {
 

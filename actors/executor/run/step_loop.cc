@@ -5,7 +5,7 @@
 
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/executor/run/overlap_group.h"
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {

@@ -5,7 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "stagecraft/actors/launch/fleet/fleet.h"
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
+#include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -16,51 +17,47 @@ struct AdmissionState {
   std::set<caf::node_id> agreed;  ///< processes whose Hello matched and that have not joined
 };
 
-AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<AdmissionState> self,
-                                        const std::weak_ptr<Fleet>& fleet) {
-  self->set_down_handler([fleet](const caf::down_msg& m) {
-    if (const auto there = fleet.lock()) {
-      there->lost(m.source);
+using Self = AdmissionActor::stateful_pointer<AdmissionState>;
+
+Welcome greet(Self self, const AdmissionEvents& events, const Hello& m) {
+  Welcome welcome{.fingerprint = build_fingerprint(), .refusal = {}};
+  welcome.refusal = refusal_of(m, welcome);
+  if (!welcome.refusal.empty()) {
+    events.refused(refusal_text(m, welcome));
+  } else if (const auto& sender = self->current_sender()) {
+    self->state.agreed.insert(sender->node());
+  }
+  return welcome;
+}
+
+Joined admit(Self self, const AdmissionEvents& events, const Join& m) {
+  Joined joined;
+  try {
+    const auto& sender = self->current_sender();
+    if (!sender || !self->state.agreed.contains(sender->node())) {  // keeps HE-1
+      throw Error(Errc::ClusterMember,
+                  "a worker may join after it has said which build it is and was answered that "
+                  "the driver has the same: this one has not");
     }
-  });
-  return {[self, fleet](const Hello& m) {
-            Welcome welcome{.fingerprint = build_fingerprint(), .refusal = {}};
-            welcome.refusal = refusal_of(m, welcome);
-            const auto there = fleet.lock();
-            if (there && !welcome.refusal.empty()) {
-              there->refused(refusal_text(m, welcome));
-            }
-            if (const auto& sender = self->current_sender(); sender && welcome.refusal.empty()) {
-              self->state.agreed.insert(sender->node());
-            }
-            return welcome;
-          },
-          [self, fleet](const Join& m) {
-            Joined joined;
-            try {
-              const auto& sender = self->current_sender();
-              if (!sender || !self->state.agreed.contains(sender->node())) {  // keeps HE-1
-                throw Error(Errc::ClusterMember,
-                            "a worker joins after it has said which build it is, and was answered "
-                            "that this is the driver's: this one has not");
-              }
-              const auto host = caf::actor_cast<WorkerHostActor>(sender);
-              self->monitor(host);
-              if (const auto there = fleet.lock()) {
-                joined.later = !there->joined(m, host);
-              }
-              if (!joined.later) {  // otherwise it asks again
-                self->state.agreed.erase(sender->node());
-              }
-            } catch (const Error& error) {
-              joined.error = to_chain(error);
-            }
-            return joined;
-          },
-          [self, fleet](const PeerCut& m) {
-            const auto there = fleet.lock();
-            if (const auto& sender = self->current_sender(); sender && there) {
-              there->cut(sender->node(), m.key, to_error(m.why));
+    const auto host = caf::actor_cast<WorkerHostActor>(sender);
+    self->monitor(host);
+    joined.later = !events.joins(m, host);
+    if (!joined.later) {  // otherwise it asks again
+      self->state.agreed.erase(sender->node());
+    }
+  } catch (const Error& error) {
+    joined.error = to_chain(error);
+  }
+  return joined;
+}
+
+AdmissionActor::behavior_type admission(Self self, const AdmissionEvents& events) {
+  self->set_down_handler([events](const caf::down_msg& m) { events.disconnected(m.source); });
+  return {[self, events](const Hello& m) { return greet(self, events, m); },
+          [self, events](const Join& m) { return admit(self, events, m); },
+          [self, events](const PeerCut& m) {
+            if (const auto& sender = self->current_sender()) {
+              events.cut(sender->node(), m.key, to_error(m.why));
             }
           }};
 }
@@ -70,9 +67,9 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
 Admission::Admission(ActorHost& host,
                      const SpawnOptions& options,
                      const std::string& address,
-                     std::weak_ptr<Fleet> fleet)
+                     AdmissionEvents events)
     : host_(host),
-      actor_(host.system().spawn(admission, std::move(fleet))),
+      actor_(host.system().spawn(admission, std::move(events))),
       port_(publish(host, actor_, address, options.port)),
       file_(options.meeting_place.empty() ? "" : options.meeting_place + "/address") {}
 

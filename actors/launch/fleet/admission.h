@@ -2,20 +2,33 @@
 /// there, admits those of this build and watches them from then on, and the file with the port's
 /// address.
 ///
-/// Owned by the fleet, which it does not keep alive. Open as long as it lives. Keeps HE-1: a
-/// process that joins has said Hello before, and was welcome.
+/// Owned by the fleet. Open as long as it lives. Keeps HE-1: a process that joins has said Hello
+/// before, and was welcome.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string>
 
-#include "stagecraft/actors/cluster/cluster.h"
-#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/launch/ways/spawn_options.h"
+#include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/actors/messages/process_actors.h"
+#include "stagecraft/base/error.h"
 
 namespace stagecraft {
 
-class Fleet;
+/// What the fleet does about each event at the admission. Called on threads of the actor system,
+/// also while the admission is destroyed and a moment after that; must not block.
+struct AdmissionEvents {
+  /// A worker was not welcome.
+  std::function<void(const std::string& why)> refused;
+  /// Returns false if the worker may ask again. Errors: ClusterMember if it has no place.
+  std::function<bool(const Join& join, const WorkerHostActor& host)> joins;
+  /// The connection of a worker that has joined has ended, or the worker has.
+  std::function<void(const caf::actor_addr& host)> disconnected;
+  /// Tensors from the process with this node do not reach the port with this key.
+  std::function<void(const caf::node_id& from, const std::string& key, const Error& why)> cut;
+};
 
 class Admission {
  public:
@@ -23,7 +36,7 @@ class Admission {
   Admission(ActorHost& host,
             const SpawnOptions& options,
             const std::string& address,
-            std::weak_ptr<Fleet> fleet);
+            AdmissionEvents events);
   ~Admission();
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;

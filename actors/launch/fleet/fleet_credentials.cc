@@ -1,6 +1,7 @@
 #include "stagecraft/actors/launch/fleet/fleet_credentials.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "stagecraft/actors/security/cluster_credentials.h"
 
@@ -23,8 +24,11 @@ std::unique_ptr<TemporaryCredentials> made_for(const SpawnOptions& options) {
 
 }  // namespace
 
-FleetCredentials::FleetCredentials(const SpawnOptions& options)
-    : made_(made_for(options)), dir_(made_ ? made_->dir() : options.credentials) {}
+FleetCredentials::FleetCredentials(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
+    : clock_(std::move(clock)),
+      made_(made_for(options)),
+      dir_(made_ ? made_->dir() : options.credentials),
+      driver_issued_(clock_->now()) {}
 
 std::string FleetCredentials::of_driver() const {
   return dir_ + "/" + kDriverMember;
@@ -35,11 +39,12 @@ std::string FleetCredentials::of_place(int place) const {
 }
 
 void FleetCredentials::renew(int place, bool is_first) {
+  const std::scoped_lock lock(mutex_);
   if (!made_ || (is_first && std::filesystem::exists(of_place(place)))) {
     return;
   }
   issue_member(dir_, worker_name(place), kMemberLife);
-  const auto now = std::chrono::steady_clock::now();
+  const Clock::Time now = clock_->now();
   if (now > driver_issued_ + kMemberLife / 24) {  // a connection checks both ends' certificates
     issue_member(dir_, kDriverMember, kMemberLife);
     driver_issued_ = now;

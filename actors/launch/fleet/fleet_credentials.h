@@ -1,15 +1,17 @@
 /// FleetCredentials: the credentials of a fleet and of each of its places: given ones, or new ones
 /// that the fleet makes and removes at its end.
 ///
-/// Owned by the fleet, whose mutex guards renew().
+/// Owned by the fleet. A mutex guards renew(), because several callers may want workers at once.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 
-#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/launch/ways/spawn_options.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
+#include "stagecraft/base/clock.h"
 
 namespace stagecraft {
 
@@ -18,7 +20,7 @@ class FleetCredentials {
   /// Takes the credentials that `options` name, else makes new ones: in the meeting place, or in a
   /// private folder.
   /// Errors: those of TemporaryCredentials.
-  explicit FleetCredentials(const SpawnOptions& options);
+  FleetCredentials(const SpawnOptions& options, std::shared_ptr<const Clock> clock);
 
   /// Returns the driver's folder.
   [[nodiscard]] std::string of_driver() const;
@@ -29,9 +31,11 @@ class FleetCredentials {
   void renew(int place, bool is_first);
 
  private:
-  std::unique_ptr<const TemporaryCredentials> made_;  ///< null if they were given
-  std::string dir_;
-  std::chrono::steady_clock::time_point driver_issued_ = std::chrono::steady_clock::now();
+  const std::shared_ptr<const Clock> clock_;
+  const std::unique_ptr<const TemporaryCredentials> made_;  ///< null if they were given
+  const std::string dir_;
+  std::mutex mutex_;
+  Clock::Time driver_issued_;
 };
 
 }  // namespace stagecraft

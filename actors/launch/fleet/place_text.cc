@@ -3,94 +3,68 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/launch/ways/local_address.h"
-#include "stagecraft/actors/launch/ways/ssh.h"
+#include "stagecraft/actors/launch/ways/rank_places.h"
 #include "stagecraft/actors/launch/worker/worker_process.h"
 
 namespace stagecraft {
-namespace {
 
-/// Returns the place's host for messages; empty: this host, or not known yet.
-std::string host_text(const SpawnOptions& options, int place) {
-  const Host* host = host_of_place(options.hosts, place);
-  return host == nullptr ? "" : " on " + host->name;
-}
-
-std::string late_advice(const SpawnOptions& options,
-                        const std::string& address,
-                        std::uint16_t port) {
-  if (!options.workers_come) {
-    return "is that a program that calls worker_main?";
-  }
-  if (options.workers_coming >= 0) {  // by `stagecraft launch`, not by hand
-    return fmt::format(
-        "they are the other processes of this step: have all of them started (squeue --steps), see "
-        "their nodes '{}', and do they reach {}? launch --join-seconds allows more time",
-        options.meeting_place,
-        host_and_port(address, port));
-  }
-  return fmt::format("start them with stagecraft worker --join {}{}",
-                     host_and_port(address, port),
-                     is_loopback(address)
-                         ? ", on this host alone: for others say at which interface or address "
-                           "they reach it (STAGECRAFT_INTERFACE, SpawnOptions::interface)"
-                         : "");
-}
-
-}  // namespace
-
-bool is_elsewhere(const SpawnOptions& options) {
-  return options.workers_come || !options.hosts.empty();
-}
-
-std::string ranks_text(const SpawnOptions& options, int place) {
-  const int first = options.local_ranks + place * options.ranks_per_process;
-  return options.ranks_per_process == 1
-             ? fmt::format("rank {}", first)
-             : fmt::format("ranks {}-{}", first, first + options.ranks_per_process - 1);
-}
-
-std::string missing_text(const SpawnOptions& options,
-                         std::size_t awaited,
-                         const std::vector<int>& missing) {
+std::string PlaceText::missing(std::size_t awaited, const std::vector<int>& places) const {
   std::vector<std::string> who;
-  for (const int place : missing) {
-    who.push_back(ranks_text(options, place) + host_text(options, place));
+  for (const int place : places) {
+    who.push_back(ranks_text(options_, place) + way_.host_text(place, ""));
   }
   return fmt::format(
-      "{} of {} workers; missing {}", awaited - missing.size(), awaited, fmt::join(who, ", "));
+      "{} of {} workers; missing {}", awaited - places.size(), awaited, fmt::join(who, ", "));
 }
 
-std::string process_text(const SpawnOptions& options,
-                         int place,
-                         std::int64_t process,
-                         const std::string& host_name) {
+/// A fleet knows the id of its own child at once; the id of an ssh is not the worker's.
+std::int64_t PlaceText::process_id(const Place& there) const {
+  if (there.child() != nullptr && !way_.is_elsewhere()) {
+    return there.child()->id();
+  }
+  return there.member() ? there.member()->process : 0;
+}
+
+std::string PlaceText::process(int place, const Place& there) const {
   const std::string host =
-      options.workers_come && !host_name.empty() ? " on " + host_name : host_text(options, place);
-  return process == 0 ? "of " + ranks_text(options, place) + host
-                      : fmt::format("process {}{}", process, host);
+      way_.host_text(place, there.member() ? there.member()->host_name : std::string());
+  const std::int64_t id = process_id(there);
+  return id == 0 ? "of " + ranks_text(options_, place) + host
+                 : fmt::format("process {}{}", id, host);
 }
 
-std::string end_text(const SpawnOptions& options, int place, const std::string& end) {
-  if (end == fmt::format("ended with exit status {}", kDriverLost)) {
+std::string PlaceText::ended(int place, const std::string& how) const {
+  if (how == fmt::format("ended with exit status {}", kDriverLost)) {
     return fmt::format(
         "has ended, as the driver did not reach it for {} ms: is the way there down?",
-        options.silence.count());
+        options_.silence.count());
   }
-  const Host* host = host_of_place(options.hosts, place);
-  return host == nullptr ? end : end_behind_ssh(end, host->name);
+  return way_.end_text(place, how);
 }
 
-std::string silence_text(const SpawnOptions& options,
-                         const std::string& process,
-                         std::chrono::milliseconds standstill) {
+std::string PlaceText::cause(int place,
+                             const Place& there,
+                             std::chrono::milliseconds standstill) const {
+  const std::string who = process(place, there);
+  switch (there.end()->kind) {
+    case PlaceEnd::Kind::Condemned:
+      return fmt::format("{} was ended by the driver: {}", who, there.end()->text);
+    case PlaceEnd::Kind::Ended:
+      return fmt::format("{} {}", who, ended(place, there.end()->text));
+    default:
+      return silence(who, standstill);
+  }
+}
+
+std::string PlaceText::silence(const std::string& process,
+                               std::chrono::milliseconds standstill) const {
   const std::string silence =
-      is_elsewhere(options)
+      way_.is_elsewhere()
           ? fmt::format("{} is out of reach after at most {} ms of silence",
                         process,
-                        options.silence.count())
+                        options_.silence.count())
           : fmt::format(
-                "{} is there and has been silent for {} ms", process, options.silence.count());
+                "{} still runs and has been silent for {} ms", process, options_.silence.count());
   if (standstill.count() > 0) {
     return fmt::format(
         "{}; this process itself stood still for {:.1f} s before that, as when a job is suspended: "
@@ -98,19 +72,18 @@ std::string silence_text(const SpawnOptions& options,
         silence,
         std::chrono::duration<double>(standstill).count());
   }
-  return silence + (is_elsewhere(options)
+  return silence + (way_.is_elsewhere()
                         ? ": it has ended or is stopped, or its host or the way there is down"
                         : "");
 }
 
-std::string late_text(const SpawnOptions& options,
-                      const std::string& missing,
-                      const std::string& address,
-                      std::uint16_t port) {
+std::string PlaceText::late(const std::string& missing,
+                            const std::string& address,
+                            std::uint16_t port) const {
   return fmt::format("not all workers have joined within {} ms: {}; {}",
-                     options.join_deadline.count(),
+                     options_.join_deadline.count(),
                      missing,
-                     late_advice(options, address, port));
+                     way_.late_advice(address, port));
 }
 
 }  // namespace stagecraft

@@ -1,49 +1,58 @@
-/// Texts for people about a fleet's places: their ranks and host, the process there, and how it
-/// ended.
+/// PlaceText: texts for people about the places of a fleet: their ranks and hosts, the processes
+/// there, and how they ended.
 ///
-/// Used by the fleet for its errors and for the line about missing workers. Pure.
+/// Made by a fleet, for its errors and for the line about missing workers. Pure; any thread.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/launch/fleet/place.h"
+#include "stagecraft/actors/launch/ways/spawn_options.h"
+#include "stagecraft/actors/launch/ways/worker_way.h"
 
 namespace stagecraft {
 
-/// Returns whether workers may run on other hosts.
-[[nodiscard]] bool is_elsewhere(const SpawnOptions& options);
+class PlaceText {
+ public:
+  /// Views both.
+  PlaceText(const SpawnOptions& options, const WorkerWay& way) : options_(options), way_(way) {}
 
-/// Returns "rank 2", "ranks 4-7".
-[[nodiscard]] std::string ranks_text(const SpawnOptions& options, int place);
+  /// Returns "3 of 4 workers; missing rank 2 on node-c". `awaited`: the number of workers to come.
+  [[nodiscard]] std::string missing(std::size_t awaited, const std::vector<int>& places) const;
 
-/// Returns "3 of 4 workers; missing rank 2 on node-c". `awaited`: the number of workers to come.
-[[nodiscard]] std::string missing_text(const SpawnOptions& options,
-                                       std::size_t awaited,
-                                       const std::vector<int>& missing);
+  /// Returns "process 4711", "process 4711 on node-b"; "of rank 2 on node-b" while the process is
+  /// unknown. `place`: the number of `there`.
+  [[nodiscard]] std::string process(int place, const Place& there) const;
 
-/// Returns "process 4711", "process 4711 on node-b"; "of rank 2 on node-b" while `process` is 0,
-/// unknown. `host_name`: as the worker reports it; empty if unknown.
-[[nodiscard]] std::string process_text(const SpawnOptions& options,
-                                       int place,
-                                       std::int64_t process,
-                                       const std::string& host_name);
+  /// Returns the id of the place's process on its host; 0 while it is unknown.
+  [[nodiscard]] std::int64_t process_id(const Place& there) const;
 
-/// Returns how the worker of a place ended, given how its child process ended (ChildProcess::end).
-[[nodiscard]] std::string end_text(const SpawnOptions& options, int place, const std::string& end);
+  /// Returns how the worker of a place ended, given how its child process ended
+  /// (ChildProcess::end): "was killed by signal 9 (Killed)".
+  [[nodiscard]] std::string ended(int place, const std::string& how) const;
 
-/// Describes a worker whose connection has ended, but whose process is not known to have ended.
-/// `standstill`: for how long this process itself did not run just before.
-[[nodiscard]] std::string silence_text(const SpawnOptions& options,
-                                       const std::string& process,
-                                       std::chrono::milliseconds standstill);
+  /// Returns why the worker of a place has ended: "process 4711 was killed by signal 9 (Killed)".
+  /// `standstill`: for how long this process itself did not run just before. Requires: there.end().
+  [[nodiscard]] std::string cause(int place,
+                                  const Place& there,
+                                  std::chrono::milliseconds standstill) const;
 
-/// Describes workers that have not joined in time: `missing`, and how to help. `address`, `port`:
-/// where they could have joined.
-[[nodiscard]] std::string late_text(const SpawnOptions& options,
-                                    const std::string& missing,
-                                    const std::string& address,
-                                    std::uint16_t port);
+  /// Describes workers that have not joined in time: `missing`, and how to help. `address`, `port`:
+  /// where they could have joined.
+  [[nodiscard]] std::string late(const std::string& missing,
+                                 const std::string& address,
+                                 std::uint16_t port) const;
+
+ private:
+  [[nodiscard]] std::string silence(const std::string& process,
+                                    std::chrono::milliseconds standstill) const;
+
+  const SpawnOptions& options_;
+  const WorkerWay& way_;
+};
 
 }  // namespace stagecraft

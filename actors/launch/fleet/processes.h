@@ -1,19 +1,14 @@
-/// ProcessLauncher: ranks that are processes of this host or of others, or threads of this process.
+/// ProcessLauncher: ranks that are processes of this host or of others, or threads of this process
+/// (PL-1).
 ///
 /// Worker processes start when a crew first needs them, serve all crews of the cluster, and end
 /// with the last of cluster and crews, or with this process.
-/// PL-1: a rank has the same place for every crew: the first `local_ranks` ranks are threads of
-///       this process; of the others, every `ranks_per_process` share a process, in ascending
-///       order.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/launch/ways/spawn_options.h"
 
 namespace stagecraft {
 

@@ -1,20 +1,17 @@
 #include "stagecraft/actors/launch/port/control_port.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <random>
 #include <thread>
-#include <typeinfo>
 
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/openssl/remote_actor.hpp>
 #include <fmt/format.h>
-#include <torch/headeronly/version.h>
 
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/actors/launch/port/file_limit.h"
 #include "stagecraft/actors/launch/port/tls_door.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -51,67 +48,14 @@ class Pauses {
   std::minstd_rand random_{std::random_device{}()};
 };
 
-/// Files that one worker process takes in the driver: two connections of the data plane, one for
-/// the socket, one connection of the control plane, its lifeline and its output.
-constexpr rlim_t kFilesOfWorker = 6;
-
-/// Hashes the layout of a record: the types of its fields, down to those without fields.
-class LayoutHash {
- public:
-  template <class T>
-  void add(T& value) {
-    if constexpr (requires { visit_fields(value, *this); }) {
-      add_text("{");
-      visit_fields(value, *this);
-      add_text("}");
-    } else if constexpr (requires {
-                           value.emplace_back();
-                           value.push_back(value.front());
-                         }) {
-      add_text("[");
-      typename T::value_type element{};
-      add(element);
-    } else {
-      add_text(typeid(T).name());
-    }
-  }
-  template <class... Fields>
-  void operator()(Fields&... fields) {
-    (add(fields), ...);
-  }
-  void add_text(std::string_view text) {
-    for (const char c : text) {
-      hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;  // FNV-1a
-    }
-  }
-  [[nodiscard]] std::uint64_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 14695981039346656037ULL;
-};
-
-std::uint64_t message_layout() {
-  LayoutHash hash;
-  const auto add = [&]<class... M>(std::tuple<M...>*) {
-    const auto one = [&]<class Message>(Message message) {
-      hash.add_text(kWireName<Message>);
-      hash.add(message);
-    };
-    (one(M{}), ...);
-  };
-  add(static_cast<MessageTypes*>(nullptr));
-  add(static_cast<ProcessMessageTypes*>(nullptr));
-  return hash.value();
-}
-
 [[noreturn]] void throw_not_found(const std::string& where,
                                   const caf::error& why,
                                   ActorHost& host) {
   if (why == caf::sec::unexpected_actor_messaging_interface) {
     throw Error(
         Errc::ClusterMember,
-        fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
-                    "the same version everywhere",
+        fmt::format("the program that answers at {} is no driver of this version of Stagecraft: "
+                    "install the same version everywhere",
                     where));
   }
   throw Error(Errc::ClusterMember,
@@ -153,7 +97,7 @@ std::uint16_t publish(ActorHost& host,
   if (!door) {
     throw Error(Errc::ClusterMember,
                 fmt::format("cannot listen for workers at {} ({}): name an address of this host "
-                            "and a port that is free",
+                            "and a free port",
                             host_and_port(address, port),
                             system.render(door.error())));
   }
@@ -207,54 +151,6 @@ AdmissionActor find_admission(ActorHost& host,
     throw_not_found(where, answer->error(), host);
   }
   return **answer;
-}
-
-std::string build_fingerprint() {
-  return fmt::format("stagecraft {}, LibTorch {}, CAF {}, compiler {}, messages {:016x}",
-                     STAGECRAFT_VERSION,
-                     TORCH_VERSION,
-                     CAF_VERSION,
-                     __VERSION__,
-                     message_layout());
-}
-
-std::string refusal_of(const Hello& worker, const Welcome& driver) {
-  if (worker.protocol != driver.protocol) {
-    return "it speaks another protocol";
-  }
-  return worker.fingerprint == driver.fingerprint ? "" : "it is another build";
-}
-
-std::string refusal_text(const Hello& worker, const Welcome& driver) {
-  return fmt::format("{} (the worker: protocol {}, {}; the driver: protocol {}, {})",
-                     driver.refusal,
-                     worker.protocol,
-                     worker.fingerprint,
-                     driver.protocol,
-                     driver.fingerprint);
-}
-
-void raise_file_limit() {
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
-    static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
-  }
-}
-
-void require_files(int workers) {
-  struct rlimit limit {};
-  const auto needed = static_cast<rlim_t>(workers) * kFilesOfWorker + kSpareDescriptors;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{} worker processes need about {} open files, and this process may "
-                            "have {}: raise its hard limit (ulimit -Hn {}, LimitNOFILE= of a "
-                            "systemd service), or use fewer worker processes",
-                            workers,
-                            needed,
-                            limit.rlim_cur,
-                            needed));
-  }
 }
 
 }  // namespace stagecraft

@@ -11,35 +11,11 @@
 #include <cstdint>
 #include <string>
 
-#include "stagecraft/actors/launch/launcher.h"
-#include "stagecraft/actors/messages/caf_types.h"
-#include "stagecraft/actors/messages/process_messages.h"
+#include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/actors/messages/process_actors.h"
 #include "stagecraft/actors/security/credentials.h"
 
 namespace stagecraft {
-
-/// The answer to StartRank. This is the only message that holds handles of actors: it brings them
-/// from one process to the other.
-struct RankStarted {
-  Worker worker;
-  ErrorChain error;
-};
-
-template <class V>
-decltype(auto) visit_fields(RankStarted& m, V&& v) {
-  return v(m.worker.plan_thread, m.worker.agent, m.error);
-}
-
-/// In the driver's process: admits worker processes.
-using AdmissionActor = caf::typed_actor<caf::replies_to<Hello>::with<Welcome>,
-                                        caf::replies_to<Join>::with<Joined>,
-                                        caf::reacts_to<PeerCut>>;
-
-/// In a worker process: opens networks and starts ranks.
-using WorkerHostActor = caf::typed_actor<caf::replies_to<OpenNetwork>::with<NetworkOpened>,
-                                         caf::replies_to<StartRank>::with<RankStarted>,
-                                         caf::reacts_to<CloseNetwork>,
-                                         caf::replies_to<AreYouThere>::with<Here>>;
 
 /// An end that sends nothing for `silence` is given up; an idle end sends a sign of life every
 /// `interval`. Both ends of a connection need the same values.
@@ -71,24 +47,5 @@ void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port)
                                             const std::string& address,
                                             std::uint16_t port,
                                             std::chrono::milliseconds patience);
-
-/// Returns what two processes of a cluster must have in common: versions of Stagecraft, LibTorch,
-/// compiler and the layout of all messages. "stagecraft 0.1.0, LibTorch 2.11.0, ..., messages
-/// 1f03a9c2".
-[[nodiscard]] std::string build_fingerprint();
-
-/// Returns why the two processes cannot work together, as a clause; empty if both have the same
-/// build.
-[[nodiscard]] std::string refusal_of(const Hello& worker, const Welcome& driver);
-
-/// Returns the refusal in `driver`, with the build of each. Both ends use these words.
-[[nodiscard]] std::string refusal_text(const Hello& worker, const Welcome& driver);
-
-/// Raises this process's soft limit of open files to its hard limit, so that a peer that only opens
-/// connections does not use them up soon.
-void raise_file_limit();
-
-/// Errors: UsageArgument if this process may not open the files that this number of workers needs.
-void require_files(int workers);
 
 }  // namespace stagecraft

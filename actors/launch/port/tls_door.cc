@@ -19,6 +19,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/stream_impl.hpp>
 
+#include "stagecraft/actors/launch/port/file_limit.h"
 #include "stagecraft/actors/launch/port/tls_session.h"
 #include "stagecraft/base/log.h"
 

@@ -23,8 +23,9 @@
 
 namespace stagecraft {
 
-inline constexpr int kSpareDescriptors = 64;
 inline constexpr std::size_t kMostWaiting = 1024;
+/// What all connections together take before their handshakes are done, measured (TLS-4).
+inline constexpr std::int64_t kMostMebibytesOfStrangers = 64;
 
 /// Listens at a port of `address`, any free one for 0; doorman->port() returns it.
 /// Errors: those of TlsContext.

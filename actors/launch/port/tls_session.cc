@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -112,7 +113,10 @@ void TlsContext::read() {
   require_tls(SSL_CTX_use_PrivateKey_file(context, key_.c_str(), SSL_FILETYPE_PEM) == 1, key_);
   require_tls(SSL_CTX_load_verify_locations(context, authority_.c_str(), nullptr) == 1, authority_);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_mode(context,
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                       SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_max_cert_list(context, static_cast<long>(kMostOfHandshakeMessage));  // keeps TLS-4
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // sessions are not resumed
   SSL_CTX_set_num_tickets(context, 0);
   context_ = std::move(made);
@@ -133,6 +137,27 @@ TlsHandle TlsContext::handle(int socket) {
 TlsSession::TlsSession(TlsHandle handle, Socket socket, std::shared_ptr<WaitingSockets> waiting)
     : session_(std::move(handle)), waiting_(std::move(waiting)) {
   place_ = waiting_->insert(waiting_->end(), socket);
+  watch_handshake();
+}
+
+void TlsSession::watch_handshake() {
+  BIO* const bytes = SSL_get_rbio(session_.get());
+  BIO_set_callback_arg(bytes, reinterpret_cast<char*>(&bound_));
+  BIO_set_callback_ex(bytes,
+                      [](BIO* bio,
+                         int operation,
+                         const char* read,
+                         std::size_t /*size*/,
+                         int /*argi*/,
+                         long /*argl*/,
+                         int result,
+                         std::size_t* count) -> long {
+                        if (operation != (BIO_CB_READ | BIO_CB_RETURN) || result <= 0) {
+                          return result;
+                        }
+                        auto& bound = *reinterpret_cast<HandshakeBound*>(BIO_get_callback_arg(bio));
+                        return bound.take({read, *count}) ? result : -1;
+                      });
 }
 
 TlsSession::~TlsSession() {
@@ -153,6 +178,7 @@ TlsSession::State TlsSession::shake_hands() {
   }
   const int result = SSL_do_handshake(session_.get());
   if (result == 1) {
+    BIO_set_callback_ex(SSL_get_rbio(session_.get()), nullptr);
     leave();
     return State::success;
   }

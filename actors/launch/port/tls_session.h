@@ -9,6 +9,9 @@
 ///        thread, and one bad handshake would end every connection of the loop.
 /// TLS-3: bytes that CAF sends before the handshake is done are kept here. Otherwise CAF would ask
 ///        again and again whether it can send, for every silent connection.
+/// TLS-4: before the handshake is done a session takes a bounded amount of memory: no message that
+///        is longer than kMostOfHandshakeMessage is waited for, and buffers are freed while they
+///        are empty.
 #pragma once
 
 #include <array>
@@ -20,6 +23,8 @@
 
 #include <caf/io/network/native_socket.hpp>
 #include <caf/io/network/rw_state.hpp>
+
+#include "stagecraft/actors/launch/port/handshake_bound.h"
 
 struct ssl_st;
 struct ssl_ctx_st;
@@ -71,6 +76,8 @@ class TlsSession {
   bool must_read_more(Socket socket, std::size_t threshold);
 
  private:
+  /// Watches the bytes that OpenSSL reads (keeps TLS-4).
+  void watch_handshake();
   [[nodiscard]] State shake_hands();
   [[nodiscard]] bool send_early();
   void leave();
@@ -79,6 +86,7 @@ class TlsSession {
   std::shared_ptr<WaitingSockets> waiting_;  ///< null after the handshake
   WaitingSockets::iterator place_;
   std::string early_;  ///< to send after the handshake
+  HandshakeBound bound_;
 };
 
 }  // namespace stagecraft

@@ -27,8 +27,8 @@ namespace {
 
 [[noreturn]] void throw_lack(const std::string& what, int number) {
   throw Error(Errc::DeviceOutOfMemory,
-              fmt::format("{} cannot be had for a worker process ({}): use fewer ranks, or raise "
-                          "what limits processes and open files (ulimit -u, ulimit -n)",
+              fmt::format("the system has no {} left for a worker process ({}): use fewer ranks, "
+                          "or raise the limits of processes and open files (ulimit -u, ulimit -n)",
                           what,
                           std::strerror(number)));
 }
@@ -104,7 +104,7 @@ struct Ends {
 Ends make_lifeline() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw_lack("a socket", errno);
+    throw_lack("socket", errno);
   }
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
@@ -112,7 +112,7 @@ Ends make_lifeline() {
 Ends make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw_lack("a pipe", errno);
+    throw_lack("pipe", errno);
   }
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
@@ -169,20 +169,22 @@ struct ChildProcess::Fate {
 /// Reports the end before it reaps the child: until then no other process has its id.
 void ChildProcess::wait_for(pid_t id,
                             const std::shared_ptr<Fate>& fate,
-                            const std::function<void()>& on_end) {
+                            const std::function<void(const std::string&)>& on_end) {
   siginfo_t info{};
   const auto who = static_cast<id_t>(id);
   int got = 0;
   do {
     got = waitid(P_PID, who, &info, WEXITED | WNOWAIT);
   } while (got != 0 && errno == EINTR);
-  fate->set(got == 0 ? text_of(info)
-                     : "has ended, and another part of this program has taken its status");
+  const std::string how =
+      got == 0 ? text_of(info) : "has ended, and another part of this program has taken its status";
+  fate->set(how);
   static_cast<void>(waitid(P_PID, who, &info, WEXITED | WNOHANG));
-  on_end();
+  on_end(how);
 }
 
-ChildProcess::ChildProcess(const ChildProgram& program, std::function<void()> on_end)
+ChildProcess::ChildProcess(const ChildProgram& program,
+                           std::function<void(const std::string&)> on_end)
     : fate_(std::make_shared<Fate>()) {
   Ends lifeline = make_lifeline();
   Ends output = program.on_line ? make_pipe() : Ends{};
@@ -200,7 +202,7 @@ ChildProcess::ChildProcess(const ChildProgram& program, std::function<void()> on
   lifeline.theirs.close();
   output.theirs.close();
   if (fault == EAGAIN || fault == ENOMEM) {
-    throw_lack("a process", fault);
+    throw_lack("process", fault);
   }
   if (fault != 0) {
     throw Error(
@@ -218,7 +220,7 @@ ChildProcess::ChildProcess(const ChildProgram& program, std::function<void()> on
     ::kill(id_, SIGKILL);
     waitpid(id_, nullptr, 0);
     close(lifeline_);
-    throw_lack("a thread", error.code().value());
+    throw_lack("thread", error.code().value());
   }
 }
 
@@ -232,9 +234,8 @@ ChildProcess::~ChildProcess() {
   fate_->known.wait(lock, [this] { return fate_->text.has_value(); });
 }
 
-std::optional<std::string> ChildProcess::end(std::chrono::milliseconds patience) const {
-  std::unique_lock lock(fate_->mutex);
-  fate_->known.wait_for(lock, patience, [this] { return fate_->text.has_value(); });
+std::optional<std::string> ChildProcess::end() const {
+  const std::scoped_lock lock(fate_->mutex);
   return fate_->text;
 }
 

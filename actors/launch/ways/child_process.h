@@ -10,7 +10,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,10 +35,11 @@ struct ChildProgram {
 
 class ChildProcess {
  public:
-  /// Calls `on_end` once, on a thread of its own, when the child has ended.
+  /// Calls `on_end` once, on a thread of its own, when the child has ended, with how it ended
+  /// (end()).
   /// Errors: UsageFile if the program cannot be run; DeviceOutOfMemory if the system has no
   ///         process, descriptor or thread left for it.
-  ChildProcess(const ChildProgram& program, std::function<void()> on_end);
+  ChildProcess(const ChildProgram& program, std::function<void(const std::string& how)> on_end);
   /// Kills the child, unless it has ended, and waits for its end. In a child of fork(): does
   /// nothing.
   ~ChildProcess();
@@ -49,8 +49,8 @@ class ChildProcess {
   [[nodiscard]] pid_t id() const { return id_; }
 
   /// Returns how the child ended: "was killed by signal 9 (Killed)", "ended with exit status 1";
-  /// nothing while it runs. Waits at most `patience` for its end.
-  [[nodiscard]] std::optional<std::string> end(std::chrono::milliseconds patience) const;
+  /// nothing while it runs.
+  [[nodiscard]] std::optional<std::string> end() const;
 
   void kill() const;
 
@@ -61,7 +61,7 @@ class ChildProcess {
   struct Fate;
   static void wait_for(pid_t id,
                        const std::shared_ptr<Fate>& fate,
-                       const std::function<void()>& on_end);
+                       const std::function<void(const std::string&)>& on_end);
 
   const HomeProcess home_;
   pid_t id_ = -1;

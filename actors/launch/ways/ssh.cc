@@ -2,9 +2,13 @@
 
 #include <charconv>
 #include <cstring>
-#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "stagecraft/actors/launch/ways/started_worker.h"
+#include "stagecraft/actors/security/temporary_credentials.h"
+#include "stagecraft/base/error.h"
 
 namespace stagecraft {
 namespace {
@@ -18,7 +22,69 @@ std::string shell_word(std::string_view word) {
   return made + "'";
 }
 
+class WorkersBySsh final : public WorkerWay {
+ public:
+  explicit WorkersBySsh(const SpawnOptions& options)
+      : options_(options), usual_(find_worker_program(options.program)) {}
+
+  [[nodiscard]] bool starts_workers() const override { return true; }
+  [[nodiscard]] bool is_elsewhere() const override { return true; }
+
+  void require_places(int places) const override {
+    if (places > slots_of(options_.hosts)) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} worker processes are needed, and the hosts have places for {}: "
+                              "give them more slots, or name more hosts",
+                              places,
+                              slots_of(options_.hosts)));
+    }
+  }
+
+  [[nodiscard]] ChildProgram program(WorkerProcessOptions join,
+                                     std::function<void()> on_let_in) const override {
+    const Host& host = *host_of_place(options_.hosts, join.place);
+    const WorkerProgram worker = host.worker.empty() ? usual_ : worker_program_at(host.worker);
+    const std::string folder = std::exchange(join.credentials, kCredentialsFromLifeline);
+    join.bind = host.address;
+    std::vector<std::string> words = joining_words(worker, join);
+    words.insert(words.begin(), worker.path);
+    ChildProgram child = ssh_worker(options_.ssh, host, words);
+    child.input = text_of_member(folder);
+    child.on_line = [output = output_of_worker(options_, join.place, host.name),
+                     on_let_in = std::move(on_let_in)](std::string_view line) {
+      line.ends_with(kLetInBySsh) ? on_let_in() : output(line);
+    };
+    return child;
+  }
+
+  [[nodiscard]] std::vector<int> turns(std::span<const StartState> places) const override {
+    return start_turns(options_.hosts, places);
+  }
+
+  [[nodiscard]] std::string host_text(int place, const std::string&) const override {
+    const Host* host = host_of_place(options_.hosts, place);
+    return host == nullptr ? "" : " on " + host->name;
+  }
+
+  [[nodiscard]] std::string end_text(int place, const std::string& end) const override {
+    const Host* host = host_of_place(options_.hosts, place);
+    return host == nullptr ? end : end_behind_ssh(end, host->name);
+  }
+
+  [[nodiscard]] std::string late_advice(const std::string&, std::uint16_t) const override {
+    return "does the worker program call worker_main?";
+  }
+
+ private:
+  const SpawnOptions options_;
+  const WorkerProgram usual_;  ///< of hosts whose lines name none
+};
+
 }  // namespace
+
+std::unique_ptr<const WorkerWay> workers_by_ssh(const SpawnOptions& options) {
+  return std::make_unique<WorkersBySsh>(options);
+}
 
 ChildProgram ssh_worker(const std::vector<std::string>& ssh,
                         const Host& host,

@@ -1,5 +1,5 @@
-/// ssh_worker: starts a worker on another host by the system's ssh, which knows names, keys and
-/// jumps.
+/// The way of workers on other hosts: the fleet starts them by the system's ssh, which knows names,
+/// keys and jumps.
 ///
 ///     ssh -T -o BatchMode=yes [options] HOST  echo ...; env NAME=VALUE /path/stagecraft worker ...
 ///
@@ -7,19 +7,27 @@
 /// copied to the host, and nothing stays there after this process has ended in any way.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/actors/launch/ways/child_process.h"
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/ways/spawn_options.h"
+#include "stagecraft/actors/launch/ways/worker_way.h"
 
 namespace stagecraft {
+
+/// Starts workers on the options' hosts. Errors: UsageFile if no worker program is found here, for
+/// hosts whose lines name none.
+[[nodiscard]] std::unique_ptr<const WorkerWay> workers_by_ssh(const SpawnOptions& options);
 
 /// The first line that comes back: ssh has connected, and the host runs the given program.
 inline constexpr std::string_view kLetInBySsh = "stagecraft: ssh is through";
 
-/// `ssh`: the user's program and options; empty: "ssh". `program`: the worker and its arguments.
+/// Returns the program that runs another one on a host. `ssh`: the user's program and options;
+/// empty: "ssh". `program`: the worker and its arguments.
 [[nodiscard]] ChildProgram ssh_worker(const std::vector<std::string>& ssh,
                                       const Host& host,
                                       const std::vector<std::string>& program);

@@ -20,7 +20,7 @@ WorkerOutput::WorkerOutput(std::string who, const std::string& file) : who_(std:
   if (opened == nullptr) {
     throw Error(
         Errc::UsageFile,
-        fmt::format("what {} writes cannot be kept in {}: {}", who_, file, strerror(errno)));
+        fmt::format("the output of {} cannot be written to {}: {}", who_, file, strerror(errno)));
   }
   file_ = {opened, &std::fclose};
 }

@@ -12,9 +12,10 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/device/processor.h"
+#include "stagecraft/actors/launch/network/find_listener.h"
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/threads.h"
-#include "stagecraft/actors/launch/ways/find_listener.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
@@ -117,6 +118,22 @@ void wait_for_end(int lifeline) {
   }
 }
 
+/// Removes a worker's credentials at the end of its work, however it ends. The thread of watch()
+/// keeps them too, so that their own destructor may not run.
+struct RemovedAtEnd {
+  std::shared_ptr<const TemporaryCredentials> credentials;
+
+  explicit RemovedAtEnd(std::shared_ptr<const TemporaryCredentials> c)
+      : credentials(std::move(c)) {}
+  ~RemovedAtEnd() {
+    if (credentials) {
+      credentials->remove();
+    }
+  }
+  RemovedAtEnd(const RemovedAtEnd&) = delete;
+  RemovedAtEnd& operator=(const RemovedAtEnd&) = delete;
+};
+
 /// Ends this process with the lifeline: its work could serve no one after that.
 void watch(int lifeline, const std::shared_ptr<const TemporaryCredentials>& handed_over) {
   std::thread([lifeline, handed_over] {
@@ -155,7 +172,7 @@ void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::millis
   }
   if (!welcome.refusal.empty()) {
     throw Error(Errc::ClusterMember,
-                "the driver does not take this worker in: " + refusal_text(hello, welcome));
+                "the driver does not admit this worker: " + refusal_text(hello, welcome));
   }
 }
 
@@ -190,11 +207,11 @@ void join_cluster(const AdmissionActor& admission,
     if (!has_answered || std::chrono::steady_clock::now() + kAskAgain > deadline) {
       throw Error(
           Errc::ClusterTimeout,
-          fmt::format("the driver at {} has not taken this worker in within {} ms{}",
+          fmt::format("the driver at {} has not admitted this worker within {} ms{}",
                       host_and_port(options.host, options.port),
                       options.patience.count(),
-                      has_answered ? ": it has all that it needs; start one when another is lost, "
-                                     "or give it more ranks"
+                      has_answered ? ": it has all the workers that it needs; start this one when "
+                                     "another is lost, or give the driver more ranks"
                                    : ""));
     }
     std::this_thread::sleep_for(kAskAgain);
@@ -208,6 +225,7 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   if (options.credentials == kCredentialsFromLifeline) {
     handed_over = TemporaryCredentials::received(options.lifeline);
   }
+  const RemovedAtEnd removed(handed_over);
   if (options.lifeline >= 0) {
     watch(options.lifeline, handed_over);
   }

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {

@@ -4,7 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/ParallelGuard.h>
 
-#include "stagecraft/base/process_end.h"
+#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 

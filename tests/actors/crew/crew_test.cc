@@ -2,7 +2,6 @@
 #include "stagecraft/actors/crew/crew.h"
 
 #include <chrono>
-#include <map>
 #include <thread>
 
 #include <ATen/ops/mean.h>
@@ -11,11 +10,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/crew/worker_losses.h"
-#include "stagecraft/actors/launch/launcher.h"
-#include "stagecraft/actors/messages/data_tags.h"
-#include "stagecraft/actors/worker/stage_worker.h"
 #include "stagecraft/compiler/compile.h"
-#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/tests/actors/crew/played_workers.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
@@ -24,109 +20,6 @@ namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-
-enum class Part {
-  Answer,         ///< does all it is asked to do
-  Announce,       ///< announces tensors, and ends instead of sending them
-  EndWithPlan,    ///< ends with its plan, and takes no state
-  KeepAndVanish,  ///< announces its copy, and ends instead of sending it
-};
-
-/// Waits for the rank's copy as a worker does: until the copy comes or the epoch is over.
-StateTaken take_copy(const TakeState& m, PlanId plan, const WorkerContext& context) {
-  StateTaken taken{.rank = context.rank};
-  if (m.from != kDriver && m.from != context.rank) {
-    const auto code =
-        failure_of(context.transport->receive(m.from, state_tag(plan, m.request, 0, m.epoch)));
-    taken.error = to_chain(Error(code.value_or(Errc::Internal), "the copy has not come"));
-  }
-  return taken;
-}
-
-struct PlayedWorker {
-  PlanId plan;
-};
-
-PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker> self,
-                                const std::shared_ptr<WorkerContext>& context,
-                                Part part) {
-  const Rank rank = context->rank;
-  const auto end_if = [self](bool now) {
-    if (now) {
-      self->quit(caf::exit_reason::kill);
-    }
-  };
-  return {[=](const LoadPlan& m) {
-            self->state.plan = m.plan;
-            end_if(part == Part::EndWithPlan);
-            return Ready{.rank = rank};
-          },
-          [=](const StepOrder& m) {
-            return StepReport{.rank = rank, .submission = m.submission, .committed = true};
-          },
-          [=](const SendState& m) {
-            StateListing listing{.rank = rank};
-            if (m.tensors && m.kept < 0) {
-              listing.names = {"weight:w", "weight:v"};
-              if (part != Part::Announce) {
-                for (std::size_t i = 0; i < 2; ++i) {
-                  context->transport->send(
-                      kDriver, state_tag(self->state.plan, m.request, i), number(rank.value));
-                }
-              }
-            }
-            end_if(part == Part::Announce || (part == Part::KeepAndVanish && m.kept >= 0));
-            return listing;
-          },
-          [=](const TakeState& m) { return take_copy(m, self->state.plan, *context); },
-          [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
-}
-
-class PlayedBinding final : public Binding {
- public:
-  PlayedBinding(ActorHost& host, int ranks, std::map<int, Part> parts)
-      : host_(host), network_(ranks), parts_(std::move(parts)) {}
-
-  [[nodiscard]] std::shared_ptr<Transport> driver_end() const override {
-    return network_.endpoint(kDriver);
-  }
-  [[nodiscard]] Worker launch(RankSetup setup) override {
-    const auto context = std::make_shared<WorkerContext>();
-    context->rank = setup.rank;
-    context->transport = network_.endpoint(setup.rank);
-    const auto part = parts_.find(setup.rank.value);
-    return {.plan_thread = host_.system().spawn<caf::detached>(
-                played, context, part == parts_.end() ? Part::Answer : part->second),
-            .agent = spawn_agent(host_, context)};
-  }
-  void hand_over(RankShapeVariant, PlanId, Submission) override {}
-  [[nodiscard]] bool was_replaced(Rank) const override { return false; }
-  [[nodiscard]] std::string cause_of_end(Rank rank) const override {
-    return fmt::format("process 4711 of rank {} was killed", rank.value);
-  }
-
- private:
-  ActorHost& host_;
-  const InprocNetwork network_;
-  const std::map<int, Part> parts_;
-};
-
-class PlayedLauncher final : public Launcher {
- public:
-  explicit PlayedLauncher(std::map<int, Part> parts) : parts_(std::move(parts)) {}
-
-  [[nodiscard]] ActorHost& host() const override { return ActorHost::of_this_process(); }
-  void require_fit(const std::vector<RankSetup>&) const override {}
-  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override {
-    return std::make_unique<PlayedBinding>(host(), ranks, parts_);
-  }
-  [[nodiscard]] WorkerPlace place(Rank rank) const override { return {.rank = rank}; }
-  [[nodiscard]] PortCounts traffic() const override { return {}; }
-  void replace(Rank) override {}
-
- private:
-  const std::map<int, Part> parts_;
-};
 
 /// Holds three ranks without stages. Only the loss of a worker ends a wait of their crew.
 struct Played {
@@ -222,7 +115,8 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
     const auto context = std::make_shared<WorkerContext>();
     context->rank = Rank(0);
     context->transport = network.endpoint(Rank(0));
-    return Worker{.plan_thread = host.system().spawn<caf::detached>(played, context, Part::Answer),
+    return Worker{.plan_thread = host.system().spawn<caf::detached>(
+                      played, context, Part::Answer, std::make_shared<PlayedLog>()),
                   .agent = spawn_agent(host, context)};
   };
   const auto end = [&](const Worker& worker) {

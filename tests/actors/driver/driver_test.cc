@@ -9,6 +9,7 @@
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/actors/worker/stage_worker.h"
+#include "stagecraft/base/manual_clock.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
 #include "stagecraft/tests/support/catch.h"
@@ -32,6 +33,7 @@ enum class Act {
   Die,       ///< the actor ends
   DieLater,  ///< the actor ends when the test says so
   Record,    ///< answers well and announces a timeline of two instructions, which the test sends
+  Vanish,    ///< does so, and the actor ends
 };
 
 /// Holds what each rank does in each submission (Commit by default), and what it was asked.
@@ -88,6 +90,7 @@ StepReport play(Act act, const StepOrder& m, WorkerContext& context, Script& scr
       return failed(rank, m, *failure_of(never));
     }
     case Act::Record:
+    case Act::Vanish:
       return {.rank = rank,
               .submission = m.submission,
               .committed = m.program == kTraining,
@@ -111,12 +114,18 @@ StepReport play(Act act, const StepOrder& m, WorkerContext& context, Script& scr
   }
 }
 
-PlanActor::behavior_type scripted(PlanActor::pointer,
+PlanActor::behavior_type scripted(PlanActor::pointer self,
                                   const std::shared_ptr<WorkerContext>& context,
                                   const std::shared_ptr<Script>& script) {
   const Rank rank = context->rank;
   return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
-          [=](const StepOrder& m) { return play(script->next(rank, m), m, *context, *script); },
+          [=](const StepOrder& m) {
+            const Act act = script->next(rank, m);
+            if (act == Act::Vanish) {
+              self->quit(caf::exit_reason::kill);
+            }
+            return play(act, m, *context, *script);
+          },
           [=](const SendState&) { return StateListing{.rank = rank}; },
           [=](const TakeState&) { return StateTaken{.rank = rank}; },
           [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
@@ -148,13 +157,16 @@ AgentActor::behavior_type scripted_agent(AgentActor::stateful_pointer<Promises> 
           [context](const EndWorker&) { return WorkerEnded{.rank = context->rank}; }};
 }
 
+/// The deadline of every step. No test waits for it: the driver has a clock of the test.
+constexpr std::chrono::minutes kStepDeadline{5};
+
 struct StageOptions {
-  std::chrono::milliseconds deadline = std::chrono::minutes(5);
   std::set<int> mute = {};  ///< ranks whose agents do not say what they do
   int ranks = 2;
+  std::set<int> told_late = {};  ///< ranks of whose ends the cause is not known at once
 };
 
-/// Runs a driver with scripted workers.
+/// Runs a driver with scripted workers and a clock that the test advances.
 class Stage {
  public:
   static constexpr int kRanks = 2;  ///< by default
@@ -179,9 +191,16 @@ class Stage {
     setup.clock_offsets = {0, 100, 0};
     setup.options.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
     setup.base_learning_rate = 1.0;
-    setup.options.step_deadline = options.deadline;
-    setup.cause_of_end = [](Rank rank) { return "process 4711 of " + peer_name(rank) + " died"; };
+    setup.options.step_deadline = kStepDeadline;
+    causes.resize(static_cast<std::size_t>(options.ranks));
+    for (int r = 0; r < options.ranks; ++r) {
+      setup.causes.push_back(causes[Rank(r).index()].future());
+      if (!options.told_late.contains(r)) {
+        tell_cause(r);
+      }
+    }
     setup.epoch = epoch;
+    setup.clock = clock;
     spawn();
   }
   ~Stage() {
@@ -196,6 +215,29 @@ class Stage {
   void spawn() {
     driver = spawn_driver(host, setup);
     all.insert(all.begin(), caf::actor_cast<caf::actor>(driver));  // ends first, as in a crew
+  }
+
+  /// Tells the driver why the rank's worker ends, as a fleet does.
+  void tell_cause(int rank) {
+    (void)causes[Rank(rank).index()].set_value("process 4711 of " + peer_name(Rank(rank)) +
+                                               " died");
+  }
+
+  /// Lets time pass, and returns when the driver has looked at the clock and has handled every
+  /// message that it got before.
+  void pass(Clock::Time::duration span) {
+    clock->advance(span);
+    caf::scoped_actor self(host.system());
+    self->request(driver, std::chrono::minutes(1), caf::tick_atom::value)
+        .receive([] {}, [](const caf::error&) { FAIL_CHECK("the driver handles no message"); });
+  }
+
+  /// Waits until every rank has got its order of the step.
+  void wait_for_orders(std::size_t steps = 1) {
+    REQUIRE(eventually([&] {
+      return asked(0).size() == steps &&
+             asked(static_cast<int>(contexts.size()) - 1).size() == steps;
+    }));
   }
 
   void end_driver() { CHECK(host.end({caf::actor_cast<caf::actor>(driver)}, patience()) == 0); }
@@ -237,6 +279,8 @@ class Stage {
   }
 
   ActorHost& host = ActorHost::of_this_process();
+  const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+  std::vector<Promise<std::string>> causes;  ///< by rank
   const InprocNetwork network;
   const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   std::shared_ptr<Plan> plan;
@@ -315,9 +359,13 @@ TEST_CASE("a step is over when the timelines that its ranks announced are here",
 
 TEST_CASE("a step whose timelines do not come by its deadline is done without them (DR-3)",
           "[actors][driver]") {
-  Stage stage({.deadline = std::chrono::milliseconds(100)});
+  Stage stage;
   stage.expect(1, 0, Act::Record);
   const Future<StepResult> step = stage.submit();
+  stage.wait_for_orders();
+  stage.pass(kStepDeadline - std::chrono::milliseconds(1));
+  CHECK_FALSE(step.ready());
+  stage.pass(std::chrono::milliseconds(1));
   REQUIRE(step.wait_until(patience()));
   CHECK(step.get().step == 1);
   CHECK(step.get().timelines[1].empty());
@@ -446,7 +494,15 @@ TEST_CASE(
   stage.expect(2, 0, Act::Ignore);  // ignores the abort, so no rank waits for it (DR-6)
   stage.seems_busy(1, 4);
   const Future<StepResult> step = stage.submit();
-  REQUIRE(eventually([&] { return stage.waits(0) && stage.questions(1) >= 2; }));
+  stage.wait_for_orders();
+  REQUIRE(eventually([&] { return stage.waits(0); }));
+  stage.pass(kLookInterval - std::chrono::milliseconds(1));
+  CHECK(stage.questions(1) == 0);
+  for (int look = 1; look <= 2; ++look) {
+    stage.pass(kLookInterval);
+    REQUIRE(eventually([&] { return stage.questions(1) == look; }));
+    stage.pass(std::chrono::milliseconds(0));  // the driver has got the answer
+  }
   (void)stage.script->let_die.set_value({});
   const Error error = error_of(step);
   CHECK(error.context().rank == Rank(1));
@@ -464,7 +520,12 @@ TEST_CASE(
   Stage stage({.mute = {0}});
   stage.expect(0, 0, Act::Peer);
   stage.expect(1, 0, Act::Die);
-  CHECK_THAT(error_of(stage.submit()).message(),
+  const Future<StepResult> step = stage.submit();
+  REQUIRE(eventually([&] { return stage.questions(0) == 1; }));
+  stage.pass(kLossAskLimit - std::chrono::milliseconds(1));
+  CHECK_FALSE(step.ready());
+  stage.pass(std::chrono::milliseconds(1));
+  CHECK_THAT(error_of(step).message(),
              ContainsSubstring("rank 1 is lost") && ContainsSubstring("; silent: rank 0"));
 }
 
@@ -504,6 +565,87 @@ TEST_CASE("a worker lost between two steps fails those that follow", "[actors][d
   CHECK(refused.context().rank == Rank(1));
 }
 
+TEST_CASE("while a cause is not known the driver handles other messages, and then names it (DR-8)",
+          "[actors][driver]") {
+  Stage stage({.ranks = 3, .told_late = {1}});
+  stage.expect(0, 0, Act::Peer);
+  stage.expect(1, 0, Act::Die);
+  stage.expect(2, 0, Act::Hold);
+  const Future<StepResult> step = stage.submit();
+  const Future<StepResult> queued = stage.submit();
+  REQUIRE(eventually([&] { return stage.questions(0) == 1 && stage.questions(2) == 1; }));
+  (void)stage.script->let_go.set_value({});                // rank 2 answers its order
+  stage.pass(kCauseLimit - std::chrono::milliseconds(1));  // the driver takes a message
+  CHECK_FALSE(step.ready());
+  CHECK_FALSE(queued.ready());
+  stage.tell_cause(1);
+  const Error error = error_of(step);
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK(error.context().rank == Rank(1));
+  CHECK_THAT(error.message(), ContainsSubstring("rank 1 is lost: process 4711 of rank 1 died;"));
+  CHECK_THAT(error_of(queued).message(), ContainsSubstring("no step is run without rank 1"));
+}
+
+TEST_CASE("a cause that does not come is waited for until its limit (DR-8)", "[actors][driver]") {
+  Stage stage({.told_late = {1}});
+  stage.expect(0, 0, Act::Peer);
+  stage.expect(1, 0, Act::Die);
+  const Future<StepResult> step = stage.submit();
+  REQUIRE(eventually([&] { return stage.questions(0) == 1; }));
+  stage.pass(kCauseLimit - std::chrono::milliseconds(1));
+  CHECK_FALSE(step.ready());
+  stage.pass(std::chrono::milliseconds(1));
+  CHECK_THAT(error_of(step).message(), ContainsSubstring("rank 1 is lost: its worker has ended;"));
+  stage.tell_cause(1);
+  stage.pass(std::chrono::milliseconds(0));
+  CHECK(error_of(stage.submit()).code() == Errc::WorkerLost);
+}
+
+TEST_CASE("a step that follows a loss waits until the loss is reported with its cause (DR-8)",
+          "[actors][driver]") {
+  Stage stage({.told_late = {1}});
+  stage.expect(1, 0, Act::Vanish);  // its timeline never comes, so the loss ends the step
+  const Future<StepResult> step = stage.submit();
+  REQUIRE(step.wait_until(patience()));
+  CHECK(step.get().step == 1);
+  const bool in_time = GENERATE(true, false);
+  CAPTURE(in_time);
+  const Future<StepResult> next = stage.submit();
+  stage.pass(kCauseLimit - std::chrono::milliseconds(1));
+  CHECK_FALSE(stage.ledger->lost());
+  CHECK_FALSE(next.ready());
+  if (in_time) {
+    stage.tell_cause(1);
+  } else {
+    stage.pass(std::chrono::milliseconds(1));
+  }
+  const Error refused = error_of(next);
+  CHECK(refused.code() == Errc::WorkerLost);
+  REQUIRE(refused.cause() != nullptr);
+  CHECK_THAT(refused.cause()->message(),
+             ContainsSubstring(in_time ? "process 4711 of rank 1 died" : "its worker has ended"));
+  CHECK(stage.asked(0).size() == 1);
+}
+
+TEST_CASE("a worker that ends during an abort is named when its cause is known (DR-8)",
+          "[actors][driver]") {
+  Stage stage({.ranks = 3, .told_late = {2}});
+  stage.expect(0, 0, Act::Fail);
+  stage.expect(1, 0, Act::Wait);
+  stage.expect(2, 0, Act::DieLater);
+  const Future<StepResult> step = stage.submit();
+  REQUIRE(eventually([&] { return *stage.epoch == 1; }));
+  (void)stage.script->let_die.set_value({});
+  stage.pass(kCauseLimit - std::chrono::milliseconds(1));
+  CHECK_FALSE(step.ready());
+  stage.tell_cause(2);
+  CHECK(error_of(step).code() == Errc::WorkerFailed);  // what rank 0 said led to the abort
+  const Error refused = error_of(stage.submit());
+  CHECK(refused.code() == Errc::WorkerLost);
+  REQUIRE(refused.cause() != nullptr);
+  CHECK_THAT(refused.cause()->message(), ContainsSubstring("process 4711 of rank 2 died"));
+}
+
 TEST_CASE("a driver that ends fails what it was given, and another takes over behind it (DR-7)",
           "[actors][driver]") {
   Stage stage;
@@ -532,26 +674,58 @@ TEST_CASE("a driver that ends fails what it was given, and another takes over be
 
 TEST_CASE("a rank that never answers fails the step after its deadline and is named",
           "[actors][driver]") {
-  Stage stage({.deadline = std::chrono::milliseconds(50)});
+  Stage stage;
   stage.expect(1, 0, Act::Ignore);
   stage.seems_busy(1, 1);
   stage.expect(0, 0, Act::Peer);  // ... and waits for it, so it is not blamed
-  const Error error = error_of(stage.submit());
+  const Future<StepResult> step = stage.submit();
+  stage.wait_for_orders();
+  REQUIRE(eventually([&] { return stage.waits(0); }));
+  stage.pass(kStepDeadline);
+  REQUIRE(eventually([&] { return *stage.epoch == 1; }));
+  CHECK_FALSE(step.ready());  // the abort has the step's deadline again
+  stage.pass(kStepDeadline);
+  const Error error = error_of(step);
   CHECK(error.code() == Errc::ClusterTimeout);
   CHECK(error.context().rank == Rank(1));
+  CHECK_THAT(error.message(), ContainsSubstring("the step was not done within 300000 ms"));
   CHECK(error_of(stage.submit()).code() == Errc::WorkerLost);
+}
+
+TEST_CASE("an abort has a second at least, however short the deadline of a step is",
+          "[actors][driver]") {
+  Stage stage;
+  stage.end_driver();
+  stage.setup.options.step_deadline = std::chrono::milliseconds(50);
+  stage.spawn();
+  stage.expect(1, 0, Act::Ignore);
+  const Future<StepResult> step = stage.submit();
+  stage.wait_for_orders();
+  stage.pass(std::chrono::milliseconds(50));
+  REQUIRE(eventually([&] { return *stage.epoch == 1; }));
+  stage.pass(kLeastAbortLimit - std::chrono::milliseconds(1));
+  CHECK_FALSE(step.ready());
+  stage.pass(std::chrono::milliseconds(1));
+  CHECK(error_of(step).code() == Errc::ClusterTimeout);
 }
 
 TEST_CASE(
     "a late rank is told to abort before it is given up, however little its agent says (DR-2)",
     "[actors][driver]") {
-  Stage stage({.deadline = std::chrono::milliseconds(50), .mute = {0, 1}});
+  Stage stage({.mute = {0, 1}});
   stage.expect(0, 0, Act::Wait);
   stage.expect(1, 0, Act::Wait);
-  const Error error = error_of(stage.submit());
+  const Future<StepResult> step = stage.submit();
+  stage.wait_for_orders();
+  stage.pass(kStepDeadline);
+  REQUIRE(eventually([&] { return stage.questions(0) == 1 && stage.questions(1) == 1; }));
+  stage.pass(kAskLimit - std::chrono::milliseconds(1));
+  CHECK_FALSE(step.ready());
+  stage.pass(std::chrono::milliseconds(1));
+  const Error error = error_of(step);
   CHECK(error.code() == Errc::ClusterTimeout);
   CHECK_THAT(error.message(),
-             ContainsSubstring("rank 0 is silent: its agent has not answered for") &&
+             ContainsSubstring("rank 0 is silent: its agent has not answered for 2.0 s") &&
                  ContainsSubstring("; silent, too: rank 1"));
   // Both answered the abort, so the weights are unchanged and the next step may run.
   const Future<StepResult> next = stage.submit();

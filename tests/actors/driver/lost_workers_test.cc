@@ -21,10 +21,13 @@ UnfinishedRank at(int rank, int instruction, std::vector<Rank> waiting_for = {})
 const std::map<Rank, std::string> kCauses{{Rank(1), "process 4711 was killed by signal 9 (Killed)"},
                                           {Rank(2), "process 12 has exited with 3"}};
 
+const Clock::Time kNow{std::chrono::hours(1)}, kDeadline = kNow + std::chrono::seconds(1);
+
 LostWorkers lost(const std::vector<Rank>& ranks, bool mirrored = false) {
-  LostWorkers all([](Rank rank) { return kCauses.at(rank); }, mirrored);
+  LostWorkers all(mirrored);
   for (const Rank rank : ranks) {
-    all.add(rank);
+    all.learn(rank, kCauses.at(rank));
+    all.add(rank, kDeadline);
   }
   return all;
 }
@@ -51,8 +54,8 @@ TEST_CASE("a lost worker is told with its cause, its last task and who waits for
 }
 
 TEST_CASE("the whole chain that ends at a lost worker is told", "[actors][driver]") {
-  LostWorkers of_unknown_cause(nullptr, false);
-  of_unknown_cause.add(Rank(2));
+  LostWorkers of_unknown_cause(false);
+  of_unknown_cause.add(Rank(2), kDeadline);
   const Error error = of_unknown_cause.error_in_step(
       {at(0, 2, {Rank(1)}), at(1, 3, {Rank(2)}), {Rank(2)}}, wait_plan());
   CHECK_THAT(error.what(),
@@ -112,6 +115,43 @@ TEST_CASE("a worker lost behind its part of the step, or with others", "[actors]
         "rank 1 is lost: process 4711 was killed by signal 9 (Killed)");
   CHECK(lost({Rank(1)}).error_of(Rank(1)).advice() ==
         "cluster.replace(Rank(1)), then trainer.load(file)");
+}
+
+TEST_CASE("a cause is awaited from the loss until it comes, or its deadline (LW-1)",
+          "[actors][driver]") {
+  LostWorkers all(false);
+  CHECK_FALSE(all.awaited_until(kNow));
+  SECTION("it comes after the loss") {
+    all.add(Rank(1), kDeadline);
+    CHECK(all.awaited_until(kNow) == kDeadline);
+    all.learn(Rank(1), "process 4711 was killed");
+    CHECK_FALSE(all.awaited_until(kNow));
+    CHECK(all.error_of(Rank(1)).message() == "rank 1 is lost: process 4711 was killed");
+  }
+  SECTION("it comes before the loss") {
+    all.learn(Rank(1), "process 4711 was killed");
+    CHECK_FALSE(all.has(Rank(1)));
+    all.add(Rank(1), kDeadline);
+    CHECK_FALSE(all.awaited_until(kNow));
+    CHECK_THAT(all.error_of(Rank(1)).message(), ContainsSubstring("process 4711 was killed"));
+  }
+  SECTION("it does not come") {
+    all.add(Rank(1), kDeadline);
+    CHECK_FALSE(all.awaited_until(kDeadline));
+    CHECK(all.error_of(Rank(1)).message() == "rank 1 is lost: its worker has ended");
+  }
+  SECTION("nobody knows it") {
+    all.add(Rank(1), kDeadline);
+    all.learn(Rank(1), "");
+    CHECK_FALSE(all.awaited_until(kNow));
+  }
+  SECTION("several are awaited until the last deadline") {
+    all.add(Rank(1), kDeadline);
+    all.add(Rank(2), kDeadline + std::chrono::seconds(1));
+    CHECK(all.awaited_until(kNow) == kDeadline + std::chrono::seconds(1));
+    all.learn(Rank(2), "process 12 has exited with 3");
+    CHECK(all.awaited_until(kNow) == kDeadline);
+  }
 }
 
 TEST_CASE("what is logged of a lost worker names no call of a program", "[actors][driver]") {

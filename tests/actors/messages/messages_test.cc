@@ -12,8 +12,7 @@
 
 #include "stagecraft/actors/driver/driver.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
-#include "stagecraft/actors/launch/port/control_port.h"
-#include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -146,16 +145,16 @@ TEST_CASE("every message has a name of its own on the wire, which stays what it 
   CHECK(names.size() == std::tuple_size_v<AllMessageTypes>);
   CHECK((names ==
          std::set<std::string_view>{
-             "stagecraft.PeerCut",      "stagecraft.AreYouThere",   "stagecraft.Here",
-             "stagecraft.Abort",        "stagecraft.CloseNetwork",  "stagecraft.EndWorker",
-             "stagecraft.Hello",        "stagecraft.Join",          "stagecraft.Joined",
-             "stagecraft.LoadPlan",     "stagecraft.LoadVariant",   "stagecraft.NetworkOpened",
-             "stagecraft.OpenNetwork",  "stagecraft.Ready",         "stagecraft.SendState",
-             "stagecraft.StartRank",    "stagecraft.StateListing",  "stagecraft.StateTaken",
-             "stagecraft.Status",       "stagecraft.StatusReply",   "stagecraft.StepOrder",
-             "stagecraft.StepReport",   "stagecraft.Submit",        "stagecraft.TakeState",
-             "stagecraft.TimelineHere", "stagecraft.VariantLoaded", "stagecraft.Welcome",
-             "stagecraft.WorkerEnded"}));
+             "stagecraft.PeerCut",       "stagecraft.AreYouThere",  "stagecraft.Here",
+             "stagecraft.Abort",         "stagecraft.CauseOfEnd",   "stagecraft.CloseNetwork",
+             "stagecraft.EndWorker",     "stagecraft.Hello",        "stagecraft.Join",
+             "stagecraft.Joined",        "stagecraft.LoadPlan",     "stagecraft.LoadVariant",
+             "stagecraft.NetworkOpened", "stagecraft.OpenNetwork",  "stagecraft.Ready",
+             "stagecraft.SendState",     "stagecraft.StartRank",    "stagecraft.StateListing",
+             "stagecraft.StateTaken",    "stagecraft.Status",       "stagecraft.StatusReply",
+             "stagecraft.StepOrder",     "stagecraft.StepReport",   "stagecraft.Submit",
+             "stagecraft.TakeState",     "stagecraft.TimelineHere", "stagecraft.VariantLoaded",
+             "stagecraft.Welcome",       "stagecraft.WorkerEnded"}));
   CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
   CHECK(kWireName<StepReport> == "stagecraft.StepReport");
 }

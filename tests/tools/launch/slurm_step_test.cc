@@ -2,7 +2,6 @@
 /// tests/hosts/slurm_test.cc uses a real one.
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -10,27 +9,12 @@
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
-#include "stagecraft/tests/support/refusal.h"
-#include "stagecraft/tools/launch/slurm.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Variables = std::map<std::string, std::string>;
-
-constexpr const char* kNames[] = {"SLURM_PROCID",
-                                  "SLURM_STEP_NUM_TASKS",
-                                  "SLURM_JOB_ID",
-                                  "SLURM_STEP_ID",
-                                  "SLURM_RESTART_COUNT",
-                                  "SLURM_SUBMIT_DIR",
-                                  "SLURM_STEP_NODELIST",
-                                  "SLURMD_NODENAME",
-                                  "SLURM_CPUS_PER_TASK",
-                                  "SLURM_CPUS_ON_NODE",
-                                  "SLURM_MEM_PER_NODE",
-                                  "SLURM_MEM_PER_CPU"};
 
 Variables of_process(int process, const std::string& folder) {
   return {{"SLURM_PROCID", std::to_string(process)},
@@ -40,24 +24,6 @@ Variables of_process(int process, const std::string& folder) {
           {"SLURM_SUBMIT_DIR", folder},
           {"SLURM_STEP_NODELIST", "node-a"},
           {"SLURMD_NODENAME", "node-a"}};
-}
-
-/// Returns the step that these variables describe.
-std::optional<tools::SlurmStep> step_of(const Variables& variables) {
-  for (const char* name : kNames) {
-    unsetenv(name);
-  }
-  for (const auto& [name, value] : variables) {
-    setenv(name.c_str(), value.c_str(), 1);
-  }
-  const struct Restore {
-    ~Restore() {
-      for (const char* name : kNames) {
-        unsetenv(name);
-      }
-    }
-  } restore;
-  return tools::slurm_step();
 }
 
 /// Returns words that start a command as a process of the step.
@@ -94,18 +60,11 @@ bool comes(const Condition& condition) {
 
 }  // namespace
 
-TEST_CASE("a process that srun has not started is in no step", "[tools][slurm]") {
-  CHECK_FALSE(step_of({}).has_value());
-  // This is the script of a batch job.
-  CHECK_FALSE(step_of({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}}).has_value());
-}
-
 TEST_CASE("the shell of a job is in no step, though it has the number of one", "[tools][slurm]") {
   for (const char* number : {"4294967290", "4294967291"}) {  // salloc's step, and a batch script's
     Variables variables = of_process(0, "/");
     variables["SLURM_STEP_ID"] = number;
     variables["SLURM_STEP_NUM_TASKS"] = "1";
-    CHECK_FALSE(step_of(variables).has_value());
     const CommandResult run = run_command(launch_words(variables, {"--steps", "1"}));
     CHECK(run.exit_code == 2);
     CHECK_THAT(run.err, ContainsSubstring("srun stagecraft launch"));
@@ -122,60 +81,6 @@ TEST_CASE("processes of a step that nothing joins do not train, each for itself"
                  ContainsSubstring("srun stagecraft launch -- train"));
   variables["SLURM_STEP_NUM_TASKS"] = "1";
   CHECK(run_command(words_in(variables, {"train", "--steps", "1", "--dim", "16"})).exit_code == 0);
-}
-
-TEST_CASE("a step says what each process has", "[tools][slurm]") {
-  Variables variables = of_process(0, "/");
-  CHECK(step_of(variables)->processors == 0);
-  CHECK(step_of(variables)->memory_bytes == 0.0);
-  variables["SLURM_CPUS_PER_TASK"] = "3";
-  variables["SLURM_MEM_PER_CPU"] = "100";
-  variables["SLURM_CPUS_ON_NODE"] = "6";
-  CHECK(step_of(variables)->processors == 3);
-  CHECK(step_of(variables)->memory_bytes == 600.0 * 1024 * 1024);
-  variables["SLURM_MEM_PER_NODE"] = "2048";
-  CHECK(step_of(variables)->memory_bytes == 2048.0 * 1024 * 1024);
-}
-
-TEST_CASE("a step is known by job, step and how often it was queued", "[tools][slurm]") {
-  Variables variables = of_process(1, "/home/me");
-  const auto first = step_of(variables);
-  REQUIRE(first.has_value());
-  CHECK(first->process == 1);
-  CHECK(first->processes == 2);
-  CHECK(first->name == "7.0");
-  CHECK(first->folder == "/home/me");
-  CHECK(first->other_node.empty());
-  variables["SLURM_RESTART_COUNT"] = "2";
-  CHECK(step_of(variables)->name == "7.0-2");
-}
-
-TEST_CASE("another node of a step is found in its list", "[tools][slurm]") {
-  const auto [list, here, other] = GENERATE(
-      table<std::string, std::string, std::string>({{"a", "a", ""},
-                                                    {"a,b", "a", "b"},
-                                                    {"a,b", "b", "a"},
-                                                    {"n[1-4]", "n1", "n4"},
-                                                    {"n[1-4]", "n3", "n1"},
-                                                    {"n[01,07-12]", "n01", "n12"},
-                                                    {"n[01-03,07]x,login", "n01x", "login"},
-                                                    {"r[1-2]n[3-4]", "r1n3", "r2n4"},
-                                                    {"r[1-2]n[3-4]", "r2n4", "r1n3"},
-                                                    {"n[5]", "n5", ""}}));
-  CAPTURE(list, here);
-  Variables variables = of_process(0, "/");
-  variables["SLURM_STEP_NODELIST"] = list;
-  variables["SLURMD_NODENAME"] = here;
-  CHECK(step_of(variables)->other_node == other);
-}
-
-TEST_CASE("variables of a step that make no sense are refused", "[tools][slurm][bad-input]") {
-  for (const char* name : {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}) {
-    Variables variables = of_process(0, "/");
-    variables[name] = "two";
-    CHECK_THAT(refusal([&] { static_cast<void>(step_of(variables)); }),
-               ContainsSubstring(name) && ContainsSubstring("\"two\""));
-  }
 }
 
 TEST_CASE("processes of a step meet, and leave nothing", "[tools][slurm]") {

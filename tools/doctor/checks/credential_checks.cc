@@ -26,7 +26,7 @@ Finding member_finding(const MemberReport& member,
   return {kCredentials,
           member.name,
           soon ? Level::Note : Level::Ok,
-          fmt::format("valid until {}{}", utc_text(end), soon ? ", soon no more" : ""),
+          fmt::format("valid until {}{}", utc_text(end), soon ? ", which is soon" : ""),
           soon ? renew : ""};
 }
 

@@ -70,7 +70,7 @@ Verdict memory_of(const HostFacts& facts, int workers) {
                       left,
                       count_text(processes, "process"),
                       bytes_text(needed)),
-          "end what else runs there, raise the limit (memory.max of the control group, --mem of a "
+          "end other programs there, raise the limit (memory.max of the control group, --mem of a "
           "job, resources.limits of a pod), or give the host fewer slots"};
 }
 
@@ -79,8 +79,9 @@ Verdict memfd_of(const HostFacts& facts) {
     return {Level::Ok, "memfd works"};
   }
   return {Level::Note,
-          fmt::format("memfd does not work: {}; this build sends tensors by sockets all the same",
-                      facts.memfd),
+          fmt::format(
+              "memfd does not work: {}; this build does not need it and sends tensors over sockets",
+              facts.memfd),
           "let the container's seccomp profile allow memfd_create"};
 }
 
@@ -160,12 +161,14 @@ Verdict address_of(const HostExam& exam) {
   if (exam.no_door.empty()) {
     return {Level::Ok, exam.door.address};
   }
-  return {Level::Problem,
-          exam.no_door,
-          exam.name == kHere
-              ? "name where workers reach this machine: --interface, here and for launch"
-              : "name one of that host's own interfaces or addresses in addr= of its line, and see "
-                "that a way leads from it to this machine"};
+  return {
+      Level::Problem,
+      exam.no_door,
+      exam.name == kHere
+          ? "name the interface at which workers reach this machine: --interface, here and for "
+            "launch"
+          : "name one of that host's own interfaces or addresses in addr= of its line, and make "
+            "sure that it reaches this machine"};
 }
 
 }  // namespace

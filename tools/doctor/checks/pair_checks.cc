@@ -54,7 +54,7 @@ void check_builds(const std::vector<HostExam>& exams, Findings& findings) {
         "build",
         Level::Problem,
         "hosts have several: " + text_of(groups),
-        "install one build on all hosts: a driver takes no workers of another one");
+        "install one build on all hosts: a driver admits no workers of another build");
   }
 }
 
@@ -97,11 +97,13 @@ void check_clock(const HostExam& exam, Findings& findings) {
       {exam.name,
        "clock",
        fails ? Level::Problem : Level::Note,
-       fmt::format("{:.1f} s {} this machine's, at least; {}",
-                   size,
-                   certain < 0 ? "behind" : "ahead of",
-                   fails ? "certificates of a run are not valid yet, or no more, by one of the two"
-                         : "logs and traces of the two are out of order by that"),
+       fmt::format(
+           "{:.1f} s {} this machine's, at least; {}",
+           size,
+           certain < 0 ? "behind" : "ahead of",
+           fails
+               ? "by one of the two clocks, certificates of a run are not valid yet or have expired"
+               : "logs and traces of the two are out of order by that much"),
        "set the clocks by NTP on both: timedatectl set-ntp true, or chronyd"});
 }
 
@@ -131,12 +133,12 @@ void check_names(const std::vector<HostExam>& exams, Findings& findings) {
           "names",
           Level::Note,
           fmt::format("{} is {}", name, text_of(meanings)),
-          "make /etc/hosts or DNS agree; workers are told addresses in digits and mind no names, "
+          "make /etc/hosts or DNS agree; workers get addresses in digits and need no names, but "
           "other programs do");
     }
   }
   if (alike) {
-    add(findings, "names", Level::Ok, "no name of the file means another host anywhere", "");
+    add(findings, "names", Level::Ok, "every name of the file means the same host everywhere", "");
   }
 }
 
@@ -151,8 +153,8 @@ Finding closed(const HostExam& from, const TriedWay& tried) {
                       door.address,
                       door.port,
                       tried.fault),
-          fmt::format("let TCP from {} to {} through the firewalls, to all ports from which the "
-                      "system chooses (net.ipv4.ip_local_port_range), or {}",
+          fmt::format("let TCP from {} to {} through the firewalls, to all ports that the system "
+                      "chooses from (net.ipv4.ip_local_port_range), or {}",
                       from.name,
                       tried.way.to,
                       tried.way.to == kHere
@@ -178,11 +180,11 @@ void check_ways(const std::vector<HostExam>& exams, Findings& findings) {
     add(findings,
         "ways",
         Level::Note,
-        fmt::format("{} of {} ways were not tried: a host at their ends did not answer, or has no "
+        fmt::format("{} of {} ways were not tried: a host at one end did not answer, or has no "
                     "address",
                     all - tried,
                     all),
-        "mend that first, and ask again");
+        "mend that first, and run the doctor again");
   } else if (open == all) {
     add(findings, "ways", Level::Ok, fmt::format("all {} are open", all), "");
   }

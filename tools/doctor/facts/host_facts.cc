@@ -10,7 +10,7 @@
 #include <limits>
 #include <thread>
 
-#include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/base/process/host_name.h"
 
 namespace stagecraft::tools {

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/launch/port/control_port.h"
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/actors/launch/port/file_limit.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/doctor/talk/limits.h"
 #include "stagecraft/tools/doctor/talk/talk.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "stagecraft/actors/launch/ways/local_address.h"
+#include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/doctor/talk/asked_host.h"

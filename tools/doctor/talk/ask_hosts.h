@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/actors/launch/ways/hosts.h"
+#include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/tools/doctor/talk/exam.h"
 
 namespace stagecraft::tools {

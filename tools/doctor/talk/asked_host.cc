@@ -22,7 +22,7 @@ AskedHost::AskedHost(const std::vector<std::string>& ssh,
     : name_(host.name) {
   ChildProgram child = ssh_worker(ssh, host, {program, "doctor", "--answer"});
   child.on_line = [inbox = inbox_](std::string_view line) { take(*inbox, line); };
-  child_ = std::make_unique<ChildProcess>(child, [inbox = inbox_] {
+  child_ = std::make_unique<ChildProcess>(child, [inbox = inbox_](const std::string&) {
     const std::scoped_lock lock(inbox->mutex);
     inbox->ended = true;
     inbox->changed.notify_all();
@@ -61,7 +61,7 @@ HostAnswer AskedHost::answer(std::chrono::steady_clock::time_point deadline) {
 }
 
 std::string AskedHost::silence() const {
-  const auto end = child_->end(std::chrono::milliseconds(0));
+  const auto end = child_->end();
   const std::scoped_lock lock(inbox_->mutex);
   const std::string said = inbox_->said.empty() ? "" : fmt::format(" (it said: {})", inbox_->said);
   return (end ? end_behind_ssh(*end, name_) : std::string("does not answer in time")) + said;

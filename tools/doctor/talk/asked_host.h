@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/actors/launch/ways/child_process.h"
-#include "stagecraft/actors/launch/ways/hosts.h"
 #include "stagecraft/tools/doctor/talk/talk.h"
 
 namespace stagecraft::tools {

@@ -37,7 +37,7 @@ struct KnowingRank {
                                      .microbatches = testing::kOneRankMicrobatches});
     const Batch batch{torch::zeros({rows, 8})};
     const Parts parts = parts_of(program, batch, batch);
-    const ShapeVariant& variant = *parts.variants.at(0);
+    const OtherShape& variant = *parts.shapes.at(0);
     return rank_variant(
         {.number = variant.number, .random = variant.random, .stages = variant.stages},
         Rank(0),

@@ -6,8 +6,8 @@
 namespace stagecraft {
 namespace {
 
-std::shared_ptr<const ShapeVariant> variant(int number) {
-  return std::make_shared<const ShapeVariant>(ShapeVariant{.number = number});
+std::shared_ptr<const OtherShape> variant(int number) {
+  return std::make_shared<const OtherShape>(OtherShape{.number = number});
 }
 
 TEST_CASE("equal microbatches in a row are one run", "[executor][parts]") {
@@ -17,7 +17,7 @@ TEST_CASE("equal microbatches in a row are one run", "[executor][parts]") {
   CHECK((runs_of(parts, 0.5) == PartRuns{{.count = 4, .weight = 0.5}}));
 
   const auto larger = variant(1), smaller = variant(2);
-  parts.variants = {larger, smaller, smaller, nullptr};
+  parts.shapes = {larger, smaller, smaller, nullptr};
   parts.weights = {1.0, 0.75, 0.75, 0.75};
   CHECK((runs_of(parts) == PartRuns{{.count = 1, .variant = 1},
                                     {.count = 2, .variant = 2, .weight = 0.75},

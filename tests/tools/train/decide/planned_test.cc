@@ -1,6 +1,6 @@
 /// Tests `stagecraft train --plan`: the microbatches that a plan may choose from, and runs that
 /// train with its choice.
-#include "stagecraft/tools/train/job/planned.h"
+#include "stagecraft/tools/train/decide/planned.h"
 
 #include <algorithm>
 

@@ -1,0 +1,59 @@
+#include "stagecraft/actors/cluster/spawn_options_of_env.h"
+
+#include <iostream>
+#include <sstream>
+
+#include "stagecraft/actors/cluster/given_word.h"
+
+namespace stagecraft {
+
+SpawnOptions spawn_options_of_env() {
+  SpawnOptions options;
+  options.tell = [](const std::string& line) { std::cerr << "stagecraft: " + line + "\n"; };
+  const auto text = [](const char* name) {
+    const auto word = variable_word(name);
+    return word ? word->text : "";
+  };
+  options.workers_come = text("STAGECRAFT_WORKERS") == "joining";
+  options.credentials = text("STAGECRAFT_CREDENTIALS");
+  options.interface = text("STAGECRAFT_INTERFACE");
+  options.meeting_place = text("STAGECRAFT_MEETING_PLACE");
+  options.log_dir = text("STAGECRAFT_LOG_DIR");
+  std::istringstream ssh(text("STAGECRAFT_SSH"));
+  for (std::string word; ssh >> word;) {
+    options.ssh.push_back(word);
+  }
+  if (const auto file = variable_word("STAGECRAFT_HOSTS")) {
+    options.hosts = read_hosts(file->text);
+  }
+  if (const auto slots = variable_word("STAGECRAFT_PER_HOST")) {
+    for (Host& host : options.hosts) {
+      host.slots = number_from(*slots, 1);
+    }
+  }
+  if (const auto port = variable_word("STAGECRAFT_PORT")) {
+    options.port = static_cast<std::uint16_t>(number_from(*port, 0, 65535));
+  }
+  if (const auto ranks = variable_word("STAGECRAFT_LOCAL_RANKS")) {
+    options.local_ranks = number_from(*ranks, 0);
+  }
+  if (const auto coming = variable_word("STAGECRAFT_WORKERS_COMING")) {
+    options.workers_coming = number_from(*coming, 0);
+  }
+  if (const auto processor = variable_word("STAGECRAFT_PROCESSOR")) {
+    if (processor->text != "own" && processor->text != "common") {
+      refuse(*processor, "own or common");
+    }
+    options.processor =
+        processor->text == "common" ? ProcessorChoice::Common : ProcessorChoice::Own;
+  }
+  if (const auto seconds = variable_word("STAGECRAFT_JOIN_SECONDS")) {
+    options.join_deadline = std::chrono::seconds(number_from(*seconds, 1));
+  }
+  if (const auto seconds = variable_word("STAGECRAFT_SILENCE_SECONDS")) {
+    options.silence = std::chrono::seconds(number_from(*seconds, 2));
+  }
+  return options;
+}
+
+}  // namespace stagecraft

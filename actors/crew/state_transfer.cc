@@ -1,0 +1,130 @@
+#include "stagecraft/actors/crew/state_transfer.h"
+
+#include <utility>
+
+#include "stagecraft/actors/messages/data_tags.h"
+
+namespace stagecraft {
+
+StateTransfer::StateTransfer(PlanId plan,
+                             const CrewWorkers& workers,
+                             std::shared_ptr<Transport> here,
+                             std::shared_ptr<StepLedger> ledger,
+                             std::shared_ptr<std::atomic<std::int64_t>> epoch)
+    : plan_(plan),
+      workers_(workers),
+      here_(std::move(here)),
+      ledger_(std::move(ledger)),
+      epoch_(std::move(epoch)) {}
+
+std::vector<StateListing> StateTransfer::list() const {
+  return ask_all({.request = ledger_->next_request(), .tensors = false});
+}
+
+std::vector<std::vector<StateTensor>> StateTransfer::read() const {
+  return read({.request = ledger_->next_request()});
+}
+
+std::vector<std::vector<StateTensor>> StateTransfer::read_gradients() const {
+  return read({.request = ledger_->next_request(), .gradients = true});
+}
+
+std::vector<StateListing> StateTransfer::ask_all(const SendState& what) const {
+  std::vector<Asked<StateListing>> asked;
+  for (const Rank rank : workers_.all_ranks()) {
+    asked.push_back(workers_.ask_rank<StateListing>(rank, what));
+  }
+  return workers_.gather(asked);
+}
+
+/// Returns the tensors that each rank was asked to send, in the order of its listing.
+std::vector<std::vector<StateTensor>> StateTransfer::read(const SendState& what) const {
+  const std::vector<StateListing> listings = ask_all(what);
+  const Deadline deadline = workers_.deadline();
+  // Post all receives before the first wait: if one fails, no later tensor stays in the transport.
+  std::vector<std::vector<Future<at::Tensor>>> arrivals(listings.size());
+  for (std::size_t r = 0; r < listings.size(); ++r) {
+    for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
+      arrivals[r].push_back(here_->receive(Rank(r), state_tag(plan_, what.request, i)));
+    }
+  }
+  std::vector<std::vector<StateTensor>> state(listings.size());
+  for (std::size_t r = 0; r < listings.size(); ++r) {
+    for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
+      if (!workers_.wait(Rank(r), arrivals[r][i], deadline)) {
+        throw Error(Errc::ClusterTimeout,
+                    peer_name(Rank(r)) + " has announced a tensor that has not arrived");
+      }
+      state[r].push_back({listings[r].names[i], arrivals[r][i].get()});
+    }
+  }
+  return state;
+}
+
+void StateTransfer::write(const std::vector<std::vector<StateTensor>>& state,
+                          std::int64_t updates) const {
+  const Submission request = ledger_->next_request();
+  std::vector<Asked<StateTaken>> asked;
+  for (std::size_t r = 0; r < state.size(); ++r) {
+    TakeState order{.request = request, .updates = updates};
+    for (std::size_t i = 0; i < state[r].size(); ++i) {
+      here_->send(Rank(r), state_tag(plan_, request, i), state[r][i].tensor);
+      order.names.push_back(state[r][i].name);
+    }
+    asked.push_back(workers_.ask_rank<StateTaken>(Rank(r), std::move(order)));
+  }
+  workers_.gather(asked);
+}
+
+/// Returns the rank that keeps this rank's copies.
+Rank StateTransfer::keeper_of(Rank rank) const {
+  return Rank((rank.value + 1) % workers_.ranks());
+}
+
+void StateTransfer::take_mirrors(const RecoveryPoint& point) const {
+  const Submission request = ledger_->next_request();
+  const Epoch current(*epoch_);
+  std::vector<Asked<StateListing>> sent;
+  std::vector<Asked<StateTaken>> taken;
+  std::vector<Rank> sources;
+  for (const Rank rank : workers_.all_ranks()) {
+    sources.push_back(point.lost[rank.index()] ? keeper_of(rank) : rank);
+    if (sources.back() != rank) {
+      sent.push_back(workers_.ask_rank<StateListing>(
+          sources.back(),
+          SendState{.request = request, .kept = point.updates, .to = rank, .epoch = current}));
+    }
+  }
+  workers_.gather(sent);  // first: no rank waits for a copy that does not exist
+  for (const Rank rank : workers_.all_ranks()) {
+    taken.push_back(workers_.ask_rank<StateTaken>(rank,
+                                                  TakeState{.request = request,
+                                                            .names = {},
+                                                            .updates = point.updates,
+                                                            .from = sources[rank.index()],
+                                                            .epoch = current}));
+  }
+  for (const Rank rank : workers_.all_ranks()) {
+    const Rank source = sources[rank.index()];
+    if (workers_.ends_before(source, taken[rank.index()].answer)) {
+      end_exchange(workers_.loss_of(source), taken);
+    }
+  }
+  workers_.gather(taken);
+}
+
+/// Ends the ranks' wait for a copy that will not come (keeps CR-3), and throws `why`.
+void StateTransfer::end_exchange(const Error& why,
+                                 const std::vector<Asked<StateTaken>>& taken) const {
+  const Abort order{.plan = plan_, .epoch = Epoch(++*epoch_), .reason = to_chain(why)};
+  for (const Worker& worker : workers_.all()) {
+    caf::anon_send(worker.agent, order);
+  }
+  try {
+    workers_.gather(taken);
+  } catch (const Error&) {  // all failed for the same reason
+  }
+  throw Error(why);
+}
+
+}  // namespace stagecraft

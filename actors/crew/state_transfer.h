@@ -1,0 +1,55 @@
+/// StateTransfer: the state of a crew's ranks on its way: to the trainer, from it, and from a
+/// neighbor that keeps a copy. Names travel in messages, tensors over the data plane.
+///
+/// A crew has one. It is used on the thread of the trainer's caller, while no step is under way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/crew/crew_workers.h"
+#include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/messages/messages.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+class StateTransfer {
+ public:
+  /// `epoch`: the newest epoch of the crew that was begun. Views `workers`.
+  StateTransfer(PlanId plan,
+                const CrewWorkers& workers,
+                std::shared_ptr<Transport> here,
+                std::shared_ptr<StepLedger> ledger,
+                std::shared_ptr<std::atomic<std::int64_t>> epoch);
+
+  /// Returns the list of each rank's state, by rank.
+  [[nodiscard]] std::vector<StateListing> list() const;
+  /// Returns copies of each rank's state, by rank, in the order of the listings.
+  /// Errors: WorkerLost; ClusterTimeout for a tensor that does not come.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read() const;
+  /// Returns likewise the gradients of the last update.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients() const;
+  /// Replaces the state of every rank by `state`, in the form of read(), after `updates` updates.
+  void write(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) const;
+  /// Has every rank restore its copy of this state. A lost rank gets it from its keeper.
+  void take_mirrors(const RecoveryPoint& point) const;
+
+ private:
+  [[nodiscard]] std::vector<StateListing> ask_all(const SendState& what) const;
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const SendState& what) const;
+  [[nodiscard]] Rank keeper_of(Rank rank) const;
+  [[noreturn]] void end_exchange(const Error& why,
+                                 const std::vector<Asked<StateTaken>>& taken) const;
+
+  const PlanId plan_;
+  const CrewWorkers& workers_;
+  const std::shared_ptr<Transport> here_;
+  const std::shared_ptr<StepLedger> ledger_;
+  const std::shared_ptr<std::atomic<std::int64_t>> epoch_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,237 @@
+#include "stagecraft/actors/launch/fleet/process_binding.h"
+
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/device/processor.h"
+#include "stagecraft/actors/executor/setup/setup_wire.h"
+#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/messages/data_tags.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/futures/routing/routed.h"
+
+namespace stagecraft {
+namespace {
+
+/// Longest wait for a worker host: it never computes.
+constexpr std::chrono::seconds kHostLimit{30};
+
+at::Tensor as_tensor(std::string_view bytes) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+/// Members by rank; none for threads of this process.
+using Members = std::vector<std::optional<FleetMember>>;
+
+std::vector<FleetMember> distinct(const Members& members) {
+  std::vector<FleetMember> distinct;
+  for (const auto& member : members) {
+    if (member && (distinct.empty() || distinct.back().place != member->place)) {
+      distinct.push_back(*member);
+    }
+  }
+  return distinct;
+}
+
+class ProcessBinding final : public Binding {
+ public:
+  ProcessBinding(std::shared_ptr<Fleet> fleet, const SpawnOptions& options, int ranks)
+      : fleet_(std::move(fleet)),
+        options_(options),
+        id_(fleet_->next_network()),
+        network_(fleet_->port(), id_, ranks),
+        launched_(static_cast<std::size_t>(ranks)) {
+    fleet_->require(places());
+    connect();
+  }
+
+  ~ProcessBinding() override {
+    for (const FleetMember& member : distinct(members_)) {
+      caf::anon_send(member.host, CloseNetwork{id_});
+    }
+  }
+
+  [[nodiscard]] std::shared_ptr<Transport> driver_end() const override {
+    return network_.endpoint(kDriver);
+  }
+
+  [[nodiscard]] Worker launch(RankSetup setup) override {
+    const Rank rank = setup.rank;
+    if (!is_remote(rank)) {
+      Worker worker =
+          launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup), shelf_);
+      ends_[rank] = end_of_thread(worker);
+      return worker;
+    }
+    const EncodedSetup encoded = encode(setup);
+    if (fleet_->who(place_of(rank)).incarnation != members_[rank.index()]->incarnation) {
+      connect();
+    }
+    const FleetMember& member = *members_[rank.index()];
+    const RankStarted started = answer_of(member,
+                                          ask<RankStarted>(fleet_->host(),
+                                                           member.host,
+                                                           fleet_->name_of(member.place),
+                                                           kHostLimit,
+                                                           StartRank{id_, rank}));
+    if (!started.error.empty()) {
+      throw to_error(started.error).with({.rank = rank});
+    }
+    send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
+    launched_[rank.index()] = member.incarnation;
+    ends_[rank] = fleet_->places().cause_of_end({member.place, member.incarnation});
+    return started.worker;
+  }
+
+  void hand_over(RankShapeVariant variant, PlanId plan, Submission request) override {
+    const Rank rank = variant.rank;
+    if (!is_remote(rank)) {
+      shelf_->put(std::move(variant), request);
+      return;
+    }
+    send(rank, encode(variant), [&](std::size_t i) { return variant_tag(plan, request, i); });
+  }
+
+  [[nodiscard]] bool was_replaced(Rank rank) const override {
+    return is_remote(rank) && fleet_->who(place_of(rank)).incarnation != launched_[rank.index()];
+  }
+
+  [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
+    return ends_.at(rank);
+  }
+
+ private:
+  [[nodiscard]] bool is_remote(Rank rank) const { return lives_elsewhere(options_, rank); }
+  [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
+  [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
+  template <class TagOf>
+  void send(Rank rank, const EncodedSetup& encoded, const TagOf& tag_of) const {
+    const std::shared_ptr<Transport> here = driver_end();
+    here->send(rank, tag_of(0), as_tensor(encoded.bytes));
+    for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
+      here->send(rank, tag_of(i + 1), encoded.tensors[i]);
+    }
+  }
+
+  /// Errors: ClusterMember with the cause if the worker process has ended; ClusterTimeout.
+  template <class Reply>
+  [[nodiscard]] Reply answer_of(const FleetMember& member, const Future<Reply>& asked) const {
+    try {
+      return asked.get();
+    } catch (const Error& error) {
+      if (error.code() == Errc::ClusterMember) {
+        fleet_->throw_lost({member.place, member.incarnation});
+      }
+      throw;
+    }
+  }
+
+  /// Returns the number of places that the crew needs.
+  [[nodiscard]] int places() const { return places_for(options_, ranks()); }
+
+  /// Tells every process in a place the addresses of all others. No rank sends before all know
+  /// them. Errors: ClusterMember if one of them is lost.
+  void connect() {
+    Members now(launched_.size());
+    for (int r = 0; r < ranks(); ++r) {
+      if (is_remote(Rank(r))) {
+        now[Rank(r).index()] = fleet_->member(place_of(Rank(r)));
+        require_capability(*now[Rank(r).index()]);
+      }
+    }
+    for (int r = 0; r < ranks(); ++r) {
+      if (const auto& member = now[Rank(r).index()]) {
+        network_.place(Rank(r), member->port);
+      }
+    }
+    const std::vector<FleetMember> all = distinct(now);
+    std::vector<Future<NetworkOpened>> asked;
+    for (const FleetMember& member : all) {
+      asked.push_back(ask<NetworkOpened>(fleet_->host(),
+                                         member.host,
+                                         fleet_->name_of(member.place),
+                                         kHostLimit,
+                                         network_of(member, now)));
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (const auto opened = answer_of(all[i], asked[i]); !opened.error.empty()) {
+        throw to_error(opened.error);
+      }
+    }
+    members_ = std::move(now);
+    tell_processors();
+  }
+
+  void tell_processors() const {
+    std::vector<NamedProcessor> all;
+    for (int r = 0; r < ranks(); ++r) {
+      if (is_remote(Rank(r))) {
+        const WorkerPlace place = fleet_->who(place_of(Rank(r)));
+        all.emplace_back(peer_name(Rank(r)) + (place.host.empty() ? "" : " (" + place.host + ")"),
+                         place.processor);
+      } else {
+        all.emplace_back(peer_name(Rank(r)), processor_of_this_process());
+      }
+    }
+    fleet_->processors().tell(all);
+  }
+
+  /// Errors: ClusterMember for a later worker whose capability is below that of all others.
+  void require_capability(const FleetMember& member) const {
+    const std::string held = fleet_->processors().capability();
+    if (!held.empty() && !can_be_held(member.processor.capability, held)) {
+      throw Error(Errc::ClusterMember,
+                  fmt::format("{} computes with {}, and all of this cluster are held to {}, the "
+                              "widest that its first processes had: start it on a host that has "
+                              "that, or begin the run again",
+                              fleet_->name_of(member.place),
+                              member.processor.capability,
+                              held));
+    }
+  }
+
+  /// Returns the order that opens the crew's network in one process.
+  [[nodiscard]] OpenNetwork network_of(const FleetMember& member, const Members& members) const {
+    const PortAddress here = fleet_->port()->address();
+    OpenNetwork order{.network = id_,
+                      .ranks = ranks(),
+                      .elsewhere = {},
+                      .capability = fleet_->processors().capability()};
+    order.elsewhere.push_back({kDriver, here});
+    for (int r = 0; r < ranks(); ++r) {
+      if (!is_remote(Rank(r))) {
+        order.elsewhere.push_back({Rank(r), here});
+      } else if (place_of(Rank(r)) != member.place) {
+        order.elsewhere.push_back({Rank(r), members[Rank(r).index()]->port});
+      }
+    }
+    return order;
+  }
+
+  const std::shared_ptr<Fleet> fleet_;
+  const SpawnOptions options_;
+  const NetworkId id_;
+  RoutedNetwork network_;
+  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< for ranks that are threads
+  Members members_;                                                 ///< that all processes know
+  std::vector<std::int64_t> launched_;  ///< by rank, the incarnation of its worker
+  std::map<Rank, Future<std::string>> ends_;
+};
+
+}  // namespace
+
+std::unique_ptr<Binding> bind_to_processes(std::shared_ptr<Fleet> fleet,
+                                           const SpawnOptions& options,
+                                           int ranks) {
+  return std::make_unique<ProcessBinding>(std::move(fleet), options, ranks);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,41 @@
+/// ProcessorHold: to which processor's code all processes of a fleet are held, and what people were
+/// told about processors that differ.
+///
+/// A fleet has one. Any thread may use it; a mutex guards both, because crews connect on threads of
+/// their callers.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/executor/device/processor.h"
+
+namespace stagecraft {
+
+class ProcessorHold {
+ public:
+  /// `tell`: as in SpawnOptions.
+  explicit ProcessorHold(std::function<void(const std::string& line)> tell)
+      : tell_(std::move(tell)) {}
+
+  /// Holds all processes of this cluster, also later ones, to a capability. Call it before the
+  /// first trainer.
+  void hold(const std::string& capability);
+  /// Returns that capability; empty if there is none.
+  [[nodiscard]] std::string capability() const;
+  /// Returns by what a process computes that has joined with these facts.
+  [[nodiscard]] ProcessorFacts held(const ProcessorFacts& processor) const;
+
+  /// Tells people and the log which ranks compute with other code, once until that changes.
+  void tell(const std::vector<NamedProcessor>& ranks);
+
+ private:
+  const std::function<void(const std::string& line)> tell_;
+  mutable std::mutex mutex_;
+  std::string capability_;
+  std::string told_;  ///< the last report
+};
+
+}  // namespace stagecraft

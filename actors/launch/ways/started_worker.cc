@@ -1,0 +1,40 @@
+#include "stagecraft/actors/launch/ways/started_worker.h"
+
+#include <algorithm>
+
+#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/worker_output.h"
+
+namespace stagecraft {
+namespace {
+
+/// Returns "DIR/rank-2.log"; empty if no logs are kept.
+std::string log_file(const SpawnOptions& options, std::string ranks) {
+  if (options.log_dir.empty()) {
+    return {};
+  }
+  std::ranges::replace(ranks, ' ', '-');
+  return options.log_dir + "/" + ranks + ".log";
+}
+
+}  // namespace
+
+std::vector<std::string> joining_words(const WorkerProgram& program,
+                                       const WorkerProcessOptions& join) {
+  std::vector<std::string> words = program.arguments;
+  for (std::string& word : worker_arguments(join)) {
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+std::function<void(std::string_view line)> output_of_worker(const SpawnOptions& options,
+                                                            int place,
+                                                            const std::string& host) {
+  const std::string ranks = ranks_text(options, place);
+  return
+      [output = WorkerOutput(host.empty() ? ranks : ranks + " " + host, log_file(options, ranks))](
+          std::string_view line) { output.line(line); };
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,25 @@
+/// The parts of a program that starts a worker, which ways that start workers share: its arguments,
+/// and where its output goes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/actors/launch/ways/spawn_options.h"
+#include "stagecraft/actors/launch/worker/worker_program.h"
+
+namespace stagecraft {
+
+/// Returns the arguments of `program` for a worker that joins so.
+[[nodiscard]] std::vector<std::string> joining_words(const WorkerProgram& program,
+                                                     const WorkerProcessOptions& join);
+
+/// Returns where the lines of the worker in a place go: to standard error, after its ranks and its
+/// host, and to its file in the options' `log_dir`. `host`: empty for this host.
+/// Errors: those of WorkerOutput.
+[[nodiscard]] std::function<void(std::string_view line)> output_of_worker(
+    const SpawnOptions& options, int place, const std::string& host);
+
+}  // namespace stagecraft

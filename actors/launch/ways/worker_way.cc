@@ -1,0 +1,24 @@
+#include "stagecraft/actors/launch/ways/worker_way.h"
+
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+
+ChildProgram WorkerWay::program(WorkerProcessOptions, std::function<void()>) const {
+  SC_CHECK(starts_workers(), "a fleet starts no worker that comes by itself");
+  return {};
+}
+
+std::vector<int> WorkerWay::turns(std::span<const StartState> places) const {
+  return start_turns({}, places);
+}
+
+std::string WorkerWay::host_text(int, const std::string&) const {
+  return {};
+}
+
+std::string WorkerWay::end_text(int, const std::string& end) const {
+  return end;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+/// WorkerWay: how the worker processes of a fleet come to their places. The fleet starts them here
+/// or by ssh, or something else starts them and they join by themselves.
+///
+/// A fleet has one way, which the table in ways.h chooses from its options. A way has no state that
+/// changes. Any thread may use it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/launch/ways/child_process.h"
+#include "stagecraft/actors/launch/ways/start_turns.h"
+#include "stagecraft/actors/launch/worker/worker_process.h"
+
+namespace stagecraft {
+
+class WorkerWay {
+ public:
+  WorkerWay() = default;
+  WorkerWay(const WorkerWay&) = delete;
+  WorkerWay& operator=(const WorkerWay&) = delete;
+  virtual ~WorkerWay() = default;
+
+  /// Returns whether the fleet starts the workers; otherwise they join by themselves (PC-1).
+  [[nodiscard]] virtual bool starts_workers() const = 0;
+
+  /// Returns whether workers may run on other hosts: messages then name their hosts.
+  [[nodiscard]] virtual bool is_elsewhere() const = 0;
+
+  /// Errors: UsageArgument if there cannot be this many workers.
+  virtual void require_places(int places) const { static_cast<void>(places); }
+
+  /// Returns the program that starts the worker of a place. `join`: the driver that it joins, its
+  /// place, and its credentials, a folder of this host. `on_let_in`: called, on a thread of its
+  /// own, when the worker's host has let the program in; never on this host.
+  /// Requires: starts_workers().
+  /// Errors: those of text_of_member and of WorkerOutput.
+  [[nodiscard]] virtual ChildProgram program(WorkerProcessOptions join,
+                                             std::function<void()> on_let_in) const;
+
+  /// Returns the places to start now, in ascending order (FL-4).
+  [[nodiscard]] virtual std::vector<int> turns(std::span<const StartState> places) const;
+
+  /// Returns " on node-b" for messages; empty for this host, and while it is unknown. `reported`:
+  /// the host's name as the worker reports it; empty before that.
+  [[nodiscard]] virtual std::string host_text(int place, const std::string& reported) const;
+
+  /// Returns how the worker of a place ended, given how its child process ended
+  /// (ChildProcess::end).
+  [[nodiscard]] virtual std::string end_text(int place, const std::string& end) const;
+
+  /// Returns what to do about workers that have not joined. `address`, `port`: where they can join.
+  [[nodiscard]] virtual std::string late_advice(const std::string& address,
+                                                std::uint16_t port) const = 0;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,107 @@
+#include "stagecraft/actors/messages/actor_host.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <caf/io/middleman.hpp>
+#include <caf/openssl/manager.hpp>
+
+#include "stagecraft/actors/messages/process_actors.h"
+#include "stagecraft/base/log.h"
+
+namespace stagecraft {
+
+ActorHost::Config::Config(const ControlLink* link) {
+  const auto add = [&]<class... M>(std::tuple<M...>*) {
+    (add_message_type<M>(std::string(kWireName<M>)), ...);
+  };
+  add(static_cast<MessageTypes*>(nullptr));
+  // The default is one per processor. Work here is short, and never an operator.
+  set("scheduler.max-threads", std::size_t{4});
+  // Wakes an idle actor ten times faster than work stealing.
+  set("scheduler.policy", caf::atom("sharing"));
+  if (link != nullptr) {
+    add(static_cast<ProcessMessageTypes*>(nullptr));
+    add_message_type<PlanActor>("stagecraft.PlanActor");
+    add_message_type<AgentActor>("stagecraft.AgentActor");
+    add_message_type<RankStarted>("stagecraft.RankStarted");
+    openssl_certificate = link->certificate;
+    openssl_key = link->key;
+    openssl_cafile = link->authority;
+    set("middleman.heartbeat-interval", caf::timespan(link->interval));
+    set("middleman.connection-timeout", caf::timespan(link->silence));
+    set("middleman.workers",
+        std::size_t{0});  // decode where it reads: makes a round trip twice as quick
+    load<caf::io::middleman>();
+    load<caf::openssl::manager>();
+  }
+}
+
+ActorHost::ActorHost(const ControlLink* link) : config_(link), system_(config_) {}
+
+ActorHost& ActorHost::with_link(const ControlLink& link) {
+  return *new ActorHost(&link);  // keeps AH-1
+}
+
+ActorHost& ActorHost::of_this_process() {
+  struct Made {
+    std::mutex mutex;
+    std::map<pid_t, ActorHost*> by_process;
+  };
+  static Made* const made = new Made;
+  const std::scoped_lock lock(made->mutex);
+  ActorHost*& host = made->by_process[getpid()];
+  if (host == nullptr) {
+    host = new ActorHost(nullptr);
+  }
+  return *host;
+}
+
+int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
+  auto left = actors.size();
+  const auto wait_for_all = [&] {
+    caf::scoped_actor self(system_);
+    for (const caf::actor& actor : actors) {
+      self->monitor(actor);
+      self->send_exit(actor, caf::exit_reason::user_shutdown);
+    }
+    bool in_time = true;
+    while (left > 0 && in_time) {
+      const auto patience =
+          std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration(0));
+      self->receive([&](const caf::down_msg&) { --left; },
+                    caf::after(caf::timespan(patience)) >> [&] { in_time = false; });
+    }
+  };
+  // The caller may be the destructor of a static object. Its thread has by then lost CAF's
+  // thread-local objects, so wait on another thread.
+  try {
+    std::thread(wait_for_all).join();
+  } catch (const std::system_error&) {  // no thread can be started
+    wait_for_all();
+  }
+  if (left > 0) {
+    log(Level::Warning, "actors left behind", {{"count", left}});
+  }
+  return static_cast<int>(left);
+}
+
+void call_later(ActorHost& host, std::chrono::milliseconds delay, std::function<void()> work) {
+  host.system().spawn(
+      [delay, work = std::move(work)](caf::event_based_actor* self) -> caf::behavior {
+        self->delayed_send(self, caf::timespan(delay), caf::tick_atom::value);
+        return {[self, work](caf::tick_atom) {
+          work();
+          self->quit();
+        }};
+      });
+}
+
+}  // namespace stagecraft

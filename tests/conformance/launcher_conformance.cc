@@ -1,0 +1,161 @@
+#include "stagecraft/tests/conformance/launcher_conformance.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "stagecraft/actors/worker/stage_worker.h"
+#include "stagecraft/tests/support/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+constexpr int kRanks = 2;
+constexpr std::chrono::seconds kPatience{60};
+
+bool is_alive(std::int64_t process) {
+  return kill(static_cast<pid_t>(process), 0) == 0;
+}
+
+/// The workers of a crew, started and with their setups.
+struct Crewed {
+  Crewed(const MakeLauncher& make, const Job& work) : job(work), tested(make()), binding(bind()) {
+    for (int r = 0; r < kRanks; ++r) {
+      start(Rank(r));
+    }
+  }
+  ~Crewed() { end(); }
+  Crewed(const Crewed&) = delete;
+  Crewed& operator=(const Crewed&) = delete;
+
+  std::unique_ptr<Binding> bind() const {
+    std::vector<RankSetup> setups;
+    for (int r = 0; r < kRanks; ++r) {
+      setups.push_back(rank_setup(job, Rank(r)));
+    }
+    tested.launcher->require_fit(setups);
+    return tested.launcher->bind(kRanks);
+  }
+
+  /// Launches a rank. It gets its setup, and answers.
+  void start(Rank rank) {
+    Worker& worker = workers[rank.index()];
+    worker = binding->launch(rank_setup(job, rank));
+    const Ready ready =
+        ask<Ready>(tested.launcher->host(),
+                   worker.plan_thread,
+                   "the worker",
+                   kPatience,
+                   LoadPlan{.rank = rank, .plan = job.plan_id, .patience_ms = 60'000})
+            .get();
+    CHECK(ready.rank == rank);
+    CHECK(ready.error.empty());
+    CHECK(ask_status(tested.launcher->host(), {worker.agent}, kPatience).front().has_value());
+  }
+
+  [[nodiscard]] WorkerPlace place(int rank) const { return tested.launcher->place(Rank(rank)); }
+
+  /// Ends the crew and the cluster.
+  void end() {
+    std::vector<caf::actor> all;
+    for (const Worker& worker : workers) {
+      if (worker.agent) {
+        all.push_back(caf::actor_cast<caf::actor>(worker.agent));
+        all.push_back(caf::actor_cast<caf::actor>(worker.plan_thread));
+      }
+    }
+    if (tested.launcher) {
+      tested.launcher->host().end(all, patience());
+    }
+    workers.fill({});
+    binding.reset();
+    tested.launcher.reset();
+  }
+
+  const Job& job;
+  LauncherUnderTest tested;
+  std::unique_ptr<Binding> binding;
+  std::array<Worker, kRanks> workers;
+};
+
+void starts_names_and_ends(const MakeLauncher& make, const Job& job) {
+  Crewed crew(make, job);
+  std::vector<std::int64_t> processes;
+  for (int r = 0; r < kRanks; ++r) {
+    const WorkerPlace place = crew.place(r);
+    CHECK(place.rank == Rank(r));
+    CHECK(place.incarnation == 0);
+    CHECK_FALSE(place.processor.capability.empty());
+    CHECK(place.address.empty() == !crew.tested.has_processes);
+    CHECK((place.process == getpid()) == !crew.tested.has_processes);
+    CHECK(is_alive(place.process));
+    CHECK_FALSE(crew.binding->was_replaced(Rank(r)));
+    CHECK_FALSE(crew.binding->cause_of_end(Rank(r)).ready());
+    processes.push_back(place.process);
+  }
+  CHECK(crew.place(1).host == crew.tested.host);
+  crew.end();
+  if (crew.tested.has_processes) {
+    for (const std::int64_t process : processes) {
+      CHECK(eventually([&] { return !is_alive(process); }));
+    }
+  }
+}
+
+void tells_a_loss_with_its_cause(const MakeLauncher& make, const Job& job) {
+  Crewed crew(make, job);
+  const Future<std::string> cause = crew.binding->cause_of_end(Rank(1));
+  const Future<std::string> other = crew.binding->cause_of_end(Rank(0));
+  if (!crew.tested.has_processes) {
+    caf::anon_send_exit(crew.workers[1].plan_thread, caf::exit_reason::kill);
+    REQUIRE(cause.wait_until(patience()));
+    CHECK(cause.get().empty());
+    CHECK_FALSE(other.ready());
+    return;
+  }
+  const std::int64_t process = crew.place(1).process;
+  REQUIRE(kill(static_cast<pid_t>(process), SIGKILL) == 0);
+  REQUIRE(cause.wait_until(patience()));
+  CHECK_THAT(cause.get(),
+             ContainsSubstring("process " + std::to_string(process)) &&
+                 ContainsSubstring(crew.tested.cause_of_kill));
+  CHECK_FALSE(other.ready());
+  CHECK_FALSE(crew.binding->was_replaced(Rank(1)));  // lost is not replaced
+
+  if (crew.tested.bring) {
+    crew.tested.bring(1);
+  }
+  crew.tested.launcher->replace(Rank(1));
+  CHECK(crew.binding->was_replaced(Rank(1)));  // keeps BN-1
+  CHECK_FALSE(crew.binding->was_replaced(Rank(0)));
+  const WorkerPlace successor = crew.place(1);
+  CHECK(successor.incarnation == 1);
+  CHECK(successor.process != process);
+  crew.start(Rank(1));
+  CHECK_FALSE(crew.binding->was_replaced(Rank(1)));
+  CHECK_FALSE(crew.binding->cause_of_end(Rank(1)).ready());
+}
+
+void refuses_to_replace_what_has_no_process(const MakeLauncher& make, const Job& /*job*/) {
+  const LauncherUnderTest tested = make();
+  CHECK(tested.launcher->place(Rank(0)).rank == Rank(0));
+  CHECK(thrown_by([&] { tested.launcher->replace(Rank(0)); }) == Errc::UsageArgument);
+}
+
+}  // namespace
+
+const std::vector<LauncherCase>& launcher_cases() {
+  static const std::vector<LauncherCase> cases{
+      {"ranks start with their setups, have places, and end", starts_names_and_ends},
+      {"a lost worker is told with its cause, and another takes its place (BN-1)",
+       tells_a_loss_with_its_cause},
+      {"a rank that no crew has needed cannot be replaced", refuses_to_replace_what_has_no_process},
+  };
+  return cases;
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,44 @@
+/// Holds the contract of `actors/launch/launcher.h` as a list of cases that every launcher and
+/// every way of starting workers has to pass.
+///
+/// A test says how its launcher is made, and runs the list:
+///
+///     TEST_CASE("threads keep the launcher contract", "[integration][launch]") {
+///       const LauncherCase& contract = GENERATE(from_range(launcher_cases()));
+///       DYNAMIC_SECTION(contract.name) { contract.run(threads, job); }
+///     }
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/actors/launch/launcher.h"
+
+namespace stagecraft::tests {
+
+/// A new launcher for two ranks, and what its test knows about it.
+struct LauncherUnderTest {
+  std::shared_ptr<Launcher> launcher;
+  /// Ranks live in processes of their own, which can be killed and replaced.
+  bool has_processes = true;
+  /// What is known of a worker that was killed by signal 9, after "process 4711".
+  std::string cause_of_kill;
+  std::string host;  ///< of rank 1 (WorkerPlace::host)
+  /// Brings a worker for a place that is about to be replaced; empty: the launcher starts it.
+  std::function<void(int place)> bring;
+  std::shared_ptr<void> kept = nullptr;  ///< lives as long as the launcher is tested
+};
+
+using MakeLauncher = std::function<LauncherUnderTest()>;
+
+struct LauncherCase {
+  std::string name;                                  ///< a sentence
+  void (*run)(const MakeLauncher&, const Job& job);  ///< `job`: work for two ranks
+};
+
+[[nodiscard]] const std::vector<LauncherCase>& launcher_cases();
+
+}  // namespace stagecraft::tests

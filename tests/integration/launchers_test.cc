@@ -1,0 +1,146 @@
+/// Tests that every launcher, and every way in which worker processes come to a fleet, keeps the
+/// contract.
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "stagecraft/actors/launch/fleet/processes.h"
+#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/launch/ways/ways.h"
+#include "stagecraft/actors/launch/worker/worker_program.h"
+#include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/base/process/host_name.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/tests/conformance/launcher_conformance.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/environment_variable.h"
+
+namespace stagecraft::tests {
+namespace {
+
+LauncherUnderTest threads() {
+  return {.launcher = std::make_shared<ThreadLauncher>(),
+          .has_processes = false,
+          .cause_of_kill = {},
+          .host = {},
+          .bring = {}};
+}
+
+LauncherUnderTest here() {
+  return {.launcher = launch_processes({}, 2),
+          .cause_of_kill = "was killed by signal 9 (Killed)",
+          .host = {},
+          .bring = {}};
+}
+
+/// Reaches "other hosts", which are this one, by a script in the place of ssh.
+LauncherUnderTest by_ssh() {
+  const auto folder = std::make_shared<TemporaryFolder>();
+  const std::string ssh =
+      folder->write("ssh", "#!/bin/sh\nfor command; do :; done\nexec sh -c \"$command\"\n");
+  std::filesystem::permissions(ssh, std::filesystem::perms::owner_all);
+  return {.launcher = launch_processes({.hosts = {{.name = "node-a"}, {.name = "node-b"}},
+                                        .ssh = {ssh},
+                                        .interface = "127.0.0.1"},
+                                       2),
+          .cause_of_kill = "on node-b was killed by signal 9 (Killed)",
+          .host = host_name(),
+          .bring = {},
+          .kept = folder};
+}
+
+/// Workers that the test starts, as a person or a batch system does, and their meeting place.
+class Joining {
+ public:
+  /// Starts a worker that waits for its driver's address.
+  void start(int place) {
+    workers_.push_back(std::make_unique<RunningCommand>(std::vector<std::string>{
+        "sh",
+        "-c",
+        "while [ ! -e \"$1/address\" ]; do sleep 0.02; done\n"
+        "exec \"$2\" worker --join \"$(cat \"$1/address\")\" --credentials "
+        "\"$1/credentials/$3\" --place $4 --patience 60000",
+        "sh",
+        folder(),
+        find_worker_program("").path,
+        worker_name(place),
+        std::to_string(place)}));
+  }
+  [[nodiscard]] std::string folder() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+  std::vector<std::unique_ptr<RunningCommand>> workers_;
+};
+
+LauncherUnderTest joining(const SpawnOptions& more, const std::shared_ptr<Joining>& workers) {
+  SpawnOptions options = more;
+  options.workers_come = true;
+  options.meeting_place = workers->folder();
+  LauncherUnderTest tested{.launcher = launch_processes(options, 2),
+                           .cause_of_kill = "on " + host_name() + " is out of reach",
+                           .host = host_name(),
+                           .bring = [workers](int place) { workers->start(place); }};
+  workers->start(0);
+  workers->start(1);
+  return tested;
+}
+
+LauncherUnderTest by_hand() {
+  return joining({}, std::make_shared<Joining>());
+}
+
+LauncherUnderTest in_a_step_of_slurm() {
+  const EnvironmentVariable process("SLURM_PROCID", "0"), step("SLURM_STEP_ID", "0"),
+      tasks("SLURM_STEP_NUM_TASKS", "3");
+  return joining({.workers_coming = 2}, std::make_shared<Joining>());
+}
+
+/// By the names of the table of ways, with one more for threads.
+const std::map<std::string_view, MakeLauncher>& launchers() {
+  static const std::map<std::string_view, MakeLauncher> all{{"threads", threads},
+                                                            {"here", here},
+                                                            {"ssh", by_ssh},
+                                                            {"joining", by_hand},
+                                                            {"slurm", in_a_step_of_slurm}};
+  return all;
+}
+
+/// The work of two ranks.
+const Job& job() {
+  static const Job made = [] {
+    const Program program = make_program({.stages = 2});
+    const Schedule schedule = make_schedule("1f1b", program);
+    Job job;
+    job.program = program.shared();
+    job.train = std::make_shared<const Plan>(
+        lower_schedule(program, schedule, Layout::of(schedule), /*training=*/true));
+    job.plan_id = PlanId(7);
+    return job;
+  }();
+  return made;
+}
+
+TEST_CASE("every launcher keeps the contract", "[integration][processes][launch]") {
+  const auto& [name, make] = GENERATE(from_range(launchers()));
+  const LauncherCase& contract = GENERATE(from_range(launcher_cases()));
+  DYNAMIC_SECTION(name << ": " << contract.name) {
+    contract.run(make, job());
+  }
+}
+
+TEST_CASE("no way of starting workers is left out of the contract", "[integration][launch]") {
+  std::set<std::string_view> tested, known{"threads"};
+  for (const auto& [name, make] : launchers()) {
+    tested.insert(name);
+  }
+  for (const WayRow& row : all_ways()) {
+    known.insert(row.name);
+  }
+  CHECK((tested == known));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
