@@ -6,8 +6,8 @@
 #include <csignal>
 
 #include "stagecraft/actors/worker/stage_worker.h"
-#include "stagecraft/tests/support/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
 namespace {

@@ -3,8 +3,8 @@
 #include <future>
 
 #include "stagecraft/base/manual_clock.h"
-#include "stagecraft/tests/support/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

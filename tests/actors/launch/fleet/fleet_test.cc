@@ -8,9 +8,9 @@
 #include <mutex>
 
 #include "stagecraft/base/manual_clock.h"
-#include "stagecraft/tests/support/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {

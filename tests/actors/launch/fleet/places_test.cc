@@ -5,8 +5,8 @@
 #include "stagecraft/actors/launch/ways/here.h"
 #include "stagecraft/actors/launch/ways/joining.h"
 #include "stagecraft/base/manual_clock.h"
-#include "stagecraft/tests/support/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
