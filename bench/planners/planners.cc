@@ -22,7 +22,7 @@
 #include "stagecraft/bench/planners/planners_pfeife.h"
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/planners/graphpipe/graphpipe.h"
-#include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/propose.h"
 
 namespace stagecraft::bench::planners {
 namespace {

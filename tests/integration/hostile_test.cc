@@ -29,6 +29,7 @@
 #include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/port/file_limit.h"
+#include "stagecraft/actors/launch/port/handshake_bound.h"
 #include "stagecraft/actors/launch/port/tls_door.h"
 #include "stagecraft/actors/launch/worker/worker_process.h"
 #include "stagecraft/actors/security/temporary_credentials.h"

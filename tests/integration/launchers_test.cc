@@ -1,8 +1,9 @@
 /// Tests that every launcher, and every way in which worker processes come to a fleet, keeps the
 /// contract.
+#include <array>
 #include <filesystem>
-#include <map>
 #include <set>
+#include <string_view>
 
 #include "stagecraft/actors/launch/fleet/processes.h"
 #include "stagecraft/actors/launch/threads.h"
@@ -98,15 +99,16 @@ LauncherUnderTest in_a_step_of_slurm() {
   return joining({.workers_coming = 2}, std::make_shared<Joining>());
 }
 
-/// By the names of the table of ways, with one more for threads.
-const std::map<std::string_view, MakeLauncher>& launchers() {
-  static const std::map<std::string_view, MakeLauncher> all{{"threads", threads},
-                                                            {"here", here},
-                                                            {"ssh", by_ssh},
-                                                            {"joining", by_hand},
-                                                            {"slurm", in_a_step_of_slurm}};
-  return all;
-}
+struct LauncherRow {
+  std::string_view name;  ///< of its way in the table of ways, or of threads
+  LauncherUnderTest (*make)();
+};
+
+constexpr std::array kLaunchers{LauncherRow{"threads", threads},
+                                LauncherRow{"here", here},
+                                LauncherRow{"ssh", by_ssh},
+                                LauncherRow{"joining", by_hand},
+                                LauncherRow{"slurm", in_a_step_of_slurm}};
 
 /// The work of two ranks.
 const Job& job() {
@@ -124,17 +126,17 @@ const Job& job() {
 }
 
 TEST_CASE("every launcher keeps the contract", "[integration][processes][launch]") {
-  const auto& [name, make] = GENERATE(from_range(launchers()));
+  const LauncherRow& launcher = GENERATE(from_range(kLaunchers));
   const LauncherCase& contract = GENERATE(from_range(launcher_cases()));
-  DYNAMIC_SECTION(name << ": " << contract.name) {
-    contract.run(make, job());
+  DYNAMIC_SECTION(launcher.name << ": " << contract.name) {
+    contract.run(launcher.make, job());
   }
 }
 
 TEST_CASE("no way of starting workers is left out of the contract", "[integration][launch]") {
   std::set<std::string_view> tested, known{"threads"};
-  for (const auto& [name, make] : launchers()) {
-    tested.insert(name);
+  for (const LauncherRow& launcher : kLaunchers) {
+    tested.insert(launcher.name);
   }
   for (const WayRow& row : all_ways()) {
     known.insert(row.name);

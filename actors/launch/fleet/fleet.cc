@@ -237,7 +237,7 @@ void Fleet::throw_lost(const PlaceTurn& turn) const {
       known.wait_until(clock_->now() + kCauseLimit, *clock_) ? known.get() : "";
   throw Error(Errc::ClusterMember,
               fmt::format("{} of this cluster is lost{}{}",
-                          worker_name(place),
+                          worker_name(turn.place),
                           cause.empty() ? "" : ", as ",
                           cause))
       .advise("put another worker process in its place with cluster.replace");

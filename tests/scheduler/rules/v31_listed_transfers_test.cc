@@ -10,13 +10,15 @@
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/model/communication.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/tests/scheduler/rules/codes.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Rules = std::vector<std::string>;
+using test::codes;
+using test::Rules;
 
 std::vector<Violation> check(const ReadSchedule& read, const StageGraph& graph) {
   const int microbatches =
@@ -28,17 +30,6 @@ std::vector<Violation> check(const ReadSchedule& read, const StageGraph& graph) 
 std::vector<Violation> check(const std::string& csv) {
   const ReadSchedule read = parse_pytorch_csv(csv);
   return check(read, read.schedule.stage_graph());
-}
-
-Rules codes(const std::vector<Violation>& found) {
-  Rules rules;
-  for (const Violation& v : found) {
-    CAPTURE(v.rule, v.message);
-    CHECK_FALSE(v.message.empty());
-    rules.push_back(v.rule);
-  }
-  std::ranges::sort(rules);
-  return rules;
 }
 
 /// Returns the file with `from`, which must occur once, replaced by `to`.

@@ -5,6 +5,7 @@
 
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/scheduler/rules/codes.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -12,18 +13,8 @@ namespace {
 
 using namespace cells;
 using Catch::Matchers::ContainsSubstring;
-using Rules = std::vector<std::string>;
-
-Rules codes(const std::vector<Violation>& violations) {
-  Rules list;
-  for (const Violation& v : violations) {
-    CAPTURE(v.rule, v.message);
-    CHECK_FALSE(v.message.empty());
-    list.push_back(v.rule);
-  }
-  std::ranges::sort(list);
-  return list;
-}
+using test::codes;
+using test::Rules;
 
 std::vector<Violation> check(const Schedule& schedule, const ValidateOptions& options = {}) {
   return validate(schedule, schedule.stage_graph(), options);

@@ -5,8 +5,8 @@
 
 #include "stagecraft/scheduler/builders/bidirectional/chimera.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/planners/pfeife/cut_cost.h"
-#include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -48,8 +48,7 @@ tools::PlannedRun planned_with_noise(double noise) {
   best.microbatches = 8;
   best.candidate.planner = "capslog";
   best.candidate.schedule_name = "1f1b";
-  tools::PlannedRun run{
-      .choice = tools::uncut(options_of({})), .request = {}, .best_first = {best}};
+  tools::PlannedRun run{.cut = {}, .request = {}, .best_first = {best}};
   run.request.costs.device.noise = noise;
   return run;
 }
