@@ -77,7 +77,7 @@ struct Crew::Impl {
   const StateTransfer transfer;
   std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
   std::set<Rank> moved;                     ///< ranks whose new worker has no plan yet
-  std::vector<std::shared_ptr<const JobVariant>> variants;  ///< that all ranks have
+  std::vector<std::shared_ptr<const JobShape>> shapes;  ///< that all ranks have
   DriverActor driver;
 
   Impl(Launcher& launcher, std::shared_ptr<StepLedger> l, Job j, std::shared_ptr<const Clock> c)
@@ -106,8 +106,8 @@ struct Crew::Impl {
       workers.launch(rank_setup(job, rank));
     }
     hand_out_plan({moved.begin(), moved.end()});
-    for (const auto& variant : variants) {
-      hand_out(*variant, {moved.begin(), moved.end()});
+    for (const auto& shape : shapes) {
+      hand_out(*shape, {moved.begin(), moved.end()});
     }
     moved.clear();
     end_driver();  // it refused steps until here: its members have changed
@@ -137,17 +137,17 @@ struct Crew::Impl {
     }
   }
 
-  void hand_out(const JobVariant& variant, const std::vector<Rank>& to) {
+  void hand_out(const JobShape& shape, const std::vector<Rank>& to) {
     const Submission request = ledger->next_request();
-    std::vector<Asked<VariantLoaded>> asked;
+    std::vector<Asked<ShapeLoaded>> asked;
     for (const Rank rank : to) {
       binding->hand_over(
-          rank_variant(variant, rank, job.train->ranks[rank.index()].stages), job.plan_id, request);
-      asked.push_back(workers.ask_rank<VariantLoaded>(
+          rank_shape(shape, rank, job.train->ranks[rank.index()].stages), job.plan_id, request);
+      asked.push_back(workers.ask_rank<ShapeLoaded>(
           rank,
-          LoadVariant{.rank = rank,
-                      .request = request,
-                      .patience_ms = job.options.state_deadline.count()}));
+          LoadShape{.rank = rank,
+                    .request = request,
+                    .patience_ms = job.options.state_deadline.count()}));
     }
     workers.gather(asked);
   }
@@ -251,14 +251,14 @@ void Crew::submit(Submission submission) {
   caf::anon_send(impl_->driver, Submit{submission});
 }
 
-void Crew::add_variant(std::shared_ptr<const JobVariant> variant) {
+void Crew::add_shape(std::shared_ptr<const JobShape> shape) {
   impl_->ledger->drain();
-  impl_->hand_out(*variant, impl_->workers.all_ranks());
-  if (variant->number == 0) {  // an evaluation replaces all variants with its number
-    std::erase_if(impl_->variants,
-                  [&](const auto& known) { return known->program == variant->program; });
+  impl_->hand_out(*shape, impl_->workers.all_ranks());
+  if (shape->number == 0) {  // an evaluation replaces all shapes with its number
+    std::erase_if(impl_->shapes,
+                  [&](const auto& known) { return known->program == shape->program; });
   }
-  impl_->variants.push_back(std::move(variant));
+  impl_->shapes.push_back(std::move(shape));
 }
 
 void Crew::mend() {

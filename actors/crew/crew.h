@@ -18,7 +18,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/driver/step_ledger.h"
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/messages/messages.h"
 #include "stagecraft/base/clock.h"
@@ -48,8 +48,8 @@ class Crew {
 
   /// Has every rank take on its stages for another shape, and later also each worker that replaces
   /// one. Waits for the steps under way. Errors: those of a rank that cannot; UsageArgument for a
-  /// variant that cannot travel to its process. Steps must not ask for that shape then.
-  void add_variant(std::shared_ptr<const JobVariant> variant);
+  /// shape that cannot travel to its process. Steps must not ask for that shape then.
+  void add_shape(std::shared_ptr<const JobShape> shape);
 
   /// Tells the driver that the ledger has a step for it.
   void submit(Submission submission);

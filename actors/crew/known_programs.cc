@@ -57,16 +57,16 @@ const KnownPrograms::Told& KnownPrograms::told(Crew& crew,
                                                const Parts& parts,
                                                const std::vector<StateTensor>& unused) {
   Told& found = known(crew, program, unused);
-  for (const std::shared_ptr<const OtherShape>& variant : parts.shapes) {
-    if (variant != nullptr && !found.shapes.contains(variant->number)) {
-      std::vector<StageProgram> stages = replicate(variant->stages, layout_);
+  for (const std::shared_ptr<const OtherShape>& shape : parts.shapes) {
+    if (shape != nullptr && !found.shapes.contains(shape->number)) {
+      std::vector<StageProgram> stages = replicate(shape->stages, layout_);
       give(stages, program.compiled().graph, unused);
-      crew.add_variant(std::make_shared<const JobVariant>(JobVariant{.program = found.number,
-                                                                     .number = variant->number,
-                                                                     .random = variant->random,
-                                                                     .stages = std::move(stages),
-                                                                     .plan = nullptr}));
-      found.shapes.insert(variant->number);
+      crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = found.number,
+                                                               .number = shape->number,
+                                                               .random = shape->random,
+                                                               .stages = std::move(stages),
+                                                               .plan = nullptr}));
+      found.shapes.insert(shape->number);
     }
   }
   return found;
@@ -119,11 +119,11 @@ void KnownPrograms::tell(Crew& crew,
       lower_schedule(laid_out, schedule_, layout_, /*training=*/false));
   std::vector<StageProgram> stages = laid_out.compiled().partition.stages;
   evaluation.has_unused = give(stages, laid_out.compiled().graph, unused);
-  crew.add_variant(std::make_shared<const JobVariant>(JobVariant{.program = evaluation.number,
-                                                                 .number = 0,
-                                                                 .random = 0,
-                                                                 .stages = std::move(stages),
-                                                                 .plan = plan}));
+  crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = evaluation.number,
+                                                           .number = 0,
+                                                           .random = 0,
+                                                           .stages = std::move(stages),
+                                                           .plan = plan}));
   evaluation.plan = std::move(plan);
   evaluation.shapes.clear();
   evaluation.up_to_date = true;

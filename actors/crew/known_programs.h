@@ -28,7 +28,7 @@ class KnownPrograms {
     std::int32_t number = 0;  ///< StepOrder::program
     Program program;
     std::shared_ptr<const Plan> plan;
-    std::set<int> shapes;     ///< numbers of its variants
+    std::set<int> shapes;     ///< numbers of its shapes
     bool has_unused = false;  ///< constants that are the trainer's
     bool up_to_date = true;   ///< these are what the trainer has now
   };

@@ -16,7 +16,7 @@
 #include "stagecraft/actors/driver/step_tensors.h"
 #include "stagecraft/actors/driver/step_timelines.h"
 #include "stagecraft/actors/driver/unfinished_update.h"
-#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"

@@ -1,10 +1,10 @@
 /// LostWorkers: the ranks of one driver whose workers have ended, and the errors about them: the
 /// cause, the last task that a rank is known to have begun, the ranks that wait for it, and how to
-/// go on.
+/// continue.
 ///
 ///   rank 1 is lost: process 4711 was killed by signal 9 (Killed); the last task that it is known
-///   to have begun is 1B3; rank 2 waits for 0B3 from rank 0, which waits for 1B3 from rank 1; to go
-///   on: cluster.replace(Rank(1)), then trainer.load(file)
+///   to have begun is 1B3; rank 2 waits for 0B3 from rank 0, which waits for 1B3 from rank 1;
+///   to continue: cluster.replace(Rank(1)), then trainer.load(file)
 ///
 /// Held by a driver; no actor, no clock.
 /// LW-1: a cause may come before the loss or after it. After a loss it is awaited until a deadline,

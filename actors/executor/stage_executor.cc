@@ -7,13 +7,13 @@
 #include "stagecraft/actors/executor/device/device.h"
 #include "stagecraft/actors/executor/device/libtorch_gate.h"
 #include "stagecraft/actors/executor/device/step_times.h"
-#include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/executor/run/accumulation.h"
 #include "stagecraft/actors/executor/run/order_check.h"
 #include "stagecraft/actors/executor/run/rank_programs.h"
 #include "stagecraft/actors/executor/run/running_step.h"
 #include "stagecraft/actors/executor/run/step_loop.h"
 #include "stagecraft/actors/executor/stage/snapshot.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
@@ -191,8 +191,8 @@ StageExecutor::StageExecutor(RankSetup setup,
 
 StageExecutor::~StageExecutor() = default;
 
-void StageExecutor::add_variant(RankShapeVariant variant) {
-  impl_->programs.add(std::move(variant));
+void StageExecutor::add_shape(RankShape shape) {
+  impl_->programs.add(std::move(shape));
 }
 
 StepReport StageExecutor::run(const StepOrder& order, const LocalRead& local) {

@@ -24,10 +24,10 @@
 
 #include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/actors/executor/mirror/mirror.h"
-#include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/run/transfers.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
+#include "stagecraft/actors/executor/step/progress.h"
 #include "stagecraft/actors/executor/step/step_record.h"
 #include "stagecraft/futures/transport/transport.h"
 
@@ -50,7 +50,7 @@ class StageExecutor {
   /// Takes on the stages for another shape or an evaluation, and replaces those that it has under
   /// these numbers. Requires: no step is under way.
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
-  void add_variant(RankShapeVariant variant);
+  void add_shape(RankShape shape);
 
   /// Runs one step of the plan. `local` reads the inputs; if it is empty, the driver sends them.
   /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted if the transport's

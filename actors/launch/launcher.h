@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/setup/rank_setup.h"
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/actors/launch/worker_place.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/futures/future.h"
@@ -40,17 +40,17 @@ class Binding {
   ///         travel.
   [[nodiscard]] virtual Worker launch(RankSetup setup) = 0;
 
-  /// Hands the rank's worker its stages for another shape, for the LoadVariant of this request:
+  /// Hands the rank's worker its stages for another shape, for the LoadShape of this request:
   /// they are there, or on their way, when the worker asks for them.
-  /// Errors: UsageArgument for a variant that cannot travel; the transport's.
-  virtual void hand_over(RankShapeVariant variant, PlanId plan, Submission request) = 0;
+  /// Errors: UsageArgument for a shape that cannot travel; the transport's.
+  virtual void hand_over(RankShape shape, PlanId plan, Submission request) = 0;
 
   /// Returns whether a new worker has taken the rank's place since launch() was called for it.
   [[nodiscard]] virtual bool was_replaced(Rank rank) const = 0;
 
   /// Completes when the worker that launch() started last for the rank has ended or fallen silent,
   /// within kCauseLimit, with the cause: "process 4711 was killed by signal 9 (Killed)". Completes
-  /// with "" if nobody knows it, and never if the worker's process goes on without it.
+  /// with "" if nobody knows it, and never if the worker's process continues without it.
   [[nodiscard]] virtual Future<std::string> cause_of_end(Rank rank) const = 0;
 
  protected:

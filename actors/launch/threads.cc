@@ -22,8 +22,8 @@ class ThreadBinding final : public Binding {
     ends_[rank] = end_of_thread(worker);
     return worker;
   }
-  void hand_over(RankShapeVariant variant, PlanId, Submission request) override {
-    shelf_->put(std::move(variant), request);
+  void hand_over(RankShape shape, PlanId, Submission request) override {
+    shelf_->put(std::move(shape), request);
   }
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
   [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
@@ -43,12 +43,12 @@ static Worker launch_thread(ActorHost& host,
                             Rank rank,
                             std::shared_ptr<Transport> end,
                             SetupSource source,
-                            VariantSource variants) {
+                            ShapeSource shapes) {
   const auto context = std::make_shared<WorkerContext>();
   context->rank = rank;
   context->transport = std::move(end);
   // Make the plan thread first: its thread is the resource that may be missing.
-  PlanActor plan_thread = spawn_plan_thread(host, context, std::move(source), std::move(variants));
+  PlanActor plan_thread = spawn_plan_thread(host, context, std::move(source), std::move(shapes));
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, context)};
 }
 
@@ -56,7 +56,7 @@ Worker launch_thread(ActorHost& host,
                      Rank rank,
                      std::shared_ptr<Transport> end,
                      SetupSource source) {
-  return launch_thread(host, rank, std::move(end), std::move(source), received_variant);
+  return launch_thread(host, rank, std::move(end), std::move(source), received_shape);
 }
 
 Worker launch_thread(ActorHost& host,
@@ -69,7 +69,7 @@ Worker launch_thread(ActorHost& host,
       rank,
       std::move(end),
       [given = std::move(setup)](const WorkerContext&, const LoadPlan&) { return given; },
-      [from = std::move(shelf)](const WorkerContext& context, const LoadVariant& m, PlanId) {
+      [from = std::move(shelf)](const WorkerContext& context, const LoadShape& m, PlanId) {
         return from->take(context.rank, m.request);
       });
 }
@@ -82,13 +82,13 @@ Future<std::string> end_of_thread(const Worker& worker) {
   return end->future();
 }
 
-void Shelf::put(RankShapeVariant variant, Submission request) {
+void Shelf::put(RankShape shape, Submission request) {
   const std::scoped_lock lock(mutex_);
-  const Rank rank = variant.rank;
-  waiting_.insert_or_assign({rank, request}, std::move(variant));
+  const Rank rank = shape.rank;
+  waiting_.insert_or_assign({rank, request}, std::move(shape));
 }
 
-RankShapeVariant Shelf::take(Rank rank, Submission request) {
+RankShape Shelf::take(Rank rank, Submission request) {
   const std::scoped_lock lock(mutex_);
   auto found = waiting_.extract({rank, request});
   if (found.empty()) {

@@ -15,17 +15,17 @@ namespace stagecraft {
 /// Passes stages for other shapes to ranks of this process, between two steps.
 class Shelf {
  public:
-  void put(RankShapeVariant variant, Submission request);
-  /// Errors: Internal for a variant that was not put there.
-  [[nodiscard]] RankShapeVariant take(Rank rank, Submission request);
+  void put(RankShape shape, Submission request);
+  /// Errors: Internal for a shape that was not put there.
+  [[nodiscard]] RankShape take(Rank rank, Submission request);
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<Rank, Submission>, RankShapeVariant> waiting_;
+  std::map<std::pair<Rank, Submission>, RankShape> waiting_;
 };
 
 /// Starts a worker that is a thread of this process, at its end of a network. The rank gets its
-/// setup from `source`, and variants over the data plane; or it gets `setup`, and variants from the
+/// setup from `source`, and shapes over the data plane; or it gets `setup`, and shapes from the
 /// shelf.
 /// Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] Worker launch_thread(ActorHost& host,

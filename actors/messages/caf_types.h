@@ -31,7 +31,7 @@ using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
                                    caf::replies_to<StepOrder>::with<StepReport>,
                                    caf::replies_to<SendState>::with<StateListing>,
                                    caf::replies_to<TakeState>::with<StateTaken>,
-                                   caf::replies_to<LoadVariant>::with<VariantLoaded>>;
+                                   caf::replies_to<LoadShape>::with<ShapeLoaded>>;
 
 /// Scheduled: answers while the plan thread runs a step.
 using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,

@@ -6,7 +6,7 @@
 ///       rank sends another belongs to the epoch of its request: the end of that epoch ends the
 ///       wait for the copy.
 /// DT-2: `request` comes from the ledger, as submissions do, and is never used twice.
-/// DT-3: edges of plans are counted from 0 and never reach kVariantEdge.
+/// DT-3: edges of plans are counted from 0 and never reach kShapeEdge.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace stagecraft {
 inline constexpr EdgeId kStateEdge{std::numeric_limits<std::int32_t>::max()};
 inline constexpr EdgeId kTimelineEdge{kStateEdge.value - 1};
 inline constexpr EdgeId kSetupEdge{kStateEdge.value - 2};
-inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
+inline constexpr EdgeId kShapeEdge{kStateEdge.value - 3};
 
 /// Returns the tag of the `index`-th tensor of a rank's setup: its bytes come first, then its
 /// constants.
@@ -31,12 +31,12 @@ inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
           .microbatch = Microbatch(index)};
 }
 
-/// Returns likewise the tag for another shape or evaluation (LoadVariant).
-[[nodiscard]] constexpr Tag variant_tag(PlanId plan, Submission request, std::size_t index) {
+/// Returns likewise the tag for another shape or evaluation (LoadShape).
+[[nodiscard]] constexpr Tag shape_tag(PlanId plan, Submission request, std::size_t index) {
   return {.plan = plan,
           .epoch = kEndlessEpoch,
           .submission = request,
-          .edge = kVariantEdge,
+          .edge = kShapeEdge,
           .microbatch = Microbatch(index)};
 }
 

@@ -1,7 +1,7 @@
 /// Messages: all messages between driver, stage workers and agents.
 ///
 ///   crew    -> plan thread   LoadPlan                         answered by Ready
-///   crew    -> plan thread   LoadVariant                      answered by VariantLoaded
+///   crew    -> plan thread   LoadShape                      answered by ShapeLoaded
 ///   driver  -> plan thread   StepOrder                        answered by StepReport
 ///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
@@ -47,13 +47,13 @@ struct Ready {
 
 /// Asks a rank to take on its stages for another shape or evaluation. A rank of another process
 /// gets them over the data plane, under the tags of `request`.
-struct LoadVariant {
+struct LoadShape {
   Rank rank;
   Submission request;
   std::int64_t patience_ms = 0;  ///< longest wait for them
 };
 
-struct VariantLoaded {
+struct ShapeLoaded {
   Rank rank;
   ErrorChain error;
 };
@@ -156,11 +156,11 @@ decltype(auto) visit_fields(Ready& m, V&& v) {
   return v(m.rank, m.clock, m.error);
 }
 template <class V>
-decltype(auto) visit_fields(LoadVariant& m, V&& v) {
+decltype(auto) visit_fields(LoadShape& m, V&& v) {
   return v(m.rank, m.request, m.patience_ms);
 }
 template <class V>
-decltype(auto) visit_fields(VariantLoaded& m, V&& v) {
+decltype(auto) visit_fields(ShapeLoaded& m, V&& v) {
   return v(m.rank, m.error);
 }
 template <class V>
@@ -230,8 +230,8 @@ using MessageTypes = std::tuple<LoadPlan,
                                 Submit,
                                 TimelineHere,
                                 CauseOfEnd,
-                                LoadVariant,
-                                VariantLoaded>;
+                                LoadShape,
+                                ShapeLoaded>;
 
 /// The name under which a peer knows a message type. It stays when the list above changes.
 template <class Message>
@@ -269,8 +269,8 @@ inline constexpr std::string_view kWireName<TimelineHere> = "stagecraft.Timeline
 template <>
 inline constexpr std::string_view kWireName<CauseOfEnd> = "stagecraft.CauseOfEnd";
 template <>
-inline constexpr std::string_view kWireName<LoadVariant> = "stagecraft.LoadVariant";
+inline constexpr std::string_view kWireName<LoadShape> = "stagecraft.LoadShape";
 template <>
-inline constexpr std::string_view kWireName<VariantLoaded> = "stagecraft.VariantLoaded";
+inline constexpr std::string_view kWireName<ShapeLoaded> = "stagecraft.ShapeLoaded";
 
 }  // namespace stagecraft

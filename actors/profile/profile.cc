@@ -150,7 +150,7 @@ class Profiler {
            const Batch& labels,
            const ProfileOptions& options)
       : program_(program.compiled()),
-        variants_(program.other_shapes()),
+        shapes_(program.other_shapes()),
         inputs_(inputs),
         labels_(labels),
         options_(options),
@@ -250,7 +250,7 @@ class Profiler {
     if (samples == own_ || all_ == 0) {
       return program_.graph;
     }
-    if (variants_ == nullptr) {
+    if (shapes_ == nullptr) {
       throw Error(
           Errc::CompileShape,
           fmt::format("the program no longer has a module to capture for microbatches of {} "
@@ -258,7 +258,7 @@ class Profiler {
                       samples,
                       own_));
     }
-    return variants_->graph_of(inputs, labels);
+    return shapes_->graph_of(inputs, labels);
   }
 
   /// Returns the costs of one size as the cache keeps them: `stages.usual` holds the whole
@@ -360,7 +360,7 @@ class Profiler {
   }
 
   const CompiledProgram& program_;
-  const std::shared_ptr<OtherShapes> variants_;
+  const std::shared_ptr<OtherShapes> shapes_;
   const Batch& inputs_;
   const Batch& labels_;
   const ProfileOptions& options_;

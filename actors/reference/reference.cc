@@ -50,11 +50,11 @@ struct Reference::Impl {
   InprocNetwork network{1};
   TransportCollective collective{network.endpoint(Rank(0))};
   std::vector<StageRuntime> stages;  // in an order in which they can run
-  struct OfVariant {
-    std::shared_ptr<const OtherShape> variant;
+  struct OfShape {
+    std::shared_ptr<const OtherShape> shape;
     std::vector<StageRuntime> stages;  // in the same order
   };
-  std::map<int, OfVariant> variants;
+  std::map<int, OfShape> shapes;
   std::vector<torch::autograd::Edge> edges;
   std::vector<TieSum> ties;
   std::int64_t done = 0;
@@ -91,15 +91,15 @@ struct Reference::Impl {
   }
 
   /// Returns the stages for microbatches of this shape.
-  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const OtherShape>& variant) {
-    if (variant == nullptr) {
+  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const OtherShape>& shape) {
+    if (shape == nullptr) {
       return stages;
     }
-    OfVariant& found = variants[variant->number];
-    if (found.variant == nullptr) {
-      found.variant = variant;
+    OfShape& found = shapes[shape->number];
+    if (found.shape == nullptr) {
+      found.shape = shape;
       for (const StageRuntime& stage : stages) {
-        found.stages.emplace_back(variant->stages[stage.program->id.index()], stage);
+        found.stages.emplace_back(shape->stages[stage.program->id.index()], stage);
       }
     }
     return found.stages;
@@ -150,12 +150,12 @@ struct Reference::Impl {
     }
     std::vector<double> losses;
     for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
-      const auto variant = parts.shapes.empty() ? nullptr : parts.shapes[m];
+      const auto shape = parts.shapes.empty() ? nullptr : parts.shapes[m];
       const RandomKey key{.seed = seed,
                           .step = done,
                           .microbatch = static_cast<std::int64_t>(before + m),
-                          .shape = variant == nullptr ? 0 : variant->random};
-      const at::Tensor loss = forward(stages_for(variant), parts.inputs[m], parts.labels[m], key);
+                          .shape = shape == nullptr ? 0 : shape->random};
+      const at::Tensor loss = forward(stages_for(shape), parts.inputs[m], parts.labels[m], key);
       losses.push_back(loss.item<double>());
       differentiate(loss, part_of(runs, m).weight);
     }

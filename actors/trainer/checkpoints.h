@@ -1,5 +1,5 @@
 /// Checkpoints: the checkpoints of a run in a folder, named step-000000120.ckpt and so on. A thread
-/// of its own writes them while steps go on.
+/// of its own writes them while steps continue.
 ///
 ///   sc::Checkpoints checkpoints("runs/first", 3);
 ///   checkpoints.resume(trainer);             // from the newest whole one, or from nothing
@@ -16,7 +16,7 @@
 ///       written, so at most one state is held for writing.
 /// CS-2: an older file is removed once a newer one stands whole (CK-3). A file of a later step is
 ///       never removed. Other names in the folder are left alone.
-/// CS-3: a failed save is reported once, as a value. Training goes on, and the files in the folder
+/// CS-3: a failed save is reported once, as a value. Training continues, and the files in the folder
 ///       stay.
 /// CS-4: one process at a time writes to a folder. It removes the half-written files of a killed
 ///       process.

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data/prefetch.h"
-#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/trainer/fit_progress.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/compiler/shapes/sample_rows.h"

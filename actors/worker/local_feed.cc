@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data/local_source.h"
-#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/process/host_name.h"
 #include "stagecraft/base/process/process_end.h"

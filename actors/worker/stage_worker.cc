@@ -8,10 +8,10 @@
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
-#include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/executor/mirror/packed_state.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/setup/setup_wire.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/base/log.h"
@@ -77,14 +77,14 @@ struct PlanThread {
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
                                      const std::shared_ptr<WorkerContext>& context,
                                      const SetupSource& source,
-                                     const VariantSource& variants) {
-  self->state.worker = std::make_unique<StageWorker>(context, source, variants);
+                                     const ShapeSource& shapes) {
+  self->state.worker = std::make_unique<StageWorker>(context, source, shapes);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
           [worker](const StepOrder& m) { return worker().run(m); },
           [worker](const SendState& m) { return worker().send_state(m); },
           [worker](const TakeState& m) { return worker().take_state(m); },
-          [worker](const LoadVariant& m) { return worker().load_variant(m); }};
+          [worker](const LoadShape& m) { return worker().load_shape(m); }};
 }
 
 StatusReply status_of(const WorkerContext& context) {
@@ -119,8 +119,8 @@ AgentActor::behavior_type agent(AgentActor::pointer,
 
 StageWorker::StageWorker(std::shared_ptr<WorkerContext> context,
                          SetupSource source,
-                         VariantSource variants)
-    : context_(std::move(context)), source_(std::move(source)), variants_(std::move(variants)) {}
+                         ShapeSource shapes)
+    : context_(std::move(context)), source_(std::move(source)), shapes_(std::move(shapes)) {}
 
 StageWorker::~StageWorker() = default;
 
@@ -158,12 +158,12 @@ Ready StageWorker::load(const LoadPlan& m) {
   });
 }
 
-VariantLoaded StageWorker::load_variant(const LoadVariant& m) {
-  return answer(VariantLoaded{}, [&](VariantLoaded&) {
+ShapeLoaded StageWorker::load_shape(const LoadShape& m) {
+  return answer(ShapeLoaded{}, [&](ShapeLoaded&) {
     if (phase_ == Phase::Idle) {
-      check_phase("LoadVariant");
+      check_phase("LoadShape");
     }
-    executor_->add_variant(variants_(*context_, m, plan_));
+    executor_->add_shape(shapes_(*context_, m, plan_));
   });
 }
 
@@ -326,10 +326,10 @@ void StageWorker::check_phase(const char* message) const {
 PlanActor spawn_plan_thread(ActorHost& host,
                             std::shared_ptr<WorkerContext> context,
                             SetupSource source,
-                            VariantSource variants) {
+                            ShapeSource shapes) {
   try {
     return host.system().spawn<caf::detached>(
-        plan_thread, std::move(context), std::move(source), std::move(variants));
+        plan_thread, std::move(context), std::move(source), std::move(shapes));
   } catch (const std::system_error& error) {
     const auto lack = lack_of_memory(
         error,
@@ -348,13 +348,13 @@ RankSetup received_setup(const WorkerContext& context, const LoadPlan& m) {
   return decode_setup(text_of(bytes), tensors);
 }
 
-RankShapeVariant received_variant(const WorkerContext& context, const LoadVariant& m, PlanId plan) {
+RankShape received_shape(const WorkerContext& context, const LoadShape& m, PlanId plan) {
   const auto [bytes, tensors] = received(
       context,
-      [&](std::size_t index) { return variant_tag(plan, m.request, index); },
+      [&](std::size_t index) { return shape_tag(plan, m.request, index); },
       m.patience_ms,
       "shape");
-  return decode_variant(text_of(bytes), tensors);
+  return decode_shape(text_of(bytes), tensors);
 }
 
 std::string agent_name(Rank rank) {

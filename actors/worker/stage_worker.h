@@ -6,7 +6,7 @@
 ///   Idle --LoadPlan--> Loaded --TakeState--> Ready
 ///   Ready --StepOrder, SendState, TakeState--> Ready   failed or not
 ///   Ready --WorkerLost: weights are undefined until replaced--> Failed --TakeState--> Ready
-///   LoadVariant changes no phase, once there is a plan
+///   LoadShape changes no phase, once there is a plan
 ///
 /// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
 /// W-1: the executor is made, used and given up on the plan thread.
@@ -44,28 +44,27 @@ struct WorkerContext {
 /// setup was handed over; to another process it travels (received_setup).
 using SetupSource = std::function<RankSetup(const WorkerContext&, const LoadPlan&)>;
 
-/// Does the same for each LoadVariant.
-using VariantSource =
-    std::function<RankShapeVariant(const WorkerContext&, const LoadVariant&, PlanId)>;
+/// Does the same for each LoadShape.
+using ShapeSource = std::function<RankShape(const WorkerContext&, const LoadShape&, PlanId)>;
 
 /// Receives a rank's stages for another shape, in a process other than the driver's.
 /// Errors: WireFormat; PlanInvalid; ClusterTimeout after the message's patience.
-[[nodiscard]] RankShapeVariant received_variant(const WorkerContext& context,
-                                                const LoadVariant& m,
-                                                PlanId plan);
+[[nodiscard]] RankShape received_shape(const WorkerContext& context,
+                                       const LoadShape& m,
+                                       PlanId plan);
 
 /// Handles each message of the plan thread, without the actor around it.
 class StageWorker {
  public:
   StageWorker(std::shared_ptr<WorkerContext> context,
               SetupSource source,
-              VariantSource variants = received_variant);
+              ShapeSource shapes = received_shape);
   ~StageWorker();
   StageWorker(const StageWorker&) = delete;
   StageWorker& operator=(const StageWorker&) = delete;
 
   Ready load(const LoadPlan& m);
-  VariantLoaded load_variant(const LoadVariant& m);
+  ShapeLoaded load_shape(const LoadShape& m);
   StepReport run(const StepOrder& m);
   StateListing send_state(const SendState& m);
   StateTaken take_state(const TakeState& m);
@@ -87,7 +86,7 @@ class StageWorker {
 
   const std::shared_ptr<WorkerContext> context_;
   const SetupSource source_;
-  const VariantSource variants_;
+  const ShapeSource shapes_;
   PlanId plan_;  ///< of the last LoadPlan; so is the deadline
   std::chrono::milliseconds state_deadline_{0};
   std::unique_ptr<StageExecutor> executor_;
@@ -99,7 +98,7 @@ class StageWorker {
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerContext> context,
                                           SetupSource source,
-                                          VariantSource variants = received_variant);
+                                          ShapeSource shapes = received_shape);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerContext> context);
 
 /// Returns the agent's name for messages.

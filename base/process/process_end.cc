@@ -47,7 +47,7 @@ void leave() {
   }
 }
 
-/// Returns whether this thread must stop. The thread that runs the end goes on, and so does a child
+/// Returns whether this thread must stop. The thread that runs the end continues, and so does a child
 /// of fork().
 bool has_to_stop() {
   const State& s = state();

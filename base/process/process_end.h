@@ -1,7 +1,7 @@
 /// process_end stops our threads that still run when the process ends.
 ///
 /// When main() returns or a thread calls exit(), the static objects of every library are destroyed
-/// while other threads go on. A rank that runs its plan at that time calls into a half-destroyed
+/// while other threads continue. A rank that runs its plan at that time calls into a half-destroyed
 /// LibTorch. So each of our threads is *at work* while it may touch LibTorch, and passes gates.
 /// After the end has begun, a gate stops the thread for good.
 ///

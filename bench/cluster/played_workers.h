@@ -1,4 +1,4 @@
-/// PlayedWorkers act as worker processes towards a driver. One process of this program plays many
+/// PlayedWorkers act as worker processes toward a driver. One process of this program plays many
 /// of them, each with an actor system, a connection and a greeting of its own. They have no models
 /// and no data ports, and answer every order at once.
 ///

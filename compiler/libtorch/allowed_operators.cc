@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/argument_type.h"
 
 namespace stagecraft {
 namespace {
@@ -78,12 +79,6 @@ Names script_names_of_list() {
   for_each_word(internal::kAllowedScriptInstructions,
                 [&](std::string_view word) { names.insert(fmt::format("prim::{}", word)); });
   return names;
-}
-
-const c10::Type& without_optional(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType
-             ? *type.expectRef<c10::OptionalType>().getElementType()
-             : type;
 }
 
 /// LibTorch reads `offsets` as a list, for any number of dimensions.

@@ -32,7 +32,7 @@ double seconds_of(Work&& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Differentiates the results towards the leaves, and returns how long that took.
+/// Differentiates the results toward the leaves, and returns how long that took.
 double backward_seconds(const Tensors& results, const Tensors& leaves) {
   torch::autograd::edge_list roots, ends;
   Tensors gradients;
@@ -118,7 +118,7 @@ class Measuring {
   }
 
   /// Returns false for values computed from parameters alone, such as a weight's transpose:
-  /// gradients towards them count as a weight's.
+  /// gradients toward them count as a weight's.
   [[nodiscard]] bool of_batch(ValueId id) const {
     const ValueKind kind = graph_.at(id).kind;
     return kind == ValueKind::Input || kind == ValueKind::Label || of_batch_.contains(id);
@@ -148,7 +148,7 @@ class Measuring {
     cost.forward = median(std::move(samples));
   }
 
-  /// Measures the backward towards values alone, and towards all. The difference counts for
+  /// Measures the backward toward values alone, and toward all. The difference counts for
   /// parameters, so that the halves add up to the whole. Each backward follows a forward of its
   /// own: keeps CF-3.
   void measure_backward(const SingleOperator& node, OperatorCost& cost) const {

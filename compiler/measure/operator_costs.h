@@ -16,7 +16,7 @@
 /// however, both halves run the node, and W takes the time of `backward_input` again.
 ///
 /// A value computed from parameters alone, such as a weight's transpose, counts as a parameter: a
-/// backward towards it is a `backward_weight`.
+/// backward toward it is a `backward_weight`.
 ///
 /// The user's hooks and custom functions are called as in a step. Two things differ from a step: an
 /// operator that writes in place writes a copy, and making the copy is measured with it; and a

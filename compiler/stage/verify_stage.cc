@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
+#include "stagecraft/compiler/libtorch/argument_type.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 
 namespace stagecraft {
@@ -19,13 +20,6 @@ namespace {
 /// The most bytes of one value. Sums of several values do not overflow.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 48U;
 constexpr std::size_t kMostDimensions = 64;
-
-/// Returns the type of an argument, or of its value if it may be absent.
-const c10::Type& without_optional(const c10::Type& type) {
-  return type.kind() == c10::TypeKind::OptionalType
-             ? *type.expectRef<c10::OptionalType>().getElementType()
-             : type;
-}
 
 /// Fits decides whether an operator takes an operand for an argument of its schema.
 class Fits {

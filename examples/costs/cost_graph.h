@@ -8,7 +8,7 @@
 ///
 /// An operator of F floating point operations per row (2 for each product and sum) takes (rows +
 /// half_rows) F / rate + launch: a device has half its rate at `half_rows` rows. A backward takes
-/// the same time once towards its input and once towards its parameters. Numbers have 4 bytes. A
+/// the same time once toward its input and once toward its parameters. Numbers have 4 bytes. A
 /// parameter is held 4 times, with its gradient and two moments. Planners, their benchmarks and
 /// examples use it. It does not use LibTorch. It is a value.
 #pragma once

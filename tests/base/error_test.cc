@@ -38,14 +38,15 @@ TEST_CASE("the cause is rendered after the error, with its own context and cause
           "[base][error]") {
   Error root(Errc::DeviceFailed, "the operator mm threw");
   root.with({.stage = StageId(1)});
-  Error middle(Errc::WorkerFailed, "the worker cannot go on");
+  Error middle(Errc::WorkerFailed, "the worker cannot continue");
   middle.because(root);
   Error top(Errc::WorkerAborted, "the step was aborted");
   top.because(middle).with({.step = Step(3)});
 
-  CHECK(std::string(top.what()) ==
-        "the step was aborted (step 3); because the worker cannot go on; because the operator mm "
-        "threw (stage 1)");
+  CHECK(
+      std::string(top.what()) ==
+      "the step was aborted (step 3); because the worker cannot continue; because the operator mm "
+      "threw (stage 1)");
   REQUIRE(top.cause() != nullptr);
   REQUIRE(top.cause()->cause() != nullptr);
   CHECK(top.cause()->cause()->code() == Errc::DeviceFailed);

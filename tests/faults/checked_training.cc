@@ -126,7 +126,7 @@ Failure CheckedTraining::strike_and_save(std::chrono::microseconds delay,
     }
   }
   striker.join();
-  require(failure.has_value(), "saves go on without a worker");
+  require(failure.has_value(), "saves continue without a worker");
   const double seconds = seconds_since(when);
   require(seconds < std::chrono::duration<double>(limit).count(),
           fmt::format("a save has failed only {} s after it was struck", seconds));

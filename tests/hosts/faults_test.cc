@@ -211,7 +211,7 @@ TEST_CASE("a link that is a hundred times slower is no fault", "[hosts][faults]"
 
 // ---- hosts and processes ------------------------------------------------------------------------
 
-TEST_CASE("a worker that is stopped on its host is told, and ends when it goes on",
+TEST_CASE("a worker that is stopped on its host is told, and ends when it continues",
           "[hosts][faults]") {
   LaunchedRun run;
   const pid_t stopped = run.process(1);

@@ -142,7 +142,7 @@ TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
   check_nothing_left(slurm);
 }
 
-TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts][slurm]") {
+TEST_CASE("a job that is queued again continues from its last checkpoint", "[hosts][slurm]") {
   skip_without_slurm();
   const TestSlurm slurm(2);
   const CommandResult run = slurm.run(installed({"sbatch",
@@ -370,7 +370,7 @@ TEST_CASE("a step that is cancelled while a worker is awaited leaves no credenti
   check_nothing_left(slurm);
 }
 
-TEST_CASE("a job that is suspended for longer than the usual silence goes on where it may",
+TEST_CASE("a job that is suspended for longer than the usual silence continues where it may",
           "[hosts][slurm][faults]") {
   skip_without_slurm();
   constexpr auto kSuspended = std::chrono::seconds(7);  // usually 5 s are allowed

@@ -71,7 +71,7 @@ TEST_CASE("without a seed torch::manual_seed decides what is dropped", "[integra
   CHECK(torch::equal(torch::rand({1000}), drawn));  // the trainer has drawn nothing
 }
 
-TEST_CASE("a checkpoint of another seed goes on with the seed that is asked for",
+TEST_CASE("a checkpoint of another seed continues with the seed that is asked for",
           "[integration][seed]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";

@@ -264,7 +264,7 @@ TEST_CASE("a model from a file is evaluated in evaluation mode, whatever mode it
   CHECK(std::isfinite(eager));
 }
 
-TEST_CASE("what cannot be evaluated is told, and training goes on", "[integration][evaluation]") {
+TEST_CASE("what cannot be evaluated is told, and training continues", "[integration][evaluation]") {
   PixelClassifier model = classifier();
   const Program program = compiled(model);
   Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});

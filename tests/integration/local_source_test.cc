@@ -178,7 +178,7 @@ TEST_CASE("a source that a rank's program does not know is named with it",
   CHECK(sent(there, 0).get().step == 1);
 }
 
-TEST_CASE("recover() goes on with the batch of its number", "[integration][local-source]") {
+TEST_CASE("recover() continues with the batch of its number", "[integration][local-source]") {
   const Program program = make_program(kFourStages);
   const Schedule schedule = make_schedule("1f1b", program);
   Trainer trainer = trainer_on(Cluster::local(4), program, schedule);

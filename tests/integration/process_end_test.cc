@@ -29,7 +29,7 @@ TEST_CASE("a program ends with its own status and handlers, whatever its ranks a
   }
 }
 
-TEST_CASE("a child of fork() is refused by its parent's trainer, which goes on",
+TEST_CASE("a child of fork() is refused by its parent's trainer, which continues",
           "[integration][process-end]") {
   const CommandResult result = run_command({STAGECRAFT_ENDS, "forked"});
   CAPTURE(result.out, result.err);

@@ -179,7 +179,7 @@ TEST_CASE("PT-2: parts weigh by their samples: loss and gradient are the means o
              ContainsSubstring("3 samples for 4 microbatches"));
 }
 
-TEST_CASE("a shape that cannot be had is told by step itself, and the trainer goes on",
+TEST_CASE("a shape that cannot be had is told by step itself, and the trainer continues",
           "[integration][shapes]") {
   auto model = reader();
   model->throws_at = 3;

@@ -102,7 +102,7 @@ std::string seconds_text(std::optional<double> seconds) {
 }
 
 void print(const Fault& fault, const Outcome& outcome) {
-  fmt::print("{:>4} to fail {:>9}, to go on {:>9}: {}\n",
+  fmt::print("{:>4} to fail {:>9}, to continue {:>9}: {}\n",
              fault.number,
              seconds_text(outcome.to_fail),
              seconds_text(outcome.to_go_on),
@@ -119,7 +119,7 @@ void print(const std::map<std::string, Figures>& figures, Soak& soak, double sec
              "late",
              "to fail, median",
              "to fail, worst",
-             "to go on");
+             "to continue");
   for (const auto& [kind, f] : figures) {
     const bool failed = !f.to_fail.empty();
     fmt::print("{:<12} {:>6} {:>7} {:>9} {:>5} {:>15} {:>14} {:>8.3f} s\n",
@@ -162,7 +162,7 @@ Outcome suffer(Soak& soak, Fault& fault) {
   }
   const Outcome outcome = soak.suffer(fault);
   require(outcome.to_go_on.value_or(0.0) <= kGoOnLimit,
-          fmt::format("went on only after {}", seconds_text(outcome.to_go_on)));
+          fmt::format("continued only after {}", seconds_text(outcome.to_go_on)));
   return outcome;
 }
 

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/run/loaded_plan.h"
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 
 namespace stagecraft {
 
 /// The stages for one shape.
 struct LoadedShape {
-  RankShapeVariant told;             ///< empty for the shape of the rank's setup
+  RankShape told;                    ///< empty for the shape of the rank's setup
   std::vector<StageRuntime> stages;  ///< ascending
 };
 

@@ -19,7 +19,7 @@ bool is_weight(double weight, bool training) {
 bool knows_shapes(const RankPrograms& programs, const StepOrder& order) {
   bool known = programs.knows(order.program, /*shape=*/0);
   for (const PartRun& run : order.parts) {
-    known = known && programs.knows(order.program, run.variant);
+    known = known && programs.knows(order.program, run.shape);
   }
   return known;
 }

@@ -32,7 +32,7 @@ std::vector<StageRuntime>& RankPrograms::add_training() {
   return programs_.emplace(kTraining, std::move(training)).first->second.stages();
 }
 
-void RankPrograms::add(RankShapeVariant given) {
+void RankPrograms::add(RankShape given) {
   const auto known = programs_.find(given.program);
   const bool new_program = given.number == 0;
   if (given.rank != setup_.rank || given.number < 0 || given.program < kTraining ||
@@ -47,14 +47,14 @@ void RankPrograms::add(RankShapeVariant given) {
   }
 }
 
-void RankPrograms::add_evaluation(RankShapeVariant given) {
+void RankPrograms::add_evaluation(RankShape given) {
   const std::int32_t number = given.program;
   if (const auto faults = verify(given.list, setup_); !faults.empty()) {
     refuse(faults.front());
   }
   LoadedProgram added;
   add_shape(added, std::move(given), misfit_of_evaluation);
-  const RankShapeVariant& told = added.shapes.at(0).told;
+  const RankShape& told = added.shapes.at(0).told;
   BindScope scope{.stages = {}, .training = false};
   for (const StageProgram& stage : told.stages) {
     scope.stages.push_back(&stage);
@@ -64,7 +64,7 @@ void RankPrograms::add_evaluation(RankShapeVariant given) {
   programs_.emplace(number, std::move(added));
 }
 
-void RankPrograms::add_shape(LoadedProgram& to, RankShapeVariant given, Misfit reason) const {
+void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) const {
   const std::vector<StageRuntime>& like = given.number == 0 ? trained_ : to.stages();
   for (std::size_t s = 0; s < like.size(); ++s) {
     const StageProgram& stage = *like[s].program;
@@ -73,7 +73,7 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShapeVariant given, Misfit r
     }
   }
   LoadedShape& shape = to.shapes[given.number];
-  shape.stages.clear();  // first: they view the old variant's programs
+  shape.stages.clear();  // first: they view the old shape's programs
   shape.told = std::move(given);
   for (std::size_t s = 0; s < like.size(); ++s) {
     shape.stages.emplace_back(shape.told.stages[s], like[s]);

@@ -13,7 +13,7 @@
 
 #include "stagecraft/actors/executor/run/loaded_program.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/wait_board.h"
 
@@ -32,7 +32,7 @@ class RankPrograms {
   /// Adds the stages for another shape or an evaluation, and replaces those that have its numbers.
   /// Requires: no step is under way.
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
-  void add(RankShapeVariant given);
+  void add(RankShape given);
 
   /// Returns whether the rank knows the program for microbatches of this shape.
   [[nodiscard]] bool knows(std::int32_t program, std::int32_t shape) const;
@@ -51,8 +51,8 @@ class RankPrograms {
   [[nodiscard]] std::unique_ptr<LoadedPlan> load(const RankPlan& list,
                                                  const BindScope& scope) const;
   [[nodiscard]] std::vector<StageRuntime>& add_training();
-  void add_evaluation(RankShapeVariant given);
-  void add_shape(LoadedProgram& to, RankShapeVariant given, Misfit reason) const;
+  void add_evaluation(RankShape given);
+  void add_shape(LoadedProgram& to, RankShape given, Misfit reason) const;
   [[noreturn]] void refuse(const std::string& what) const;
 
   const RankSetup& setup_;

@@ -28,7 +28,7 @@ struct RunningStep {
 
   /// Returns the stages for the shape of an instruction's microbatch.
   [[nodiscard]] const LoadedShape& shape(const BoundInstruction& bound) const {
-    return program.shapes.at(part(bound).variant);
+    return program.shapes.at(part(bound).shape);
   }
 };
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <exception>
 
-#include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/executor/run/overlap_group.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {

@@ -12,10 +12,10 @@
 #include "stagecraft/actors/executor/device/device.h"
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/device/timeline.h"
-#include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/run/running_step.h"
 #include "stagecraft/actors/executor/run/task_runner.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/actors/executor/step/progress.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 /// RankSetup: all that one rank must know before its first step, as self-contained data: its
 /// stages, the list it trains by, the groups it votes and sums in, optimizer and options. A
-/// RankShapeVariant holds what it learns later.
+/// RankShape holds what it learns later.
 ///
 /// Cut out of a Job for every rank, once, when a trainer starts; given to the rank's executor.
 /// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of

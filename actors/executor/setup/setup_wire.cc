@@ -25,7 +25,7 @@ inline constexpr DecayOn kLast<DecayOn> = DecayOn::Matrices;
 namespace {
 
 constexpr std::string_view kMagic = "STGSETUP";
-constexpr std::string_view kVariantMagic = "STGSHAPE";
+constexpr std::string_view kShapeMagic = "STGSHAPE";
 constexpr std::size_t kWord = 8;
 constexpr std::size_t kPreamble = 3 * kWord;
 
@@ -126,8 +126,8 @@ std::vector<std::string> obstacles(const RankSetup& setup) {
   return all;
 }
 
-std::vector<std::string> obstacles(const RankShapeVariant& variant) {
-  return obstacles_in(variant.stages);
+std::vector<std::string> obstacles(const RankShape& shape) {
+  return obstacles_in(shape.stages);
 }
 
 EncodedSetup encode(const RankSetup& setup) {
@@ -135,14 +135,13 @@ EncodedSetup encode(const RankSetup& setup) {
   return encoded(kMagic, setup);
 }
 
-EncodedSetup encode(const RankShapeVariant& variant) {
-  refuse_obstacles(variant.rank, obstacles(variant));  // keeps SW-3
-  return encoded(kVariantMagic, variant);
+EncodedSetup encode(const RankShape& shape) {
+  refuse_obstacles(shape.rank, obstacles(shape));  // keeps SW-3
+  return encoded(kShapeMagic, shape);
 }
 
 std::size_t tensor_count(std::string_view bytes) {
-  if (bytes.size() < kPreamble ||
-      (!bytes.starts_with(kMagic) && !bytes.starts_with(kVariantMagic))) {
+  if (bytes.size() < kPreamble || (!bytes.starts_with(kMagic) && !bytes.starts_with(kShapeMagic))) {
     refuse(fmt::format("its {} bytes do not begin like a setup", bytes.size()));
   }
   const std::uint64_t version = little_endian_at(bytes, kWord);
@@ -172,10 +171,10 @@ RankSetup decode_setup(std::string_view bytes, const std::vector<at::Tensor>& te
   return setup;
 }
 
-RankShapeVariant decode_variant(std::string_view bytes, const std::vector<at::Tensor>& tensors) {
-  RankShapeVariant variant = decoded<RankShapeVariant>(kVariantMagic, bytes, tensors);
+RankShape decode_shape(std::string_view bytes, const std::vector<at::Tensor>& tensors) {
+  RankShape shape = decoded<RankShape>(kShapeMagic, bytes, tensors);
   std::vector<std::string> faults;
-  for (const StageProgram& stage : variant.stages) {
+  for (const StageProgram& stage : shape.stages) {
     const std::vector<std::string> of_stage = verify(stage);
     faults.insert(faults.end(), of_stage.begin(), of_stage.end());
   }
@@ -185,10 +184,10 @@ RankShapeVariant decode_variant(std::string_view bytes, const std::vector<at::Te
         fmt::format(
             "the stages of rank {} for another shape or evaluation that were received cannot be "
             "run: {}",
-            variant.rank.value,
+            shape.rank.value,
             fmt::join(faults, "; ")));
   }
-  return variant;
+  return shape;
 }
 
 }  // namespace stagecraft

@@ -24,12 +24,12 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/setup/rank_setup.h"
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
 
 namespace stagecraft {
 
 /// Changes with the fields of any record of a setup, and with the way one is written.
-inline constexpr std::uint64_t kSetupVersion = 6;  // of variants too
+inline constexpr std::uint64_t kSetupVersion = 6;  // of shapes too
 
 struct EncodedSetup {
   std::string bytes;
@@ -45,7 +45,7 @@ struct EncodedSetup {
 /// Errors: UsageArgument, with the obstacles.
 [[nodiscard]] EncodedSetup encode(const RankSetup& setup);
 
-/// Returns the number of tensors to which the bytes of a setup or variant refer: at most the number
+/// Returns the number of tensors to which the bytes of a setup or shape refer: at most the number
 /// of bytes. Reads only the beginning.
 /// Errors: WireFormat for bytes that begin otherwise, and for another version.
 [[nodiscard]] std::size_t tensor_count(std::string_view bytes);
@@ -57,12 +57,12 @@ struct EncodedSetup {
                                      const std::vector<at::Tensor>& tensors);
 
 /// Encodes likewise what a rank is told of another shape: begins with "STGSHAPE" and holds a
-/// RankShapeVariant. The executor judges it as a whole when it takes it on.
-[[nodiscard]] EncodedSetup encode(const RankShapeVariant& variant);
-[[nodiscard]] RankShapeVariant decode_variant(std::string_view bytes,
-                                              const std::vector<at::Tensor>& tensors);
+/// RankShape. The executor judges it as a whole when it takes it on.
+[[nodiscard]] EncodedSetup encode(const RankShape& shape);
+[[nodiscard]] RankShape decode_shape(std::string_view bytes,
+                                     const std::vector<at::Tensor>& tensors);
 
-/// Returns the parts of a variant that exist in this process alone.
-[[nodiscard]] std::vector<std::string> obstacles(const RankShapeVariant& variant);
+/// Returns the parts of a shape that exist in this process alone.
+[[nodiscard]] std::vector<std::string> obstacles(const RankShape& shape);
 
 }  // namespace stagecraft

@@ -80,16 +80,16 @@ StageRuntime::StageRuntime(const StageProgram& stage,
   }
 }
 
-StageRuntime::StageRuntime(const StageProgram& variant, const StageRuntime& of)
-    : program(&variant), bucket(of.bucket) {
-  for (const StageParameter& parameter : variant.parameters) {
+StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
+    : program(&shape), bucket(of.bucket) {
+  for (const StageParameter& parameter : shape.parameters) {
     state.parameters.push_back(
         of.state.parameters[place_of(of.program->parameters, parameter.position)]);
   }
-  for (const StageBuffer& buffer : variant.buffers) {
+  for (const StageBuffer& buffer : shape.buffers) {
     state.buffers.push_back(of.state.buffers[place_of(of.program->buffers, buffer.position)]);
   }
-  for (const Chunk& chunk : variant.chunks) {
+  for (const Chunk& chunk : shape.chunks) {
     chunks.push_back(bound(chunk));
   }
 }

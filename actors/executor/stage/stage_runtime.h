@@ -65,7 +65,7 @@ class StageRuntime {
   /// Makes the same stage from another capture, for another shape or evaluation. It runs on the
   /// parameters and buffers of `of`, which answers all other questions. Requires: the two fit
   /// (misfit, misfit_of_evaluation, other_shape.h).
-  StageRuntime(const StageProgram& variant, const StageRuntime& of);
+  StageRuntime(const StageProgram& shape, const StageRuntime& of);
 
   /// Copies the tensors of `state` that belong to this stage; its other tensors stay.
   void load(const std::vector<NamedTensor>& state);

@@ -14,7 +14,7 @@ struct Parts;
 /// `count` equal microbatches in a row.
 struct PartRun {
   std::int32_t count = 0;
-  std::int32_t variant = 0;  ///< RankShapeVariant::number; 0: the compiled shape
+  std::int32_t shape = 0;  ///< RankShape::number; 0: the compiled shape
   double weight = 1.0;
 
   friend bool operator==(const PartRun&, const PartRun&) = default;
@@ -44,7 +44,7 @@ void append(PartRuns& all, const PartRuns& batch, int microbatches);
 
 template <class V>
 decltype(auto) visit_fields(PartRun& m, V&& v) {
-  return v(m.count, m.variant, m.weight);
+  return v(m.count, m.shape, m.weight);
 }
 
 }  // namespace stagecraft

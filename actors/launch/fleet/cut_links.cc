@@ -62,17 +62,16 @@ void CutLinks::condemn_if_there(const FleetMember& worker,
                                 const std::string& why) const {
   const Future<Here> answer =
       ask<Here>(host_, other.host, "a worker process", patience_, AreYouThere{});
-  answer.on_ready(
-      [answer, places = places_, turn = turn_of(worker), towards = turn_of(other), why] {
-        try {
-          static_cast<void>(answer.get());
-        } catch (const Error&) {
-          return;
-        }
-        if (const auto here = places.lock()) {
-          here->condemn(turn, towards, why);
-        }
-      });
+  answer.on_ready([answer, places = places_, turn = turn_of(worker), toward = turn_of(other), why] {
+    try {
+      static_cast<void>(answer.get());
+    } catch (const Error&) {
+      return;
+    }
+    if (const auto here = places.lock()) {
+      here->condemn(turn, toward, why);
+    }
+  });
 }
 
 }  // namespace stagecraft

@@ -203,10 +203,10 @@ void Places::disconnected(const caf::actor_addr& host) {
   }
 }
 
-void Places::condemn(const PlaceTurn& turn, const PlaceTurn& towards, const std::string& why) {
+void Places::condemn(const PlaceTurn& turn, const PlaceTurn& toward, const std::string& why) {
   Settled settled;
   const std::scoped_lock lock(mutex_);
-  const Place* const peer = of(towards);
+  const Place* const peer = of(toward);
   const bool peer_is_condemned =
       peer != nullptr && peer->end() && peer->end()->kind == PlaceEnd::Kind::Condemned;
   if (peer == nullptr || peer_is_condemned) {

@@ -83,9 +83,9 @@ class Places {
   [[nodiscard]] std::optional<int> join(const Join& join, const WorkerHostActor& host);
   void process_ended(const PlaceTurn& turn, const std::string& how);
   void disconnected(const caf::actor_addr& host);
-  /// Ends a worker for this reason, unless `towards`, the other end of a cut way, was ended: one of
+  /// Ends a worker for this reason, unless `toward`, the other end of a cut way, was ended: one of
   /// the two is enough.
-  void condemn(const PlaceTurn& turn, const PlaceTurn& towards, const std::string& why);
+  void condemn(const PlaceTurn& turn, const PlaceTurn& toward, const std::string& why);
   /// Settles the ends of workers that have been silent for a moment.
   void look();
 

@@ -91,13 +91,13 @@ class ProcessBinding final : public Binding {
     return started.worker;
   }
 
-  void hand_over(RankShapeVariant variant, PlanId plan, Submission request) override {
-    const Rank rank = variant.rank;
+  void hand_over(RankShape shape, PlanId plan, Submission request) override {
+    const Rank rank = shape.rank;
     if (!is_remote(rank)) {
-      shelf_->put(std::move(variant), request);
+      shelf_->put(std::move(shape), request);
       return;
     }
-    send(rank, encode(variant), [&](std::size_t i) { return variant_tag(plan, request, i); });
+    send(rank, encode(shape), [&](std::size_t i) { return shape_tag(plan, request, i); });
   }
 
   [[nodiscard]] bool was_replaced(Rank rank) const override {

@@ -61,7 +61,7 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
               self->quit();
             } else {
               self->attach_functor([process](const caf::error&) {
-                process->ended.set_value("the driver goes on with another worker in its place");
+                process->ended.set_value("the driver continues with another worker in its place");
               });
             }
             joined->set_value(std::move(answer));

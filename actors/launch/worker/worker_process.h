@@ -30,7 +30,7 @@ struct WorkerProcessOptions {
   std::int32_t place = -1;        ///< -1: any free one
   std::int64_t incarnation = -1;  ///< -1: any
   int lifeline = -1;              ///< a descriptor to read from; -1: none
-  std::string bind;  ///< interface or address for tensors; empty: the one towards the driver
+  std::string bind;  ///< interface or address for tensors; empty: the one toward the driver
   Heartbeat heartbeat;
   std::chrono::milliseconds patience{std::chrono::seconds(30)};  ///< longest time to join
 };

@@ -11,7 +11,7 @@ Sha256::Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
 }
 
 void Sha256::add(std::span<const char> bytes) {
-  SC_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 goes on");
+  SC_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 continues");
 }
 
 Sha256::Digest Sha256::finish() {

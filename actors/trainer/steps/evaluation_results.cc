@@ -24,14 +24,14 @@ MemoryOrder order_of(const KnownPrograms::Told& evaluation,
                      const Parts& parts,
                      const PlanResult& result) {
   const CompiledProgram& compiled = evaluation.program.compiled();
-  const auto& variant = parts.shapes.empty() ? nullptr : parts.shapes[result.microbatch.index()];
-  if (variant == nullptr) {
+  const auto& shape = parts.shapes.empty() ? nullptr : parts.shapes[result.microbatch.index()];
+  if (shape == nullptr) {
     return compiled.graph.at(result.value).order;
   }
   const StageId stage = layout.model_stage(evaluation.plan->edges[result.edge.index()].from);
   const auto& outputs = compiled.partition.stages[stage.index()].outputs;
   const auto place = std::ranges::find(outputs, result.value, &StageOutput::value);
-  const StageProgram& of_shape = variant->stages[stage.index()];
+  const StageProgram& of_shape = shape->stages[stage.index()];
   return of_shape.at(of_shape.outputs[static_cast<std::size_t>(place - outputs.begin())].value)
       .order;
 }

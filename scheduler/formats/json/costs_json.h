@@ -11,9 +11,9 @@
 ///                 "processors": 2},                       shared by rows; 0: each has its own
 ///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
 ///                     "stage": 0,                          forward, and the stage, if in one
-///                     "forward": 2e-3,                     seconds; backward towards values
+///                     "forward": 2e-3,                     seconds; backward toward values
 ///                     "backward_input": 2e-3,              that were computed,
-///                     "backward_weight": 2e-3,             and towards parameters
+///                     "backward_weight": 2e-3,             and toward parameters
 ///                     "kept": 4e6,                         bytes: from forward to backward
 ///                     "transient": 0,                      bytes: only while it runs
 ///                     "waiting": 3e6, "gradient": 1e6,     bytes: from I to W; of them, gradient

@@ -1,7 +1,7 @@
 /// FaultList collects the faults in the grammar of a file and reports them together, so that a user
 /// can repair them at once.
 ///
-/// A reader notes each fault, goes on after it, and asks at the end whether it may return its
+/// A reader notes each fault, continues after it, and asks at the end whether it may return its
 /// result. The first 20 faults are listed, further ones counted. Advice ("...; a cell is ...")
 /// appears with the first fault that it repairs. A value.
 #pragma once
@@ -21,7 +21,7 @@ class FaultList {
   /// Errors: ScheduleParse, as refuse_if_any, once there are too_many().
   void note(std::string fault);
 
-  /// Calls `read`. An Error that it throws becomes a fault, and the caller goes on.
+  /// Calls `read`. An Error that it throws becomes a fault, and the caller continues.
   template <class Read>
   void attempt(Read&& read) {
     try {

@@ -22,7 +22,7 @@ std::vector<double> sums(const std::vector<double>& figures,
 /// As sums(), without results that only members read.
 std::vector<double> sent(std::vector<double> figures,
                          const std::vector<std::vector<int>>& members,
-                         const Neighbours& graph) {
+                         const Neighbors& graph) {
   for (const std::vector<int>& each : members) {
     for (const int op : figures.empty() ? std::vector<int>{} : each) {
       const bool inside = std::ranges::all_of(graph.succs[at(op)], [&](int consumer) {
@@ -43,7 +43,7 @@ CoarseProblem coarsen(const PartitionProblem& problem, double limit) {
   made.problem.operators = static_cast<int>(made.members.size());
   made.problem.edges = std::move(contraction.edges);
   made.problem.fixed = sums(problem.fixed, made.members);
-  const Neighbours graph = neighbours_of(problem.operators, problem.edges);
+  const Neighbors graph = neighbors_of(problem.operators, problem.edges);
   for (Variant& variant : made.problem.variants) {
     variant.time = sums(variant.time, made.members);
     variant.kept = sums(variant.kept, made.members);

@@ -11,7 +11,7 @@ namespace {
 /// Pairs up operators; each is in one pair at most. Keeps GC-1: the condition of a pair stays true
 /// after others have been merged.
 std::vector<int> pair_up(const Edges& edges, std::span<const double> times, double cheap) {
-  const Neighbours graph = neighbours_of(static_cast<int>(times.size()), edges);
+  const Neighbors graph = neighbors_of(static_cast<int>(times.size()), edges);
   std::vector<int> group(times.size());
   std::iota(group.begin(), group.end(), 0);
   std::vector<char> taken(times.size());
@@ -37,7 +37,7 @@ std::vector<int> pair_up(const Edges& edges, std::span<const double> times, doub
 /// Numbers the groups so that producers come first; of several ready groups, the one with the
 /// smallest operator comes first.
 std::vector<int> order_of(const Edges& edges, const std::vector<int>& group) {
-  const Neighbours graph = neighbours_of(static_cast<int>(group.size()), edges);
+  const Neighbors graph = neighbors_of(static_cast<int>(group.size()), edges);
   std::vector<std::size_t> missing(group.size());
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (std::size_t g = 0; g < group.size(); ++g) {

@@ -21,7 +21,7 @@ double downsets_of(const SpTree& tree, int node) {
 
 /// Counts up-closed sets, of which there are as many as downsets, up to `most`. Chooses operators
 /// from `op` down to 0; `taken` holds the choice of later ones.
-int count_upsets(const Neighbours& graph, int op, std::vector<char>& taken, int most) {
+int count_upsets(const Neighbors& graph, int op, std::vector<char>& taken, int most) {
   if (op < 0 || most <= 0) {
     return 1;
   }
@@ -46,7 +46,7 @@ bool takes_downsets(const PartitionProblem& problem) {
     return downsets_of(*tree, tree->root) <= kMostDownsets;
   }
   std::vector<char> taken(at(problem.operators));
-  return count_upsets(neighbours_of(problem.operators, problem.edges),
+  return count_upsets(neighbors_of(problem.operators, problem.edges),
                       problem.operators - 1,
                       taken,
                       kMostDownsets + 1) <= kMostDownsets;

@@ -36,7 +36,7 @@ class DownsetSearch::Impl {
   Impl(const PartitionProblem& problem, long effort)
       : problem_(&problem),
         twins_(Twins::of(problem)),
-        graph_(neighbours_of(problem.operators, problem.edges)),
+        graph_(neighbors_of(problem.operators, problem.edges)),
         effort_(effort),
         readers_(at(problem.operators)),
         work_(least_work(problem)) {
@@ -293,7 +293,7 @@ class DownsetSearch::Impl {
 
   const PartitionProblem* problem_;
   Twins twins_;
-  Neighbours graph_;
+  Neighbors graph_;
   long effort_;  // number of stages that may still be tried
   bool compare_ = false;
   double limit_ = 0;

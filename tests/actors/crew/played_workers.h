@@ -94,7 +94,7 @@ inline PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker>
             }
             return take_copy(m, self->state.plan, *context);
           },
-          [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
+          [=](const LoadShape&) { return ShapeLoaded{.rank = rank}; }};
 }
 
 class PlayedBinding final : public Binding {
@@ -114,7 +114,7 @@ class PlayedBinding final : public Binding {
                 played, context, part == parts_.end() ? Part::Answer : part->second, log),
             .agent = spawn_agent(host_, context)};
   }
-  void hand_over(RankShapeVariant, PlanId, Submission) override {}
+  void hand_over(RankShape, PlanId, Submission) override {}
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
   [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
     Promise<std::string>& cause = (*causes)[rank.value];

@@ -128,7 +128,7 @@ PlanActor::behavior_type scripted(PlanActor::pointer self,
           },
           [=](const SendState&) { return StateListing{.rank = rank}; },
           [=](const TakeState&) { return StateTaken{.rank = rank}; },
-          [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
+          [=](const LoadShape&) { return ShapeLoaded{.rank = rank}; }};
 }
 
 using Promises = std::vector<caf::response_promise>;

@@ -53,23 +53,23 @@ inline RankSetup received(RankSetup setup) {
   return got;
 }
 
-/// Is the variant of the program's own forwards, run as an evaluation.
+/// Is the shape of the program's own forwards, run as an evaluation.
 inline constexpr std::int32_t kForwardsOnly = 1;
 
-inline RankShapeVariant forwards_only(const Program& program,
-                                      const std::shared_ptr<const Plan>& plan,
-                                      Rank rank) {
-  JobVariant forwards{.program = kForwardsOnly,
-                      .number = 0,
-                      .random = 0,
-                      .stages = program.compiled().partition.stages,
-                      .plan = plan};
+inline RankShape forwards_only(const Program& program,
+                               const std::shared_ptr<const Plan>& plan,
+                               Rank rank) {
+  JobShape forwards{.program = kForwardsOnly,
+                    .number = 0,
+                    .random = 0,
+                    .stages = program.compiled().partition.stages,
+                    .plan = plan};
   for (StageProgram& stage : forwards.stages) {
     for (StageParameter& parameter : stage.parameters) {
       parameter.trained = false;
     }
   }
-  return rank_variant(forwards, rank, plan->ranks[rank.index()].stages);
+  return rank_shape(forwards, rank, plan->ranks[rank.index()].stages);
 }
 
 class Pipeline {
@@ -199,7 +199,7 @@ class Pipeline {
     }
     auto executor =
         std::make_unique<StageExecutor>(received(rank_setup(job, rank)), network_->endpoint(rank));
-    executor->add_variant(forwards_only(program_, evaluate_, rank));
+    executor->add_shape(forwards_only(program_, evaluate_, rank));
     return executor;
   }
 

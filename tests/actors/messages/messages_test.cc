@@ -148,12 +148,12 @@ TEST_CASE("every message has a name of its own on the wire, which stays what it 
              "stagecraft.PeerCut",       "stagecraft.AreYouThere",  "stagecraft.Here",
              "stagecraft.Abort",         "stagecraft.CauseOfEnd",   "stagecraft.CloseNetwork",
              "stagecraft.EndWorker",     "stagecraft.Hello",        "stagecraft.Join",
-             "stagecraft.Joined",        "stagecraft.LoadPlan",     "stagecraft.LoadVariant",
+             "stagecraft.Joined",        "stagecraft.LoadPlan",     "stagecraft.LoadShape",
              "stagecraft.NetworkOpened", "stagecraft.OpenNetwork",  "stagecraft.Ready",
              "stagecraft.SendState",     "stagecraft.StartRank",    "stagecraft.StateListing",
              "stagecraft.StateTaken",    "stagecraft.Status",       "stagecraft.StatusReply",
              "stagecraft.StepOrder",     "stagecraft.StepReport",   "stagecraft.Submit",
-             "stagecraft.TakeState",     "stagecraft.TimelineHere", "stagecraft.VariantLoaded",
+             "stagecraft.TakeState",     "stagecraft.TimelineHere", "stagecraft.ShapeLoaded",
              "stagecraft.Welcome",       "stagecraft.WorkerEnded"}));
   CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
   CHECK(kWireName<StepReport> == "stagecraft.StepReport");
@@ -238,23 +238,23 @@ TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
          end,
          hook] = options;
   hook = nullptr;
-  const std::vector<const void*> travelling{&rate,
-                                            &groups,
-                                            &decay_on,
-                                            &clip,
-                                            &keep,
-                                            &seed,
-                                            &threads,
-                                            &memory_limit,
-                                            &record,
-                                            &mirror,
-                                            &outstanding,
-                                            &step,
-                                            &state,
-                                            &end};
+  const std::vector<const void*> traveling{&rate,
+                                           &groups,
+                                           &decay_on,
+                                           &clip,
+                                           &keep,
+                                           &seed,
+                                           &threads,
+                                           &memory_limit,
+                                           &record,
+                                           &mirror,
+                                           &outstanding,
+                                           &step,
+                                           &state,
+                                           &end};
   const auto listed =
       visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
-  CHECK((listed == travelling));
+  CHECK((listed == traveling));
 }
 
 TEST_CASE("a message survives being written to bytes and read back", "[actors][messages]") {

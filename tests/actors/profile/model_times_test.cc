@@ -142,7 +142,7 @@ TEST_CASE("values of earlier operators that are gone make the need of none small
   CHECK(times.operators[tanh].backward_peak >= 4 * kActivation);
 }
 
-TEST_CASE("a gradient towards a weight's transpose is a weight's", "[profile][compiler]") {
+TEST_CASE("a gradient toward a weight's transpose is a weight's", "[profile][compiler]") {
   const Timed timed;
   bool transposes = false;
   for (const OperatorCost& cost :

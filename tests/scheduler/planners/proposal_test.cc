@@ -275,7 +275,7 @@ PlanRequest large_request(int operators, int devices) {
   return request;
 }
 
-/// Counts by part how often a search asks whether to go on.
+/// Counts by part how often a search asks whether to continue.
 std::map<std::string, int> questions_of(PlanRequest request) {
   std::map<std::string, int> asked;
   request.goes_on = [&](std::string_view what) {

@@ -9,6 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/tests/scheduler/golden.h"
 #include "stagecraft/tests/support/catch.h"
 

@@ -96,8 +96,9 @@ TEST_CASE("a run that keeps nothing ends when nobody reads any more", "[tools][o
   CHECK_THAT(result.err, ContainsSubstring("the run ended after step 1"));
 }
 
-TEST_CASE("a run that keeps something goes on when nobody reads any more, and loses nothing (TN-3)",
-          "[tools][output][train]") {
+TEST_CASE(
+    "a run that keeps something continues when nobody reads any more, and loses nothing (TN-3)",
+    "[tools][output][train]") {
   const TemporaryFolder folder;
   const Output output = GENERATE(kFull, kClosed, kNobody);
   const std::string save = folder.path() + "/a.ckpt", trace = folder.path() + "/trace.json";

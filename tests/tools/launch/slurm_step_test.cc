@@ -60,7 +60,8 @@ bool comes(const Condition& condition) {
 
 }  // namespace
 
-TEST_CASE("the shell of a job is in no step, though it has the number of one", "[tools][slurm]") {
+TEST_CASE("the shell of a job launches no step, though it has the number of one",
+          "[tools][slurm]") {
   for (const char* number : {"4294967290", "4294967291"}) {  // salloc's step, and a batch script's
     Variables variables = of_process(0, "/");
     variables["SLURM_STEP_ID"] = number;

@@ -275,7 +275,7 @@ TEST_CASE("backwards taken newest first stay within the bound, and the reason is
         "stage 0 adds microbatch 1 after microbatch 3");
 }
 
-TEST_CASE("a run of two replicas goes on from its checkpoint, also in one replica",
+TEST_CASE("a run of two replicas continues from its checkpoint, also in one replica",
           "[tools][train][builders]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/two.ckpt";

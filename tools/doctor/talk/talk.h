@@ -33,7 +33,7 @@ using Json = nlohmann::json;
 
 struct FactsQuestion {
   std::string driver;  ///< the address of its door, in digits
-  std::string bind;    ///< the host's own interface or address; empty: the one towards the driver
+  std::string bind;    ///< the host's own interface or address; empty: the one toward the driver
 };
 
 struct FactsAnswer {

@@ -1,4 +1,4 @@
-/// ReaderWatch: decides whether a run goes on when nobody can read its output, and reports that
+/// ReaderWatch: decides whether a run continues when nobody can read its output, and reports that
 /// once on standard error.
 ///
 /// Asked by the run between its steps; single-threaded. Keeps TN-3.

@@ -4,9 +4,9 @@
 
 namespace stagecraft::graphpipe {
 
-Neighbours neighbours_of(int operators, const Edges& edges) {
-  Neighbours made{std::vector<std::vector<int>>(at(operators)),
-                  std::vector<std::vector<int>>(at(operators))};
+Neighbors neighbors_of(int operators, const Edges& edges) {
+  Neighbors made{std::vector<std::vector<int>>(at(operators)),
+                 std::vector<std::vector<int>>(at(operators))};
   for (const auto& [from, to] : edges) {
     made.succs[at(from)].push_back(to);
     made.preds[at(to)].push_back(from);

@@ -19,11 +19,11 @@ using Edges = std::vector<std::pair<int, int>>;
 }
 
 /// By operator.
-struct Neighbours {
+struct Neighbors {
   std::vector<std::vector<int>> preds, succs;
 };
 /// Lists the neighbors in the order of the edges.
-[[nodiscard]] Neighbours neighbours_of(int operators, const Edges& edges);
+[[nodiscard]] Neighbors neighbors_of(int operators, const Edges& edges);
 
 /// Returns the edges between groups, each once, by producer, then consumer. `group`: by operator.
 [[nodiscard]] Edges edges_between(const Edges& edges, const std::vector<int>& group);

@@ -52,7 +52,7 @@ Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> st
   for (std::size_t s = 0; s < made.stages.size(); ++s) {
     made.stages[s].in_flight = in_flight[s];
   }
-  const Neighbours graph = neighbours_of(problem.operators, problem.edges);
+  const Neighbors graph = neighbors_of(problem.operators, problem.edges);
   for (const PartitionStage& stage : made.stages) {
     StageLoad load(problem, graph);
     std::for_each(stage.operators.rbegin(), stage.operators.rend(), [&](int op) { load.add(op); });

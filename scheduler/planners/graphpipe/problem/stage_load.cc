@@ -4,7 +4,7 @@
 
 namespace stagecraft::graphpipe {
 
-StageLoad::StageLoad(const PartitionProblem& problem, const Neighbours& graph)
+StageLoad::StageLoad(const PartitionProblem& problem, const Neighbors& graph)
     : problem_(&problem),
       graph_(&graph),
       width_(2 * problem.variants.size() + 1),

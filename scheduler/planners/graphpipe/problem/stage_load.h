@@ -46,7 +46,7 @@ class StageSums {
 class StageLoad {
  public:
   /// `graph`: of the problem's edges.
-  StageLoad(const PartitionProblem& problem, const Neighbours& graph);
+  StageLoad(const PartitionProblem& problem, const Neighbors& graph);
 
   /// Requires: the stage already holds all consumers of `op` that it is to hold.
   void add(int op);
@@ -73,7 +73,7 @@ class StageLoad {
 
  private:
   const PartitionProblem* problem_;
-  const Neighbours* graph_;
+  const Neighbors* graph_;
   std::size_t width_;
   std::vector<char> in_;
   std::vector<int> operators_;

@@ -91,7 +91,7 @@ class Reduction {
 /// Makes a leaf for every operator and a span between its junctions. Returns no spans if an
 /// operator has a producer whose consumers also have other producers: then no junction lies between
 /// them.
-std::vector<Span> spans_between_junctions(SpTree& tree, const Neighbours& graph, int& junctions) {
+std::vector<Span> spans_between_junctions(SpTree& tree, const Neighbors& graph, int& junctions) {
   const int operators = static_cast<int>(graph.preds.size());
   std::vector<Span> spans(at(operators));
   std::map<std::vector<int>, int> junction_before;  // by the consumers after it
@@ -205,7 +205,7 @@ std::string to_string(const SpTree& tree) {
 }
 
 Edges reduced_edges(int operators, const Edges& edges) {
-  Neighbours graph = neighbours_of(operators, edges);
+  Neighbors graph = neighbors_of(operators, edges);
   const std::size_t words = at(operators + 63) / 64;
   std::vector<std::uint64_t> reached(at(operators) * words);  // by operator, all operators after it
   const auto reaches = [&](int op, int other) {
@@ -235,7 +235,7 @@ std::optional<SpTree> sp_tree_of(int operators, const Edges& edges) {
   SpTree tree;
   int junctions = 2;
   std::vector<Span> spans = spans_between_junctions(
-      tree, neighbours_of(operators, reduced_edges(operators, edges)), junctions);
+      tree, neighbors_of(operators, reduced_edges(operators, edges)), junctions);
   if (spans.empty()) {
     return std::nullopt;
   }

@@ -37,7 +37,7 @@ class TreeSearch {
         limit_(limit),
         absorbing_(options.absorbing),
         work_(work_before(problem)),
-        graph_(neighbours_of(problem.operators, problem.edges)),
+        graph_(neighbors_of(problem.operators, problem.edges)),
         load_(problem, graph_),
         maker_(problem, limit, options.least_in_flight),
         branches_(problem,
@@ -95,7 +95,7 @@ class TreeSearch {
   double limit_;
   bool absorbing_;
   std::vector<double> work_;  // sum before every place
-  Neighbours graph_;
+  Neighbors graph_;
   StageLoad load_;
   WayMaker maker_;
   BranchWays branches_;

@@ -183,13 +183,13 @@ function cycleArrow(context, from, to) {
   const bow = Math.min(layout.row * 0.4, far * 0.2);
   const turn = {x: (a.x + b.x) / 2 - bow * 2 * (b.y - a.y) / far,
                 y: (a.y + b.y) / 2 + bow * 2 * (b.x - a.x) / far};
-  const towards = (end) => {  // keeps the names readable
+  const toward = (end) => {  // keeps the names readable
     const length = Math.hypot(turn.x - end.x, turn.y - end.y) || 1;
     const off = Math.min(18, far * 0.25) / length;
     return {x: end.x + (turn.x - end.x) * off, y: end.y + (turn.y - end.y) * off};
   };
-  const start = towards(a);
-  const tip = towards(b);
+  const start = toward(a);
+  const tip = toward(b);
   context.beginPath();
   context.moveTo(start.x, start.y);
   context.quadraticCurveTo(turn.x, turn.y, tip.x, tip.y);

@@ -2,7 +2,7 @@
 /// needs.
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/scheduler/builders/kfkb.h"

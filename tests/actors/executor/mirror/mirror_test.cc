@@ -466,8 +466,9 @@ struct Training {
   }
 };
 
-TEST_CASE("a rank lost in the middle of a step gets its state back, and training goes on bit-equal",
-          "[executor][mirror][fidelity]") {
+TEST_CASE(
+    "a rank lost in the middle of a step gets its state back, and training continues bit-equal",
+    "[executor][mirror][fidelity]") {
   const Program program = four_stages();
   Training unbroken(program, Rank(0), std::nullopt);
   for (int i = 0; i < 6; ++i) {

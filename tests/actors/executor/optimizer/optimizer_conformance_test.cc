@@ -189,7 +189,7 @@ TEST_CASE("averaging and clipping at once is as near to the exact gradient as on
   }
 }
 
-TEST_CASE("an update goes on from saved state with the same bits",
+TEST_CASE("an update continues from saved state with the same bits",
           "[executor][optimizer][conformance]") {
   for (const OptimizerCase& c : optimizer_cases()) {
     INFO(c.name);

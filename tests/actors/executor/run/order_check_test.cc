@@ -43,7 +43,7 @@ TEST_CASE("an order for what the rank knows is accepted", "[executor][order]") {
 TEST_CASE("an order for another program or shape is refused", "[executor][order]") {
   const OrderedRank f;
   CHECK_THAT(f.refused({.program = 7}), ContainsSubstring("was not told of"));
-  CHECK_THAT(f.refused({.parts = {{.count = 2, .variant = 1}}}),
+  CHECK_THAT(f.refused({.parts = {{.count = 2, .shape = 1}}}),
              ContainsSubstring("was not told of"));
   const Error error = [&] {
     try {

@@ -20,14 +20,14 @@ struct KnowingRank {
   Schedule schedule = Schedule::parse("@form list\n0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n");
   OneRank rank{chain.program, schedule};
 
-  [[nodiscard]] RankShapeVariant evaluation() const {
+  [[nodiscard]] RankShape evaluation() const {
     const auto forwards = std::make_shared<const Plan>(
         lower_schedule(chain.program, schedule, Layout::of(schedule), /*training=*/false));
     return testing::forwards_only(chain.program, forwards, Rank(0));
   }
 
   /// Returns the stages for a batch of another number of rows.
-  [[nodiscard]] RankShapeVariant shape(std::int64_t rows) const {
+  [[nodiscard]] RankShape shape(std::int64_t rows) const {
     torch::manual_seed(4);
     testing::Chain module(2);
     const Program program = compile(module,
@@ -37,14 +37,13 @@ struct KnowingRank {
                                      .microbatches = testing::kOneRankMicrobatches});
     const Batch batch{torch::zeros({rows, 8})};
     const Parts parts = parts_of(program, batch, batch);
-    const OtherShape& variant = *parts.shapes.at(0);
-    return rank_variant(
-        {.number = variant.number, .random = variant.random, .stages = variant.stages},
-        Rank(0),
-        rank.setup.train.stages);
+    const OtherShape& shape = *parts.shapes.at(0);
+    return rank_shape({.number = shape.number, .random = shape.random, .stages = shape.stages},
+                      Rank(0),
+                      rank.setup.train.stages);
   }
 
-  [[nodiscard]] std::string refused(RankShapeVariant given) {
+  [[nodiscard]] std::string refused(RankShape given) {
     return refusal([&] { rank.programs.add(std::move(given)); }, Errc::PlanInvalid);
   }
 };
@@ -79,7 +78,7 @@ TEST_CASE("all shapes and evaluations of a stage have the weights of the one tha
 TEST_CASE("what is given again replaces what has its numbers", "[executor][programs]") {
   KnowingRank f;
   f.rank.programs.add(f.evaluation());
-  RankShapeVariant again = f.evaluation();
+  RankShape again = f.evaluation();
   again.random = 77;
   f.rank.programs.add(std::move(again));
   CHECK(f.rank.programs.at(kForwardsOnly).shapes.size() == 1);
@@ -89,7 +88,7 @@ TEST_CASE("what is given again replaces what has its numbers", "[executor][progr
 TEST_CASE("stages that do not fit the rank are refused, and change nothing",
           "[executor][programs]") {
   KnowingRank f;
-  RankShapeVariant given = f.shape(8);
+  RankShape given = f.shape(8);
   given.rank = Rank(1);
   CHECK_THAT(f.refused(given), ContainsSubstring("stages of another rank"));
   given = f.shape(8);

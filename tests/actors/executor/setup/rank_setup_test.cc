@@ -6,7 +6,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/setup/rank_shape_variant.h"
+#include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/shapes/replicate.h"
@@ -161,7 +161,7 @@ void check_lists(std::type_identity<std::variant<T...>>) {
 
 TEST_CASE("RU-1: every field of what a rank is given is listed", "[executor][setup]") {
   check_lists(std::type_identity<RankSetup>{});
-  check_lists(std::type_identity<RankShapeVariant>{});
+  check_lists(std::type_identity<RankShape>{});
 }
 
 TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operator",

@@ -231,17 +231,16 @@ RankSetup small_setup() {
   return sent_setups_of(t.program, gpipe(1, kSentMicrobatches)).front();
 }
 
-/// Returns the variant for microbatches of a batch of `rows`, for a setup of sent_setups_of().
-RankShapeVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
+/// Returns the shape for microbatches of a batch of `rows`, for a setup of sent_setups_of().
+RankShape shape_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
   const auto part = [&](const Batch& batch) {
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
   };
   const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
-  const OtherShape& variant = *parts.shapes.at(0);
-  return rank_variant(
-      {.number = variant.number, .random = variant.random, .stages = variant.stages},
-      setup.rank,
-      setup.train.stages);
+  const OtherShape& shape = *parts.shapes.at(0);
+  return rank_shape({.number = shape.number, .random = shape.random, .stages = shape.stages},
+                    setup.rank,
+                    setup.train.stages);
 }
 
 TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit take them",
@@ -251,23 +250,23 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
   const auto x = torch::randn({8, 2});
   const Trained t = trained(module, {x}, {x});
   const std::vector<RankSetup> setups = sent_setups_of(t.program, gpipe(2, kSentMicrobatches));
-  const RankShapeVariant variant = variant_for(t, 4, setups[0]);
-  const EncodedSetup sent = encode(variant);
-  const RankShapeVariant got = decode_variant(sent.bytes, sent.tensors);
+  const RankShape shape = shape_for(t, 4, setups[0]);
+  const EncodedSetup sent = encode(shape);
+  const RankShape got = decode_shape(sent.bytes, sent.tensors);
   CHECK(encode(got).bytes == sent.bytes);
   refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, kUnreadable);
   const EncodedSetup setup = encode(setups[0]);
-  refusal([&] { (void)decode_variant(setup.bytes, setup.tensors); }, kUnreadable);
-  RankShapeVariant damaged = variant;
+  refusal([&] { (void)decode_shape(setup.bytes, setup.tensors); }, kUnreadable);
+  RankShape damaged = shape;
   damaged.stages[0].chunks[0].nodes[0].results[0] = ValueId(9999);
   const EncodedSetup wrong = encode(damaged);
-  refusal([&] { (void)decode_variant(wrong.bytes, wrong.tensors); }, Errc::PlanInvalid);
+  refusal([&] { (void)decode_shape(wrong.bytes, wrong.tensors); }, Errc::PlanInvalid);
 
-  const auto executor_takes = [&](const RankShapeVariant& given) {
+  const auto executor_takes = [&](const RankShape& given) {
     InprocNetwork network(2);
     StageExecutor executor(setups[0], network.endpoint(Rank(0)));
-    executor.add_variant(given);
-    CHECK_THAT(refusal([&] { (void)executor.run({.parts = {{.count = 2, .variant = 7}}}); },
+    executor.add_shape(given);
+    CHECK_THAT(refusal([&] { (void)executor.run({.parts = {{.count = 2, .shape = 7}}}); },
                        Errc::PlanInvalid),
                ContainsSubstring("was not told of"));
     for (const PartRun& run : {PartRun{1, 1, 1.0}, PartRun{3, 1, 1.0}, PartRun{2, 1, -1.0}}) {
@@ -275,14 +274,14 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
     }
   };
   executor_takes(got);
-  RankShapeVariant other = variant;
+  RankShape other = shape;
   other.rank = Rank(1);
   refusal([&] { executor_takes(other); }, Errc::PlanInvalid);
-  other = variant;
+  other = shape;
   other.stages[0].parameters.pop_back();
   CHECK_THAT(refusal([&] { executor_takes(other); }, Errc::PlanInvalid),
              ContainsSubstring("does not use the parameter"));
-  other = variant;
+  other = shape;
   other.stages[0].outputs.clear();
   CHECK_THAT(refusal([&] { executor_takes(other); }, Errc::PlanInvalid),
              ContainsSubstring("hands on 0 values"));

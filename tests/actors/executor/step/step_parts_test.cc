@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-std::shared_ptr<const OtherShape> variant(int number) {
+std::shared_ptr<const OtherShape> shape(int number) {
   return std::make_shared<const OtherShape>(OtherShape{.number = number});
 }
 
@@ -16,20 +16,20 @@ TEST_CASE("equal microbatches in a row are one run", "[executor][parts]") {
   CHECK(runs_of(parts).empty());
   CHECK((runs_of(parts, 0.5) == PartRuns{{.count = 4, .weight = 0.5}}));
 
-  const auto larger = variant(1), smaller = variant(2);
+  const auto larger = shape(1), smaller = shape(2);
   parts.shapes = {larger, smaller, smaller, nullptr};
   parts.weights = {1.0, 0.75, 0.75, 0.75};
-  CHECK((runs_of(parts) == PartRuns{{.count = 1, .variant = 1},
-                                    {.count = 2, .variant = 2, .weight = 0.75},
-                                    {.count = 1, .variant = 0, .weight = 0.75}}));
+  CHECK((runs_of(parts) == PartRuns{{.count = 1, .shape = 1},
+                                    {.count = 2, .shape = 2, .weight = 0.75},
+                                    {.count = 1, .shape = 0, .weight = 0.75}}));
   CHECK(runs_of(parts, 2.0)[1].weight == 1.5);
 }
 
 TEST_CASE("each microbatch has its run's shape and weight", "[executor][parts]") {
-  const PartRuns runs{{.count = 2, .variant = 1, .weight = 0.5}, {.count = 1, .variant = 3}};
-  CHECK(part_of(runs, 0).variant == 1);
+  const PartRuns runs{{.count = 2, .shape = 1, .weight = 0.5}, {.count = 1, .shape = 3}};
+  CHECK(part_of(runs, 0).shape == 1);
   CHECK(part_of(runs, 1).weight == 0.5);
-  CHECK(part_of(runs, 2).variant == 3);
+  CHECK(part_of(runs, 2).shape == 3);
   CHECK((part_of({}, 7) == PartRun{}));
   CHECK(total_weight(runs, 99) == 2.0);
   CHECK(total_weight({}, 3) == 3.0);

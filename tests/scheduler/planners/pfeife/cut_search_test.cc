@@ -119,7 +119,7 @@ TEST_CASE("links and loops change the best cut", "[scheduler][planners]") {
          {3, 6, {2, 6, {2, 1, 0}}, {1, 3, 5, 8, 10}, 81}});
 }
 
-TEST_CASE("moves keep their neighbours or their proportions", "[scheduler][planners]") {
+TEST_CASE("moves keep their neighbors or their proportions", "[scheduler][planners]") {
   std::vector<int> cuts{5, 10};
   move_proportionally(cuts, 0, 1, 15);
   CHECK(cuts == std::vector{6, 11});  // gaps 6, 4.5, 4.5

@@ -146,7 +146,7 @@ TEST_CASE("a file that another option names is not taken from it", "[tools][plac
     options.keeping.trace = link;
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --load name one file"));
   }
-  SECTION("but a checkpoint may take the place of the one it goes on from") {
+  SECTION("but a checkpoint may take the place of the one it continues from") {
     options.keeping.load = file;
     CHECK_NOTHROW(tools::check_places(options, start_of(options)));
   }
@@ -215,7 +215,7 @@ TEST_CASE("a file that standard output goes to is not taken from it", "[tools][p
   CHECK(read_text_file(folder.path() + "/same.txt").empty());
 }
 
-TEST_CASE("a run that cannot go on from its checkpoint leaves an older trace as it is",
+TEST_CASE("a run that cannot continue from its checkpoint leaves an older trace as it is",
           "[tools][places][train]") {
   const TemporaryFolder folder;
   const std::string trace = folder.write("trace.json", "old");

@@ -86,7 +86,7 @@ TEST_CASE("ranks that are started before the model is made have to be enough",
   CHECK_THAT(run.err, ContainsSubstring("give --ranks 5"));
 }
 
-TEST_CASE("a run that goes on with other code says so", "[tools][train][processor][resume]") {
+TEST_CASE("a run that continues with other code says so", "[tools][train][processor][resume]") {
   const TemporaryFolder folder;
   const std::string place = folder.path() + "/run";
   const auto run = [&](const std::string& capability, const std::string& steps) {

@@ -362,7 +362,7 @@ TEST_CASE("experts take what they have room for, first choices first", "[tools][
   CHECK(routing.balance.item().toDouble() == Catch::Approx(3 * (0.75 * mean[0] + 0.25 * mean[1])));
 }
 
-TEST_CASE("a token that no expert has room for goes on by its residual", "[tools][models][moe]") {
+TEST_CASE("a token that no expert has room for continues by its residual", "[tools][models][moe]") {
   const c10::NoGradGuard no_grad;
   MoeOptions options = small_moe();
   options.capacity_factor = 1e-9;  // one place for each of 3 experts

@@ -146,7 +146,7 @@ TEST_CASE("models of images train on folders of them", "[tools][train][models]")
   CHECK(output.sha256() != train_output(tiny(model, {"--stages", "2"})).sha256());
 }
 
-TEST_CASE("a run that goes on from a checkpoint meets the images it would have met",
+TEST_CASE("a run that continues from a checkpoint meets the images it would have met",
           "[tools][train][models]") {
   const TemporaryFolder folder;
   const std::string saved = folder.path() + "/half.ckpt";

@@ -24,7 +24,7 @@ TEST_CASE("a setting is a key and a value, each key once", "[tools][options]") {
   CHECK_THAT(failure_of({"--set", "k=1", "--set", "k=2"}), ContainsSubstring("names k twice"));
 }
 
-TEST_CASE("what a run keeps and goes on from is asked for whole", "[tools][options]") {
+TEST_CASE("what a run keeps and continues from is asked for whole", "[tools][options]") {
   const TrainOptions o = options_of({"--resume", "run/", "--save-every", "5"});
   CHECK(o.keeping.resume == "run");
   CHECK(o.keeping.save_dir == "run");

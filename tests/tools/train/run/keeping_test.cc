@@ -66,7 +66,7 @@ std::vector<pid_t> children_of(const std::vector<pid_t>& parents) {
 
 }  // namespace
 
-TEST_CASE("a run that is killed goes on from its folder as if it had never stopped",
+TEST_CASE("a run that is killed continues from its folder as if it had never stopped",
           "[tools][keeping]") {
   const TemporaryFolder folder;
   const std::string place = folder.path() + "/run";
@@ -171,7 +171,7 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
   CHECK_THAT(lacks.err, ContainsSubstring("the run is complete") && ContainsSubstring("--save '"));
 }
 
-TEST_CASE("a save that fails while it runs is told, and the run goes on to exit status 2",
+TEST_CASE("a save that fails while it runs is told, and the run continues to exit status 2",
           "[tools][keeping]") {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() + "/step-000000001.ckpt");
@@ -201,7 +201,7 @@ TEST_CASE("a signal saves to --save-dir too", "[tools][keeping]") {
              ContainsSubstring("\"interrupted\",\"step\":" + std::to_string(search.newest->step)));
 }
 
-TEST_CASE("a checkpoint of another seed is taken where it is said whose goes on",
+TEST_CASE("a checkpoint of another seed is taken where it is said whose continues",
           "[tools][keeping]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/a.ckpt";
@@ -221,7 +221,7 @@ TEST_CASE("a checkpoint of another seed is taken where it is said whose goes on"
   CHECK(sha256({"--seed-from", "option"}) != unbroken);
 }
 
-TEST_CASE("train --metrics writes a row a step, and goes on where a run goes on",
+TEST_CASE("train --metrics writes a row a step, and continues where a run continues",
           "[tools][keeping]") {
   const TemporaryFolder folder;
   const std::string metrics = folder.path() + "/metrics", file = folder.path() + "/a.ckpt";

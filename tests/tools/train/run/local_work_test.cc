@@ -33,7 +33,7 @@ TEST_CASE("worker processes read a text with the bits of one process",
   CHECK(read.sha256() == with({}).sha256());
 }
 
-TEST_CASE("so do stages of several sizes, replicas, and a run that goes on from a checkpoint",
+TEST_CASE("so do stages of several sizes, replicas, and a run that continues from a checkpoint",
           "[tools][train][local-work]") {
   check_verified(train_json({"--stages",
                              "2",

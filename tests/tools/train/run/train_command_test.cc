@@ -235,7 +235,7 @@ TEST_CASE("a resumed run equals the unbroken one, also in another number of stag
   CHECK(run({"--stages", "1", "--steps", "6", "--load", file}).sha256() == whole);
 }
 
-TEST_CASE("verify goes on from a checkpoint as the run does", "[tools][train][verify][resume]") {
+TEST_CASE("verify continues from a checkpoint as the run does", "[tools][train][verify][resume]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/half.ckpt";
   (void)train_json({"--stages", "2", "--steps", "2", "--save", file});

@@ -8,7 +8,7 @@ namespace {
 const Edges kDiamond{{0, 2}, {0, 1}, {1, 3}, {2, 3}};
 
 TEST_CASE("neighbors stand in the order of the edges", "[scheduler][planners]") {
-  const auto graph = neighbours_of(5, kDiamond);
+  const auto graph = neighbors_of(5, kDiamond);
   CHECK(graph.succs[0] == std::vector{2, 1});
   CHECK(graph.preds[3] == std::vector{1, 2});
   CHECK(graph.preds[0].empty());

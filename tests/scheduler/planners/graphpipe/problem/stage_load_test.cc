@@ -18,7 +18,7 @@ PartitionProblem fork() {
 
 TEST_CASE("a stage sends what a consumer outside of it reads", "[scheduler][planners]") {
   const PartitionProblem problem = fork();
-  const auto graph = neighbours_of(problem.operators, problem.edges);
+  const auto graph = neighbors_of(problem.operators, problem.edges);
   StageLoad load(problem, graph);
   load.add(2);
   load.add(0);
@@ -35,7 +35,7 @@ TEST_CASE("a stage that has shrunk has its earlier costs to the last bit",
           "[scheduler][planners]") {
   PartitionProblem problem = fork();
   problem.variants[0].time = {0.1, 0.2, 0.3};
-  const auto graph = neighbours_of(problem.operators, problem.edges);
+  const auto graph = neighbors_of(problem.operators, problem.edges);
   StageLoad load(problem, graph);
   load.add(2);
   const double before = load.time(0);
@@ -53,7 +53,7 @@ TEST_CASE("a stage that has shrunk has its earlier costs to the last bit",
 
 TEST_CASE("a stage is within a limit if one variant is", "[scheduler][planners]") {
   const PartitionProblem problem = fork();
-  const auto graph = neighbours_of(problem.operators, problem.edges);
+  const auto graph = neighbors_of(problem.operators, problem.edges);
   StageLoad load(problem, graph);
   load.add(2);
   CHECK(load.within(3));

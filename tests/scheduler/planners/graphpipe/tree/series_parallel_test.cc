@@ -59,7 +59,7 @@ TEST_CASE("any graph gets a tree that keeps its order and has every operator onc
   CHECK(critical_path(tree, times) >= critical_path(operators, edges, times));
 }
 
-TEST_CASE("cheap operators become one with a neighbour, and no cycle arises",
+TEST_CASE("cheap operators become one with a neighbor, and no cycle arises",
           "[scheduler][planners]") {
   // The skip 1 -> 4 goes into the other branch. Operator 1 costs nothing, so 0 then feeds both.
   const Edges edges{{0, 1}, {1, 2}, {0, 3}, {3, 4}, {1, 4}, {2, 5}, {4, 5}};

@@ -12,7 +12,7 @@ std::string tree_of(int operators, const Edges& edges) {
   return tree ? to_string(*tree) : "none";
 }
 
-TEST_CASE("chains, branches and what they make together are recognised", "[scheduler][planners]") {
+TEST_CASE("chains, branches and what they make together are recognized", "[scheduler][planners]") {
   CHECK(tree_of(1, {}) == "0");
   CHECK(tree_of(3, {{0, 1}, {1, 2}}) == "S(0 1 2)");
   CHECK(tree_of(3, {}) == "P(0 1 2)");

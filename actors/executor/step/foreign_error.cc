@@ -1,4 +1,4 @@
-#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 
 #include <c10/util/Exception.h>
 

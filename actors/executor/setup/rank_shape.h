@@ -1,7 +1,7 @@
-/// RankShapeVariant: what one rank must know to run its stages from another capture: for
+/// RankShape: what one rank must know to run its stages from another capture: for
 /// microbatches of another shape, or in evaluation mode.
 ///
-/// Cut out of a JobVariant for every rank when a step first needs it; taken in between two steps.
+/// Cut out of a JobShape for every rank when a step first needs it; taken in between two steps.
 /// RV-1: as RU-1: it points at nothing, and its attachments belong to this process alone.
 /// RV-2: an evaluation begins with the shape of its first capture, number 0, which has its list.
 ///       Its other shapes run by that list.
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-struct RankShapeVariant {
+struct RankShape {
   Rank rank;
   std::int32_t program = kTraining;  ///< of which this is a shape
   std::int32_t number = 1;           ///< names the shape in orders
@@ -27,8 +27,8 @@ struct RankShapeVariant {
   RankPlan list;                     ///< of shape 0
 };
 
-/// A variant as the trainer holds it, for all ranks.
-struct JobVariant {
+/// A shape as the trainer holds it, for all ranks.
+struct JobShape {
   std::int32_t program = kTraining;
   std::int32_t number = 1;
   std::uint64_t random = 0;
@@ -36,27 +36,27 @@ struct JobVariant {
   std::shared_ptr<const Plan> plan;  ///< of shape 0, null for all others
 };
 
-/// Returns the part of the variant for `rank`. `held`: its stages.
-[[nodiscard]] inline RankShapeVariant rank_variant(const JobVariant& variant,
-                                                   Rank rank,
-                                                   const std::vector<StageId>& held) {
-  RankShapeVariant part{.rank = rank,
-                        .program = variant.program,
-                        .number = variant.number,
-                        .random = variant.random,
-                        .stages = {},
-                        .list = {}};
+/// Returns the part of the shape for `rank`. `held`: its stages.
+[[nodiscard]] inline RankShape rank_shape(const JobShape& shape,
+                                          Rank rank,
+                                          const std::vector<StageId>& held) {
+  RankShape part{.rank = rank,
+                 .program = shape.program,
+                 .number = shape.number,
+                 .random = shape.random,
+                 .stages = {},
+                 .list = {}};
   for (const StageId stage : held) {
-    part.stages.push_back(variant.stages[stage.index()]);
+    part.stages.push_back(shape.stages[stage.index()]);
   }
-  if (variant.plan != nullptr) {
-    part.list = variant.plan->ranks[rank.index()];
+  if (shape.plan != nullptr) {
+    part.list = shape.plan->ranks[rank.index()];
   }
   return part;
 }
 
 template <class V>
-decltype(auto) visit_fields(RankShapeVariant& m, V&& v) {
+decltype(auto) visit_fields(RankShape& m, V&& v) {
   return v(m.rank, m.program, m.number, m.random, m.stages, m.list);
 }
 
