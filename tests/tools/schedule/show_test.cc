@@ -71,7 +71,7 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
   check_message(shown({"--svg", "-", "--colour-by", "taste"}),
                 2,
-                {"--colour-by expects stage or kind or chunk or microbatch, found 'taste'"});
+                {"--colour-by expects stage, kind, chunk or microbatch, found 'taste'"});
   check_message(shown({"--width", "605"}), 2, {"--width is for a picture"});
   check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
 }
