@@ -68,12 +68,12 @@ std::string reworded(const CLI::ParseError& error) {
 
 std::optional<std::string> parse_command_line(CLI::App& app,
                                               const std::vector<std::string>& arguments) {
+  app.get_help_ptr()->description("print this help");
   if (arguments.size() == 1 && arguments.front() == kDescribe) {
     return describe(app);
   }
   app.allow_extras();
   app.formatter(std::make_shared<HelpFormat>());
-  app.get_help_ptr()->description("print this help");
   try {
     // CLI11 takes the arguments from the end of a vector.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

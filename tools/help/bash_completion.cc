@@ -97,7 +97,7 @@ std::string bash_completion(const CommandTree& root) {
     values += bash_values(command);
     next += bash_next(command);
   });
-  return kBashBegin + joined(names, " |\n") + kBashValues + values + kBashNext + next + kBashEnd;
+  return kBashBegin + joined(names, " | \\\n") + kBashValues + values + kBashNext + next + kBashEnd;
 }
 
 }  // namespace stagecraft::pages

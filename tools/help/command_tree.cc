@@ -35,6 +35,7 @@ Option option_of(const Json& json) {
           .names = json.at("names"),
           .value = json.at("value"),
           .choices = json.at("choices"),
+          .repeats = json.at("repeats"),
           .text = json.at("text"),
           .group = json.at("group")};
 }

@@ -10,10 +10,11 @@
 namespace stagecraft::pages {
 
 struct Option {
-  std::string label;                 ///< "-o,--output FILE"
+  std::string label;                 ///< "-o, --output FILE"
   std::vector<std::string> names;    ///< "-o", "--output"; none for an argument
   std::string value;                 ///< "FILE"; empty for a flag
   std::vector<std::string> choices;  ///< values that it takes literally
+  bool repeats = false;
   std::string text;
   std::string group;
 };

@@ -41,10 +41,12 @@ Object describe_option(const CLI::Option& option) {
     names.push_back("--" + name);
   }
   const std::string value = option.get_type_size() == 0 ? "" : option.get_type_name();
+  const bool repeats = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   return {{"label", option_label(option)},
           {"names", names},
           {"value", value},
           {"choices", choices_of(value)},
+          {"repeats", repeats},
           {"text", option_text(option)},
           {"group", option.get_group()}};
 }

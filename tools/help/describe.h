@@ -16,7 +16,7 @@ namespace stagecraft::tools {
 inline constexpr std::string_view kDescribe = "--describe";
 
 /// Returns name, usage, about, notes, and options: each with label, names, value ("FILE", or empty
-/// for a flag), choices, text and group; and arguments, in the same form.
+/// for a flag), choices, repeats, text and group; and arguments, in the same form.
 [[nodiscard]] std::string describe(const CLI::App& app);
 
 }  // namespace stagecraft::tools

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/split.h"
+
 namespace stagecraft::tools {
 namespace {
 
@@ -48,7 +50,11 @@ std::string option_label(const CLI::Option& option) {
   if (option.get_positional()) {
     return option.get_name(/*positional=*/true, /*all_options=*/false);
   }
-  std::string label = option.get_name(/*positional=*/false, /*all_options=*/true);
+  const std::string names = option.get_name(/*positional=*/false, /*all_options=*/true);
+  std::string label;
+  for (const std::string_view name : split(names, ',')) {
+    label += fmt::format("{}{}", label.empty() ? "" : ", ", name);
+  }
   if (takes_value(option) && !option.get_type_name().empty()) {
     label += ' ' + option.get_type_name();
   }

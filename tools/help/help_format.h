@@ -9,7 +9,7 @@
 
 namespace stagecraft::tools {
 
-/// Returns an option's names and the kind of its value, "-o,--output FILE"; an argument's name.
+/// Returns an option's names and the kind of its value, "-o, --output FILE"; an argument's name.
 [[nodiscard]] std::string option_label(const CLI::Option& option);
 
 /// Returns the text of an option with its default and its environment variable.

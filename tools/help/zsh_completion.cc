@@ -40,12 +40,15 @@ std::string zsh_options(const CommandTree& command) {
   std::string text = "  _arguments -s -S";
   for (const Option& option : command.options) {
     for (const std::string& name : option.names) {
-      text += " \\\n    " + quoted("*" + name + '[' + bracketed(option.text) + ']' +
-                                   (takes_value(option) ? zsh_action(option) : ""));
+      text +=
+          " \\\n    " + quoted((option.repeats ? "*" : "") + name + '[' + bracketed(option.text) +
+                               ']' + (takes_value(option) ? zsh_action(option) : ""));
     }
   }
+  int place = 0;
   for (const Option& argument : command.arguments_of) {
-    text += " \\\n    " + quoted("*" + zsh_action(argument));
+    const std::string where = argument.repeats ? "*" : std::to_string(++place);
+    text += " \\\n    " + quoted(where + zsh_action(argument));
   }
   return text + '\n';
 }

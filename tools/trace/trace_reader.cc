@@ -174,7 +174,7 @@ class Reader : public nlohmann::json_sax<Json> {
     try {
       return {plan.at("file"), parse_costs(plan.at("costs").dump()).costs};
     } catch (const Error& error) {
-      fail(fmt::format("the costs in its header cannot be read: {}", error.message()));
+      fail(fmt::format("the costs in its header are invalid: {}", error.message()));
     }
   }
 

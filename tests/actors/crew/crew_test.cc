@@ -86,7 +86,7 @@ TEST_CASE("a worker that is lost while its trainer is made is named with the cau
           "[actors][crew][faults]") {
   const Error error = loss_in([] { const Played p({{0, Part::EndWithPlan}}); });
   check_lost(error, 0);
-  CHECK_THAT(error.message(), ContainsSubstring("then make the trainer again"));
+  CHECK_THAT(error.advice(), ContainsSubstring("then make the trainer again"));
 }
 
 TEST_CASE("a rank does not wait for a copy whose keeper is lost (CR-3)", "[actors][crew][faults]") {

@@ -149,7 +149,7 @@ TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
   const CommandResult people = import_words({archive("resnet", "model.pt2")});
   CHECK(people.exit_code == 0);
   for (const char* part : {"torch.export",
-                           "training: dropout draws",
+                           "training: dropout is active",
                            "inputs",
                            "38 parameters",
                            "running_mean",
@@ -191,7 +191,7 @@ TEST_CASE("import proposes a cut, on zeros or on data, and writes it", "[tools][
             .at("measured_on") == "inputs");
   check_message(import_words({archive("gpt2", "model.pt"), "--stages", "2"}),
                 2,
-                {"does not say the shape of its input", "--inputs DIR"});
+                {"does not state the shape of its input", "--inputs DIR"});
   check_message(import_words({archive("gpt2", "model.pt"), "--inputs", archive("llama", "none")}),
                 2,
                 {"expected a folder of data"});
@@ -361,7 +361,7 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   };
   refused({STAGECRAFT_COMMAND, "train", "--data", "x"}, {"--data expects --model-file"});
   refused({STAGECRAFT_COMMAND, "train", "--cut", "x"}, {"no operator uses a parameter"});
-  refused({STAGECRAFT_COMMAND, "train", "--plan", "auto", "--cut", "x"}, {"--plan chooses"});
+  refused({STAGECRAFT_COMMAND, "train", "--plan", "auto", "--cut", "x"}, {"--plan decides --cut"});
   refused({STAGECRAFT_COMMAND, "train", "--model-file", "x"}, {"expects --data DIR"});
   for (const char* option :
        {"--text", "--layers", "--dim", "--eval-every", "--microbatch-size", "--microbatch-sizes"}) {

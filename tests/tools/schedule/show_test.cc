@@ -81,7 +81,7 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
   check_message(shown({"--svg", "-", "--color-by", "taste"}),
                 2,
-                {"--color-by expects stage or kind or chunk or microbatch, found 'taste'"});
+                {"--color-by expects stage, kind, chunk or microbatch, found 'taste'"});
   check_message(shown({"--width", "605"}), 2, {"--width applies to pictures; add --svg FILE"});
   check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
 }

@@ -1,5 +1,5 @@
-/// Tests that the commands of docs/train-command.md and docs/traces.md run. Each run makes two steps
-/// here. train_costs_test.cc runs those of "Predicting a run" as they are.
+/// Tests that the commands of docs/train-command.md and docs/traces.md run, each with two steps.
+/// train_costs_test.cc runs those of "Predicting a run" as they are.
 
 #include <regex>
 #include <sstream>

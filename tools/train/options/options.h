@@ -38,7 +38,7 @@ struct PipelineOptions {
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::optional<std::int64_t> microbatches;  ///< none: 8, or as the schedule's file or data say
   std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or as the cut's file says
-  Recompute recompute;                          ///< parts that run again before their backward
+  Recompute recompute = Recompute::nothing();   ///< parts that run again before their backward
   Precision precision = Precision::Float32;
 };
 

@@ -103,7 +103,8 @@ Object describe(const TrainJob& job) {
 }
 
 std::unique_ptr<StepSource> model_source(const nlohmann::json& object) {
-  WorkRequest request{.seed = object.at(kSeed).get<std::uint64_t>()};
+  WorkRequest request;  // not as one aggregate, whose parts g++ 12 destroys wrongly if one throws
+  request.seed = object.at(kSeed).get<std::uint64_t>();
   request.model.name = object.at(kModel).get<std::string>();
   for (const auto& [name, value] : object.at(kSizes).items()) {
     request.model.sizes.set(name, value.get<double>());

@@ -77,14 +77,19 @@ TEST_CASE("a host with another text says so before it trains", "[tools][train][l
   tools::register_local_work();
   const TemporaryFolder folder;
   const auto argument = [](const std::string& text) {
-    return nlohmann::json{{"words", {"--text", text, "--seq", "4", "--microbatches", "2"}},
+    return nlohmann::json{{"model", "llama"},
+                          {"sizes", {{"seq", 4}}},
+                          {"text", text},
+                          {"seed", 0},
+                          {"microbatches", 2},
+                          {"microbatch_size", 4},
                           {"first batch", "that of another text"}}
         .dump();
   };
   const std::string text = folder.write("text", "a text that is not the driver's");
   CHECK_THAT(
       refusal([&] { (void)make_source("stagecraft train", argument(text)); }, Errc::UsageFile),
-      ContainsSubstring("is not the same here"));
+      ContainsSubstring("the data on this host differ"));
   CHECK_THAT(refusal([&] { (void)make_source("stagecraft train", argument(text + "x")); },
                      Errc::UsageFile),
              ContainsSubstring("found no file at '" + text + "x'"));
