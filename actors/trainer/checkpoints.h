@@ -16,8 +16,8 @@
 ///       written, so at most one state is held for writing.
 /// CS-2: an older file is removed once a newer one stands whole (CK-3). A file of a later step is
 ///       never removed. Other names in the folder are left alone.
-/// CS-3: a failed save is reported once, as a value. Training continues, and the files in the folder
-///       stay.
+/// CS-3: a failed save is reported once, as a value. Training continues, and the files in the
+///       folder stay.
 /// CS-4: one process at a time writes to a folder. It removes the half-written files of a killed
 ///       process.
 #pragma once

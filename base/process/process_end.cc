@@ -47,8 +47,8 @@ void leave() {
   }
 }
 
-/// Returns whether this thread must stop. The thread that runs the end continues, and so does a child
-/// of fork().
+/// Returns whether this thread must stop. The thread that runs the end continues, and so does a
+/// child of fork().
 bool has_to_stop() {
   const State& s = state();
   return s.begun.load() && !ends_the_process && s.process.load() == getpid();

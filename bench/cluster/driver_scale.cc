@@ -38,7 +38,7 @@ PlanActor::behavior_type simulated(PlanActor::pointer, Rank rank) {
           },
           [=](const SendState&) { return StateListing{.rank = rank}; },
           [=](const TakeState&) { return StateTaken{.rank = rank}; },
-          [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
+          [=](const LoadShape&) { return ShapeLoaded{.rank = rank}; }};
 }
 
 AgentActor::behavior_type agent(AgentActor::pointer, Rank rank) {

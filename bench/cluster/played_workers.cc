@@ -35,7 +35,7 @@ PlanActor::behavior_type plan_thread(PlanActor::pointer, Rank rank) {
           },
           [=](const SendState&) { return StateListing{.rank = rank}; },
           [=](const TakeState&) { return StateTaken{.rank = rank}; },
-          [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
+          [=](const LoadShape&) { return ShapeLoaded{.rank = rank}; }};
 }
 
 AgentActor::behavior_type agent(AgentActor::pointer, Rank rank) {

@@ -52,7 +52,7 @@ struct CostModel {
   std::string_view summary;
   Costs (*costs)() = nullptr;
 };
-/// Returns "mmt", "dlrm", "candle-uno", "case-study", "transformer", a chain, and "skips".
+/// Returns "mmt", "dlrm", "candle-uno", "case-study", "transformer" (a chain) and "skips".
 [[nodiscard]] std::span<const CostModel> cost_models();
 
 /// Errors: UsageArgument for an unknown name.

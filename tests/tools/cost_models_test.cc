@@ -129,10 +129,24 @@ TEST_CASE("there are cost graphs for all that are expected, and for no others", 
   for (const Expected& model : expected_models()) {
     expected.insert(model.name);
   }
+  expected.insert("skips");  // has no branches
   CHECK(known == expected);
   CHECK_THAT(refusal([] { (void)examples::find_cost_model("mtm"); }, Errc::UsageArgument),
              ContainsSubstring("no cost graph is called mtm") &&
                  ContainsSubstring("mmt, dlrm, candle-uno"));
+}
+
+TEST_CASE("a chain with skips has some that are further back, and is made again as it was",
+          "[tools][costs]") {
+  const Costs costs = examples::skip_chain();
+  CHECK(to_json(costs) == to_json(examples::find_cost_model("skips").costs()));
+  CHECK(to_json(costs) != to_json(examples::skip_chain({.seed = 2})));
+  CHECK(costs.operators.size() == 2000);
+  CHECK_FALSE(WorkGraph::of(costs, 1).succs(0).empty());
+  const auto skips = std::ranges::count_if(
+      costs.operators, [](const OperatorCost& op) { return op.reads.size() == 2; });
+  CHECK(skips > 150);
+  CHECK(skips < 250);
 }
 
 TEST_CASE("an operator takes what its shape and the device's rates make", "[tools][costs]") {

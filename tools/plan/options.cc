@@ -12,6 +12,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/formats/event_orders.h"
+#include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -23,6 +24,8 @@ namespace {
 
 constexpr const char* kCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
+constexpr int kMostProcessors = 1'000'000;
+constexpr int kMostListed = 1000;
 
 /// Returns the number at the beginning of a word, and the text after it; nothing without a number.
 std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
@@ -167,6 +170,14 @@ void constrain(const PlanOptions& options, PlanRequest& request) {
   }
 }
 
+std::string planner_names() {
+  std::string names;
+  for (const PlannerInfo& planner : planners()) {
+    names += fmt::format("{}, ", planner.name);
+  }
+  return names + "or auto";
+}
+
 bool is_builder(const std::string& name) {
   return std::ranges::find(builders(), name, &BuilderInfo::name) != builders().end();
 }
@@ -194,19 +205,23 @@ double bytes_of_word(const std::string& option, const std::string& word) {
 void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("COSTS", options.costs, "a costs.json of `stagecraft profile`; -: standard input")
       ->required();
-  app.add_option("--devices", options.devices, "number of devices")->required();
-  app.add_option(
-         "--processors",
-         options.processors,
-         "processors that all devices share, as workers of one machine (each device has its own)")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--memory", options.memory, "memory of every device, e.g. 2G (no limit)");
+  app.add_option("--devices", options.devices, "number of devices")->required()->type_name("N");
+  app.add_option("--processors",
+                 options.processors,
+                 "processors that all devices share, as workers of one machine [each device has "
+                 "its own]")
+      ->type_name("N")
+      ->check(whole_number(1, kMostProcessors));
+  app.add_option("--memory", options.memory, "memory of every device, e.g. 2G [no limit]")
+      ->type_name("BYTES");
   app.add_option("--batch",
                  options.batch,
-                 "samples of a step (those of the profiled data, or 8 microbatches)");
+                 "samples of a step [those of the profiled data, or 8 microbatches]")
+      ->type_name("N");
   app.add_option("--microbatch-sizes",
                  options.microbatch_sizes,
-                 "samples of a microbatch to choose from, e.g. 1,2,4 (the measured sizes)")
+                 "samples of a microbatch to choose from, e.g. 1,2,4 [the measured sizes]")
+      ->type_name("N,...")
       ->delimiter(',');
   app.add_flag("--stage-sizes",
                options.stage_sizes,
@@ -215,24 +230,27 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                options.replicas,
                "stages may have replicas of their own (graphpipe); they are only predicted, no "
                "trainer runs them");
-  app.add_option(
-      "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
+  app.add_option("--planner", options.planner, planner_names() + " [auto]")->type_name("NAME");
   app.add_option("--schedule",
                  options.schedule,
-                 "searches only the best cut for this schedule, a name or file");
+                 "searches only the best cut for this schedule, a name or file")
+      ->type_name("NAME|FILE");
   app.add_option(
-      "--barriers",
-      options.barriers,
-      "phases: devices compute and communicate by turns; or a file of orders, one on each "
-      "line, e.g. 0F0>1 < 0F1");
+         "--barriers",
+         options.barriers,
+         "phases: devices compute and communicate by turns; or a file of orders, one on each "
+         "line, e.g. 0F0>1 < 0F1")
+      ->type_name("phases|FILE");
   app.add_option("--channels",
                  options.channels,
                  "shared: one half-duplex channel between two devices; free: transfers never wait "
-                 "(free)");
+                 "[free]")
+      ->type_name("free|shared");
   app.add_option(
-      "--what-if",
-      options.what_if,
-      "plans for a changed link or memory: link=0-1:10x (ten times as fast) or memory=2G");
+         "--what-if",
+         options.what_if,
+         "plans for a changed link or memory: link=0-1:10x (ten times as fast) or memory=2G")
+      ->type_name("CHANGE");
   app.add_option(
          "--together",
          options.together,
@@ -243,20 +261,22 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  "as --together, and this device runs that stage, e.g. 0:0-5")
       ->type_name("DEVICE:A-B");
   app.add_option("--max-stages", options.max_stages, "the most stages that a plan may have")
+      ->type_name("N")
       ->check(whole_number(1));
   app.add_option("--time-limit",
                  options.time_limit,
-                 "seconds after which the search ends with the best plan so far (none)")
-      ->check(positive_number())
-      ->type_name("S");
-  app.add_option("--top", options.top, "number of plans in the list (5)")
-      ->check(CLI::Range(1, 1000));
-  app.add_flag("--why", options.why, "says what would have to change for other plans to win");
-  app.add_flag("--json", options.json, "prints one JSON object");
-  app.add_option(
-      "--schedule-out", options.schedule_out, "writes the schedule, for train --schedule");
-  app.add_option("--html", options.html, "writes one page for a browser");
-  app.add_option("--cut-out", options.cut_out, "writes the cut, for train --cut");
+                 "seconds after which the search ends with the best plan so far [none]")
+      ->type_name("SECONDS")
+      ->check(positive_number());
+  app.add_option("--top", options.top, "number of plans in the list [5]")
+      ->type_name("N")
+      ->check(whole_number(1, kMostListed));
+  app.add_flag("--why", options.why, "say what would have to change for other plans to win");
+  app.add_flag("--json", options.json, "print one JSON object");
+  app.add_option("--schedule-out", options.schedule_out, "write the schedule, for train --schedule")
+      ->type_name("FILE");
+  app.add_option("--html", options.html, "write one page for a browser")->type_name("FILE");
+  app.add_option("--cut-out", options.cut_out, "write the cut, for train --cut")->type_name("FILE");
 }
 
 PlanRequest plan_request(const PlanOptions& options, Console& console) {

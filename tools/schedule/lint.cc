@@ -24,7 +24,7 @@ std::string as_json(const std::vector<LintNote>& notes) {
   for (const LintNote& note : notes) {
     list.push_back({{"kind", note.kind}, {"message", note.message}});
   }
-  return Json{{"oddities", list}}.dump() + '\n';
+  return Json{{"remarks", list}}.dump() + '\n';
 }
 
 std::string as_text(const ScheduleFile& file, const std::vector<LintNote>& notes) {

@@ -53,7 +53,7 @@ class Slots {
   void clear();
 
  private:
-  using Content = std::std::
+  using Content = std::
       variant<std::monostate, at::Tensor, SavedStage, /* of parameters */ std::vector<at::Tensor>>;
   enum class Last : std::uint8_t { NeverFilled, Filled, Freed, Cleared };
   struct Slot {

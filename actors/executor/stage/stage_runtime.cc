@@ -56,8 +56,8 @@ at::Tensor place_in_graph(const at::Tensor& made, at::IntArrayRef sizes) {
   return place;
 }
 
-/// Returns the loss in memory of its own. LibTorch reduces some losses in place and returns a number
-/// in the memory of all elements.
+/// Returns the loss in memory of its own. LibTorch reduces some losses in place and returns a
+/// number in the memory of all elements.
 at::Tensor alone(const at::Tensor& loss) {
   const at::Tensor value = loss.detach();
   return value.storage().nbytes() > value.nbytes() ? value.clone() : value;

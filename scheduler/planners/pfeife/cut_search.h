@@ -25,7 +25,7 @@ struct CutSearchOptions {
 };
 
 /// Returns the best of all cuts if there are few, else the best of the beams. Cost: that of one
-/// beam for every start. `options.beam.is_over` ends these functions, too, with the best cut so far.
+/// beam for every start. `options.beam.is_over` ends these functions too, with the best cut so far.
 [[nodiscard]] ScoredCut first_cut(CutCost& cost, const CutSearchOptions& options = {});
 
 /// Returns the best cut that moves of several places reach from `first`, or `first` itself. Finds

@@ -1,6 +1,6 @@
-/// UpdateBytes counts the bytes that rows hold at the end of a step, beyond the fixed bytes of their
-/// stages, while they sum gradients: over the copies of a stage, and over the stages that share a
-/// parameter.
+/// UpdateBytes counts the bytes that rows hold while they sum gradients at the end of a step, apart
+/// from the fixed bytes of their stages. They sum over the copies of a stage, and over the stages
+/// that share a parameter.
 ///
 ///     a rank holds    its own contribution    the sum     the contributions of the others
 ///                     `held`                              `received`

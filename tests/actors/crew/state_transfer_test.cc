@@ -137,9 +137,8 @@ TEST_CASE("a loss is told with its cause once that is known, and without after i
   const Error error = read.get();
   CHECK(error.code() == Errc::WorkerLost);
   CHECK(error.context().rank == Rank(1));
-  CHECK_THAT(error.message(),
-             ContainsSubstring(in_time ? "rank 1 is lost: process 4711 of rank 1 was killed; "
-                                       : "rank 1 is lost: its worker has ended; "));
+  CHECK(error.message() == (in_time ? "rank 1 is lost: process 4711 of rank 1 was killed"
+                                    : "rank 1 is lost: its worker has ended"));
 }
 
 TEST_CASE("a lost rank gets its state from its keeper, and each other has its own (MI-1)",

@@ -218,10 +218,10 @@ TEST_CASE("every planner says what a request lacks", "[scheduler][planners][bad-
     CAPTURE(planner.name);
     PlanRequest request = eight_operators();
     request.devices = 0;
-    CHECK_THAT(failure_of(planner, request), ContainsSubstring("a device at least"));
+    CHECK_THAT(failure_of(planner, request), ContainsSubstring("at least one device"));
     request = eight_operators();
     request.batch = 0;
-    CHECK_THAT(failure_of(planner, request), ContainsSubstring("a sample at least"));
+    CHECK_THAT(failure_of(planner, request), ContainsSubstring("at least one sample"));
     request = eight_operators();
     request.microbatch_sizes = {3};
     CHECK_THAT(failure_of(planner, request), ContainsSubstring("do not divide a batch of 4"));

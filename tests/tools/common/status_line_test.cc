@@ -41,8 +41,8 @@ TEST_CASE("a dry run says what it is doing before it has anything to show", "[to
   CAPTURE(terminal.out, terminal.err);
   CHECK(terminal.exit_code == 0);
   CHECK_THAT(terminal.out,
-             ContainsSubstring("\rthe model's operators ...\x1b[K") &&
-                 ContainsSubstring("\rthe plans of 2 ranks ...\x1b[K\r\x1b[K"));
+             ContainsSubstring("\rcompiling the model ...\x1b[K") &&
+                 ContainsSubstring("\rmaking the plans of 2 ranks ...\x1b[K\r\x1b[K"));
   const CommandResult pipe = run_command({"bash", "-c", words});
   CHECK(pipe.exit_code == 0);
   CHECK(pipe.err.empty());

@@ -169,7 +169,7 @@ TEST_CASE("renew makes an expired member good, and a new one where it is told to
                 2,
                 {"has a member 'worker-2' already", "leave out --add"});
   fs::remove(dir + "/ca-key.pem");
-  check_message(run_credentials({"renew", dir, "driver"}), 2, {"ca-key.pem' is not there"});
+  check_message(run_credentials({"renew", dir, "driver"}), 2, {"ca-key.pem' does not exist"});
 }
 
 TEST_CASE("wrong words and folders that are no credentials end with 2", "[tools][credentials]") {

@@ -115,7 +115,7 @@ TEST_CASE("wrong words of profile are refused", "[tools][profile][bad-input]") {
     check_message(run_profile(words), 2, parts);
   };
   refused({"--model", "lama"}, {"--model expects", "did you mean llama"});
-  refused({"--model", "llama", "--patch", "4"}, {"--patch is of"});
+  refused({"--model", "llama", "--patch", "4"}, {"--patch is an option of vit and clip"});
   refused({"--model", "vit", "--text", "a"}, {"--text is of"});
   refused({"--data", "here"}, {"--data expects --model-file"});
   refused({"--model-file", "here.pt"}, {"--data DIR"});

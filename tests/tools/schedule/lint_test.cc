@@ -51,7 +51,7 @@ TEST_CASE("what is legal but unusual is named by its kind", "[tools][schedule]")
   }
   const auto json =
       nlohmann::json::parse(run_schedule({"lint", "-", "--json"}, "0F0 0I0 0W0 0F1 0I1 0W1\n").out);
-  CHECK(json.at("oddities").at(0).at("kind") == "joined-halves");
+  CHECK(json.at("remarks").at(0).at("kind") == "joined-halves");
 }
 
 TEST_CASE("lint refuses what breaks a rule", "[tools][schedule]") {

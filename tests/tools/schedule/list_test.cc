@@ -61,7 +61,7 @@ TEST_CASE("list, help and options name every format of the registry", "[tools][s
   const std::string convert = run_schedule({"convert", "--help"}).out;
   const std::string check = run_schedule({"check", "--help"}).out;
   for (const ScheduleFormat& format : schedule_formats()) {
-    const std::string line = fmt::format("{:<16}  {}\n", format.name, format.summary);
+    const std::string line = fmt::format("  {:<14}  {}\n", format.name, format.summary);
     CHECK_THAT(list, ContainsSubstring(line));
     CHECK_THAT(convert, ContainsSubstring(line));
     CHECK_THAT(check, ContainsSubstring(std::string(format.name)));

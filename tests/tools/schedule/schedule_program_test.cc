@@ -59,7 +59,7 @@ TEST_CASE("the command without its runtime plans, and says what it lacks to trai
     CHECK(result.out.empty());
     CHECK_THAT(result.err,
                ContainsSubstring(folder.path() + "/libexec/stagecraft/stagecraft") &&
-                   ContainsSubstring("No such file") && ContainsSubstring("whole"));
+                   ContainsSubstring("No such file") && ContainsSubstring("all of Stagecraft"));
   }
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("standard input that cannot be read is told as that", "[tools][schedul
   const CommandResult result = run_shell("schedule check - " + from, folder.path());
   CHECK(result.exit_code == 2);
   CHECK(result.out.empty());
-  CHECK_THAT(result.err, ContainsSubstring("standard input broke off"));
+  CHECK_THAT(result.err, ContainsSubstring("standard input cannot be read to its end"));
 }
 
 TEST_CASE("exit statuses: 0 valid, 1 violations, 2 unreadable", "[tools][schedule]") {

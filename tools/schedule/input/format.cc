@@ -21,7 +21,7 @@ std::string format_names() {
 std::string format_lines() {
   std::string lines;
   for (const ScheduleFormat& format : schedule_formats()) {
-    lines += fmt::format("{:<16}  {}\n", format.name, format.summary);
+    lines += fmt::format("  {:<14}  {}\n", format.name, format.summary);
   }
   return lines;
 }

@@ -1,8 +1,8 @@
 /// TrainOptions: the options of `stagecraft train`, in the groups of its help.
 ///
 /// Made by parse_train_options() (parse_options.h), and never changed: RunStart
-/// (job/run_start.h) and Choice (decide/choice.h) hold what a run settles beyond them. The checks here
-/// need only the arguments themselves. The text, a model and its data, a schedule file and a
+/// (job/run_start.h) and Choice (decide/choice.h) hold what a run settles beyond them. The checks
+/// here need only the arguments themselves. The text, a model and its data, a schedule file and a
 /// checkpoint are judged where they are read.
 #pragma once
 

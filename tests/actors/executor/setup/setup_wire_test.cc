@@ -722,7 +722,8 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
       {"linear", [](auto& s) { s.options.learning_rate = {.kind = LearningRate::Kind::Linear}; }},
       {"threads_per_worker", [](auto& s) { s.options.threads_per_worker = 0; }},
       {"is told to use 1000000 threads", [](auto& s) { s.options.threads_per_worker = 1'000'000; }},
-      {"deadlines", [](auto& s) { s.options.step_deadline = std::chrono::milliseconds::max(); }},
+      {"step_deadline",
+       [](auto& s) { s.options.step_deadline = std::chrono::milliseconds::max(); }},
   };
   const RankSetup good = small_setup();
   for (const Wrong& wrong : wrongs) {

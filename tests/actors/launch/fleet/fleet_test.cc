@@ -61,7 +61,7 @@ std::string failure(std::future<void>& work) {
   try {
     work.get();
   } catch (const Error& error) {
-    return error.message();
+    return error.what();
   }
   return "";
 }

@@ -96,7 +96,7 @@ TEST_CASE("in bfloat16 a pipeline has the bits of one process, and not those of 
   CHECK(half.sha256() != train_json({"--stages", "2"}).sha256());
   const CommandResult wrong = run_train({"--precision", "fp8"});
   CHECK(wrong.exit_code == 2);
-  CHECK_THAT(wrong.err, ContainsSubstring("--precision expects bf16 or fp32, found 'fp8'"));
+  CHECK_THAT(wrong.err, ContainsSubstring("--precision expects fp32 or bf16, found 'fp8'"));
 }
 
 TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools][train]") {
