@@ -430,20 +430,22 @@ TEST_CASE("the doctor knows the memory of a job where Slurm allocates it",
   const TestSlurm slurm(2, {.allocates_memory = true});
   const auto doctor = [&](const Words& memory) {
     const CommandResult run =
-        slurm.run(Words{"srun", "--nodes=2", "--ntasks=2", "--cpus-per-task=2"} + memory +
-                  Words{"--label", STAGECRAFT_COMMAND, "doctor"});
+        slurm.run(Words{"salloc", "--nodes=2", "--ntasks=2", "--cpus-per-task=2"} + memory +
+                  Words{"srun", "--cpus-per-task=2", "--label", STAGECRAFT_COMMAND, "doctor"});
     INFO(run.err);
     return run.out;
   };
   for (const auto& [memory, text] : std::vector<std::pair<Words, std::string>>{
-           {{"--mem=500"}, "500.0 MiB"}, {{"--mem-per-cpu=150"}, "300.0 MiB"}, {{}, "200.0 MiB"}}) {
+           {{"--mem=500"}, "500.0 MiB of memory on this node"},
+           {{"--mem-per-cpu=150"}, "300.0 MiB of memory on this node"},
+           {{}, "limit of memory not given (--mem)"}}) {
     CAPTURE(memory);
     const std::string out = doctor(memory);
     for (const char* task : {"0", "1"}) {
       CHECK_THAT(out,
                  ContainsSubstring("node host-" + std::string(task) + ", task " + task +
                                    " of 2 of step ") &&
-                     ContainsSubstring("2 processors, " + text + " of memory on this node"));
+                     ContainsSubstring("2 processors, " + text));
     }
   }
   check_nothing_left(slurm);

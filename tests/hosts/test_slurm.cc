@@ -38,7 +38,7 @@ std::string configuration(const std::string& folder, int nodes, const TestSlurmO
        << "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n"
        << "JobAcctGatherType=jobacct_gather/none\nMpiDefault=none\n"
        << "SelectType=select/cons_tres\nSelectTypeParameters="
-       << (options.allocates_memory ? "CR_CPU_Memory\nDefMemPerCPU=100\n" : "CR_CPU\n")
+       << (options.allocates_memory ? "CR_CPU_Memory\n" : "CR_CPU\n")
        << "SlurmdParameters=config_overrides\nReturnToService=2\n"
        << "SlurmctldTimeout=300\nSlurmdTimeout=300\nMessageTimeout=60\n"
        << "SchedulerParameters=batch_sched_delay=0\n"

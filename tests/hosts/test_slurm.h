@@ -24,8 +24,7 @@ struct TestSlurmOptions {
   /// Names of nodes in Slurm: "host-0", as the hosts call themselves, or "rack-0".
   std::string node_prefix = "host-";
   bool nodes_resolve = true;  ///< hosts resolve these names
-  bool allocates_memory =
-      false;  ///< CR_CPU_Memory: jobs get memory, 100 MiB a processor by default
+  bool allocates_memory = false;  ///< CR_CPU_Memory: jobs get memory as well
 };
 
 class TestSlurm {

@@ -116,11 +116,11 @@ TEST_CASE("wrong words of profile are refused", "[tools][profile][bad-input]") {
   };
   refused({"--model", "lama"}, {"--model expects", "did you mean llama"});
   refused({"--model", "llama", "--patch", "4"}, {"--patch is an option of vit and clip"});
-  refused({"--model", "vit", "--text", "a"}, {"--text is of"});
+  refused({"--model", "vit", "--text", "a"}, {"--text is an option of llama and moe"});
   refused({"--data", "here"}, {"--data expects --model-file"});
   refused({"--model-file", "here.pt"}, {"--data DIR"});
   refused({"--model-file", "here.pt", "--data", "d", "--model", "vit"},
-          {"--model expects a model with a name"});
+          {"--model is an option of the models that have a name"});
   refused({"--model-file", "here.pt", "--data", "/nowhere"}, {"/nowhere"});
   refused(small_llama({"--microbatch-sizes", "0"}), {"--microbatch-sizes"});
   refused(small_llama({"--microbatch-sizes", "2,x"}), {"--microbatch-sizes"});
