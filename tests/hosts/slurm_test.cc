@@ -392,7 +392,7 @@ TEST_CASE("a job that is suspended for longer than the usual silence continues w
   REQUIRE(slurm.run({"scontrol", "suspend", "1"}).exit_code == 0);
   std::this_thread::sleep_for(kSuspended);
   REQUIRE(slurm.run({"scontrol", "resume", "1"}).exit_code == 0);
-  REQUIRE(run.wait_for_error("this process stood still"));
+  REQUIRE(run.wait_for_error("this process did not run for a time"));
   REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
   const CommandResult end = run.wait();
   INFO(end.err);
@@ -458,7 +458,7 @@ TEST_CASE("a step that cannot train says why, and ends", "[hosts][slurm][bad-inp
       {step({"--nodes=2", "--ntasks=2"}, {"--ranks", "3", "--layers", "3"}),
        "2 worker processes are needed, and 1 come"},
       {step({"--nodes=2", "--ntasks=3"}, {"--ranks", "2"}),
-       "the schedule has 2 ranks, and 3 processes were started"},
+       "the schedule has 2 ranks, but 3 processes were started"},
       {step({"--nodes=2", "--ntasks=2"}, {"--no-such-option"}), "--no-such-option"},
       {{"srun", "--ntasks=2", STAGECRAFT_COMMAND, "launch", "--", "no-such-program"},
        "no-such-program cannot be run"},

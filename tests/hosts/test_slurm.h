@@ -23,7 +23,7 @@ namespace stagecraft::tests {
 struct TestSlurmOptions {
   /// Names of nodes in Slurm: "host-0", as the hosts call themselves, or "rack-0".
   std::string node_prefix = "host-";
-  bool nodes_resolve = true;  ///< hosts resolve these names
+  bool nodes_resolve = true;      ///< hosts resolve these names
   bool allocates_memory = false;  ///< CR_CPU_Memory: jobs get memory as well
 };
 

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/train/options/optimizer_defaults.h"
 
+#include <regex>
+
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tools/train/options/parse_options.h"
@@ -34,7 +36,8 @@ TEST_CASE("an optimizer is made with the defaults of the command and the given s
 }
 
 TEST_CASE("help shows whose a setting is, and its default", "[tools][options]") {
-  const std::string help = std::get<HelpText>(parse_train_options({"--help"})).text;
+  const std::string page = std::get<HelpText>(parse_train_options({"--help"})).text;
+  const std::string help = std::regex_replace(page, std::regex("\\s+"), " ");
   CHECK_THAT(help, ContainsSubstring("weight decay [0.1 for adamw, 0 for others]"));
   CHECK_THAT(help, ContainsSubstring("[0.95 for adamw, 0.999 for adam]"));
   CHECK_THAT(help, ContainsSubstring("rmsprop: decay rate of the mean of squared"));
