@@ -20,9 +20,9 @@ namespace stagecraft {
 /// The relative difference of steps up to which proposals are equally good.
 inline constexpr double kAlike = 0.01;
 
-/// The fraction by which a rank may hold more than predicted; it is added before a plan counts as
-/// fitting. The largest measured excess is 17 %, between the halves of split backwards, of which a
-/// profile knows one stage (bench/plan_memory; docs/planning.md has the figures).
+/// The part of a prediction that is added before a plan counts as fitting. Ranks hold at most 1.2 %
+/// more than predicted (docs/planning.md); the rest is for memory that no prediction contains, such
+/// as what libraries keep for themselves.
 inline constexpr double kMemoryMargin = 0.2;
 
 /// Returns the part of `memory` that predictions may fill.
