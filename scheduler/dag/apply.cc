@@ -1,0 +1,79 @@
+#include "stagecraft/scheduler/dag/apply.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/scheduler/dag/build.h"
+#include "stagecraft/scheduler/dag/directives.h"
+#include "stagecraft/scheduler/dag/match.h"
+#include "stagecraft/scheduler/dag/strategy_faults.h"
+
+namespace stagecraft {
+namespace {
+
+template <class D>
+std::vector<Numbered<D>> all_of(const Strategy& strategy) {
+  std::vector<Numbered<D>> found;
+  for (std::size_t i = 0; i < strategy.directives().size(); ++i) {
+    if (const auto* const directive = std::get_if<D>(&strategy.directives()[i])) {
+      found.push_back({i, directive});
+    }
+  }
+  return found;
+}
+
+void note_cycle(const TrainingDag& dag, StrategyFaults& faults) {
+  constexpr std::size_t kShown = 12;
+  std::vector<std::string> names;
+  for (const int n : find_cycle(dag)) {
+    names.push_back(to_string(dag, n));
+  }
+  if (names.empty()) {
+    return;
+  }
+  const std::size_t count = names.size();
+  names.resize(std::min(count, kShown));
+  faults.note(
+      fmt::format("the orders and the data close a cycle of {} nodes: {}{}; exchange two of "
+                  "them in their order",
+                  count,
+                  fmt::join(names, ", "),
+                  count > kShown ? ", ..." : ""));
+}
+
+}  // namespace
+
+TrainingDag apply(const Strategy& strategy, DagSource source, bool training) {
+  StrategyFaults faults(strategy);
+  const auto orders = all_of<OrderDirective>(strategy);
+  const auto places = all_of<PlaceDirective>(strategy);
+  const int microbatches = split(all_of<SplitDirective>(strategy), faults);
+  faults.refuse_if_any();  // all else depends on the number of microbatches
+  TrainingDag dag = build_dag(std::move(source), microbatches, training);
+  split_backwards(dag, orders, faults);
+  const DagMatcher matcher(dag);
+  place(dag, matcher, places, faults);
+  if (faults.none()) {
+    add_transfers(dag, places);
+  }
+  replicate(dag, matcher, all_of<ReplicateDirective>(strategy), faults);
+  shard(dag, matcher, all_of<ShardDirective>(strategy), faults);
+  add_ties(dag, faults);
+  order(dag, matcher, orders, faults);
+  faults.refuse_if_any();
+  if (training) {
+    add_votes(dag);
+  }
+  if (const DagAdjacency edges(dag); topological_order(dag, edges).size() != dag.nodes.size()) {
+    note_cycle(dag, faults);
+  }
+  faults.refuse_if_any();
+  return dag;
+}
+
+}  // namespace stagecraft

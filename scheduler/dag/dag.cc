@@ -1,0 +1,159 @@
+#include "stagecraft/scheduler/dag/dag.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/scheduler/rules/causes/shortest_cycle.h"
+
+namespace stagecraft {
+
+std::string_view to_string(DagKind kind) {
+  constexpr std::array<std::string_view, 12> kNames{"forward",
+                                                    "backward",
+                                                    "input",
+                                                    "weight",
+                                                    "send",
+                                                    "receive",
+                                                    "all_reduce",
+                                                    "all_gather",
+                                                    "reduce_scatter",
+                                                    "all_to_all",
+                                                    "update",
+                                                    "vote"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+Task DagNode::task() const {
+  constexpr std::array kKinds{
+      CellKind::Forward, CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight};
+  return {kKinds.at(static_cast<std::size_t>(kind)), stage, microbatch};
+}
+
+int TrainingDag::add(const DagNode& node) {
+  nodes.push_back(node);
+  return size() - 1;
+}
+
+void TrainingDag::connect(int from, int to, bool data) {
+  edges.push_back({.from = from, .to = to, .data = data});
+}
+
+int TrainingDag::stream_named(const std::string& name) {
+  const auto found = std::ranges::find(streams, name);
+  const auto position = static_cast<int>(found - streams.begin());
+  if (found == streams.end()) {
+    streams.push_back(name);
+  }
+  return position;
+}
+
+bool TrainingDag::is_surplus(const DagNode& node) const {
+  return source.graph.is_surplus(node.task());
+}
+
+std::size_t TrainingDag::count(DagKind kind) const {
+  return static_cast<std::size_t>(std::ranges::count(nodes, kind, &DagNode::kind));
+}
+
+std::string to_string(const TrainingDag& dag, int number) {
+  const DagNode& node = dag.node(number);
+  const auto compute = [&](const DagNode& of) {
+    const bool whole = dag.source.chunks[of.stage.index()].size() == 1;
+    return to_string(of.task()) + (whole ? "" : fmt::format(".{}", of.chunk));
+  };
+  if (computes(node.kind)) {
+    return compute(node);
+  }
+  std::string text(to_string(node.kind));
+  if (is_transfer(node.kind)) {
+    const bool sends = node.kind == DagKind::Send;
+    const DagNode& peer = dag.node(node.peer);
+    return fmt::format("{} {}{}{} {} stage {}",
+                       text,
+                       node.stage.value,
+                       node.gradient ? "B" : "F",
+                       node.microbatch.value,
+                       sends ? "to" : "from",
+                       peer.stage.value);
+  }
+  if (node.tie != kNone) {
+    return fmt::format("{} of {}", text, dag.source.ties[static_cast<std::size_t>(node.tie)].name);
+  }
+  return node.bucket == kNone ? text : fmt::format("{} of stage {}", text, node.stage.value);
+}
+
+std::string place_text(const TrainingDag& dag, int place) {
+  std::vector<int> ranks;
+  for (const Rank rank : dag.places[static_cast<std::size_t>(place)]) {
+    ranks.push_back(rank.value);
+  }
+  return fmt::format("[{}]", fmt::join(ranks, ","));
+}
+
+DagAdjacency::DagAdjacency(const TrainingDag& dag) {
+  const auto gather = [&](int DagEdge::*end, std::vector<int>& begin, std::vector<int>& list) {
+    begin.assign(dag.nodes.size() + 1, 0);
+    for (const DagEdge& edge : dag.edges) {
+      ++begin[static_cast<std::size_t>(edge.*end) + 1];
+    }
+    for (std::size_t n = 1; n < begin.size(); ++n) {
+      begin[n] += begin[n - 1];
+    }
+    list.resize(dag.edges.size());
+    std::vector<int> next(begin.begin(), begin.end() - 1);
+    for (std::size_t e = 0; e < dag.edges.size(); ++e) {
+      list[static_cast<std::size_t>(next[static_cast<std::size_t>(dag.edges[e].*end)]++)] =
+          static_cast<int>(e);
+    }
+  };
+  gather(&DagEdge::to, in_begin_, in_);
+  gather(&DagEdge::from, out_begin_, out_);
+}
+
+std::vector<int> topological_order(const TrainingDag& dag, const DagAdjacency& edges) {
+  std::vector<int> missing(dag.nodes.size());
+  std::vector<int> order;  // also the queue
+  order.reserve(dag.nodes.size());
+  for (int n = 0; n < dag.size(); ++n) {
+    const int needed =
+        static_cast<int>(edges.incoming(n).size()) + (dag.node(n).kind == DagKind::Receive ? 1 : 0);
+    missing[static_cast<std::size_t>(n)] = needed;
+    if (needed == 0) {
+      order.push_back(n);
+    }
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto is_done_for = [&](int next) {
+      if (--missing[static_cast<std::size_t>(next)] == 0) {
+        order.push_back(next);
+      }
+    };
+    for (const int e : edges.outgoing(order[i])) {
+      is_done_for(dag.edges[static_cast<std::size_t>(e)].to);
+    }
+    if (dag.node(order[i]).kind == DagKind::Send) {
+      is_done_for(dag.node(order[i]).peer);
+    }
+  }
+  return order;
+}
+
+std::vector<int> find_cycle(const TrainingDag& dag) {
+  std::vector<rules::Edge> edges;
+  edges.reserve(dag.edges.size());
+  for (const DagEdge& edge : dag.edges) {
+    edges.push_back({.from = edge.from, .to = edge.to});
+  }
+  for (int n = 0; n < dag.size(); ++n) {
+    if (dag.node(n).kind == DagKind::Send) {
+      edges.push_back({.from = n, .to = dag.node(n).peer});
+    }
+  }
+  constexpr std::size_t kLandmarks = 1000;
+  return rules::shortest_cycle(rules::digraph(dag.size(), edges), {}, kLandmarks);
+}
+
+}  // namespace stagecraft

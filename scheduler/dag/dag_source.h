@@ -1,0 +1,61 @@
+/// DagSource is what a training DAG is built from: the stages of a model, their chunks, and the
+/// tensors that cross between them.
+///
+/// The compiler makes it from a program; bare_source() makes it from a stage graph alone. A value.
+/// DS-1: the chunks of a stage stand in the order in which a forward runs them; a chunk reads only
+///       earlier chunks of its stage.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
+
+namespace stagecraft {
+
+/// A number that an annotated region of the model has, e.g. EP:1.
+using RegionTag = std::pair<std::string, int>;
+
+/// A part of a stage between two borders: of annotations, of recomputation, or of buckets.
+struct DagChunk {
+  std::vector<RegionTag> regions;  ///< beside the stage's own tag
+  std::vector<int> reads;          ///< earlier chunks of the stage
+  /// Of the parameters that train here. A parameter of several chunks counts in the first one,
+  /// where its gradient is complete.
+  std::int64_t parameter_bytes = 0;
+  bool loss = false;  ///< it computes the loss
+};
+
+/// A value that a stage sends to another in every forward.
+struct DagTensor {
+  StageId from;
+  int from_chunk = 0;
+  StageId to;
+  int to_chunk = 0;             ///< the first that reads it
+  bool owes_gradient = false;   ///< the reader sends its gradient back
+  EdgeId activation, gradient;  ///< names of the two transfers
+  double bytes = 0;             ///< of one microbatch; 0: not known
+};
+
+/// Parameters that several stages use and train.
+struct DagTie {
+  std::string name;             ///< for messages
+  std::vector<StageId> stages;  ///< ascending
+};
+
+struct DagSource {
+  StageGraph graph;
+  std::vector<std::vector<DagChunk>> chunks;  ///< by stage
+  std::vector<DagTensor> tensors;
+  std::vector<DagTie> ties;
+};
+
+/// Returns a source of one chunk per stage and one tensor per edge, numbered by edge: its
+/// activation has twice the number of the edge, its gradient one more.
+[[nodiscard]] DagSource bare_source(const StageGraph& graph);
+
+}  // namespace stagecraft

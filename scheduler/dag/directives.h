@@ -1,0 +1,70 @@
+/// The directives of a strategy, as changes of a training DAG. apply() calls them in their fixed
+/// order (ST-1). Each notes what it cannot do and goes on, so that all faults are told at once.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "stagecraft/scheduler/dag/dag.h"
+#include "stagecraft/scheduler/dag/match.h"
+#include "stagecraft/scheduler/dag/strategy_faults.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
+
+namespace stagecraft {
+
+/// A directive with its number in the strategy.
+template <class D>
+struct Numbered {
+  std::size_t number = 0;
+  const D* directive = nullptr;
+};
+
+/// Returns the number of microbatches of the step: that of the one split of everything, or 1.
+[[nodiscard]] int split(const std::vector<Numbered<SplitDirective>>& splits,
+                        StrategyFaults& faults);
+
+/// Divides the backwards that orders name in halves (PASS BI and BW) into an input half, which
+/// keeps the data edges, and a weight half behind it. If the stage needs no gradient of inputs, the
+/// weight half does all the work.
+void split_backwards(TrainingDag& dag,
+                     const std::vector<Numbered<OrderDirective>>& orders,
+                     StrategyFaults& faults);
+
+/// Puts the matched nodes on their ranks.
+void place(TrainingDag& dag,
+           const DagMatcher& matcher,
+           const std::vector<Numbered<PlaceDirective>>& places,
+           StrategyFaults& faults);
+
+/// Replaces the data edges between ranks by transfers (D-1). Requires: place().
+void add_transfers(TrainingDag& dag, const std::vector<Numbered<PlaceDirective>>& places);
+
+/// Sums the gradients of matched stages over their ranks, bucket by bucket, once per step. With
+/// sharded gradients or parameters each backward gives away its gradients, and with sharded
+/// parameters each task gathers its weights first. Requires: place().
+void replicate(TrainingDag& dag,
+               const DagMatcher& matcher,
+               const std::vector<Numbered<ReplicateDirective>>& replicates,
+               StrategyFaults& faults);
+
+/// Exchanges samples around the matched chunks, whose weights are divided among the ranks.
+/// Requires: replicate().
+void shard(TrainingDag& dag,
+           const DagMatcher& matcher,
+           const std::vector<Numbered<ShardDirective>>& shards,
+           StrategyFaults& faults);
+
+/// Sums gradients of tied parameters over the stages that use them, after the sums over copies and
+/// before the updates. Requires: replicate().
+void add_ties(TrainingDag& dag, StrategyFaults& faults);
+
+/// Makes the groups of each order run one after the other.
+void order(TrainingDag& dag,
+           const DagMatcher& matcher,
+           const std::vector<Numbered<OrderDirective>>& orders,
+           StrategyFaults& faults);
+
+/// Adds a vote for each rank list, after everything but its updates.
+void add_votes(TrainingDag& dag);
+
+}  // namespace stagecraft

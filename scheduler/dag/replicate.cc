@@ -1,0 +1,317 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/scheduler/dag/directives.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kReduceStream = "reduce";
+constexpr const char* kGatherStream = "gather";
+
+using Replicates = std::vector<Numbered<ReplicateDirective>>;
+
+class Replication {
+ public:
+  Replication(TrainingDag& dag, const Replicates& replicates, StrategyFaults& faults)
+      : dag_(dag), replicates_(replicates), faults_(faults) {
+    for (const auto& chunks : dag.source.chunks) {
+      directive_of_.emplace_back(chunks.size(), kNone);
+      bucket_of_.emplace_back(chunks.size(), kNone);
+    }
+  }
+
+  /// Notes which directive replicates which chunks.
+  void take(const DagMatcher& matcher) {
+    for (std::size_t r = 0; r < replicates_.size(); ++r) {
+      const auto& [number, directive] = replicates_[r];
+      const std::vector<int> matched = matcher.match(directive->filter);
+      if (const std::string fault = matcher.fault(directive->filter, matched); !fault.empty()) {
+        faults_.note(number, fault);
+        continue;
+      }
+      const auto elsewhere = std::ranges::find_if(matched, [&](int n) {
+        const int place = dag_.node(n).place;
+        return place != kNone && dag_.places[static_cast<std::size_t>(place)] != directive->ranks;
+      });
+      if (elsewhere != matched.end()) {
+        faults_.note(number,
+                     fmt::format("{} is placed on {}: replicate it on the ranks of its place",
+                                 to_string(dag_, *elsewhere),
+                                 place_text(dag_, dag_.node(*elsewhere).place)));
+        continue;
+      }
+      for (const int n : matched) {
+        const DagNode& node = dag_.node(n);
+        int& known = directive_of_[node.stage.index()][static_cast<std::size_t>(node.chunk)];
+        if (known != kNone && known != static_cast<int>(r)) {
+          faults_.note(number, fmt::format("{} is replicated already", to_string(dag_, n)));
+          break;
+        }
+        known = static_cast<int>(r);
+      }
+    }
+    check_copies();
+  }
+
+  void apply() {
+    divide_buckets();
+    redirect_gradients();
+    gather_parameters();
+  }
+
+ private:
+  /// Returns how the chunk is replicated; null if it has no copy.
+  [[nodiscard]] const ReplicateOptions* options_of(StageId stage, int chunk) const {
+    static const ReplicateOptions usual;  // of copies in a schedule, which need no directive
+    const int r = directive_of_[stage.index()][static_cast<std::size_t>(chunk)];
+    return r != kNone ? &replicates_[static_cast<std::size_t>(r)].directive->options
+           : dag_.source.graph.replicas() > 1 ? &usual
+                                              : nullptr;
+  }
+  [[nodiscard]] const ReplicateOptions* options_of(const DagBucket& bucket) const {
+    return options_of(bucket.stages.front(), bucket.first_chunk);
+  }
+
+  /// Notes copies of a stage in the schedule that are replicated differently.
+  void check_copies() {
+    for (const auto& [first, second] : dag_.source.graph.replica_pairs()) {
+      for (std::size_t c = 0; c < dag_.source.chunks[static_cast<std::size_t>(first)].size(); ++c) {
+        const auto chunk = static_cast<int>(c);
+        if (*options_of(StageId(first), chunk) != *options_of(StageId(second), chunk)) {
+          faults_.note(fmt::format(
+              "stages {} and {} are copies of one stage: replicate both alike", first, second));
+          break;
+        }
+      }
+    }
+  }
+
+  /// Divides each bucket: where the directive changes, and where its bytes would exceed the
+  /// directive's. Counts from the last chunk, whose gradients are complete first.
+  void divide_buckets() {
+    std::vector<DagBucket> buckets;
+    for (const DagBucket& whole : dag_.buckets) {
+      std::vector<DagBucket> parts;
+      const auto& chunks = dag_.source.chunks[whole.stages.front().index()];
+      for (int c = static_cast<int>(chunks.size()); c-- > 0;) {
+        const std::int64_t bytes = chunks[static_cast<std::size_t>(c)].parameter_bytes;
+        const ReplicateOptions* options = options_of(whole.stages.front(), c);
+        const bool fits = !parts.empty() && options_of(parts.back()) == options &&
+                          (options == nullptr || !options->bucket_bytes ||
+                           parts.back().bytes + bytes <= *options->bucket_bytes);
+        if (fits) {
+          parts.back().first_chunk = c;
+          parts.back().chunks += 1;
+          parts.back().bytes += bytes;
+        } else {
+          parts.push_back({.stages = whole.stages, .first_chunk = c, .chunks = 1, .bytes = bytes});
+        }
+      }
+      std::erase_if(parts, [](const DagBucket& part) { return part.bytes == 0; });
+      for (DagBucket& part : parts) {  // nothing waits for the backward of a chunk without weights
+        while (chunks[static_cast<std::size_t>(part.first_chunk)].parameter_bytes == 0) {
+          ++part.first_chunk;
+          --part.chunks;
+        }
+      }
+      buckets.insert(buckets.end(), parts.rbegin(), parts.rend());
+    }
+    dag_.buckets = std::move(buckets);
+    std::map<StageId, int> whole_update;
+    for (int n = 0; n < dag_.size(); ++n) {
+      if (dag_.node(n).kind == DagKind::Update) {
+        whole_update[dag_.node(n).stage] = n;
+      }
+    }
+    std::map<StageId, bool> taken;
+    for (std::size_t b = 0; b < dag_.buckets.size(); ++b) {
+      const DagBucket& bucket = dag_.buckets[b];
+      for (const StageId stage : bucket.stages) {
+        int update = whole_update.at(stage);
+        if (std::exchange(taken[stage], true)) {
+          const DagNode like = dag_.node(update);
+          update = dag_.add(like);
+        }
+        dag_.node(update).bucket = static_cast<int>(b);
+        update_of_[{static_cast<int>(b), stage}] = update;
+        for (int c = 0; c < bucket.chunks; ++c) {
+          bucket_of_[stage.index()][static_cast<std::size_t>(bucket.first_chunk + c)] =
+              static_cast<int>(b);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] int bucket_of(const DagNode& node) const {
+    return bucket_of_[node.stage.index()][static_cast<std::size_t>(node.chunk)];
+  }
+  [[nodiscard]] int update_of(int bucket, StageId stage) const {
+    return update_of_.at({bucket, stage});
+  }
+
+  /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step
+  /// and all copies there, or one for each microbatch if gradients are sharded.
+  int reduction(int bucket, const ReplicateOptions& options, const DagNode& from) {
+    const bool each = options.shard_gradients || options.shard_parameters;
+    const Microbatch microbatch = each ? from.microbatch : Microbatch(kNone);
+    const auto [entry, added] = reduction_of_.try_emplace({bucket, from.place, microbatch}, kNone);
+    if (added) {
+      const bool scatters = each || options.shard_optimizer;
+      entry->second =
+          dag_.add({.kind = scatters ? DagKind::ReduceScatter : DagKind::AllReduce,
+                    .stage = from.stage,
+                    .chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk,
+                    .microbatch = microbatch,
+                    .place = from.place,
+                    .stream = dag_.stream_named(
+                        options.reduce_stream.empty() ? kReduceStream : options.reduce_stream),
+                    .bucket = bucket});
+    }
+    const int update = update_of(bucket, from.stage);
+    if (connected_.emplace(entry->second, update).second) {
+      dag_.connect(entry->second, update, /*data=*/false);
+    }
+    return entry->second;
+  }
+
+  /// Lets gradients of replicated chunks flow to a sum, and the sum to the update. Other chunks
+  /// keep their edge to the update of their bucket.
+  void redirect_gradients() {
+    std::vector<DagEdge> kept;
+    kept.reserve(dag_.edges.size());
+    const std::vector<DagEdge> before = std::move(dag_.edges);
+    dag_.edges.clear();
+    for (DagEdge edge : before) {
+      if (dag_.node(edge.to).kind == DagKind::Update) {
+        const DagNode from = dag_.node(edge.from);
+        const int bucket = bucket_of(from);
+        if (bucket == kNone) {
+          continue;  // nothing of this chunk trains
+        }
+        const ReplicateOptions* options = options_of(from.stage, from.chunk);
+        edge.data = options != nullptr;
+        edge.to =
+            options != nullptr ? reduction(bucket, *options, from) : update_of(bucket, from.stage);
+      }
+      kept.push_back(edge);
+    }
+    kept.insert(kept.end(), dag_.edges.begin(), dag_.edges.end());
+    dag_.edges = std::move(kept);
+  }
+
+  /// Adds the gathers of sharded parameters before every task that needs them. Adds those of
+  /// updated parameters after the updates if only gradients or the optimizer are sharded.
+  void gather_parameters() {
+    std::map<std::tuple<int, DagKind, StageId, Microbatch>, int> gather_of;
+    const int nodes = dag_.size();
+    for (int n = 0; n < nodes; ++n) {
+      const DagNode node = dag_.node(n);
+      if (!computes(node.kind) || dag_.is_surplus(node)) {
+        continue;
+      }
+      const ReplicateOptions* options = options_of(node.stage, node.chunk);
+      const int bucket = bucket_of(node);
+      if (options == nullptr || !options->shard_parameters || bucket == kNone) {
+        continue;
+      }
+      const auto [entry, added] =
+          gather_of.try_emplace({bucket, node.kind, node.stage, node.microbatch}, kNone);
+      if (added) {
+        entry->second = dag_.add(gather_node(bucket, *options, node));
+      }
+      dag_.connect(entry->second, n);
+    }
+    const std::size_t edges = dag_.edges.size();
+    for (std::size_t e = 0; e < edges; ++e) {  // a gather for W waits for I
+      const DagNode& from = dag_.node(dag_.edges[e].from);
+      const DagNode& to = dag_.node(dag_.edges[e].to);
+      if (from.kind == DagKind::Input && to.kind == DagKind::Weight) {
+        const auto gather =
+            gather_of.find({bucket_of(to), DagKind::Weight, to.stage, to.microbatch});
+        if (gather != gather_of.end()) {
+          dag_.connect(dag_.edges[e].from, gather->second, /*data=*/false);
+        }
+      }
+    }
+    for (const auto& [of, update] : update_of_) {
+      const ReplicateOptions* options =
+          options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
+      if (options != nullptr && !options->shard_parameters &&
+          (options->shard_gradients || options->shard_optimizer)) {
+        const int gather = dag_.add(gather_node(of.first, *options, dag_.node(update)));
+        dag_.connect(update, gather);
+      }
+    }
+  }
+
+  [[nodiscard]] DagNode gather_node(int bucket, const ReplicateOptions& options, DagNode of) {
+    of.kind = DagKind::AllGather;
+    of.chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk;
+    of.stream =
+        dag_.stream_named(options.gather_stream.empty() ? kGatherStream : options.gather_stream);
+    of.bucket = bucket;
+    of.overlap = kNone;
+    return of;
+  }
+
+  TrainingDag& dag_;
+  const Replicates& replicates_;
+  StrategyFaults& faults_;
+  std::vector<std::vector<int>> directive_of_;  // by stage, chunk
+  std::vector<std::vector<int>> bucket_of_;     // likewise
+  std::map<std::pair<int, StageId>, int> update_of_;
+  std::map<std::tuple<int, int, Microbatch>, int> reduction_of_;  // by bucket, place
+  std::set<std::pair<int, int>> connected_;
+};
+
+/// Notes stages on several ranks whose weights nothing keeps equal.
+void check_all_replicated(const TrainingDag& dag, StrategyFaults& faults) {
+  std::set<StageId> noted;
+  for (const DagEdge& edge : dag.edges) {
+    const DagNode& from = dag.node(edge.from);
+    const DagNode& to = dag.node(edge.to);
+    if (to.kind == DagKind::Update && computes(from.kind) && to.place != kNone &&
+        dag.places[static_cast<std::size_t>(to.place)].size() > 1 &&
+        noted.insert(to.stage).second) {
+      faults.note(
+          fmt::format("stage {} is on {} and nothing keeps its copies equal: add replicate "
+                      "{{{}:{}}} on {}",
+                      to.stage.value,
+                      place_text(dag, to.place),
+                      kStageTag,
+                      to.stage.value,
+                      place_text(dag, to.place)));
+    }
+  }
+}
+
+}  // namespace
+
+void replicate(TrainingDag& dag,
+               const DagMatcher& matcher,
+               const std::vector<Numbered<ReplicateDirective>>& replicates,
+               StrategyFaults& faults) {
+  if (!dag.training) {
+    return;
+  }
+  if (!replicates.empty() || dag.source.graph.replicas() > 1) {
+    Replication replication(dag, replicates, faults);
+    replication.take(matcher);
+    if (faults.none()) {
+      replication.apply();
+    }
+  }
+  if (faults.none()) {
+    check_all_replicated(dag, faults);
+  }
+}
+
+}  // namespace stagecraft

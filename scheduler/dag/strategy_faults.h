@@ -1,0 +1,33 @@
+/// StrategyFaults collects what is wrong with a strategy, so that a user can repair all of it at
+/// once. Used by apply() and its directives. A value.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/strategy/strategy.h"
+
+namespace stagecraft {
+
+class StrategyFaults {
+ public:
+  explicit StrategyFaults(const Strategy& strategy) : strategy_(&strategy) {}
+
+  /// Notes a fault of a directive, by its number in the strategy: "directive 3, place {PP:9} on
+  /// [0]: ...".
+  void note(std::size_t directive, const std::string& what);
+  /// Notes a fault of the strategy as a whole.
+  void note(std::string what) { faults_.push_back(std::move(what)); }
+
+  [[nodiscard]] bool none() const { return faults_.empty(); }
+  [[nodiscard]] const std::vector<std::string>& all() const { return faults_; }
+  /// Errors: ScheduleInvalid, with all faults, if there is any.
+  void refuse_if_any() const;
+
+ private:
+  const Strategy* strategy_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,177 @@
+#include "stagecraft/scheduler/dag/stream_order.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+bool is_ordered(const DagNode& node) {
+  return !is_transfer(node.kind);
+}
+
+/// Counts the successors of nodes on their own rank list, on demand.
+class Successors {
+ public:
+  Successors(const TrainingDag& dag, const DagAdjacency& edges)
+      : dag_(dag), edges_(edges), count_(dag.nodes.size(), kNone), seen_(dag.nodes.size(), kNone) {}
+
+  int of(int node) {
+    int& count = count_[static_cast<std::size_t>(node)];
+    if (count == kNone) {
+      count = -1;  // the node itself
+      open_.assign(1, node);
+      seen_[static_cast<std::size_t>(node)] = node;
+      while (!open_.empty()) {
+        const int n = open_.back();
+        open_.pop_back();
+        ++count;
+        for (const int e : edges_.outgoing(n)) {
+          const int next = dag_.edges[static_cast<std::size_t>(e)].to;
+          if (seen_[static_cast<std::size_t>(next)] != node) {
+            seen_[static_cast<std::size_t>(next)] = node;
+            open_.push_back(next);
+          }
+        }
+      }
+    }
+    return count;
+  }
+
+ private:
+  const TrainingDag& dag_;
+  const DagAdjacency& edges_;
+  std::vector<int> count_;
+  std::vector<int> seen_;  // the node whose search came here last
+  std::vector<int> open_;
+};
+
+/// The places of nodes in the topological order that takes the lowest number first. Found on demand.
+class Positions {
+ public:
+  Positions(const TrainingDag& dag, const DagAdjacency& edges) : dag_(dag), edges_(edges) {}
+
+  int of(int node) {
+    if (position_.empty()) {
+      find();
+    }
+    return position_[static_cast<std::size_t>(node)];
+  }
+
+ private:
+  void find() {
+    std::vector<std::size_t> missing(dag_.nodes.size());
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (int n = 0; n < dag_.size(); ++n) {
+      missing[static_cast<std::size_t>(n)] = edges_.incoming(n).size();
+      if (edges_.incoming(n).empty()) {
+        ready.push(n);
+      }
+    }
+    position_.resize(dag_.nodes.size());
+    for (int position = 0; !ready.empty(); ++position) {
+      const int n = ready.top();
+      ready.pop();
+      position_[static_cast<std::size_t>(n)] = position;
+      for (const int e : edges_.outgoing(n)) {
+        const int next = dag_.edges[static_cast<std::size_t>(e)].to;
+        if (--missing[static_cast<std::size_t>(next)] == 0) {
+          ready.push(next);
+        }
+      }
+    }
+  }
+
+  const TrainingDag& dag_;
+  const DagAdjacency& edges_;
+  std::vector<int> position_;
+};
+
+/// The ready nodes of a rank list. Successors are counted only if there is a choice.
+class ReadyNodes {
+ public:
+  ReadyNodes(Successors& successors, Positions& positions)
+      : successors_(successors), positions_(positions) {}
+
+  void add(int node) { nodes_.push_back(node); }
+  [[nodiscard]] bool empty() const { return nodes_.empty(); }
+
+  int take() {
+    auto best = nodes_.begin();
+    if (nodes_.size() > 1) {
+      best = std::ranges::min_element(
+          nodes_, {}, [&](int n) { return std::pair(-successors_.of(n), positions_.of(n)); });
+    }
+    const int node = *best;
+    nodes_.erase(best);
+    return node;
+  }
+
+ private:
+  Successors& successors_;
+  Positions& positions_;
+  std::vector<int> nodes_;
+};
+
+}  // namespace
+
+std::vector<StreamOrder> order_streams(TrainingDag& dag) {
+  const DagAdjacency edges(dag);
+  Successors successors(dag, edges);
+  Positions positions(dag, edges);
+  std::vector<int> missing(dag.nodes.size());
+  std::vector<ReadyNodes> ready(dag.places.size(), ReadyNodes(successors, positions));
+  for (int n = 0; n < dag.size(); ++n) {
+    if (!is_ordered(dag.node(n))) {
+      continue;
+    }
+    for (const int e : edges.incoming(n)) {
+      const int from = dag.edges[static_cast<std::size_t>(e)].from;
+      missing[static_cast<std::size_t>(n)] += is_ordered(dag.node(from)) ? 1 : 0;
+    }
+    if (missing[static_cast<std::size_t>(n)] == 0) {
+      ready[static_cast<std::size_t>(dag.node(n).place)].add(n);
+    }
+  }
+  std::vector<StreamOrder> orders(dag.places.size());
+  for (std::size_t p = 0; p < dag.places.size(); ++p) {
+    orders[p].streams.resize(dag.streams.size());
+    while (!ready[p].empty()) {
+      const int n = ready[p].take();
+      auto& stream = orders[p].streams[static_cast<std::size_t>(dag.node(n).stream)];
+      if (!stream.empty()) {
+        dag.connect(stream.back(), n, /*data=*/false);
+      }
+      stream.push_back(n);
+      for (const int e : edges.outgoing(n)) {
+        const int next = dag.edges[static_cast<std::size_t>(e)].to;
+        if (is_ordered(dag.node(next)) && --missing[static_cast<std::size_t>(next)] == 0) {
+          ready[p].add(next);
+        }
+      }
+    }
+  }
+  return orders;
+}
+
+void delay_receives(TrainingDag& dag, const std::vector<StreamOrder>& orders) {
+  std::vector<int> before(dag.nodes.size(), kNone);
+  for (const StreamOrder& order : orders) {
+    const std::vector<int>& compute = order.streams[kComputeStream];
+    for (std::size_t i = 1; i < compute.size(); ++i) {
+      before[static_cast<std::size_t>(compute[i])] = compute[i - 1];
+    }
+  }
+  const std::size_t edges = dag.edges.size();
+  for (std::size_t e = 0; e < edges; ++e) {
+    const auto [from, to] = std::pair(dag.edges[e].from, dag.edges[e].to);
+    const int earlier = before[static_cast<std::size_t>(to)];
+    if (dag.node(from).kind == DagKind::Receive && earlier != kNone) {
+      dag.connect(earlier, from, /*data=*/false);
+    }
+  }
+}
+
+}  // namespace stagecraft

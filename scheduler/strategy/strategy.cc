@@ -1,0 +1,74 @@
+#include "stagecraft/scheduler/strategy/strategy.h"
+
+#include <array>
+
+namespace stagecraft {
+namespace {
+
+Filter of_task(int stage, int microbatch, Pass pass) {
+  return {.tags = {{std::string(kStageTag), stage}, {std::string(kMicrobatchTag), microbatch}},
+          .pass = pass};
+}
+
+}  // namespace
+
+Strategy& Strategy::split(Filter filter, int parts) {
+  directives_.emplace_back(SplitDirective{.filter = std::move(filter), .parts = parts});
+  return *this;
+}
+
+Strategy& Strategy::place(Filter filter, std::vector<Rank> ranks, std::string stream) {
+  directives_.emplace_back(PlaceDirective{std::move(filter), std::move(ranks), std::move(stream)});
+  return *this;
+}
+
+Strategy& Strategy::replicate(Filter filter, std::vector<Rank> ranks, ReplicateOptions options) {
+  directives_.emplace_back(
+      ReplicateDirective{std::move(filter), std::move(ranks), std::move(options)});
+  return *this;
+}
+
+Strategy& Strategy::shard(Filter filter, std::vector<Rank> ranks, std::string stream) {
+  directives_.emplace_back(ShardDirective{std::move(filter), std::move(ranks), std::move(stream)});
+  return *this;
+}
+
+Strategy& Strategy::order(std::vector<OrderDirective::Group> groups) {
+  directives_.emplace_back(OrderDirective{std::move(groups)});
+  return *this;
+}
+
+std::string_view name(const Directive& directive) {
+  constexpr std::array<std::string_view, std::variant_size_v<Directive>> kNames{
+      "split", "place", "replicate", "shard", "order"};
+  return kNames.at(directive.index());
+}
+
+namespace filters {
+
+Filter everything() {
+  return {};
+}
+
+Filter stage(int number) {
+  return {.tags = {{std::string(kStageTag), number}}, .pass = std::nullopt};
+}
+
+Filter forward(int stage, int microbatch) {
+  return of_task(stage, microbatch, Pass::F);
+}
+
+Filter backward(int stage, int microbatch) {
+  return of_task(stage, microbatch, Pass::B);
+}
+
+Filter backward_input(int stage, int microbatch) {
+  return of_task(stage, microbatch, Pass::BI);
+}
+
+Filter backward_weight(int stage, int microbatch) {
+  return of_task(stage, microbatch, Pass::BW);
+}
+
+}  // namespace filters
+}  // namespace stagecraft

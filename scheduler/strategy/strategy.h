@@ -1,0 +1,128 @@
+/// Strategy says how a step is distributed, as a list of directives: into which microbatches it is
+/// split, which ranks run which stages, how copies of a stage share gradients, and in which order
+/// a rank works.
+///
+///     Strategy{}
+///         .split({}, 4)
+///         .place(stage(0), {Rank(0), Rank(2)})
+///         .place(stage(1), {Rank(1), Rank(3)})
+///         .replicate(stage(0), {Rank(0), Rank(2)}, {.reduce_stream = "dp"})
+///         .replicate(stage(1), {Rank(1), Rank(3)}, {.reduce_stream = "dp"})
+///         .order({{forward(0, 0)}, {forward(0, 1)}, ...});
+///
+/// Made in C++, read from a file (strategy_text.h), or made from a schedule (strategy_of.h).
+/// apply() (dag/apply.h) turns it into a training DAG. A value.
+/// ST-1: directives are applied kind by kind, in the order of Directive's alternatives, whatever
+///       the order in which they were written; within a kind in the order written.
+/// Source: Piper, section on directives.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/scheduler/strategy/filter.h"
+
+namespace stagecraft {
+
+/// Splits the step into microbatches.
+struct SplitDirective {
+  Filter filter;  ///< everything
+  std::string dimension = std::string(kMicrobatchTag);
+  int parts = 1;
+
+  friend bool operator==(const SplitDirective&, const SplitDirective&) = default;
+};
+
+/// Runs the matched nodes on ranks. Several ranks run them side by side, each on its own samples.
+struct PlaceDirective {
+  Filter filter;
+  std::vector<Rank> ranks;
+  std::string stream;  ///< of transfers in both directions; empty: one stream for each direction
+
+  friend bool operator==(const PlaceDirective&, const PlaceDirective&) = default;
+};
+
+/// How copies of a stage share gradients.
+struct ReplicateOptions {
+  std::string reduce_stream;  ///< of the sums; empty: "reduce"
+  std::string gather_stream;  ///< of the parameters; empty: "gather"
+  /// Sums are made in parts of at most so many bytes of parameters, each as soon as its gradients
+  /// are complete. None: one part per stage.
+  std::optional<std::int64_t> bucket_bytes;
+  bool shard_optimizer = false;   ///< ZeRO-1
+  bool shard_gradients = false;   ///< ZeRO-2
+  bool shard_parameters = false;  ///< ZeRO-3
+
+  friend bool operator==(const ReplicateOptions&, const ReplicateOptions&) = default;
+};
+
+/// Makes the ranks of the matched nodes copies that train the same weights.
+struct ReplicateDirective {
+  Filter filter;
+  std::vector<Rank> ranks;
+  ReplicateOptions options;
+
+  friend bool operator==(const ReplicateDirective&, const ReplicateDirective&) = default;
+};
+
+/// Divides the weights of the matched nodes among the ranks, which exchange samples instead.
+struct ShardDirective {
+  Filter filter;
+  std::vector<Rank> ranks;
+  std::string stream;
+
+  friend bool operator==(const ShardDirective&, const ShardDirective&) = default;
+};
+
+/// Runs groups of nodes of the same ranks one after the other. The members of a group may overlap.
+struct OrderDirective {
+  using Group = std::vector<Filter>;
+  std::vector<Group> groups;
+
+  friend bool operator==(const OrderDirective&, const OrderDirective&) = default;
+};
+
+/// The alternatives stand in the order in which they are applied (ST-1).
+using Directive = std::
+    variant<SplitDirective, PlaceDirective, ReplicateDirective, ShardDirective, OrderDirective>;
+
+class Strategy {
+ public:
+  Strategy() = default;
+  explicit Strategy(std::vector<Directive> directives) : directives_(std::move(directives)) {}
+
+  Strategy& split(Filter filter, int parts);
+  Strategy& place(Filter filter, std::vector<Rank> ranks, std::string stream = {});
+  Strategy& replicate(Filter filter, std::vector<Rank> ranks, ReplicateOptions options = {});
+  Strategy& shard(Filter filter, std::vector<Rank> ranks, std::string stream = {});
+  Strategy& order(std::vector<OrderDirective::Group> groups);
+
+  /// Returns the directives as they were written.
+  [[nodiscard]] const std::vector<Directive>& directives() const { return directives_; }
+
+  friend bool operator==(const Strategy&, const Strategy&) = default;
+
+ private:
+  std::vector<Directive> directives_;
+};
+
+/// Returns "split", "place", "replicate", "shard" or "order".
+[[nodiscard]] std::string_view name(const Directive& directive);
+
+/// Short makers of filters for strategies written by hand: `using namespace stagecraft::filters;`.
+namespace filters {
+
+[[nodiscard]] Filter everything();
+[[nodiscard]] Filter stage(int number);
+[[nodiscard]] Filter forward(int stage, int microbatch);
+[[nodiscard]] Filter backward(int stage, int microbatch);
+[[nodiscard]] Filter backward_input(int stage, int microbatch);
+[[nodiscard]] Filter backward_weight(int stage, int microbatch);
+
+}  // namespace filters
+}  // namespace stagecraft

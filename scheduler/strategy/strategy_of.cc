@@ -1,0 +1,61 @@
+#include "stagecraft/scheduler/strategy/strategy_of.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace stagecraft {
+namespace {
+
+Filter filter_of(const Task& task) {
+  const int stage = task.stage.value;
+  const int microbatch = task.microbatch.value;
+  switch (task.kind) {
+    case CellKind::Forward:
+      return filters::forward(stage, microbatch);
+    case CellKind::BackwardInput:
+      return filters::backward_input(stage, microbatch);
+    case CellKind::BackwardWeight:
+      return filters::backward_weight(stage, microbatch);
+    default:
+      return filters::backward(stage, microbatch);
+  }
+}
+
+}  // namespace
+
+Strategy strategy_of(const Schedule& given, const Layout& layout, const ReplicateOptions& options) {
+  const Schedule schedule = layout.with_step_microbatches(given);
+  Strategy strategy;
+  strategy.split(filters::everything(), given.microbatches());
+  for (int s = 0; s < layout.stages(); ++s) {
+    const std::span<const Rank> ranks = layout.ranks_of(StageId(s));
+    strategy.place(filters::stage(s), {ranks.begin(), ranks.end()});
+  }
+  for (int s = 0; s < layout.stages(); ++s) {
+    const std::span<const Rank> ranks = layout.ranks_of(StageId(s));
+    if (ranks.size() > 1) {
+      strategy.replicate(filters::stage(s), {ranks.begin(), ranks.end()}, options);
+    }
+  }
+  for (const Schedule::Row& row : schedule.rows()) {
+    std::vector<OrderDirective::Group> groups;
+    for (const Cell& cell : row) {
+      OrderDirective::Group group;
+      for (const Task& task : cell.tasks()) {
+        if (task.kind != CellKind::Update) {
+          group.push_back(filter_of(task));
+        }
+      }
+      if (!group.empty()) {
+        groups.push_back(std::move(group));
+      }
+    }
+    if (!groups.empty()) {
+      strategy.order(std::move(groups));
+    }
+  }
+  return strategy;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,18 @@
+/// strategy_of says as directives what a schedule and a layout mean: the step is split into the
+/// schedule's microbatches, each stage is placed on the ranks of its row, copies of a stage share
+/// gradients, and each row becomes one order.
+#pragma once
+
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
+
+namespace stagecraft {
+
+/// `options`: of the sums over copies. Stages are the schedule's, microbatches the step's.
+/// Requires: validate() finds nothing in the schedule; `layout` is the schedule's.
+[[nodiscard]] Strategy strategy_of(const Schedule& schedule,
+                                   const Layout& layout,
+                                   const ReplicateOptions& options = {});
+
+}  // namespace stagecraft

@@ -1,0 +1,369 @@
+#include "stagecraft/scheduler/strategy/strategy_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
+#include "stagecraft/scheduler/model/schedule.h"
+
+namespace stagecraft {
+namespace {
+
+using formats::fail;
+using formats::Location;
+using formats::quoted;
+
+constexpr std::array<std::pair<std::string_view, Pass>, 4> kPasses{
+    {{"F", Pass::F}, {"B", Pass::B}, {"BI", Pass::BI}, {"BW", Pass::BW}}};
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+}
+
+/// Reads one line.
+class LineReader {
+ public:
+  LineReader(std::string_view line, std::size_t number) : line_(line), number_(number) {}
+
+  [[nodiscard]] Directive directive();
+
+ private:
+  [[noreturn]] void refuse(std::string_view what) const { fail({number_, at_ + 1}, what); }
+
+  void skip_blanks() {
+    while (at_ < line_.size() && is_blank(line_[at_])) {
+      ++at_;
+    }
+  }
+  [[nodiscard]] bool ended() {
+    skip_blanks();
+    return at_ == line_.size();
+  }
+  /// Takes the character if it comes next.
+  [[nodiscard]] bool take(char c) {
+    skip_blanks();
+    const bool next = at_ < line_.size() && line_[at_] == c;
+    at_ += next ? 1 : 0;
+    return next;
+  }
+  void require(char c, std::string_view what) {
+    if (!take(c)) {
+      refuse(fmt::format("expected '{}': {}", c, what));
+    }
+  }
+  [[nodiscard]] std::string_view word() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    while (at_ < line_.size() && is_word(line_[at_])) {
+      ++at_;
+    }
+    return line_.substr(begin, at_ - begin);
+  }
+  [[nodiscard]] int number(int end, std::string_view what) {
+    skip_blanks();
+    const std::size_t begin = at_;
+    const std::optional<int> found = formats::whole_number(word());
+    if (!found || *found >= end) {
+      at_ = begin;
+      refuse(fmt::format("expected {}, a number below {}", what, end));
+    }
+    return *found;
+  }
+
+  [[nodiscard]] Filter filter();
+  [[nodiscard]] std::vector<Rank> ranks();
+  [[nodiscard]] std::int64_t bytes();
+  [[nodiscard]] SplitDirective split();
+  [[nodiscard]] PlaceDirective place();
+  [[nodiscard]] ReplicateDirective replicate();
+  [[nodiscard]] ShardDirective shard();
+  [[nodiscard]] OrderDirective order();
+  void replicate_option(std::string_view name, ReplicateOptions& options);
+
+  std::string_view line_;
+  std::size_t number_;
+  std::size_t at_ = 0;
+};
+
+Filter LineReader::filter() {
+  constexpr std::string_view kForm = "a filter is {} or, for example, {PP:0,MB:1,PASS:F}";
+  require('{', kForm);
+  Filter filter;
+  if (take('}')) {
+    return filter;
+  }
+  do {
+    const std::string_view tag = word();
+    if (tag.empty()) {
+      refuse(kForm);
+    }
+    require(':', "a tag has a number, e.g. PP:0, or PP:* for any");
+    if (tag == kPassTag) {
+      const std::string_view name = word();
+      const auto* const pass =
+          std::ranges::find(kPasses, name, [](const auto& entry) { return entry.first; });
+      if (pass == kPasses.end()) {
+        refuse(fmt::format("PASS is F, B, BI or BW, found {}", quoted(name)));
+      }
+      filter.pass = pass->second;
+    } else if (take('*')) {
+      filter.tags.push_back({std::string(tag), std::nullopt});
+    } else {
+      filter.tags.push_back(
+          {std::string(tag), number(kMaxMicrobatches, "the number of a tag, or *")});
+    }
+  } while (take(','));
+  require('}', "it ends a filter");
+  return filter;
+}
+
+std::vector<Rank> LineReader::ranks() {
+  if (word() != "on") {
+    refuse("expected the ranks, e.g. on [0,2]");
+  }
+  require('[', "ranks stand in brackets, e.g. on [0,2]");
+  std::vector<Rank> ranks;
+  do {
+    ranks.emplace_back(number(kMaxStages, "a rank"));
+  } while (take(','));
+  require(']', "it ends the ranks");
+  return ranks;
+}
+
+std::int64_t LineReader::bytes() {
+  skip_blanks();
+  const std::size_t begin = at_;
+  std::string_view text = word();
+  std::int64_t unit = 1;
+  if (!text.empty()) {
+    constexpr std::string_view kUnits = "KMG";
+    if (const std::size_t power = kUnits.find(text.back()); power != std::string_view::npos) {
+      unit = std::int64_t{1} << (10 * (power + 1));
+      text.remove_suffix(1);
+    }
+  }
+  const std::optional<int> count = formats::whole_number(text);
+  if (!count || *count < 1 || *count == std::numeric_limits<int>::max()) {
+    at_ = begin;
+    refuse("expected a number of bytes, e.g. 25M (K, M and G are powers of 1024)");
+  }
+  return *count * unit;
+}
+
+SplitDirective LineReader::split() {
+  SplitDirective directive{.filter = filter()};
+  while (!ended()) {
+    const std::size_t begin = at_;
+    const std::string_view name = word();
+    if (name == "dim" && take('=')) {
+      directive.dimension = word();
+    } else if (name == "n" && take('=')) {
+      directive.parts = number(kMaxMicrobatches + 1, "the number of microbatches");
+    } else {
+      at_ = begin;
+      refuse("split takes dim=MB and n=NUMBER");
+    }
+  }
+  return directive;
+}
+
+PlaceDirective LineReader::place() {
+  PlaceDirective directive{.filter = filter(), .ranks = ranks()};
+  while (!ended()) {
+    const std::size_t begin = at_;
+    if (word() != "stream" || !take('=')) {
+      at_ = begin;
+      refuse("place takes stream=NAME");
+    }
+    directive.stream = word();
+  }
+  return directive;
+}
+
+void LineReader::replicate_option(std::string_view name, ReplicateOptions& options) {
+  if (name == "reduce_stream" && take('=')) {
+    options.reduce_stream = word();
+  } else if (name == "gather_stream" && take('=')) {
+    options.gather_stream = word();
+  } else if (name == "bucket_size" && take('=')) {
+    options.bucket_bytes = bytes();
+  } else if (name == "shard_optimizer") {
+    options.shard_optimizer = true;
+  } else if (name == "shard_grads") {
+    options.shard_gradients = true;
+  } else if (name == "shard_params") {
+    options.shard_parameters = true;
+  } else {
+    at_ -= name.size();
+    refuse(
+        "replicate takes reduce_stream=NAME, gather_stream=NAME, bucket_size=BYTES, "
+        "shard_optimizer, shard_grads and shard_params");
+  }
+}
+
+ReplicateDirective LineReader::replicate() {
+  ReplicateDirective directive{.filter = filter(), .ranks = ranks()};
+  while (!ended()) {
+    replicate_option(word(), directive.options);
+  }
+  return directive;
+}
+
+ShardDirective LineReader::shard() {
+  ShardDirective directive{.filter = filter(), .ranks = ranks()};
+  while (!ended()) {
+    const std::size_t begin = at_;
+    if (word() != "stream" || !take('=')) {
+      at_ = begin;
+      refuse("shard takes stream=NAME");
+    }
+    directive.stream = word();
+  }
+  return directive;
+}
+
+OrderDirective LineReader::order() {
+  OrderDirective directive;
+  do {
+    require('[', "order takes groups of filters, e.g. order [{PP:0,MB:0,PASS:F}]");
+    auto& group = directive.groups.emplace_back();
+    do {
+      group.push_back(filter());
+    } while (take(','));
+    require(']', "it ends a group");
+  } while (!ended());
+  return directive;
+}
+
+Directive LineReader::directive() {
+  skip_blanks();
+  const std::size_t begin = at_;
+  const std::string_view name = word();
+  Directive read;
+  if (name == "split") {
+    read = split();
+  } else if (name == "place") {
+    read = place();
+  } else if (name == "replicate") {
+    read = replicate();
+  } else if (name == "shard") {
+    read = shard();
+  } else if (name == "order") {
+    read = order();
+  } else {
+    at_ = begin;
+    refuse(fmt::format("{} is no directive; {}there are split, place, replicate, shard and order",
+                       quoted(name),
+                       did_you_mean(name, {"split", "place", "replicate", "shard", "order"})));
+  }
+  return read;
+}
+
+std::string on(const std::vector<Rank>& ranks) {
+  std::vector<int> numbers;
+  for (const Rank rank : ranks) {
+    numbers.push_back(rank.value);
+  }
+  return fmt::format("on [{}]", fmt::join(numbers, ","));
+}
+
+std::string option(std::string_view name, std::string_view value) {
+  return value.empty() ? std::string() : fmt::format(" {}={}", name, value);
+}
+
+std::string byte_option(std::int64_t bytes) {
+  constexpr std::string_view kUnits = "KMG";
+  std::string unit;
+  for (const char next : kUnits) {
+    if (bytes % 1024 == 0) {
+      bytes /= 1024;
+      unit = next;
+    } else {
+      break;
+    }
+  }
+  return std::to_string(bytes) + unit;
+}
+
+struct Writer {
+  std::string operator()(const SplitDirective& d) const {
+    return fmt::format("split {} dim={} n={}", to_string(d.filter), d.dimension, d.parts);
+  }
+  std::string operator()(const PlaceDirective& d) const {
+    return fmt::format(
+        "place {} {}{}", to_string(d.filter), on(d.ranks), option("stream", d.stream));
+  }
+  std::string operator()(const ReplicateDirective& d) const {
+    const ReplicateOptions& o = d.options;
+    return fmt::format("replicate {} {}{}{}{}{}{}{}",
+                       to_string(d.filter),
+                       on(d.ranks),
+                       o.bucket_bytes ? option("bucket_size", byte_option(*o.bucket_bytes)) : "",
+                       option("reduce_stream", o.reduce_stream),
+                       option("gather_stream", o.gather_stream),
+                       o.shard_optimizer ? " shard_optimizer" : "",
+                       o.shard_gradients ? " shard_grads" : "",
+                       o.shard_parameters ? " shard_params" : "");
+  }
+  std::string operator()(const ShardDirective& d) const {
+    return fmt::format(
+        "shard {} {}{}", to_string(d.filter), on(d.ranks), option("stream", d.stream));
+  }
+  std::string operator()(const OrderDirective& d) const {
+    std::string text = "order";
+    for (const auto& group : d.groups) {
+      text += " [";
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        text += (i > 0 ? "," : "") + to_string(group[i]);
+      }
+      text += "]";
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+Strategy parse_strategy(std::string_view text) {
+  formats::require_size(text);
+  std::vector<Directive> directives;
+  formats::FaultList faults;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t newline = text.find('\n');
+    const std::string_view whole = text.substr(0, newline);
+    text = newline == std::string_view::npos ? std::string_view{} : text.substr(newline + 1);
+    const std::string_view line = whole.substr(0, whole.find('#'));
+    if (!formats::trim(line).empty()) {
+      faults.attempt([&] { directives.push_back(LineReader(line, number).directive()); });
+    }
+  }
+  faults.refuse_if_any();
+  return Strategy(std::move(directives));
+}
+
+std::string to_string(const Directive& directive) {
+  return std::visit(Writer{}, directive);
+}
+
+std::string to_string(const Strategy& strategy) {
+  std::string text;
+  for (const Directive& directive : strategy.directives()) {
+    text += to_string(directive) + "\n";
+  }
+  return text;
+}
+
+}  // namespace stagecraft

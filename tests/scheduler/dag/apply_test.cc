@@ -1,0 +1,298 @@
+/// Tests the graph that a strategy makes: its nodes and edges, and the faults of wrong strategies.
+#include "stagecraft/scheduler/dag/apply.h"
+
+#include <algorithm>
+#include <set>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/dag/stream_order.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
+#include "stagecraft/scheduler/strategy/strategy_text.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Equals;
+
+TrainingDag applied(const std::string& text, const StageGraph& graph) {
+  return apply(parse_strategy(text), bare_source(graph));
+}
+
+/// Returns the message with which a strategy is refused.
+std::string refusal_of(const std::string& text, const StageGraph& graph = StageGraph::chain(2)) {
+  try {
+    static_cast<void>(applied(text, graph));
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::ScheduleInvalid);
+    return error.message();
+  }
+  FAIL("the strategy was taken");
+  return {};
+}
+
+/// Returns the strategy that puts each stage of a chain on a rank of its own.
+std::string one_rank_each(int stages, int microbatches) {
+  std::string text = "split {} dim=MB n=" + std::to_string(microbatches) + "\n";
+  for (int s = 0; s < stages; ++s) {
+    text += "place {PP:" + std::to_string(s) + "} on [" + std::to_string(s) + "]\n";
+  }
+  return text;
+}
+
+TEST_CASE("a pipeline sends each activation and each gradient once", "[scheduler][dag]") {
+  const int stages = GENERATE(2, 3, 5, 8);
+  const int microbatches = GENERATE(1, 2, 7);
+  const TrainingDag dag = applied(one_rank_each(stages, microbatches), StageGraph::chain(stages));
+  const auto tasks = static_cast<std::size_t>(stages * microbatches);
+  const auto transfers = static_cast<std::size_t>(2 * (stages - 1) * microbatches);
+  CHECK(dag.count(DagKind::Forward) == tasks);
+  CHECK(dag.count(DagKind::Backward) == tasks);
+  CHECK(dag.count(DagKind::Send) == transfers);
+  CHECK(dag.count(DagKind::Receive) == transfers);
+  CHECK(dag.count(DagKind::Update) == static_cast<std::size_t>(stages));
+  CHECK(dag.count(DagKind::Vote) == static_cast<std::size_t>(stages));
+}
+
+TEST_CASE("a send and its receive have no edge, and each names the other (D-1)",
+          "[scheduler][dag]") {
+  const TrainingDag dag = applied(one_rank_each(3, 4), StageGraph::from_edges(3, {{0, 2}, {1, 2}}));
+  for (const DagEdge& edge : dag.edges) {
+    CHECK(dag.node(edge.from).place == dag.node(edge.to).place);
+  }
+  for (int n = 0; n < dag.size(); ++n) {
+    if (is_transfer(dag.node(n).kind)) {
+      const DagNode& peer = dag.node(dag.node(n).peer);
+      CHECK(peer.peer == n);
+      CHECK(peer.kind != dag.node(n).kind);
+      CHECK(peer.tensor == dag.node(n).tensor);
+      CHECK(peer.gradient == dag.node(n).gradient);
+    }
+  }
+}
+
+TEST_CASE("two replicas of two stages sum each stage's gradients once", "[scheduler][dag]") {
+  const TrainingDag dag = applied(
+      "split     {}     dim=MB n=2\n"
+      "place     {PP:0} on [0,2] stream=pp\n"
+      "place     {PP:1} on [1,3] stream=pp\n"
+      "replicate {PP:0} on [0,2] reduce_stream=dp\n"
+      "replicate {PP:1} on [1,3] reduce_stream=dp\n"
+      "order [{PP:0,MB:0,PASS:F}] [{PP:0,MB:1,PASS:F}] [{PP:0,MB:0,PASS:B}] [{PP:0,MB:1,PASS:B}]\n"
+      "order [{PP:1,MB:0,PASS:F}] [{PP:1,MB:0,PASS:B}] [{PP:1,MB:1,PASS:F}] [{PP:1,MB:1,PASS:B}]\n",
+      StageGraph::chain(2));
+  CHECK(dag.count(DagKind::Forward) == 4);
+  CHECK(dag.count(DagKind::Backward) == 4);
+  CHECK(dag.count(DagKind::Send) == 4);
+  CHECK(dag.count(DagKind::Receive) == 4);
+  CHECK(dag.count(DagKind::AllReduce) == 2);
+  CHECK(dag.count(DagKind::Update) == 2);
+  CHECK(dag.places == std::vector<std::vector<Rank>>{{Rank(0), Rank(2)}, {Rank(1), Rank(3)}});
+  CHECK(dag.streams == std::vector<std::string>{"compute", "pp", "dp"});
+}
+
+TEST_CASE("halves of backwards are one input half and one weight half for each task",
+          "[scheduler][dag]") {
+  const int stages = 3;
+  const int microbatches = 4;
+  Strategy strategy = parse_strategy(one_rank_each(stages, microbatches));
+  for (int s = 0; s < stages; ++s) {
+    std::vector<OrderDirective::Group> groups;
+    for (int m = 0; m < microbatches; ++m) {
+      groups.push_back({filters::forward(s, m)});
+    }
+    for (int m = 0; m < microbatches; ++m) {
+      groups.push_back({filters::backward_input(s, m)});
+      groups.push_back({filters::backward_weight(s, m)});
+    }
+    strategy.order(std::move(groups));
+  }
+  const TrainingDag dag = apply(strategy, bare_source(StageGraph::chain(stages)));
+  CHECK(dag.count(DagKind::Backward) == 0);
+  CHECK(dag.count(DagKind::Input) == 12);
+  CHECK(dag.count(DagKind::Weight) == 12);
+  CHECK(dag.count(DagKind::Send) == 16);
+  for (const DagEdge& edge : dag.edges) {  // gradients leave from input halves alone
+    CHECK_FALSE(
+        (dag.node(edge.from).kind == DagKind::Weight && is_transfer(dag.node(edge.to).kind)));
+  }
+}
+
+TEST_CASE("an expert chunk exchanges samples four times per stage and microbatch",
+          "[scheduler][dag]") {
+  const int stages = GENERATE(1, 3);
+  const int microbatches = GENERATE(1, 4);
+  DagSource source = bare_source(StageGraph::chain(stages));
+  for (int s = 0; s < stages; ++s) {
+    source.chunks[static_cast<std::size_t>(s)] = {
+        {.parameter_bytes = 8},
+        {.regions = {{"EP", 0}}, .reads = {0}, .parameter_bytes = 8},
+        {.reads = {1}, .parameter_bytes = 8}};
+  }
+  for (DagTensor& tensor : source.tensors) {
+    tensor.from_chunk = 2;
+  }
+  Strategy strategy;
+  strategy.split({}, microbatches);
+  for (int s = 0; s < stages; ++s) {
+    const std::vector<Rank> ranks{Rank(2 * s), Rank(2 * s + 1)};
+    strategy.place(filters::stage(s), ranks).replicate(filters::stage(s), ranks);
+    strategy.shard({.tags = {{"PP", s}, {"EP", std::nullopt}}, .pass = {}}, ranks, "ep");
+  }
+  const TrainingDag dag = apply(strategy, source);
+  CHECK(dag.count(DagKind::AllToAll) == static_cast<std::size_t>(4 * stages * microbatches));
+}
+
+TEST_CASE("every builder's schedule becomes a graph that runs each row in its order",
+          "[scheduler][dag]") {
+  for (const BuilderInfo& builder : builders()) {
+    INFO(builder.name);
+    BuildRequest request{.devices = 4, .microbatches = 8};
+    if (builder.takes_graph) {
+      request.graph = StageGraph::chain(4);
+    }
+    const Schedule schedule = build_schedule(builder.name, request);
+    const Layout layout = Layout::of(schedule);
+    TrainingDag dag = apply(strategy_of(schedule, layout), bare_source(schedule.stage_graph()));
+    const std::vector<StreamOrder> orders = order_streams(dag);
+    const Schedule named = layout.with_step_microbatches(schedule);
+    for (std::size_t row = 0; row < named.rows().size(); ++row) {
+      std::vector<Task> tasks, ordered;
+      for (const Cell& cell : named.rows()[row]) {
+        for (const Task& task : cell.tasks()) {
+          if (task.kind != CellKind::Update && !cell.is_group()) {
+            tasks.push_back(task);
+          }
+        }
+      }
+      const auto place = std::ranges::find(dag.places, std::vector{Rank(row)}) - dag.places.begin();
+      for (const int n : orders[static_cast<std::size_t>(place)].streams[kComputeStream]) {
+        if (computes(dag.node(n).kind) && dag.node(n).overlap == kNone) {
+          ordered.push_back(dag.node(n).task());
+        }
+      }
+      CHECK(ordered == tasks);
+    }
+  }
+}
+
+TEST_CASE("copies of a stage in a schedule sum their gradients", "[scheduler][dag]") {
+  const Schedule schedule = build_schedule("chimera", {.devices = 4, .microbatches = 8});
+  const TrainingDag dag =
+      apply(strategy_of(schedule, Layout::of(schedule)), bare_source(schedule.stage_graph()));
+  CHECK(dag.buckets.size() == 4);  // one for each stage of the model
+  CHECK(dag.count(DagKind::AllReduce) == 8);
+  CHECK(dag.count(DagKind::Update) == 8);
+  for (const DagBucket& bucket : dag.buckets) {
+    CHECK(bucket.stages.size() == 2);
+  }
+}
+
+TEST_CASE("gradients of tied stages are summed on every rank that has one", "[scheduler][dag]") {
+  StageGraph graph = StageGraph::chain(3);
+  graph.add_tied({.name = "embed.weight", .stages = {StageId(0), StageId(2)}, .reduced = true});
+  const TrainingDag dag = applied(one_rank_each(3, 2), graph);
+  CHECK(dag.count(DagKind::AllReduce) == 2);
+  const TrainingDag together = applied(
+      "split {} n=2\nplace {PP:0} on [0]\nplace {PP:1} on [1]\nplace {PP:2} on [0]\n", graph);
+  CHECK(together.count(DagKind::AllReduce) == 1);
+}
+
+TEST_CASE("buckets of a stage are divided from its last chunk on", "[scheduler][dag]") {
+  DagSource source = bare_source(StageGraph::chain(1));
+  source.chunks[0] = {{.parameter_bytes = 30},
+                      {.reads = {0}, .parameter_bytes = 50},
+                      {.reads = {1}, .parameter_bytes = 0},
+                      {.reads = {2}, .parameter_bytes = 60},
+                      {.reads = {3}, .parameter_bytes = 40}};
+  Strategy strategy;
+  strategy.split({}, 2)
+      .place(filters::stage(0), {Rank(0), Rank(1)})
+      .replicate(filters::stage(0), {Rank(0), Rank(1)}, {.bucket_bytes = 100});
+  const TrainingDag dag = apply(strategy, source);
+  REQUIRE(dag.buckets.size() == 2);
+  CHECK(dag.buckets[0].first_chunk == 0);
+  CHECK(dag.buckets[0].bytes == 80);
+  CHECK(dag.buckets[1].first_chunk == 3);
+  CHECK(dag.buckets[1].bytes == 100);
+  CHECK(dag.count(DagKind::AllReduce) == 2);
+  CHECK(dag.count(DagKind::Update) == 2);
+}
+
+TEST_CASE("a strategy is refused with its directive, its filter and what to do",
+          "[scheduler][dag]") {
+  const std::string placed = "split {} n=2\nplace {PP:0} on [0]\nplace {PP:1} on [1]\n";
+  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0]\n"),
+             ContainsSubstring("stage 1 is placed nowhere: add place {PP:1} on [...]"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:5,MB:0,PASS:F}]\n"),
+             ContainsSubstring("directive 3, order [{PP:5,MB:0,PASS:F}]: {PP:5,MB:0,PASS:F} "
+                               "matches nothing: there are 2 stages and 2 microbatches"));
+  CHECK_THAT(refusal_of(placed + "order [{EP:0}]\n"),
+             ContainsSubstring("{EP:0} names the tag EP, and the model has MB, PP"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:F}] [{PP:1,MB:0,PASS:F}]\n"),
+             ContainsSubstring("it orders nodes on [0] and on [1]"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:B}] [{PP:0,MB:0,PASS:F}]\n"),
+             ContainsSubstring("close a cycle"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0}] [{PP:0,MB:1}]\n"),
+             ContainsSubstring("{PP:0,MB:0} is not contiguous"));
+  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0,1]\nplace {PP:1} on [1]\n"),
+             ContainsSubstring("directive 2, place {PP:1} on [1]: rank 1 is in [0,1] too"));
+  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0,0]\nplace {PP:1} on [1]\n"),
+             ContainsSubstring("rank 0 is named twice"));
+  CHECK_THAT(refusal_of(placed + "place {PP:*} on [2]\n"),
+             ContainsSubstring("is placed on [0] already"));
+  CHECK_THAT(
+      refusal_of("split {} n=2\nplace {PP:0} on [0] stream=a\nplace {PP:1} on [1] stream=b\n"),
+      ContainsSubstring("transfers are on stream a already"));
+  CHECK_THAT(refusal_of(placed + "replicate {PP:0} on [0,2]\n"),
+             ContainsSubstring("is placed on [0]: replicate it on the ranks of its place"));
+  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0,2]\nplace {PP:1} on [1]\n"),
+             ContainsSubstring("stage 0 is on [0,2] and nothing keeps its copies equal: add "
+                               "replicate {PP:0} on [0,2]"));
+  CHECK_THAT(refusal_of(placed + "split {} n=3\n"), ContainsSubstring("the step is split already"));
+  CHECK_THAT(refusal_of("split {PP:0} n=2\nplace {PP:*} on [0]\n"),
+             ContainsSubstring("only the whole step is split"));
+}
+
+TEST_CASE("halves that do not fit are refused", "[scheduler][dag]") {
+  const std::string placed = "split {} n=1\nplace {PP:*} on [0]\n";
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:BI}]\n"),
+             ContainsSubstring("needs one BI and one BW, found 1 and 0"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:BW}] [{PP:0,MB:0,PASS:BI}]\n"),
+             ContainsSubstring("has its BW before its BI"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:BI}] [{PP:0,MB:0,PASS:B}]\n"),
+             ContainsSubstring("is named as a whole and in halves"));
+  CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:BI}] [{PP:1,MB:0,PASS:F}]\norder "
+                                 "[{PP:0,MB:0,PASS:BW}] [{PP:1,MB:0,PASS:B}]\n"),
+             ContainsSubstring("has its halves in two orders"));
+}
+
+TEST_CASE("all faults of a strategy are told at once", "[scheduler][dag]") {
+  const std::string told =
+      refusal_of("split {} n=2\nplace {PP:0} on [0]\norder [{PP:7,MB:0,PASS:F}]\norder [{XY:1}]\n");
+  CHECK_THAT(told, ContainsSubstring("stage 1 is placed nowhere"));
+  CHECK_THAT(told, ContainsSubstring("{PP:7,MB:0,PASS:F} matches nothing"));
+  CHECK_THAT(told, ContainsSubstring("{XY:1} names the tag XY"));
+}
+
+TEST_CASE("two ranks that wait for each other are refused with the cycle", "[scheduler][dag]") {
+  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0]\nplace {PP:1} on [1]\n"
+                        "order [{PP:0,MB:0,PASS:F}] [{PP:0,MB:0,PASS:B}] [{PP:0,MB:1,PASS:F}]\n"
+                        "order [{PP:1,MB:1,PASS:F}] [{PP:1,MB:0,PASS:F}] [{PP:1,MB:0,PASS:B}]\n"),
+             ContainsSubstring("close a cycle") && ContainsSubstring("send"));
+}
+
+TEST_CASE("tied stages with different numbers of copies are refused", "[scheduler][dag]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.add_tied({.name = "embed.weight", .stages = {StageId(0), StageId(1)}, .reduced = true});
+  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0]\nplace {PP:1} on [1,2,3]\n"
+                        "replicate {PP:1} on [1,2,3]\n",
+                        graph),
+             ContainsSubstring("stages 0, 1 share embed.weight and have 1 and 3 copies"));
+}
+
+}  // namespace
+}  // namespace stagecraft
