@@ -18,6 +18,7 @@
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/credentials/credentials.h"
+#include "stagecraft/tools/dag/dag.h"
 #include "stagecraft/tools/guarded.h"
 #include "stagecraft/tools/memory_abort.h"
 #include "stagecraft/tools/plan/plan.h"
@@ -73,6 +74,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                            "make, check, simulate, draw, convert, compare and repair schedules",
                            &schedule,
                            "--devices, --microbatches or --chunks, or the file"),
+                   command("dag",
+                           "show the computing and communication that a strategy makes",
+                           &dag,
+                           "the microbatches or stages, or the file"),
                    command("trace",
                            "compare a recorded run with its schedule",
                            &trace,

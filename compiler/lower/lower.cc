@@ -22,8 +22,7 @@ namespace {
 
 /// NodeEdges holds the edges of each node. It is made once for all ranks.
 struct NodeEdges {
-  explicit NodeEdges(const TrainingDag& dag)
-      : incoming(dag.nodes.size()), outgoing(dag.nodes.size()) {
+  explicit NodeEdges(const StepDag& dag) : incoming(dag.nodes.size()), outgoing(dag.nodes.size()) {
     for (std::size_t e = 0; e < dag.edges.size(); ++e) {
       incoming[static_cast<std::size_t>(dag.edges[e].to)].push_back(e);
       outgoing[static_cast<std::size_t>(dag.edges[e].from)].push_back(e);
@@ -38,7 +37,7 @@ struct NodeEdges {
 class RankLowering {
  public:
   /// `mine`: the nodes of the rank, in ascending order.
-  RankLowering(const TrainingDag& dag,
+  RankLowering(const StepDag& dag,
                const NodeEdges& edges,
                const CompiledProgram& program,
                Rank rank,
@@ -50,26 +49,26 @@ class RankLowering {
   RankPlan run() {
     std::set<StageId> stages;
     for (const int n : in_order()) {
-      const DagNode& node = dag_.nodes[static_cast<std::size_t>(n)];
+      const StepNode& node = dag_.nodes[static_cast<std::size_t>(n)];
       switch (node.kind) {
-        case DagKind::Compute:
+        case StepNodeKind::Compute:
           stages.insert(node.task.stage);
           emit_compute(n, node);
           break;
-        case DagKind::Reduce:
+        case StepNodeKind::Reduce:
           emit(Stream::Compute, Op::Collective).group = node.group;
           break;
-        case DagKind::Tie:
+        case StepNodeKind::Tie:
           emit_tie(node.group);
           break;
-        case DagKind::Vote:
+        case StepNodeKind::Vote:
           emit(Stream::Compute, Op::Vote);
           break;
-        case DagKind::Update:
+        case StepNodeKind::Update:
           emit(Stream::Compute, Op::Update).task = node.task;
           break;
-        case DagKind::Send:
-        case DagKind::Receive:
+        case StepNodeKind::Send:
+        case StepNodeKind::Receive:
           break;  // emitted with the compute node that they serve
       }
     }
@@ -156,19 +155,19 @@ class RankLowering {
             Microbatch(part.begin)};
   }
 
-  void emit_compute(int n, const DagNode& node) {
+  void emit_compute(int n, const StepNode& node) {
     const Task& task = node.task;
     const std::size_t first = plan_.instructions.size();
     std::map<EdgeId, bool> arrived;  // whether the value arrived by a receive
     std::map<EdgeId, std::vector<ValueKey>> parts;
     for (const std::size_t e : edges_.incoming[static_cast<std::size_t>(n)]) {
-      const DagEdge& edge = dag_.edges[e];
+      const StepEdge& edge = dag_.edges[e];
       if (!edge.data || edge.edge.value < 0) {
         continue;
       }
-      const DagNode& from = dag_.nodes[static_cast<std::size_t>(edge.from)];
-      arrived[edge.edge] = from.kind == DagKind::Receive;
-      if (from.kind == DagKind::Receive) {
+      const StepNode& from = dag_.nodes[static_cast<std::size_t>(edge.from)];
+      arrived[edge.edge] = from.kind == StepNodeKind::Receive;
+      if (from.kind == StepNodeKind::Receive) {
         const ValueKey key = edge.part ? part_key(tensor(edge.edge), *edge.part)
                                        : key_of(tensor(edge.edge), task.microbatch, true);
         Instruction& receive = emit(Stream::Receive, Op::Recv);
@@ -186,8 +185,8 @@ class RankLowering {
     }
     emit_run(task, arrived);
     for (const std::size_t e : edges_.outgoing[static_cast<std::size_t>(n)]) {
-      const DagNode& to = dag_.nodes[static_cast<std::size_t>(dag_.edges[e].to)];
-      if (to.kind == DagKind::Send) {
+      const StepNode& to = dag_.nodes[static_cast<std::size_t>(dag_.edges[e].to)];
+      if (to.kind == StepNodeKind::Send) {
         emit_send(task, to);
       }
     }
@@ -208,7 +207,7 @@ class RankLowering {
     write(joint, key_of(tensor(edge), task.microbatch, true));
   }
 
-  void emit_send(const Task& task, const DagNode& to) {
+  void emit_send(const Task& task, const StepNode& to) {
     ValueKey key = key_of(tensor(to.edge), task.microbatch, false);
     if (to.part) {
       const int size = program_.stage_graph.microbatch_size(task.stage);
@@ -266,7 +265,7 @@ class RankLowering {
     }
   }
 
-  const TrainingDag& dag_;
+  const StepDag& dag_;
   const NodeEdges& edges_;
   const CompiledProgram& program_;
   RankPlan plan_;
@@ -287,7 +286,7 @@ std::vector<PlanResult> results_of(const Plan& plan) {
 
 }  // namespace
 
-Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
+Plan lower(const StepDag& dag, const CompiledProgram& program) {
   Plan plan;
   plan.training = dag.training;
   plan.microbatches = dag.microbatches;
@@ -327,7 +326,7 @@ Plan lower_schedule(const Program& program,
     SC_CHECK(ranks.size() == 1, "every stage of a validated schedule has a row, and it one rank");
     rank_of_stage.push_back(ranks.front());
   }
-  TrainingDag dag = build_training_dag(compiled, schedule, training);
+  StepDag dag = build_training_dag(compiled, schedule, training);
   place(dag, rank_of_stage);
   order(dag, schedule);
   return lower(dag, compiled);

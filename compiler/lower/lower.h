@@ -13,7 +13,7 @@ namespace stagecraft {
 /// Returns the plan of a placed and ordered DAG.
 /// Ensures: verify() finds nothing.
 /// Errors: PlanInvalid, with every rule that is broken.
-[[nodiscard]] Plan lower(const TrainingDag& dag, const CompiledProgram& program);
+[[nodiscard]] Plan lower(const StepDag& dag, const CompiledProgram& program);
 
 /// Does everything: build, place, order, lower. With `training` false it keeps the forwards only.
 /// Requires: validate() finds nothing in the schedule; `layout` is the schedule's, and the program

@@ -68,14 +68,14 @@ class Builder {
         for (const Task& task : cell.tasks()) {
           if (task.kind == CellKind::Forward || (training && task.kind != CellKind::Update)) {
             node_of_[task] = static_cast<int>(dag_.nodes.size());
-            dag_.nodes.push_back({.kind = DagKind::Compute, .task = task});
+            dag_.nodes.push_back({.kind = StepNodeKind::Compute, .task = task});
           }
         }
       }
     }
   }
 
-  TrainingDag build() {
+  StepDag build() {
     for (const PlanEdge& tensor : dag_.tensors) {
       dag_.driver_parts.push_back(driver_parts_of(tensor));
       if (tensor.from == kNoStage || tensor.to == kNoStage) {
@@ -166,7 +166,7 @@ class Builder {
       if (stage.trains()) {
         update_of[stage.id] = static_cast<int>(dag_.nodes.size());
         dag_.nodes.push_back(
-            {.kind = DagKind::Update, .task = {CellKind::Update, stage.id, Microbatch(0)}});
+            {.kind = StepNodeKind::Update, .task = {CellKind::Update, stage.id, Microbatch(0)}});
       }
     }
     for (const auto& [task, node] : node_of_) {
@@ -196,18 +196,18 @@ class Builder {
   }
 
   const CompiledProgram& program_;
-  TrainingDag dag_;
+  StepDag dag_;
   std::map<Task, int> node_of_;
 };
 
 /// Adds a Receive from the driver for every model input and label, on the rank of the stage that
 /// reads it, and a Send to the driver for every result of an evaluation, on the rank of the stage
 /// that makes it.
-void add_driver(TrainingDag& dag) {
+void add_driver(StepDag& dag) {
   const std::size_t compute_nodes = dag.nodes.size();
   for (std::size_t n = 0; n < compute_nodes; ++n) {
-    const DagNode node = dag.nodes[n];
-    if (node.kind != DagKind::Compute || node.task.kind != CellKind::Forward) {
+    const StepNode node = dag.nodes[n];
+    if (node.kind != StepNodeKind::Compute || node.task.kind != CellKind::Forward) {
       continue;
     }
     for (const PlanEdge& tensor : dag.tensors) {
@@ -218,7 +218,7 @@ void add_driver(TrainingDag& dag) {
           const auto part = parts == 1 ? std::nullopt : std::optional(MicrobatchRange{m, m + 1});
           dag.edges.push_back(
               {static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id, part});
-          dag.nodes.push_back({.kind = DagKind::Receive,
+          dag.nodes.push_back({.kind = StepNodeKind::Receive,
                                .task = node.task,
                                .rank = node.rank,
                                .edge = tensor.id,
@@ -228,7 +228,7 @@ void add_driver(TrainingDag& dag) {
       } else if (tensor.to == kNoStage && tensor.from == node.task.stage) {
         dag.edges.push_back(
             {static_cast<int>(n), static_cast<int>(dag.nodes.size()), true, tensor.id});
-        dag.nodes.push_back({.kind = DagKind::Send,
+        dag.nodes.push_back({.kind = StepNodeKind::Send,
                              .task = node.task,
                              .rank = node.rank,
                              .edge = tensor.id,
@@ -240,14 +240,14 @@ void add_driver(TrainingDag& dag) {
 
 /// Keeps P-7: adds after every task of the rank the sums over replicas, then those over ties, both
 /// in ascending order.
-void add_reductions(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
+void add_reductions(StepDag& dag, const std::vector<Rank>& rank_of_stage) {
   std::map<Rank, std::vector<int>> last_of;
   for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
-    if (dag.nodes[n].kind == DagKind::Compute) {
+    if (dag.nodes[n].kind == StepNodeKind::Compute) {
       last_of[*dag.nodes[n].rank].push_back(static_cast<int>(n));
     }
   }
-  const auto add = [&](DagKind kind, std::size_t group, const std::vector<Rank>& ranks) {
+  const auto add = [&](StepNodeKind kind, std::size_t group, const std::vector<Rank>& ranks) {
     for (const Rank rank : ranks) {
       const int self = static_cast<int>(dag.nodes.size());
       dag.nodes.push_back({.kind = kind, .rank = rank, .group = static_cast<int>(group)});
@@ -264,63 +264,63 @@ void add_reductions(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
       ranks.insert(rank_of_stage[stage.index()]);
     }
     group.ranks.assign(ranks.begin(), ranks.end());
-    add(DagKind::Reduce, g, group.ranks);
+    add(StepNodeKind::Reduce, g, group.ranks);
   }
   for (std::size_t t = 0; t < dag.ties.size(); ++t) {
     for (const StageId stage : dag.ties[t].stages) {
       dag.ties[t].ranks.push_back(rank_of_stage[stage.index()]);
     }
-    add(DagKind::Tie, t, dag.ties[t].members());
+    add(StepNodeKind::Tie, t, dag.ties[t].members());
   }
 }
 
-void add_votes(TrainingDag& dag) {
+void add_votes(StepDag& dag) {
   std::map<Rank, int> vote_of;
   const std::size_t before = dag.nodes.size();
   for (std::size_t n = 0; n < before; ++n) {
-    const DagNode node = dag.nodes[n];
-    if (node.kind == DagKind::Send || node.kind == DagKind::Receive) {
+    const StepNode node = dag.nodes[n];
+    if (node.kind == StepNodeKind::Send || node.kind == StepNodeKind::Receive) {
       continue;
     }
     const auto [entry, added] = vote_of.try_emplace(*node.rank, static_cast<int>(dag.nodes.size()));
     if (added) {
-      dag.nodes.push_back({.kind = DagKind::Vote, .rank = node.rank});
+      dag.nodes.push_back({.kind = StepNodeKind::Vote, .rank = node.rank});
     }
     const int self = static_cast<int>(n);
-    dag.edges.push_back(node.kind == DagKind::Update ? DagEdge{entry->second, self, false}
-                                                     : DagEdge{self, entry->second, false});
+    dag.edges.push_back(node.kind == StepNodeKind::Update ? StepEdge{entry->second, self, false}
+                                                          : StepEdge{self, entry->second, false});
   }
 }
 
 }  // namespace
 
-TrainingDag build_training_dag(const CompiledProgram& program,
-                               const Schedule& schedule,
-                               bool training) {
+StepDag build_training_dag(const CompiledProgram& program,
+                           const Schedule& schedule,
+                           bool training) {
   return Builder(program, schedule, training).build();
 }
 
-void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
-  for (DagNode& node : dag.nodes) {
+void place(StepDag& dag, const std::vector<Rank>& rank_of_stage) {
+  for (StepNode& node : dag.nodes) {
     node.rank = rank_of_stage[node.task.stage.index()];
   }
-  std::vector<DagEdge> placed;
-  for (const DagEdge& edge : dag.edges) {
-    const DagNode from = dag.nodes[static_cast<std::size_t>(edge.from)];
-    const DagNode to = dag.nodes[static_cast<std::size_t>(edge.to)];
+  std::vector<StepEdge> placed;
+  for (const StepEdge& edge : dag.edges) {
+    const StepNode from = dag.nodes[static_cast<std::size_t>(edge.from)];
+    const StepNode to = dag.nodes[static_cast<std::size_t>(edge.to)];
     if (edge.edge == kLocal || from.rank == to.rank) {
       SC_CHECK(!edge.part, "check() lets no stages of different sizes feed each other on one rank");
       placed.push_back(edge);
       continue;
     }
     const int send = static_cast<int>(dag.nodes.size());  // keeps D-1
-    dag.nodes.push_back({.kind = DagKind::Send,
+    dag.nodes.push_back({.kind = StepNodeKind::Send,
                          .task = from.task,
                          .rank = from.rank,
                          .edge = edge.edge,
                          .peer = *to.rank,
                          .part = edge.part});
-    dag.nodes.push_back({.kind = DagKind::Receive,
+    dag.nodes.push_back({.kind = StepNodeKind::Receive,
                          .task = to.task,
                          .rank = to.rank,
                          .edge = edge.edge,
@@ -337,10 +337,10 @@ void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
   }
 }
 
-void order(TrainingDag& dag, const Schedule& schedule) {
+void order(StepDag& dag, const Schedule& schedule) {
   std::map<Task, int> node_of;
   for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
-    if (dag.nodes[n].kind == DagKind::Compute) {
+    if (dag.nodes[n].kind == StepNodeKind::Compute) {
       node_of[dag.nodes[n].task] = static_cast<int>(n);
     }
   }
@@ -364,23 +364,23 @@ void order(TrainingDag& dag, const Schedule& schedule) {
   }
 }
 
-std::string TrainingDag::text() const {
+std::string StepDag::text() const {
   constexpr std::array kNames{"compute", "send", "receive", "reduce", "tie", "vote", "update"};
   std::string text;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    const DagNode& node = nodes[n];
-    const bool transfer = node.kind == DagKind::Send || node.kind == DagKind::Receive;
+    const StepNode& node = nodes[n];
+    const bool transfer = node.kind == StepNodeKind::Send || node.kind == StepNodeKind::Receive;
     text += fmt::format("n{} {} {}{}{}\n",
                         n,
                         kNames[static_cast<std::size_t>(node.kind)],
-                        node.kind == DagKind::Vote ? std::string()
-                        : node.group >= 0          ? fmt::format("group {}", node.group)
-                                                   : to_string(node.task),
+                        node.kind == StepNodeKind::Vote ? std::string()
+                        : node.group >= 0               ? fmt::format("group {}", node.group)
+                                                        : to_string(node.task),
                         node.rank ? fmt::format(" on rank {}", node.rank->value) : std::string(),
                         transfer ? fmt::format(" edge {} peer {}", node.edge.value, node.peer.value)
                                  : std::string());
   }
-  for (const DagEdge& edge : edges) {
+  for (const StepEdge& edge : edges) {
     text += fmt::format("n{} {} n{}\n", edge.from, edge.data ? "->" : "..>", edge.to);
   }
   return text;

@@ -1,4 +1,4 @@
-/// TrainingDag is one step of training as a graph of chunks and transfers.
+/// StepDag is one step of training as a graph of chunks and transfers.
 ///
 /// It is built from a program and the tasks of a schedule. `place` and `order` are directives on
 /// it; `lower` turns it into a plan. Nodes are only added. Edges carry data or only order.
@@ -22,10 +22,10 @@
 
 namespace stagecraft {
 
-enum class DagKind : std::uint8_t { Compute, Send, Receive, Reduce, Tie, Vote, Update };
+enum class StepNodeKind : std::uint8_t { Compute, Send, Receive, Reduce, Tie, Vote, Update };
 
-struct DagNode {
-  DagKind kind = DagKind::Compute;
+struct StepNode {
+  StepNodeKind kind = StepNodeKind::Compute;
   Task task;                 ///< Compute; the stage, for Update
   std::optional<Rank> rank;  ///< set by place
   EdgeId edge;               ///< Send, Receive: the edge of the transferred tensor
@@ -38,16 +38,16 @@ struct DagNode {
   int overlap = -1;  ///< Compute: equal for the tasks of one overlap group of a row; set by order
 };
 
-struct DagEdge {
+struct StepEdge {
   int from = 0, to = 0;                 ///< nodes
   bool data = true;                     ///< false: order only
   EdgeId edge{-1};                      ///< the tensor, for a data edge between stages
-  std::optional<MicrobatchRange> part;  ///< as in DagNode
+  std::optional<MicrobatchRange> part;  ///< as in StepNode
 };
 
-struct TrainingDag {
-  std::vector<DagNode> nodes;
-  std::vector<DagEdge> edges;
+struct StepDag {
+  std::vector<StepNode> nodes;
+  std::vector<StepEdge> edges;
   /// The tensors that can cross, by EdgeId: activations, gradients, then results of an evaluation.
   std::vector<PlanEdge> tensors;
   std::vector<ReplicaGroup> replica_groups;  ///< their ranks are set by place
@@ -68,17 +68,17 @@ struct TrainingDag {
 /// Requires: the program is laid out for the schedule's replicas, whose tasks carry the step's
 ///           microbatches, and for its sizes of microbatches; no stages of different sizes that
 ///           feed each other are placed on one rank.
-[[nodiscard]] TrainingDag build_training_dag(const CompiledProgram& program,
-                                             const Schedule& schedule,
-                                             bool training);
+[[nodiscard]] StepDag build_training_dag(const CompiledProgram& program,
+                                         const Schedule& schedule,
+                                         bool training);
 
 /// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1). In
 /// training it adds a Vote per rank, and before it one Reduce per replica group and then one Tie
 /// per tie with a stage on that rank.
-void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage);
+void place(StepDag& dag, const std::vector<Rank>& rank_of_stage);
 
 /// Directive: makes the tasks of a row run in the order of the row, and marks those of an overlap
 /// group as one group.
-void order(TrainingDag& dag, const Schedule& schedule);
+void order(StepDag& dag, const Schedule& schedule);
 
 }  // namespace stagecraft

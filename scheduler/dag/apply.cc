@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/dag/apply.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,24 @@ std::vector<Numbered<D>> all_of(const Strategy& strategy) {
   return found;
 }
 
+/// Returns the orders without backwards, for a graph that has none.
+std::vector<OrderDirective> forwards_of(const std::vector<Numbered<OrderDirective>>& orders) {
+  std::vector<OrderDirective> kept;
+  for (const auto& [number, directive] : orders) {
+    OrderDirective& forwards = kept.emplace_back();
+    for (const OrderDirective::Group& group : directive->groups) {
+      OrderDirective::Group members;
+      std::ranges::copy_if(group, std::back_inserter(members), [](const Filter& filter) {
+        return !filter.pass || *filter.pass == Pass::F;
+      });
+      if (!members.empty()) {
+        forwards.groups.push_back(std::move(members));
+      }
+    }
+  }
+  return kept;
+}
+
 void note_cycle(const TrainingDag& dag, StrategyFaults& faults) {
   constexpr std::size_t kShown = 12;
   std::vector<std::string> names;
@@ -50,7 +69,12 @@ void note_cycle(const TrainingDag& dag, StrategyFaults& faults) {
 
 TrainingDag apply(const Strategy& strategy, DagSource source, bool training) {
   StrategyFaults faults(strategy);
-  const auto orders = all_of<OrderDirective>(strategy);
+  auto orders = all_of<OrderDirective>(strategy);
+  const std::vector<OrderDirective> forwards =
+      training ? std::vector<OrderDirective>() : forwards_of(orders);
+  for (std::size_t i = 0; i < forwards.size(); ++i) {
+    orders[i].directive = &forwards[i];
+  }
   const auto places = all_of<PlaceDirective>(strategy);
   const int microbatches = split(all_of<SplitDirective>(strategy), faults);
   faults.refuse_if_any();  // all else depends on the number of microbatches

@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Applies all directives in their fixed order (ST-1).
+/// Applies all directives in their fixed order (STG-1).
 /// Ensures: every node has a place, and the graph has no cycle.
 /// Errors: ScheduleInvalid with all faults, each with its directive, its filter, the nodes and what
 ///         to do.

@@ -132,7 +132,7 @@ class Builder {
       for (const DagChunk& chunk : dag_.source.chunks[stage.index()]) {
         bucket.bytes += chunk.parameter_bytes;
       }
-      if (graph().replica_of(stage) == 0 && bucket.bytes > 0 && graph().needs_weight_grad(stage)) {
+      if (graph().replica_of(stage) == 0 && bucket.bytes > 0) {
         bucket_of[stage] = dag_.buckets.size();
         dag_.buckets.push_back(std::move(bucket));
       }

@@ -10,7 +10,7 @@ namespace stagecraft {
 /// `training` there are forwards alone. A backward that does nothing (StageGraph::is_surplus) is a
 /// node without edges.
 /// `microbatches`: of the step, over all replicas of the schedule; each stage runs its share.
-/// Requires: DS-1; each stage's size divides its share.
+/// Requires: DSO-1; each stage's size divides its share.
 [[nodiscard]] TrainingDag build_dag(DagSource source, int microbatches, bool training = true);
 
 }  // namespace stagecraft

@@ -7,11 +7,11 @@
 ///
 ///     0F0 --> send ..(tensor).. receive --> 1F0        0F0 --> 0B0 --> all_reduce --> update
 ///
-/// D-1: a data edge between nodes on different ranks is replaced by Send and Receive, with no edge
+/// DG-1: a data edge between nodes on different ranks is replaced by Send and Receive, with no edge
 ///      between the two.
-/// D-2: a rank list stands for ranks that run the same nodes, each on its own samples. Two lists
+/// DG-2: a rank list stands for ranks that run the same nodes, each on its own samples. Two lists
 ///      of one DAG have no rank in common.
-/// D-3: collectives gate nothing but updates, votes and the nodes that need their result.
+/// DG-3: collectives gate nothing but updates, votes and the nodes that need their result.
 /// Source: Piper's intermediate form.
 #pragma once
 

@@ -2,7 +2,7 @@
 /// tensors that cross between them.
 ///
 /// The compiler makes it from a program; bare_source() makes it from a stage graph alone. A value.
-/// DS-1: the chunks of a stage stand in the order in which a forward runs them; a chunk reads only
+/// DSO-1: the chunks of a stage stand in the order in which a forward runs them; a chunk reads only
 ///       earlier chunks of its stage.
 #pragma once
 
@@ -25,7 +25,8 @@ struct DagChunk {
   std::vector<RegionTag> regions;  ///< beside the stage's own tag
   std::vector<int> reads;          ///< earlier chunks of the stage
   /// Of the parameters that train here. A parameter of several chunks counts in the first one,
-  /// where its gradient is complete.
+  /// where its gradient is complete. Above 0 also if copies of the stage have other values to make
+  /// equal after a step.
   std::int64_t parameter_bytes = 0;
   bool loss = false;  ///< it computes the loss
 };

@@ -1,5 +1,5 @@
 /// The directives of a strategy, as changes of a training DAG. apply() calls them in their fixed
-/// order (ST-1). Each notes what it cannot do and goes on, so that all faults are told at once.
+/// order (STG-1). Each notes what it cannot do and goes on, so that all faults are told at once.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ void place(TrainingDag& dag,
            const std::vector<Numbered<PlaceDirective>>& places,
            StrategyFaults& faults);
 
-/// Replaces the data edges between ranks by transfers (D-1). Requires: place().
+/// Replaces the data edges between ranks by transfers (DG-1). Requires: place().
 void add_transfers(TrainingDag& dag, const std::vector<Numbered<PlaceDirective>>& places);
 
 /// Sums the gradients of matched stages over their ranks, bucket by bucket, once per step. With

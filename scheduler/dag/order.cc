@@ -20,10 +20,6 @@ class Ordering {
       : dag_(dag), matcher_(matcher), faults_(faults), edges_(dag), in_set_(dag.nodes.size()) {}
 
   void run(std::size_t number, const OrderDirective& directive) {
-    if (directive.groups.empty()) {
-      faults_.note(number, "it names no group");
-      return;
-    }
     std::set<int> places;
     std::vector<int> before;  // sinks of the group before
     for (const OrderDirective::Group& group : directive.groups) {

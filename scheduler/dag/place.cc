@@ -32,7 +32,7 @@ class Places {
  public:
   Places(TrainingDag& dag, StrategyFaults& faults) : dag_(dag), faults_(faults) {}
 
-  /// Returns the position of the rank list; nothing if the list overlaps with another (D-2).
+  /// Returns the position of the rank list; nothing if the list overlaps with another (DG-2).
   int find_or_add(std::size_t number, const std::vector<Rank>& ranks) {
     const auto found = std::ranges::find(dag_.places, ranks);
     if (found != dag_.places.end()) {

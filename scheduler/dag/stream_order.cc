@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <queue>
 #include <utility>
 
@@ -48,7 +49,8 @@ class Successors {
   std::vector<int> open_;
 };
 
-/// The places of nodes in the topological order that takes the lowest number first. Found on demand.
+/// The places of nodes in the topological order that takes the lowest number first. Found on
+/// demand.
 class Positions {
  public:
   Positions(const TrainingDag& dag, const DagAdjacency& edges) : dag_(dag), edges_(edges) {}
@@ -115,6 +117,101 @@ class ReadyNodes {
   std::vector<int> nodes_;
 };
 
+/// Names a collective that several rank lists do together: a sum over the copies of a bucket, or
+/// over a tie.
+using SharedName = std::pair<int, int>;  // bucket, tie
+
+/// Returns the nodes of each collective of several rank lists.
+std::map<SharedName, std::vector<int>> shared_collectives(const TrainingDag& dag) {
+  std::map<SharedName, std::vector<int>> shared;
+  for (int n = 0; n < dag.size(); ++n) {
+    const DagNode& node = dag.node(n);
+    if (is_collective(node.kind) && node.microbatch.value == kNone) {
+      shared[{node.bucket, node.tie}].push_back(n);
+    }
+  }
+  std::erase_if(shared, [](const auto& entry) { return entry.second.size() < 2; });
+  return shared;
+}
+
+/// Returns an order of the shared collectives in which they can all be done, as their places in it.
+std::map<SharedName, int> global_order(const TrainingDag& dag,
+                                       const DagAdjacency& edges,
+                                       const std::map<SharedName, std::vector<int>>& shared) {
+  std::map<int, SharedName> name_of;
+  std::map<SharedName, std::size_t> unready;
+  for (const auto& [name, nodes] : shared) {
+    unready[name] = nodes.size();
+    for (const int n : nodes) {
+      name_of[n] = name;
+    }
+  }
+  std::map<SharedName, int> order;
+  std::vector<std::size_t> missing(dag.nodes.size());
+  std::vector<int> queue;
+  const auto reach = [&](int n) {
+    const auto name = name_of.find(n);
+    if (name == name_of.end()) {
+      queue.push_back(n);
+    } else if (--unready[name->second] == 0) {  // all members have come to it
+      const int place = static_cast<int>(order.size());
+      order[name->second] = place;
+      const std::vector<int>& nodes = shared.at(name->second);
+      queue.insert(queue.end(), nodes.begin(), nodes.end());
+    }
+  };
+  for (int n = 0; n < dag.size(); ++n) {
+    const bool receives = dag.node(n).kind == DagKind::Receive;
+    missing[static_cast<std::size_t>(n)] = edges.incoming(n).size() + (receives ? 1 : 0);
+    if (missing[static_cast<std::size_t>(n)] == 0) {
+      reach(n);
+    }
+  }
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    const int n = queue[i];
+    const auto pass = [&](int next) {
+      if (--missing[static_cast<std::size_t>(next)] == 0) {
+        reach(next);
+      }
+    };
+    for (const int e : edges.outgoing(n)) {
+      pass(dag.edges[static_cast<std::size_t>(e)].to);
+    }
+    if (dag.node(n).kind == DagKind::Send) {
+      pass(dag.node(n).peer);
+    }
+  }
+  return order;
+}
+
+/// Puts the shared collectives of each stream in their global order.
+void align(const TrainingDag& dag, const DagAdjacency& edges, std::vector<StreamOrder>& orders) {
+  const auto shared = shared_collectives(dag);
+  if (shared.empty()) {
+    return;
+  }
+  const auto global = global_order(dag, edges, shared);
+  for (StreamOrder& order : orders) {
+    for (std::vector<int>& stream : order.streams) {
+      std::vector<std::size_t> positions;
+      std::vector<int> nodes;
+      for (std::size_t i = 0; i < stream.size(); ++i) {
+        const DagNode& node = dag.node(stream[i]);
+        if (is_collective(node.kind) && global.contains({node.bucket, node.tie})) {
+          positions.push_back(i);
+          nodes.push_back(stream[i]);
+        }
+      }
+      std::ranges::sort(nodes, {}, [&](int n) {
+        return global.at({dag.node(n).bucket, dag.node(n).tie});
+      });
+      for (std::size_t i = 0; i < positions.size(); ++i) {
+        stream[positions[i]] = nodes[i];
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<StreamOrder> order_streams(TrainingDag& dag) {
@@ -140,16 +237,20 @@ std::vector<StreamOrder> order_streams(TrainingDag& dag) {
     orders[p].streams.resize(dag.streams.size());
     while (!ready[p].empty()) {
       const int n = ready[p].take();
-      auto& stream = orders[p].streams[static_cast<std::size_t>(dag.node(n).stream)];
-      if (!stream.empty()) {
-        dag.connect(stream.back(), n, /*data=*/false);
-      }
-      stream.push_back(n);
+      orders[p].streams[static_cast<std::size_t>(dag.node(n).stream)].push_back(n);
       for (const int e : edges.outgoing(n)) {
         const int next = dag.edges[static_cast<std::size_t>(e)].to;
         if (is_ordered(dag.node(next)) && --missing[static_cast<std::size_t>(next)] == 0) {
           ready[p].add(next);
         }
+      }
+    }
+  }
+  align(dag, edges, orders);
+  for (const StreamOrder& order : orders) {
+    for (const std::vector<int>& stream : order.streams) {
+      for (std::size_t i = 1; i < stream.size(); ++i) {
+        dag.connect(stream[i - 1], stream[i], /*data=*/false);
       }
     }
   }

@@ -5,7 +5,8 @@
 /// alone. The heuristic takes, again and again, a node that waits for no other: the one with the
 /// most successors on its ranks, direct and indirect; of equals the first in topological order. So
 /// chains that may overlap are interleaved, and the collective of one runs under the computing of
-/// another.
+/// another. Collectives between several rank lists have one order on all of them, so that no two
+/// lists wait for each other in them.
 /// Source: Piper, section on its scheduler.
 #pragma once
 

@@ -1,7 +1,7 @@
 /// Filter selects nodes of a training DAG by their tags, for a directive of a strategy.
 ///
 /// Written by users and by strategy_of(); match() (dag/match.h) finds the nodes. A value.
-/// FI-1: a node matches if it has every tag of the filter with that number, and the filter's pass.
+/// FLT-1: a node matches if it has every tag of the filter with that number, and the filter's pass.
 ///       Without tags and pass a filter matches every node.
 /// Source: Piper, section on filters.
 #pragma once

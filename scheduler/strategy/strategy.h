@@ -12,7 +12,7 @@
 ///
 /// Made in C++, read from a file (strategy_text.h), or made from a schedule (strategy_of.h).
 /// apply() (dag/apply.h) turns it into a training DAG. A value.
-/// ST-1: directives are applied kind by kind, in the order of Directive's alternatives, whatever
+/// STG-1: directives are applied kind by kind, in the order of Directive's alternatives, whatever
 ///       the order in which they were written; within a kind in the order written.
 /// Source: Piper, section on directives.
 #pragma once
@@ -87,7 +87,7 @@ struct OrderDirective {
   friend bool operator==(const OrderDirective&, const OrderDirective&) = default;
 };
 
-/// The alternatives stand in the order in which they are applied (ST-1).
+/// The alternatives stand in the order in which they are applied (STG-1).
 using Directive = std::
     variant<SplitDirective, PlaceDirective, ReplicateDirective, ShardDirective, OrderDirective>;
 

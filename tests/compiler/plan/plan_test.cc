@@ -154,12 +154,12 @@ TEST_CASE("a plan prints what each rank does", "[compiler][plan]") {
 
 TEST_CASE("the DAG prints its nodes, with no edge between send and receive", "[compiler][dag]") {
   const Program program = chain_program(2, 2);
-  TrainingDag dag = build_training_dag(program.compiled(), two_by_two(), true);
+  StepDag dag = build_training_dag(program.compiled(), two_by_two(), true);
   place(dag, {Rank(0), Rank(1)});
   order(dag, two_by_two());
-  for (const DagEdge& e : dag.edges) {
-    const bool joined = dag.nodes[static_cast<std::size_t>(e.from)].kind == DagKind::Send &&
-                        dag.nodes[static_cast<std::size_t>(e.to)].kind == DagKind::Receive;
+  for (const StepEdge& e : dag.edges) {
+    const bool joined = dag.nodes[static_cast<std::size_t>(e.from)].kind == StepNodeKind::Send &&
+                        dag.nodes[static_cast<std::size_t>(e.to)].kind == StepNodeKind::Receive;
     CHECK_FALSE(joined);
   }
   CHECK_THAT(dag.text(),

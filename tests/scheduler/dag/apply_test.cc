@@ -57,7 +57,7 @@ TEST_CASE("a pipeline sends each activation and each gradient once", "[scheduler
   CHECK(dag.count(DagKind::Vote) == static_cast<std::size_t>(stages));
 }
 
-TEST_CASE("a send and its receive have no edge, and each names the other (D-1)",
+TEST_CASE("a send and its receive have no edge, and each names the other (DG-1)",
           "[scheduler][dag]") {
   const TrainingDag dag = applied(one_rank_each(3, 4), StageGraph::from_edges(3, {{0, 2}, {1, 2}}));
   for (const DagEdge& edge : dag.edges) {

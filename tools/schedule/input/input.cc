@@ -190,8 +190,14 @@ StageGraph read_graph(const std::string& option, Console& console) {
 }
 
 ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, Console& console) {
+  return schedule_in(read_source(path, "FILE", console), path, options, console);
+}
+
+ScheduleFile schedule_in(std::string text,
+                         const std::string& path,
+                         const ReadOptions& options,
+                         Console& console) {
   const std::string name = source_name(path);
-  std::string text = read_source(path, "FILE", console);
   if (text.starts_with("\xEF\xBB\xBF")) {
     text.erase(0, 3);  // a byte order mark, which some editors write
   }

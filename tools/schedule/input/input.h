@@ -63,5 +63,10 @@ void add_read_options(CLI::App& app, ReadOptions& options);
 [[nodiscard]] ScheduleFile read_schedule(const std::string& path,
                                          const ReadOptions& options,
                                          Console& console);
+/// Does the same for the content of a file that was read (read_source).
+[[nodiscard]] ScheduleFile schedule_in(std::string text,
+                                       const std::string& path,
+                                       const ReadOptions& options,
+                                       Console& console);
 
 }  // namespace stagecraft::tools

@@ -1,0 +1,137 @@
+/// Tests `stagecraft dag show`: nodes, streams and lists of strategies and schedules.
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tests/tools/schedule/schedule_run.h"
+#include "stagecraft/tools/dag/dag.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+constexpr const char* kTwoByTwo = R"(# two pipelines of two stages
+split     {} dim=MB n=2
+place     {PP:0} on [0,2]
+place     {PP:1} on [1,3]
+replicate {PP:0} on [0,2] reduce_stream=dp
+replicate {PP:1} on [1,3] reduce_stream=dp
+)";
+
+CommandResult show(Words words, const std::string& text) {
+  words.insert(words.begin(), {"show", "-"});
+  return run_in_test(&tools::dag, words, text);
+}
+
+json shown(const std::string& text, Words words = {}) {
+  words.emplace_back("--json");
+  const CommandResult result = show(std::move(words), text);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(result.out);
+}
+
+std::map<std::string, int> kinds_of(const json& dag) {
+  std::map<std::string, int> kinds;
+  for (const json& node : dag.at("nodes")) {
+    ++kinds[node.at("kind")];
+  }
+  return kinds;
+}
+
+std::string schedule_of(const std::string& words) {
+  return run_schedule_line("make " + words).out;
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline of two stages has the nodes that were counted by hand", "[tools][dag]") {
+  const json dag = shown(schedule_of("1f1b --devices 2 --microbatches 2"));
+  CHECK(kinds_of(dag) == std::map<std::string, int>{{"forward", 4},
+                                                    {"backward", 4},
+                                                    {"send", 4},
+                                                    {"receive", 4},
+                                                    {"update", 2},
+                                                    {"vote", 2}});
+  const json halves = shown(schedule_of("zb-h1 --devices 2 --microbatches 2"));
+  CHECK(kinds_of(halves).at("input") == kinds_of(halves).at("weight"));
+}
+
+TEST_CASE("copies of two stages make a sum for each stage, on the stream of the strategy",
+          "[tools][dag]") {
+  const json dag = shown(kTwoByTwo);
+  CHECK(kinds_of(dag).at("all_reduce") == 2);
+  for (const json& node : dag.at("nodes")) {
+    if (node.at("kind") == "all_reduce") {
+      CHECK(node.at("stream") == "dp");
+      CHECK(node.at("ranks") == (node.at("stage") == 0 ? json{0, 2} : json{1, 3}));
+    }
+  }
+  const CommandResult people = show({}, kTwoByTwo);
+  for (const char* part :
+       {"2 stages, 2 microbatches", "ranks [0,2]", "dp", "all_reduce", "issues"}) {
+    CHECK_THAT(people.out, ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("every list issues each of its nodes once, after what it needs on these ranks",
+          "[tools][dag]") {
+  for (const BuilderInfo& builder : builders()) {
+    if (builder.takes_graph) {
+      continue;
+    }
+    const CommandResult made =
+        run_schedule_line(fmt::format("make {} --devices 4 --microbatches 8", builder.name));
+    CAPTURE(builder.name, made.err);
+    REQUIRE(made.exit_code == 0);
+    const json dag = shown(made.out);
+    std::vector<int> position(dag.at("nodes").size(), -1), list_of(dag.at("nodes").size(), -1);
+    std::size_t issued = 0;
+    for (std::size_t l = 0; l < dag.at("lists").size(); ++l) {
+      int at = 0;
+      for (const int node : dag.at("lists").at(l).at("nodes")) {
+        CHECK(position.at(static_cast<std::size_t>(node)) == -1);
+        position.at(static_cast<std::size_t>(node)) = at++;
+        list_of.at(static_cast<std::size_t>(node)) = static_cast<int>(l);
+        ++issued;
+      }
+    }
+    CHECK(issued == dag.at("nodes").size());
+    bool in_order = true;
+    for (const json& edge : dag.at("edges")) {
+      const auto from = edge.at("from").get<std::size_t>(), to = edge.at("to").get<std::size_t>();
+      in_order = in_order && (list_of[from] != list_of[to] || position[from] < position[to]);
+    }
+    CHECK(in_order);
+  }
+}
+
+TEST_CASE("what cannot be applied is told with its directive and what to do",
+          "[tools][dag][bad-input]") {
+  check_message(show({}, "split {} dim=MB n=2\nplace {PP:0} on [0]\nplace {PP:2} on [1]\n"),
+                1,
+                {"PP:1", "place"});
+  check_message(show({}, "place {PP:0} over [0]\n"), 2, {"line 1"});
+  // Nothing orders rank 1, and the rule would put all its forwards first.
+  check_message(show({},
+                     "split {} dim=MB n=4\nplace {PP:0} on [0]\nplace {PP:1} on [1]\n"
+                     "order [{PP:0,MB:0,PASS:F}] [{PP:0,MB:1,PASS:F}] [{PP:0,MB:0,PASS:B}] "
+                     "[{PP:0,MB:2,PASS:F}]\n"),
+                1,
+                {"wait for each other", "1B0", "0F3", "add an order for every rank"});
+  check_message(show({}, "split {} dim=MB n=2\n"), 2, {"expects --stages N or --graph EDGES"});
+  check_message(show({"--stages", "2"}, "0F0 0B0\n"), 2, {"--stages is an option of strategies"});
+  check_message(show({}, "0B0 0F0\n"), 1, {"breaks V"});
+  check_message(run_in_test(&tools::dag, Words{"show", "/nowhere"}), 2, {"/nowhere"});
+}
+
+}  // namespace stagecraft::tests

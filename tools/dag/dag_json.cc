@@ -1,0 +1,55 @@
+#include "stagecraft/tools/dag/dag_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace stagecraft::tools {
+namespace {
+
+using Object = nlohmann::ordered_json;
+
+Object ranks_of(const TrainingDag& dag, std::size_t place) {
+  Object ranks = Object::array();
+  for (const Rank rank : dag.places[place]) {
+    ranks.push_back(rank.value);
+  }
+  return ranks;
+}
+
+Object object_of(const TrainingDag& dag, int number) {
+  const DagNode& node = dag.node(number);
+  Object object{{"id", number}, {"kind", to_string(node.kind)}, {"name", to_string(dag, number)}};
+  const auto add = [&](const char* key, int value) {
+    if (value != kNone) {
+      object[key] = value;
+    }
+  };
+  add("stage", node.stage.value);
+  add("microbatch", node.microbatch.value);
+  add("chunk", node.chunk);
+  add("peer", node.peer);
+  object["ranks"] = ranks_of(dag, static_cast<std::size_t>(node.place));
+  object["stream"] = dag.streams[static_cast<std::size_t>(node.stream)];
+  return object;
+}
+
+}  // namespace
+
+std::string dag_json(const IssuedDag& issued) {
+  const TrainingDag& dag = issued.dag;
+  Object object{{"microbatches", dag.microbatches},
+                {"nodes", Object::array()},
+                {"edges", Object::array()},
+                {"lists", Object::array()}};
+  for (int n = 0; n < dag.size(); ++n) {
+    object["nodes"].push_back(object_of(dag, n));
+  }
+  for (const DagEdge& edge : dag.edges) {
+    object["edges"].push_back({{"from", edge.from}, {"to", edge.to}, {"data", edge.data}});
+  }
+  for (std::size_t place = 0; place < issued.lists.size(); ++place) {
+    object["lists"].push_back({{"ranks", ranks_of(dag, place)}, {"nodes", issued.lists[place]}});
+  }
+  return object.dump() + '\n';
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,21 @@
+/// dag_json prints a DAG for programs:
+///
+///     {"microbatches": 2,
+///      "nodes": [{"id": 0, "kind": "forward", "name": "0F0", "stage": 0, "microbatch": 0,
+///                 "chunk": 0, "ranks": [0], "stream": "compute"}, ...],
+///      "edges": [{"from": 0, "to": 4, "data": true}, ...],
+///      "lists": [{"ranks": [0], "nodes": [0, 8, ...]}, ...]}
+///
+/// A send and its receive have no edge; each has the other as "peer". Fields that a node does not
+/// have are left out.
+#pragma once
+
+#include <string>
+
+#include "stagecraft/tools/dag/issued_dag.h"
+
+namespace stagecraft::tools {
+
+[[nodiscard]] std::string dag_json(const IssuedDag& issued);
+
+}  // namespace stagecraft::tools
