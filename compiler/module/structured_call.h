@@ -22,6 +22,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/compiler/module/call.h"
 #include "stagecraft/compiler/module/tensors_in.h"
 #include "stagecraft/compiler/module/tensors_of.h"
 
