@@ -125,6 +125,23 @@ TEST_CASE("what fails for lack of memory all the same is told as that", "[tools]
   CHECK_THAT(result.err, !ContainsSubstring("bug") && !ContainsSubstring("frame #"));
 }
 
+TEST_CASE("wherever a run meets the limit of its address space, it says so and ends",
+          "[tools][memory][train]") {
+  int ended = 0;
+  for (std::int64_t limit = 700'000; limit <= 1'400'000; limit += 100'000) {
+    const CommandResult result = run_limited(limit, {"--steps", "2", "--force"});
+    CAPTURE(limit, result.exit_code, result.err);
+    CHECK_FALSE(result.timed_out);
+    if (result.exit_code != 0) {
+      ++ended;
+      CHECK(result.exit_code == 1);
+      CHECK_THAT(result.err, ContainsSubstring("stagecraft: ") && ContainsSubstring("memory"));
+      CHECK_THAT(result.err, !ContainsSubstring("bug") && !ContainsSubstring("frame #"));
+    }
+  }
+  CHECK(ended > 0);
+}
+
 TEST_CASE("a worker that needs more than --memory-limit ends the run with what it holds",
           "[tools][memory][train]") {
   const CommandResult result =
