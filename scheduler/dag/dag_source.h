@@ -24,9 +24,9 @@ using RegionTag = std::pair<std::string, int>;
 struct DagChunk {
   std::vector<RegionTag> regions;  ///< beside the stage's own tag
   std::vector<int> reads;          ///< earlier chunks of the stage
-  /// Of the parameters that train here. A parameter of several chunks counts in the first one,
-  /// where its gradient is complete. Above 0 also if copies of the stage have other values to make
-  /// equal after a step.
+  /// The bytes of the parameters that train here. A parameter of several chunks counts in the first
+  /// one, where its gradient is complete. Above 0 also if copies of the stage have other values to
+  /// make equal after a step.
   std::int64_t parameter_bytes = 0;
   bool loss = false;  ///< it computes the loss
 };

@@ -9,7 +9,8 @@
 namespace stagecraft {
 namespace {
 
-/// What serves a computing node: the gather of its parameters and the scatter of its gradients.
+/// Holds the nodes that serve a computing node: they gather its parameters and scatter its
+/// gradients.
 struct Servants {
   int gather = kNone, scatter = kNone;
 };

@@ -76,7 +76,7 @@ void add_votes(TrainingDag& dag) {
     vote_of[p] = dag.add({.kind = DagKind::Vote, .place = static_cast<int>(p)});
   }
   const auto vote = [&](int n) { return vote_of[static_cast<std::size_t>(dag.node(n).place)]; };
-  // What an update waited for, the vote waits for: all updates of a rank come after its vote.
+  // The vote takes over the dependencies of the updates, which come after it on each rank.
   std::vector<bool> ends(static_cast<std::size_t>(before), true);  // nothing of the step follows
   std::set<std::pair<int, int>> moved;
   std::erase_if(dag.edges, [&](const DagEdge& edge) {

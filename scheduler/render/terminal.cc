@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// Of a long schedule. Blocks with marks are shown beyond that.
+/// Limits the blocks that show a long schedule. Blocks with marks are shown beyond the limit.
 constexpr std::size_t kMaxBlocks = 6;
 constexpr std::size_t kMaxRows = 64;
 constexpr std::size_t kMaxListedBelow = 50;  // violations; the others are counted

@@ -24,7 +24,7 @@ struct LauncherUnderTest {
   std::shared_ptr<Launcher> launcher;
   /// Ranks live in processes of their own, which can be killed and replaced.
   bool has_processes = true;
-  /// What is known of a worker that was killed by signal 9, after "process 4711".
+  /// The cause that is reported for a worker killed by signal 9, after "process 4711".
   std::string cause_of_kill;
   std::string host;  ///< of rank 1 (WorkerPlace::host)
   /// Brings a worker for a place that is about to be replaced; empty: the launcher starts it.

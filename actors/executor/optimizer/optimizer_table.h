@@ -29,7 +29,7 @@ using EachOptimizer = List<AdamW,    // adamw.h
                            RMSprop,  // rmsprop.h
                            Others...>;
 
-/// What a command line needs of an optimizer.
+/// Describes an optimizer for a command line.
 struct OptimizerInfo {
   std::string_view name;    ///< in checkpoints and on command lines
   std::string_view record;  ///< the record that has its settings as fields

@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-/// What the fleet does about each event at the admission. Called on threads of the actor system,
+/// Holds what the fleet does at each event of the admission. Called on threads of the actor system,
 /// also while the admission is destroyed and a moment after that; must not block.
 struct AdmissionEvents {
   /// A worker was not welcome.

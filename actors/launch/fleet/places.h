@@ -35,7 +35,7 @@ struct PlaceTurn {
   std::int64_t incarnation = 0;
 };
 
-/// What a wait for workers has to know.
+/// Tells a thread that waits for workers what it waits for.
 struct MissingWorkers {
   std::vector<int> places;  ///< whose workers have not joined
   std::size_t awaited = 0;  ///< number of workers that the fleet wants

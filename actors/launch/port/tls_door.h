@@ -24,7 +24,7 @@
 namespace stagecraft {
 
 inline constexpr std::size_t kMostWaiting = 1024;
-/// What all connections together take before their handshakes are done, measured (TLS-4).
+/// Bounds the memory of all connections before their handshakes are done; measured (TLS-4).
 inline constexpr std::int64_t kMostMebibytesOfStrangers = 64;
 
 /// Listens at a port of `address`, any free one for 0; doorman->port() returns it.

@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-/// What a checkpoint says beside the state.
+/// Holds what a checkpoint says in addition to the state.
 struct RunFacts {
   std::optional<std::uint64_t> seed;    ///< none: any, for restoring
   std::string optimizer;                ///< its name in the registry

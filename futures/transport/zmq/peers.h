@@ -1,9 +1,9 @@
 /// Peers holds the other processes that a data port sends to and receives from: those that were
 /// admitted and not forgotten, by their keys.
 ///
-/// Whoever has the key of an entry is that peer; nobody else is known (DP-1). Any thread may call
-/// Peers. The mutex guards the table and is held for one lookup at a time; no peer is destroyed
-/// under it.
+/// A process that has the key of an entry is that peer; no other process is known (DP-1). Any
+/// thread may call Peers. The mutex guards the table and is held for one lookup at a time; no peer
+/// is destroyed under it.
 #pragma once
 
 #include <cstdint>

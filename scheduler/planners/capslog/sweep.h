@@ -26,7 +26,7 @@ class Sweep {
 
  private:
   /// By number of full devices and the next operator: the first operator of the last full device.
-  /// Of several it is the latest, so that the first devices take as much as they can.
+  /// If there are several, it is the latest, so that the first devices take as much as they can.
   [[nodiscard]] int& before(int devices, int op);
   /// Starts device `d` of the part at `first`. Returns the smallest stage that exceeded the
   /// threshold.

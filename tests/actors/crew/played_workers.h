@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-/// What the worker of a rank does.
+/// Says what the worker of a rank does.
 enum class Part {
   Answer,         ///< does all it is asked to do
   Announce,       ///< announces tensors, and ends instead of sending them
@@ -28,7 +28,7 @@ enum class Part {
   KeepAndVanish,  ///< announces its copy, and ends instead of sending it
 };
 
-/// What the workers were asked, by rank.
+/// Records what the workers were asked, by rank.
 struct PlayedLog {
   std::mutex mutex;  // shared by their threads and the test
   std::map<int, std::vector<SendState>> sent;
