@@ -4,6 +4,8 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "stagecraft/tests/hosts/test_slurm.h"
@@ -81,9 +83,21 @@ std::string first_job(const TestSlurm& slurm) {
   return slurm.run({"scontrol", "show", "job", "1"}).out;
 }
 
-bool has_ended(const std::string& job) {
-  return job.find("JobState=COMPLETED") != std::string::npos ||
-         job.find("JobState=FAILED") != std::string::npos;
+/// Returns whether all jobs of `scontrol show job` have ended: it prints those of a whole array for
+/// the number of its first one.
+bool has_ended(const std::string& jobs) {
+  constexpr std::string_view kState = "JobState=";
+  std::size_t at = jobs.find(kState);
+  if (at == std::string::npos) {
+    return false;
+  }
+  for (; at != std::string::npos; at = jobs.find(kState, at + 1)) {
+    const std::string_view state = std::string_view(jobs).substr(at + kState.size());
+    if (!state.starts_with("COMPLETED") && !state.starts_with("FAILED")) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// Returns the output of the job's processes, from the file that the job file names; empty if there
