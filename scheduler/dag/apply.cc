@@ -93,9 +93,7 @@ TrainingDag apply(const Strategy& strategy, DagSource source, bool training) {
   if (training) {
     add_votes(dag);
   }
-  if (const DagAdjacency edges(dag); topological_order(dag, edges).size() != dag.nodes.size()) {
-    note_cycle(dag, faults);
-  }
+  note_cycle(dag, faults);
   faults.refuse_if_any();
   return dag;
 }

@@ -141,7 +141,20 @@ std::vector<int> topological_order(const TrainingDag& dag, const DagAdjacency& e
   return order;
 }
 
+int first_elsewhere(const TrainingDag& dag,
+                    const std::vector<int>& nodes,
+                    const std::vector<Rank>& ranks) {
+  const auto found = std::ranges::find_if(nodes, [&](int n) {
+    const int place = dag.node(n).place;
+    return place != kNone && dag.places[static_cast<std::size_t>(place)] != ranks;
+  });
+  return found == nodes.end() ? kNone : *found;
+}
+
 std::vector<int> find_cycle(const TrainingDag& dag) {
+  if (topological_order(dag, DagAdjacency(dag)).size() == dag.nodes.size()) {
+    return {};
+  }
   std::vector<rules::Edge> edges;
   edges.reserve(dag.edges.size());
   for (const DagEdge& edge : dag.edges) {

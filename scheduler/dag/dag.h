@@ -124,6 +124,11 @@ struct TrainingDag {
 /// Returns "0F3", "0F3.1" for a chunk of several, "send 0F3 to 1", "all_reduce 0", "vote".
 [[nodiscard]] std::string to_string(const TrainingDag& dag, int node);
 
+/// Returns the first of the nodes that is placed on other ranks than these; kNone if there is none.
+[[nodiscard]] int first_elsewhere(const TrainingDag& dag,
+                                  const std::vector<int>& nodes,
+                                  const std::vector<Rank>& ranks);
+
 /// Returns the ranks of a rank list: "[0,2]".
 [[nodiscard]] std::string place_text(const TrainingDag& dag, int place);
 

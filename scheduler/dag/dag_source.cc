@@ -7,10 +7,8 @@ DagSource bare_source(const StageGraph& graph) {
   for (int s = 0; s < graph.size(); ++s) {
     const StageId stage(s);
     // Without costs, every stage that trains has weights: one byte stands for them.
-    source.chunks.push_back({{.regions = {},
-                              .reads = {},
-                              .parameter_bytes = graph.needs_weight_grad(stage) ? 1 : 0,
-                              .loss = graph.succs(stage).empty()}});
+    source.chunks.push_back(
+        {{.regions = {}, .reads = {}, .parameter_bytes = graph.needs_weight_grad(stage) ? 1 : 0}});
   }
   for (const auto& [from, to] : graph.edges()) {
     const int number = static_cast<int>(source.tensors.size());

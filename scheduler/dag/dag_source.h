@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +27,6 @@ struct DagChunk {
   /// one, where its gradient is complete. Above 0 also if copies of the stage have other values to
   /// make equal after a step.
   std::int64_t parameter_bytes = 0;
-  bool loss = false;  ///< it computes the loss
 };
 
 /// A value that a stage sends to another in every forward.
@@ -39,7 +37,6 @@ struct DagTensor {
   int to_chunk = 0;             ///< the first that reads it
   bool owes_gradient = false;   ///< the reader sends its gradient back
   EdgeId activation, gradient;  ///< names of the two transfers
-  double bytes = 0;             ///< of one microbatch; 0: not known
 };
 
 /// Parameters that several stages use and train.

@@ -6,7 +6,9 @@
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
+namespace {
 
+/// Returns the place within a level of nodes of this kind; lower is earlier.
 int dispatch_priority(DagKind kind) {
   switch (kind) {
     case DagKind::Send:
@@ -23,6 +25,8 @@ int dispatch_priority(DagKind kind) {
       return 3;
   }
 }
+
+}  // namespace
 
 std::vector<std::vector<int>> dispatch_order(const TrainingDag& dag) {
   const DagAdjacency edges(dag);

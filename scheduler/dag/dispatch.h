@@ -14,9 +14,6 @@
 
 namespace stagecraft {
 
-/// Returns the rank within a level of nodes of this kind; lower is earlier.
-[[nodiscard]] int dispatch_priority(DagKind kind);
-
 /// Returns the nodes of each rank list. Requires: order_streams() and delay_receives().
 [[nodiscard]] std::vector<std::vector<int>> dispatch_order(const TrainingDag& dag);
 

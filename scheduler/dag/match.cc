@@ -87,6 +87,17 @@ std::vector<int> DagMatcher::match(const Filter& filter) const {
   return matched;
 }
 
+std::vector<int> DagMatcher::match(std::size_t directive,
+                                   const Filter& filter,
+                                   StrategyFaults& faults) const {
+  std::vector<int> matched = match(filter);
+  if (const std::string wrong = fault(filter, matched); !wrong.empty()) {
+    faults.note(directive, wrong);
+    return {};
+  }
+  return matched;
+}
+
 std::string DagMatcher::fault(const Filter& filter, const std::vector<int>& matched) const {
   const bool usual = std::ranges::all_of(filter.tags, [](const Filter::Tag& tag) {
     return tag.name == kStageTag || tag.name == kMicrobatchTag;

@@ -1,10 +1,12 @@
 /// DagMatcher finds the computing nodes that a filter selects.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "stagecraft/scheduler/dag/dag.h"
+#include "stagecraft/scheduler/dag/strategy_faults.h"
 #include "stagecraft/scheduler/strategy/filter.h"
 
 namespace stagecraft {
@@ -15,13 +17,16 @@ class DagMatcher {
   /// and kinds while the matcher is used.
   explicit DagMatcher(const TrainingDag& dag);
 
-  /// Returns the matched nodes, ascending.
-  [[nodiscard]] std::vector<int> match(const Filter& filter) const;
-  /// Returns why a filter cannot be used: it names a tag that the DAG does not have, or matches
-  /// nothing. Empty for a good one. `matched`: the result of match().
-  [[nodiscard]] std::string fault(const Filter& filter, const std::vector<int>& matched) const;
+  /// Returns the matched nodes of a directive's filter, ascending. None for a filter that names a
+  /// tag that the DAG does not have, or that matches nothing: the fault is noted.
+  [[nodiscard]] std::vector<int> match(std::size_t directive,
+                                       const Filter& filter,
+                                       StrategyFaults& faults) const;
 
  private:
+  [[nodiscard]] std::vector<int> match(const Filter& filter) const;
+  /// Returns why a filter cannot be used, empty for a good one. `matched`: the nodes it matches.
+  [[nodiscard]] std::string fault(const Filter& filter, const std::vector<int>& matched) const;
   [[nodiscard]] bool matches(const DagNode& node, const Filter& filter) const;
 
   const TrainingDag* dag_;

@@ -50,9 +50,8 @@ class Ordering {
 
  private:
   Ends ends_of(std::size_t number, const Filter& filter, int overlap, std::set<int>& places) {
-    const std::vector<int> matched = matcher_.match(filter);
-    if (const std::string fault = matcher_.fault(filter, matched); !fault.empty()) {
-      faults_.note(number, fault);
+    const std::vector<int> matched = matcher_.match(number, filter, faults_);
+    if (matched.empty()) {
       return {};
     }
     for (const int n : matched) {

@@ -112,9 +112,8 @@ void place(TrainingDag& dag,
       }
       stream = stream == nullptr ? &directive->stream : stream;
     }
-    const std::vector<int> matched = matcher.match(directive->filter);
-    if (const std::string fault = matcher.fault(directive->filter, matched); !fault.empty()) {
-      faults.note(number, fault);
+    const std::vector<int> matched = matcher.match(number, directive->filter, faults);
+    if (matched.empty()) {
       continue;
     }
     const int list = lists.find_or_add(number, directive->ranks);

@@ -32,20 +32,16 @@ class Replication {
   void take(const DagMatcher& matcher) {
     for (std::size_t r = 0; r < replicates_.size(); ++r) {
       const auto& [number, directive] = replicates_[r];
-      const std::vector<int> matched = matcher.match(directive->filter);
-      if (const std::string fault = matcher.fault(directive->filter, matched); !fault.empty()) {
-        faults_.note(number, fault);
+      const std::vector<int> matched = matcher.match(number, directive->filter, faults_);
+      if (matched.empty()) {
         continue;
       }
-      const auto elsewhere = std::ranges::find_if(matched, [&](int n) {
-        const int place = dag_.node(n).place;
-        return place != kNone && dag_.places[static_cast<std::size_t>(place)] != directive->ranks;
-      });
-      if (elsewhere != matched.end()) {
+      const int elsewhere = first_elsewhere(dag_, matched, directive->ranks);
+      if (elsewhere != kNone) {
         faults_.note(number,
                      fmt::format("{} is placed on {}: replicate it on the ranks of its place",
-                                 to_string(dag_, *elsewhere),
-                                 place_text(dag_, dag_.node(*elsewhere).place)));
+                                 to_string(dag_, elsewhere),
+                                 place_text(dag_, dag_.node(elsewhere).place)));
         continue;
       }
       for (const int n : matched) {

@@ -26,19 +26,15 @@ void shard(TrainingDag& dag,
            const std::vector<Numbered<ShardDirective>>& shards,
            StrategyFaults& faults) {
   for (const auto& [number, directive] : shards) {
-    const std::vector<int> matched = matcher.match(directive->filter);
-    if (const std::string fault = matcher.fault(directive->filter, matched); !fault.empty()) {
-      faults.note(number, fault);
+    const std::vector<int> matched = matcher.match(number, directive->filter, faults);
+    if (matched.empty()) {
       continue;
     }
-    const auto elsewhere = std::ranges::find_if(matched, [&](int n) {
-      const int place = dag.node(n).place;
-      return place != kNone && dag.places[static_cast<std::size_t>(place)] != directive->ranks;
-    });
-    if (elsewhere != matched.end()) {
+    const int elsewhere = first_elsewhere(dag, matched, directive->ranks);
+    if (elsewhere != kNone) {
       faults.note(number,
                   fmt::format("{} is placed on other ranks: shard it on the ranks of its place",
-                              to_string(dag, *elsewhere)));
+                              to_string(dag, elsewhere)));
       continue;
     }
     std::set<int> inside(matched.begin(), matched.end());

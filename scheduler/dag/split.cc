@@ -8,7 +8,7 @@ namespace stagecraft {
 int split(const std::vector<Numbered<SplitDirective>>& splits, StrategyFaults& faults) {
   int parts = 1;
   for (const auto& [number, directive] : splits) {
-    if (&splits.front().directive != &directive && splits.front().number != number) {
+    if (number != splits.front().number) {
       faults.note(number, "the step is split already: keep one split of everything");
     } else if (!directive->filter.tags.empty() || directive->filter.pass) {
       faults.note(number, "only the whole step is split: write split {} dim=MB n=...");

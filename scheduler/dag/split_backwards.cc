@@ -20,8 +20,7 @@ struct Halves {
 
 using TaskName = std::pair<int, int>;  // stage and microbatch
 
-std::map<TaskName, Halves> mentions(const TrainingDag& dag,
-                                    const std::vector<Numbered<OrderDirective>>& orders,
+std::map<TaskName, Halves> mentions(const std::vector<Numbered<OrderDirective>>& orders,
                                     StrategyFaults& faults) {
   bool any = false;
   std::map<TaskName, Halves> found;
@@ -53,7 +52,6 @@ std::map<TaskName, Halves> mentions(const TrainingDag& dag,
       }
     }
   }
-  static_cast<void>(dag);
   return any ? found : std::map<TaskName, Halves>();
 }
 
@@ -82,7 +80,7 @@ void split_backwards(TrainingDag& dag,
                      const std::vector<Numbered<OrderDirective>>& orders,
                      StrategyFaults& faults) {
   std::set<TaskName> halved;
-  for (const auto& [task, halves] : mentions(dag, orders, faults)) {
+  for (const auto& [task, halves] : mentions(orders, faults)) {
     if (const std::string fault = fault_of(halves); !fault.empty()) {
       const auto& mention = !halves.input.empty() ? halves.input[0] : halves.weight[0];
       faults.note(mention.number,

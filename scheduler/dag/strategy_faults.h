@@ -21,7 +21,6 @@ class StrategyFaults {
   void note(std::string what) { faults_.push_back(std::move(what)); }
 
   [[nodiscard]] bool none() const { return faults_.empty(); }
-  [[nodiscard]] const std::vector<std::string>& all() const { return faults_; }
   /// Errors: ScheduleInvalid, with all faults, if there is any.
   void refuse_if_any() const;
 

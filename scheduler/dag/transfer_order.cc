@@ -20,8 +20,7 @@ std::vector<int> order_transfers(TrainingDag& dag) {
       before->second = send;
     }
   }
-  return topological_order(dag, DagAdjacency(dag)).size() == dag.nodes.size() ? std::vector<int>()
-                                                                              : find_cycle(dag);
+  return find_cycle(dag);
 }
 
 }  // namespace stagecraft

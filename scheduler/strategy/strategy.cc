@@ -1,7 +1,5 @@
 #include "stagecraft/scheduler/strategy/strategy.h"
 
-#include <array>
-
 namespace stagecraft {
 namespace {
 
@@ -36,12 +34,6 @@ Strategy& Strategy::shard(Filter filter, std::vector<Rank> ranks, std::string st
 Strategy& Strategy::order(std::vector<OrderDirective::Group> groups) {
   directives_.emplace_back(OrderDirective{std::move(groups)});
   return *this;
-}
-
-std::string_view name(const Directive& directive) {
-  constexpr std::array<std::string_view, std::variant_size_v<Directive>> kNames{
-      "split", "place", "replicate", "shard", "order"};
-  return kNames.at(directive.index());
 }
 
 namespace filters {

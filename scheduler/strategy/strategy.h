@@ -17,9 +17,11 @@
 /// Source: Piper, section on directives.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -111,8 +113,9 @@ class Strategy {
   std::vector<Directive> directives_;
 };
 
-/// Returns "split", "place", "replicate", "shard" or "order".
-[[nodiscard]] std::string_view name(const Directive& directive);
+/// The names of the alternatives, in their order.
+inline constexpr std::array<std::string_view, std::variant_size_v<Directive>> kDirectiveNames{
+    "split", "place", "replicate", "shard", "order"};
 
 /// Short makers of filters for strategies written by hand: `using namespace stagecraft::filters;`.
 namespace filters {

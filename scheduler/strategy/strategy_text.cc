@@ -87,6 +87,7 @@ class LineReader {
   [[nodiscard]] std::vector<Rank> ranks();
   [[nodiscard]] std::int64_t bytes();
   [[nodiscard]] SplitDirective split();
+  [[nodiscard]] std::string stream(std::string_view directive);
   [[nodiscard]] PlaceDirective place();
   [[nodiscard]] ReplicateDirective replicate();
   [[nodiscard]] ShardDirective shard();
@@ -180,16 +181,23 @@ SplitDirective LineReader::split() {
   return directive;
 }
 
-PlaceDirective LineReader::place() {
-  PlaceDirective directive{.filter = filter(), .ranks = ranks()};
+/// Reads the rest of a line that takes no other option.
+std::string LineReader::stream(std::string_view directive) {
+  std::string name;
   while (!ended()) {
     const std::size_t begin = at_;
     if (word() != "stream" || !take('=')) {
       at_ = begin;
-      refuse("place takes stream=NAME");
+      refuse(fmt::format("{} takes stream=NAME", directive));
     }
-    directive.stream = word();
+    name = word();
   }
+  return name;
+}
+
+PlaceDirective LineReader::place() {
+  PlaceDirective directive{.filter = filter(), .ranks = ranks()};
+  directive.stream = stream("place");
   return directive;
 }
 
@@ -224,14 +232,7 @@ ReplicateDirective LineReader::replicate() {
 
 ShardDirective LineReader::shard() {
   ShardDirective directive{.filter = filter(), .ranks = ranks()};
-  while (!ended()) {
-    const std::size_t begin = at_;
-    if (word() != "stream" || !take('=')) {
-      at_ = begin;
-      refuse("shard takes stream=NAME");
-    }
-    directive.stream = word();
-  }
+  directive.stream = stream("shard");
   return directive;
 }
 
@@ -267,7 +268,7 @@ Directive LineReader::directive() {
     at_ = begin;
     refuse(fmt::format("{} is no directive; {}there are split, place, replicate, shard and order",
                        quoted(name),
-                       did_you_mean(name, {"split", "place", "replicate", "shard", "order"})));
+                       did_you_mean(name, {kDirectiveNames.begin(), kDirectiveNames.end()})));
   }
   return read;
 }

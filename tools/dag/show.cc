@@ -44,10 +44,9 @@ bool is_strategy(std::string_view text) {
       continue;
     }
     line.remove_prefix(word);
-    return std::ranges::any_of(
-        std::initializer_list<std::string_view>{
-            "split ", "place ", "replicate ", "shard ", "order "},
-        [&](std::string_view name) { return line.starts_with(name); });
+    return std::ranges::any_of(kDirectiveNames, [&](std::string_view name) {
+      return line.starts_with(name) && line.substr(name.size()).starts_with(' ');
+    });
   }
   return false;
 }
