@@ -194,15 +194,7 @@ std::optional<std::string> balance_refuses(const PlanRequest& request) {
   } else if (wanted_recipes(request).empty()) {
     return fmt::format("balance does not cut for {}", *request.builder);
   }
-  if (request.pieces() < request.devices) {
-    return fmt::format(
-        "balance gives every device at least one operator; found {} that can be separated, for {} "
-        "devices; use at most {} devices",
-        request.pieces(),
-        request.devices,
-        request.pieces());
-  }
-  return std::nullopt;
+  return request.lacks_pieces("balance");
 }
 
 std::vector<Candidate> balance_candidates(const PlanRequest& request) {

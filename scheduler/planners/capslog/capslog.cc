@@ -59,15 +59,7 @@ std::optional<std::string> capslog_refuses(const PlanRequest& request) {
       })) {
     return "capslog cuts for 1f1b and gpipe only; pfeife cuts for any schedule";
   }
-  if (request.pieces() < request.devices) {
-    return fmt::format(
-        "capslog gives every device at least one operator; found {} that can be separated, for {} "
-        "devices; use at most {} devices",
-        request.pieces(),
-        request.devices,
-        request.pieces());
-  }
-  return std::nullopt;
+  return request.lacks_pieces("capslog");
 }
 
 std::vector<Candidate> capslog_candidates(const PlanRequest& request) {

@@ -110,15 +110,10 @@ void add_sets(const PlanRequest& request, int size, bool found_some, CutCandidat
 }  // namespace
 
 std::optional<std::string> pfeife_refuses(const PlanRequest& request) {
-  const int operators = request.pieces();
-  if (operators < request.devices) {
-    return fmt::format(
-        "pfeife gives every device at least one operator; found {} that can be separated, for {} "
-        "devices; use at most {} devices",
-        operators,
-        request.devices,
-        operators);
+  if (const auto reason = request.lacks_pieces("pfeife")) {
+    return reason;
   }
+  const int operators = request.pieces();
   if (operators > kMaxOperators || request.devices > kMaxDevices) {
     return fmt::format(
         "pfeife plans for up to {} operators and {} devices, found {} and {}; graphpipe, capslog "

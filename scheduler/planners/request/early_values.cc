@@ -13,6 +13,7 @@ namespace {
 struct WaitingChange {
   double time = 0;
   double bytes = 0;
+  bool received = false;  ///< from another row
 };
 
 double bytes_between(const LinkCosts& links, const Task& task, const Task& prerequisite) {
@@ -23,12 +24,11 @@ double bytes_between(const LinkCosts& links, const Task& task, const Task& prere
   return found == links.edge_bytes.end() ? links.bytes : found->second;
 }
 
-/// Returns the changes for one row, in order of time. `received`: with values of other rows.
+/// Returns the changes for one row, in order of time.
 std::vector<WaitingChange> changes_of(const TaskGraph& tasks,
                                       const std::vector<const EntryTime*>& times,
                                       const LinkCosts& links,
-                                      int row,
-                                      bool received) {
+                                      int row) {
   std::vector<WaitingChange> changes;
   for (int e = tasks.row_begin(row); e < tasks.row_end(row); ++e) {
     const double taken = times[static_cast<std::size_t>(e)]->start;
@@ -41,13 +41,13 @@ std::vector<WaitingChange> changes_of(const TaskGraph& tasks,
         const bool stays = tasks.entry(from).row == row;
         const bool is_gradient =
             prerequisite.kind != CellKind::Forward && prerequisite.stage != task.stage;
-        if (stays ? !is_gradient : !received) {
+        if (stays && !is_gradient) {
           return;
         }
         const double sent = times[static_cast<std::size_t>(from)]->end;
         const double bytes = bytes_between(links, task, prerequisite);
-        changes.push_back({sent, bytes});
-        changes.push_back({taken, -bytes});
+        changes.push_back({.time = sent, .bytes = bytes, .received = !stays});
+        changes.push_back({.time = taken, .bytes = -bytes, .received = !stays});
       });
     }
   }
@@ -98,11 +98,10 @@ std::vector<RowPeak> peaks_with_early_values(const Timeline& timeline,
   }
   std::vector<RowPeak> peaks;
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
-    const auto peak = [&](bool received) {
-      return peak_of_row(timeline.rows[r],
-                         changes_of(tasks, times, links, static_cast<int>(r), received));
-    };
-    peaks.push_back({.own = peak(false), .all = peak(true)});
+    std::vector<WaitingChange> changes = changes_of(tasks, times, links, static_cast<int>(r));
+    const double all = peak_of_row(timeline.rows[r], changes);
+    std::erase_if(changes, [](const WaitingChange& c) { return c.received; });
+    peaks.push_back({.own = peak_of_row(timeline.rows[r], changes), .all = all});
   }
   return peaks;
 }

@@ -52,4 +52,18 @@ int PlanRequest::pieces() const {
   return static_cast<int>(std::ssize(operators) - joined);
 }
 
+std::optional<std::string> PlanRequest::lacks_pieces(std::string_view planner) const {
+  const int found = pieces();
+  if (found >= devices) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "{} gives every device at least one operator; found {} that can be separated, for {} "
+      "devices; use at most {} devices",
+      planner,
+      found,
+      devices,
+      found);
+}
+
 }  // namespace stagecraft

@@ -70,6 +70,8 @@ struct PlanRequest {
   [[nodiscard]] std::vector<int> sizes() const;
   /// Returns the most stages that operators make: joined operators are one piece.
   [[nodiscard]] int pieces() const;
+  /// Returns why a planner that gives every device an operator cannot answer; nothing if it can.
+  [[nodiscard]] std::optional<std::string> lacks_pieces(std::string_view planner) const;
 };
 
 /// A cut and a schedule for it.
