@@ -19,6 +19,7 @@
 
 #include "stagecraft/actors/driver/driver.h"
 #include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/bench/cluster/played_rank.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/futures/transport/inproc.h"
 
@@ -30,22 +31,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 15;
 constexpr int kOrdersPerRound = 20'000;
 constexpr double kGoal = 2.0;  // us per worker and step
-
-PlanActor::behavior_type simulated(PlanActor::pointer, Rank rank) {
-  return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
-          [=](const StepOrder& m) {
-            return StepReport{.rank = rank, .submission = m.submission, .committed = true};
-          },
-          [=](const SendState&) { return StateListing{.rank = rank}; },
-          [=](const TakeState&) { return StateTaken{.rank = rank}; },
-          [=](const LoadShape&) { return ShapeLoaded{.rank = rank}; }};
-}
-
-AgentActor::behavior_type agent(AgentActor::pointer, Rank rank) {
-  return {[](const Abort&) {},
-          [=](const Status&) { return StatusReply{.rank = rank}; },
-          [=](const EndWorker&) { return WorkerEnded{.rank = rank}; }};
-}
 
 /// Cost of one round, us per worker and step.
 struct Cost {
@@ -71,8 +56,8 @@ class Scene {
     DriverSetup setup;
     for (int r = 0; r < workers; ++r) {
       plan->ranks.push_back({.rank = Rank(r)});
-      workers_.push_back(
-          {host_.system().spawn(simulated, Rank(r)), host_.system().spawn(agent, Rank(r))});
+      workers_.push_back({host_.system().spawn(played_plan_thread, Rank(r)),
+                          host_.system().spawn(played_agent, Rank(r))});
       all_.push_back(caf::actor_cast<caf::actor>(workers_.back().plan_thread));
       all_.push_back(caf::actor_cast<caf::actor>(workers_.back().agent));
     }

@@ -18,6 +18,7 @@
 #include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/bench/cluster/played_rank.h"
 
 namespace stagecraft::bench {
 namespace {
@@ -27,22 +28,6 @@ constexpr std::chrono::minutes kPlayedPatience{5};
 /// TLS handshake it polls without pause, and many of them would leave the driver no processor here.
 constexpr int kAtOnce = 2;
 constexpr const char* kDriverAddress = "127.0.0.1";
-
-PlanActor::behavior_type plan_thread(PlanActor::pointer, Rank rank) {
-  return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
-          [=](const StepOrder& m) {
-            return StepReport{.rank = rank, .submission = m.submission, .committed = true};
-          },
-          [=](const SendState&) { return StateListing{.rank = rank}; },
-          [=](const TakeState&) { return StateTaken{.rank = rank}; },
-          [=](const LoadShape&) { return ShapeLoaded{.rank = rank}; }};
-}
-
-AgentActor::behavior_type agent(AgentActor::pointer, Rank rank) {
-  return {[](const Abort&) {},
-          [=](const Status&) { return StatusReply{.rank = rank}; },
-          [=](const EndWorker&) { return WorkerEnded{.rank = rank}; }};
-}
 
 /// Returns an address in the form of a data port's. Nothing listens there.
 PortAddress played_port(int worker) {
@@ -63,9 +48,9 @@ WorkerHostActor::behavior_type worker_host(WorkerHostActor::pointer self,
       .then([](const Joined&) {}, [](const caf::error&) {});
   return {[](const OpenNetwork&) { return NetworkOpened{}; },
           [self](const StartRank& m) {
-            return RankStarted{
-                .worker = {self->spawn(plan_thread, m.rank), self->spawn(agent, m.rank)},
-                .error = {}};
+            return RankStarted{.worker = {self->spawn(played_plan_thread, m.rank),
+                                          self->spawn(played_agent, m.rank)},
+                               .error = {}};
           },
           [](const CloseNetwork&) {},
           [](const AreYouThere&) { return Here{}; }};

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/actors/trainer/state/checkpoint.h"
+#include "stagecraft/compiler/libtorch/same_bits.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -45,11 +46,6 @@ struct BufferRun {
   Program program;
   Trainer trainer;
 };
-
-bool same_tensor_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
 
 /// Returns whether tensors of the type can be copied. LibTorch can only hold tensors of some types
 /// (UInt1, Float4_e2m1fn_x2).
@@ -92,7 +88,7 @@ TEST_CASE(
     for (const StateTensor& kept : saved.tensors) {
       if (kept.name == "buffer:" + name) {
         ++found;
-        CHECK(same_tensor_bits(kept.tensor, buffer));
+        CHECK(stagecraft::same_bits(kept.tensor, buffer));
       }
     }
   }

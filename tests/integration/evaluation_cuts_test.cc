@@ -8,6 +8,7 @@
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/equal_costs.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tests {
@@ -68,14 +69,6 @@ Program tied_program(Tied& model, Cut cut) {
                   .loss = next_word_loss,
                   .microbatches = 4,
                   .cut = std::move(cut)});
-}
-
-std::vector<OperatorCost> equal_costs(const Program& program) {
-  std::vector<OperatorCost> costs;
-  for (const Node& node : program.compiled().graph.nodes) {
-    costs.push_back({.name = operator_name(node), .forward = 1});
-  }
-  return costs;
 }
 
 void check_evaluates(Tied& model, const Cut& cut) {

@@ -37,6 +37,7 @@
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -332,18 +333,6 @@ bool has_free_file() {
   return number >= 0;
 }
 
-template <class Condition>
-bool comes_true(Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 /// Returns the connections that this process accepted at one of its ports.
 std::size_t taken_at(std::uint16_t port) {
   std::size_t taken = 0;
@@ -368,7 +357,7 @@ TEST_CASE("mute connections are bounded, and cost nothing while they wait (TD-3,
   run.during_a_step([] {});
   const Crowd crowd(run.control, static_cast<int>(kMostWaiting) + 100);
   CHECK(run.lets_members_in());  // the last to come, after all others were accepted
-  CHECK(comes_true([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
+  CHECK(eventually([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
   const std::clock_t begin = std::clock();
   for (int i = 0; i < 20; ++i) {
     CHECK(run.lets_members_in());
@@ -402,7 +391,7 @@ TEST_CASE("a hello that announces more than a member's ends its connection at on
   run.during_a_step([] {});
   const std::int64_t before = resident_mebibytes();
   const Crowd crowd(run.control, static_cast<int>(kMostWaiting) + 100, hello_of(131'396, 9000));
-  CHECK(comes_true([&] { return taken_at(run.control) <= 4; }));
+  CHECK(eventually([&] { return taken_at(run.control) <= 4; }));
   CHECK(resident_mebibytes() < before + 16);
   run.check_unharmed();
 }
@@ -416,7 +405,7 @@ TEST_CASE("strangers who hold the longest hello that is heard take a bounded mem
                     static_cast<int>(kMostWaiting) + 300,
                     hello_of(kMostOfHandshakeMessage, kMostOfHandshakeMessage - 1000));
   CHECK(run.lets_members_in());
-  CHECK(comes_true([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
+  CHECK(eventually([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
   const std::int64_t taken = resident_mebibytes() - before;
   CAPTURE(taken);
   CHECK(taken <= kMostMebibytesOfStrangers);
@@ -445,7 +434,7 @@ TEST_CASE(
       CHECK(has_free_file());
     });
     crowd.reset();
-    CHECK(comes_true([&] { return run.lets_members_in(); }));
+    CHECK(eventually([&] { return run.lets_members_in(); }));
   }
   SECTION("at a worker's, whose ways to others have been used") {
     run.during_a_step([] {});
@@ -472,7 +461,7 @@ class Stand {
 
   /// Requires: a cluster of this process is starting it.
   [[nodiscard]] AdmissionActor find_driver(ActorHost*& host) const {
-    REQUIRE(comes_true([&] { return std::filesystem::exists(folder_.path() + "/told"); }));
+    REQUIRE(eventually([&] { return std::filesystem::exists(folder_.path() + "/told"); }));
     std::istringstream told(read_text_file(folder_.path() + "/told"));
     std::map<std::string, std::string> said;
     std::string option;
@@ -559,7 +548,7 @@ TEST_CASE("a worker whose tensor is lost on its way to the driver is ended, and 
   REQUIRE(cause.wait_until(std::chrono::steady_clock::now() + kPatience));
   CHECK_THAT(cause.get(),
              ContainsSubstring("ended by the driver") && ContainsSubstring("malformed"));
-  CHECK(comes_true([&] { return kill(static_cast<pid_t>(fleet->who(0).process), 0) != 0; }));
+  CHECK(eventually([&] { return kill(static_cast<pid_t>(fleet->who(0).process), 0) != 0; }));
 }
 
 TEST_CASE("a worker leaves a driver of another build, and says why",

@@ -22,6 +22,7 @@
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 #include "stagecraft/tests/compiler/import/trained_tensors.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/equal_costs.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
@@ -90,15 +91,6 @@ ModelFile known_model(const ArchiveFolder& folder, const std::string& file) {
   ModelFile model = load_model((folder.path / file).string());
   describe_inputs(model, folder.data());
   return model;
-}
-
-/// Gives every operator the same cost, so that the cut is the same on every machine.
-std::vector<OperatorCost> equal_costs(const Program& program) {
-  std::vector<OperatorCost> costs;
-  for (const Node& node : program.compiled().graph.nodes) {
-    costs.push_back({.name = operator_name(node), .forward = 1});
-  }
-  return costs;
 }
 
 void check_losses(const ArchiveFolder& folder, int step, const std::vector<double>& found) {

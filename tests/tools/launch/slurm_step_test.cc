@@ -3,28 +3,17 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <thread>
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/slurm_variables.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Variables = std::map<std::string, std::string>;
-
-Variables of_process(int process, const std::string& folder) {
-  return {{"SLURM_PROCID", std::to_string(process)},
-          {"SLURM_STEP_NUM_TASKS", "2"},
-          {"SLURM_JOB_ID", "7"},
-          {"SLURM_STEP_ID", "0"},
-          {"SLURM_SUBMIT_DIR", folder},
-          {"SLURM_STEP_NODELIST", "node-a"},
-          {"SLURMD_NODENAME", "node-a"}};
-}
 
 /// Returns words that start a command as a process of the step.
 std::vector<std::string> words_in(const Variables& variables,

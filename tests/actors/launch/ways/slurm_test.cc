@@ -3,17 +3,18 @@
 #include "stagecraft/actors/launch/ways/slurm.h"
 
 #include <cstdlib>
-#include <map>
 #include <string>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/slurm_variables.h"
 
 namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Variables = std::map<std::string, std::string>;
+using tests::of_process;
+using tests::Variables;
 
 constexpr const char* kNames[] = {"SLURM_PROCID",
                                   "SLURM_STEP_NUM_TASKS",
@@ -27,16 +28,6 @@ constexpr const char* kNames[] = {"SLURM_PROCID",
                                   "SLURM_CPUS_ON_NODE",
                                   "SLURM_MEM_PER_NODE",
                                   "SLURM_MEM_PER_CPU"};
-
-Variables of_process(int process, const std::string& folder) {
-  return {{"SLURM_PROCID", std::to_string(process)},
-          {"SLURM_STEP_NUM_TASKS", "2"},
-          {"SLURM_JOB_ID", "7"},
-          {"SLURM_STEP_ID", "0"},
-          {"SLURM_SUBMIT_DIR", folder},
-          {"SLURM_STEP_NODELIST", "node-a"},
-          {"SLURMD_NODENAME", "node-a"}};
-}
 
 /// Returns the step that these variables describe.
 std::optional<BatchStep> step_of(const Variables& variables) {

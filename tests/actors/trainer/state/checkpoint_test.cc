@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <tuple>
@@ -17,6 +16,7 @@
 
 #include "stagecraft/actors/trainer/state/sha256.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/same_bits.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/waiting.h"
@@ -193,11 +193,6 @@ TEST_CASE("a header that claims more than it has allocates nothing for it",
 }
 
 // ---- types and kinds of tensors -----------------------------------------------------------------
-
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
-         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
 
 /// Returns a tensor of that type whose bytes all differ; undefined if LibTorch has no such tensor.
 at::Tensor tensor_of(at::ScalarType type) {
