@@ -45,10 +45,12 @@ class BlockMakers : public c10::MemoryReportingInfoBase {
   /// Restarts the peak. From now on it counts all blocks except those made by operators before
   /// `first`.
   void count_from(std::size_t first) {
-    first_ = first;
-    held_ = 0;
-    for (const auto& [block, made] : alive_) {
-      held_ += counts(made) ? made.bytes : 0;
+    if (first != first_) {
+      first_ = first;
+      held_ = 0;
+      for (const auto& [block, made] : alive_) {
+        held_ += counts(made) ? made.bytes : 0;
+      }
     }
     peak_ = held_;
   }

@@ -37,7 +37,7 @@ class LikeCutter {
  public:
   LikeCutter(const Graph& graph,
              const CompiledProgram& model,
-             UnusedState unused,
+             UnusedTensors unused,
              WrittenMemory written)
       : graph_(graph),
         model_(model),
@@ -109,7 +109,7 @@ class LikeCutter {
       if (const std::string* name = name_of_state(graph_, read)) {
         const StageSet holders = holders_of(graph_.at(read));
         const bool used = std::ranges::any_of(holders, [](bool holds) { return holds; });
-        if (!used && unused_ == UnusedState::IsRefused) {
+        if (!used && unused_ == UnusedTensors::IsRefused) {
           return fmt::format(
               "{} uses {}, which the program does not use", described_operator(graph_, n), *name);
         }
@@ -192,7 +192,7 @@ class LikeCutter {
 
   const Graph& graph_;
   const CompiledProgram& model_;
-  const UnusedState unused_;
+  const UnusedTensors unused_;
   const std::vector<std::size_t> group_of_;
   StageChoice choice_;
 };
@@ -201,7 +201,7 @@ class LikeCutter {
 
 LikeCut cut_like(const Graph& graph,
                  const CompiledProgram& model,
-                 UnusedState unused,
+                 UnusedTensors unused,
                  WrittenMemory written) {
   return LikeCutter(graph, model, unused, written).run();
 }

@@ -27,8 +27,8 @@ enum class WrittenMemory : std::uint8_t {
                ///< another stage must copy it first (copy_written.h)
 };
 
-/// UnusedState says how to treat parameters and buffers that no stage of the model has.
-enum class UnusedState : std::uint8_t {
+/// UnusedTensors says how to treat parameters and buffers that no stage of the model has.
+enum class UnusedTensors : std::uint8_t {
   IsRefused,
   IsAnywhere  ///< any stage may use them (EV-3)
 };
@@ -41,7 +41,7 @@ struct LikeCut {
 /// Returns a stage of the model for every operator.
 [[nodiscard]] LikeCut cut_like(const Graph& graph,
                                const CompiledProgram& model,
-                               UnusedState unused = UnusedState::IsRefused,
+                               UnusedTensors unused = UnusedTensors::IsRefused,
                                WrittenMemory written = WrittenMemory::InOneStage);
 
 }  // namespace stagecraft

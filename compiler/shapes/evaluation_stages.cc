@@ -25,28 +25,16 @@ namespace {
 
 /// Errors: CompilePartition.
 StageAssignment assigned(Graph& evaluation, const CompiledProgram& model) {
-  LikeCut cut = cut_like(evaluation, model, UnusedState::IsAnywhere);
+  LikeCut cut = cut_like(evaluation, model, UnusedTensors::IsAnywhere);
   if (cut.misfit.empty()) {
     return std::move(cut.assignment);
   }
-  LikeCut copying = cut_like(evaluation, model, UnusedState::IsAnywhere, WrittenMemory::IsCopied);
+  LikeCut copying = cut_like(evaluation, model, UnusedTensors::IsAnywhere, WrittenMemory::IsCopied);
   if (!copying.misfit.empty()) {
     refuse_evaluation(cut.misfit);
   }
   copy_written(evaluation, copying.assignment);
   return std::move(copying.assignment);
-}
-
-/// Returns the positions in the model of all parameters, or buffers, that the stages have.
-template <class T>
-std::set<int> positions_in(const Partition& stages, std::vector<T> StageProgram::*held) {
-  std::set<int> all;
-  for (const StageProgram& stage : stages.stages) {
-    for (const T& one : stage.*held) {
-      all.insert(one.position);
-    }
-  }
-  return all;
 }
 
 /// Moves the parameters or buffers in `state` whose positions are not in `kept` to the constants of

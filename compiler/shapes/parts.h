@@ -47,6 +47,10 @@ struct Parts {
   std::vector<double> weights;     ///< per microbatch; empty if all are 1
   std::int64_t samples = 1;        ///< of the batch, counted as in PT-1
   std::int64_t first_samples = 1;  ///< of the first part; 1 if no tensor is split
+
+  [[nodiscard]] double weight(std::size_t microbatch) const {
+    return weights.empty() ? 1.0 : weights[microbatch];
+  }
 };
 
 /// Splits a batch, and captures the program for shapes that are new.

@@ -2,6 +2,7 @@
 /// makes the DAG between them. A parameter that several stages use is in each of them (SP-2).
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "stagecraft/compiler/graph/graph.h"
@@ -25,5 +26,18 @@ struct Partition {
 /// Returns the whole graph as one program, with its outputs and then its metrics. The cut must not
 /// change their values.
 [[nodiscard]] StageProgram whole_program(const Graph& graph);
+
+/// Returns the positions in the model of all parameters, or buffers, that the stages have.
+template <class T>
+[[nodiscard]] std::set<int> positions_in(const Partition& stages,
+                                         std::vector<T> StageProgram::*held) {
+  std::set<int> all;
+  for (const StageProgram& stage : stages.stages) {
+    for (const T& one : stage.*held) {
+      all.insert(one.position);
+    }
+  }
+  return all;
+}
 
 }  // namespace stagecraft

@@ -10,7 +10,6 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/ties.h"
-#include "stagecraft/compiler/shapes/evaluations.h"
 
 namespace stagecraft {
 namespace {

@@ -12,7 +12,7 @@ PartRuns runs_of(const Parts& parts, double scale) {
   for (std::size_t m = 0; m < parts.shapes.size(); ++m) {
     const PartRun part{.count = 1,
                        .shape = parts.shapes[m] == nullptr ? 0 : parts.shapes[m]->number,
-                       .weight = (parts.weights.empty() ? 1.0 : parts.weights[m]) * scale};
+                       .weight = parts.weight(m) * scale};
     if (!runs.empty() && runs.back().shape == part.shape && runs.back().weight == part.weight) {
       ++runs.back().count;
     } else {

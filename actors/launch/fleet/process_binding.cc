@@ -13,7 +13,6 @@
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/launch/ways/rank_places.h"
 #include "stagecraft/actors/messages/data_tags.h"
-#include "stagecraft/base/check.h"
 #include "stagecraft/futures/routing/routed.h"
 
 namespace stagecraft {
@@ -72,7 +71,7 @@ class ProcessBinding final : public Binding {
       return worker;
     }
     const EncodedSetup encoded = encode(setup);
-    if (fleet_->who(place_of(rank)).incarnation != members_[rank.index()]->incarnation) {
+    if (fleet_->places().incarnation(place_of(rank)) != members_[rank.index()]->incarnation) {
       connect();
     }
     const FleetMember& member = *members_[rank.index()];
@@ -101,7 +100,8 @@ class ProcessBinding final : public Binding {
   }
 
   [[nodiscard]] bool was_replaced(Rank rank) const override {
-    return is_remote(rank) && fleet_->who(place_of(rank)).incarnation != launched_[rank.index()];
+    return is_remote(rank) &&
+           fleet_->places().incarnation(place_of(rank)) != launched_[rank.index()];
   }
 
   [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {

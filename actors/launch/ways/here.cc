@@ -1,7 +1,5 @@
 #include "stagecraft/actors/launch/ways/here.h"
 
-#include <utility>
-
 #include "stagecraft/actors/launch/ways/started_worker.h"
 
 namespace stagecraft {

@@ -25,10 +25,6 @@ class WorkersThatJoin final : public WorkerWay {
     }
   }
 
-  [[nodiscard]] std::string host_text(int, const std::string& reported) const override {
-    return reported.empty() ? "" : " on " + reported;
-  }
-
   [[nodiscard]] std::string late_advice(const std::string& address,
                                         std::uint16_t port) const override {
     return fmt::format("start them with stagecraft worker --join {}{}",

@@ -108,10 +108,6 @@ class WorkersOfSlurm final : public WorkerWay {
     }
   }
 
-  [[nodiscard]] std::string host_text(int, const std::string& reported) const override {
-    return reported.empty() ? "" : " on " + reported;
-  }
-
   [[nodiscard]] std::string late_advice(const std::string& address,
                                         std::uint16_t port) const override {
     return fmt::format(

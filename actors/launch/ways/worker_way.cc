@@ -13,8 +13,8 @@ std::vector<int> WorkerWay::turns(std::span<const StartState> places) const {
   return start_turns({}, places);
 }
 
-std::string WorkerWay::host_text(int, const std::string&) const {
-  return {};
+std::string WorkerWay::host_text(int, const std::string& reported) const {
+  return is_elsewhere() && !reported.empty() ? " on " + reported : "";
 }
 
 std::string WorkerWay::end_text(int, const std::string& end) const {

@@ -9,15 +9,6 @@
 namespace stagecraft {
 
 UnusedState::UnusedState(const CompiledProgram& program) {
-  std::set<int> parameters, buffers;
-  for (const StageProgram& stage : program.partition.stages) {
-    for (const StageParameter& parameter : stage.parameters) {
-      parameters.insert(parameter.position);
-    }
-    for (const StageBuffer& buffer : stage.buffers) {
-      buffers.insert(buffer.position);
-    }
-  }
   const auto keep = [this](std::string_view kind,
                            const std::vector<NamedTensor>& all,
                            const std::set<int>& used) {
@@ -27,8 +18,10 @@ UnusedState::UnusedState(const CompiledProgram& program) {
       }
     }
   };
-  keep(kWeight, program.graph.parameters, parameters);
-  keep(kBuffer, program.graph.buffers, buffers);
+  keep(kWeight,
+       program.graph.parameters,
+       positions_in(program.partition, &StageProgram::parameters));
+  keep(kBuffer, program.graph.buffers, positions_in(program.partition, &StageProgram::buffers));
 }
 
 void UnusedState::replace(const std::map<std::string, at::Tensor>& state) {

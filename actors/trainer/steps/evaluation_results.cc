@@ -56,10 +56,6 @@ void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std
   }
 }
 
-double weight_of(const Parts& parts, std::size_t m) {
-  return parts.weights.empty() ? 1.0 : parts.weights[m];
-}
-
 }  // namespace
 
 EvaluationResults take_results(const KnownPrograms::Told& evaluation,
@@ -96,7 +92,7 @@ std::vector<at::Tensor> joined(const EvaluationResults& results,
   for (const std::vector<at::Tensor>& of_value : results) {
     std::vector<at::Tensor> rows;
     for (std::size_t m = 0; m < of_value.size(); ++m) {
-      if (weight_of(parts, m) > 0.0) {
+      if (parts.weight(m) > 0.0) {
         rows.push_back(of_value[m].dim() == 0 ? of_value[m].unsqueeze(0) : of_value[m]);
       }
     }
@@ -113,10 +109,10 @@ std::vector<at::Tensor> means(const EvaluationResults& results, const Parts& par
     at::Tensor sum;
     double weight = 0.0;
     for (std::size_t m = 0; m < of_value.size(); ++m) {
-      if (weight_of(parts, m) > 0.0) {
-        const at::Tensor part = of_value[m].to(at::kDouble) * weight_of(parts, m);
+      if (parts.weight(m) > 0.0) {
+        const at::Tensor part = of_value[m].to(at::kDouble) * parts.weight(m);
         sum = sum.defined() ? sum + part : part;
-        weight += weight_of(parts, m);
+        weight += parts.weight(m);
       }
     }
     all.push_back(sum / weight);

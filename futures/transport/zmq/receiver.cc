@@ -84,9 +84,10 @@ void Receiver::take_from(Peer& peer, const Message& message) {
   }
   const FrameHeader header = decode_frame(view(message.parts[0]));
   const auto mailboxes = networks_.find(header.network);
-  const bool is_here = mailboxes != nullptr && mailboxes->find(header.to) != nullptr &&
-                       mailboxes->find(header.from) != nullptr;
-  const bool wanted = is_here && mailboxes->of(header.to).accepts(header.tag);
+  Mailbox* const mailbox = mailboxes != nullptr && mailboxes->find(header.from) != nullptr
+                               ? mailboxes->find(header.to)
+                               : nullptr;
+  const bool wanted = mailbox != nullptr && mailbox->accepts(header.tag);
   std::optional<at::Tensor> whole = peer.arriving.take(header, view(message.parts[1]), wanted);
   if (peer.arriving.broken()) {
     count_refused(message.key, "its link broke before");
@@ -99,9 +100,9 @@ void Receiver::take_from(Peer& peer, const Message& message) {
   if (!whole) {
     return;
   }
-  if (is_here) {
+  if (mailbox != nullptr) {
     // The mailbox counts a tensor that is not wanted: an epoch that is over stays over.
-    mailboxes->of(header.to).deliver(header.from, header.tag, *std::move(whole));
+    mailbox->deliver(header.from, header.tag, *std::move(whole));
   } else {
     count_misdirected(message.key, header);
   }
