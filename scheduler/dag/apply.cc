@@ -65,6 +65,21 @@ void note_cycle(const TrainingDag& dag, StrategyFaults& faults) {
                   count > kShown ? ", ..." : ""));
 }
 
+void note_size(const DagSource& source, int microbatches, StrategyFaults& faults) {
+  std::int64_t chunks = 0;
+  for (const auto& of_stage : source.chunks) {
+    chunks += std::ssize(of_stage);
+  }
+  if (chunks * microbatches > kMaxForwards) {
+    faults.note(
+        fmt::format("a step of {} microbatches has {} forwards, at most {} are laid out: split it "
+                    "into fewer",
+                    microbatches,
+                    chunks * microbatches,
+                    kMaxForwards));
+  }
+}
+
 }  // namespace
 
 TrainingDag apply(const Strategy& strategy, DagSource source, bool training) {
@@ -77,6 +92,7 @@ TrainingDag apply(const Strategy& strategy, DagSource source, bool training) {
   }
   const auto places = all_of<PlaceDirective>(strategy);
   const int microbatches = split(all_of<SplitDirective>(strategy), faults);
+  note_size(source, microbatches, faults);
   faults.refuse_if_any();  // all else depends on the number of microbatches
   TrainingDag dag = build_dag(std::move(source), microbatches, training);
   split_backwards(dag, orders, faults);

@@ -73,10 +73,9 @@ std::vector<int> DagMatcher::match(const Filter& filter) const {
     end = begin + stage_begin_[s + 1];
     begin += stage_begin_[s];
     if (const auto microbatch = filter.number_of(kMicrobatchTag)) {
-      const auto same = std::ranges::equal_range(
-          begin, end, *microbatch, {}, [&](int n) { return dag_->node(n).microbatch.value; });
-      begin = same.begin();
-      end = same.end();
+      const auto number = [&](int n) { return dag_->node(n).microbatch.value; };
+      begin = std::ranges::lower_bound(begin, end, *microbatch, {}, number);
+      end = std::ranges::upper_bound(begin, end, *microbatch, {}, number);
     }
   }
   std::vector<int> matched;

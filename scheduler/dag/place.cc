@@ -39,8 +39,7 @@ class Places {
       return static_cast<int>(found - dag_.places.begin());
     }
     for (const Rank rank : ranks) {
-      const auto [other, added] = list_of_.emplace(rank, dag_.places.size());
-      if (!added) {
+      if (const auto other = list_of_.find(rank); other != list_of_.end()) {
         faults_.note(
             number,
             fmt::format("rank {} is in {} too: all stages of a rank have one list of ranks",
@@ -48,6 +47,9 @@ class Places {
                         place_text(dag_, static_cast<int>(other->second))));
         return kNone;
       }
+    }
+    for (const Rank rank : ranks) {
+      list_of_.emplace(rank, dag_.places.size());
     }
     dag_.places.push_back(ranks);
     return static_cast<int>(dag_.places.size()) - 1;

@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/formats/registry.h"
 
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include <fmt/format.h>
@@ -154,9 +153,9 @@ const ScheduleFormat& find_format(std::string_view name) {
 
 const ScheduleFormat& detect_format(std::string_view text, std::string_view path) {
   const std::string_view rows = from_first_row(text);
-  for (const ScheduleFormat& format : table() | std::views::reverse) {
-    if (format.recognizes != nullptr && format.recognizes(rows)) {
-      return format;
+  for (auto format = table().rbegin(); format != table().rend(); ++format) {
+    if (format->recognizes != nullptr && format->recognizes(rows)) {
+      return *format;
     }
   }
   const auto named = std::ranges::find_if(table(), [&](const ScheduleFormat& format) {

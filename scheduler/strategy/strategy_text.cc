@@ -72,6 +72,13 @@ class LineReader {
     }
     return line_.substr(begin, at_ - begin);
   }
+  [[nodiscard]] std::string name() {
+    const std::string_view found = word();
+    if (found.empty()) {
+      refuse("expected a name");
+    }
+    return std::string(found);
+  }
   [[nodiscard]] int number(int end, std::string_view what) {
     skip_blanks();
     const std::size_t begin = at_;
@@ -92,7 +99,7 @@ class LineReader {
   [[nodiscard]] ReplicateDirective replicate();
   [[nodiscard]] ShardDirective shard();
   [[nodiscard]] OrderDirective order();
-  void replicate_option(std::string_view name, ReplicateOptions& options);
+  void replicate_option(std::string_view option, ReplicateOptions& options);
 
   std::string_view line_;
   std::size_t number_;
@@ -113,11 +120,11 @@ Filter LineReader::filter() {
     }
     require(':', "a tag has a number, e.g. PP:0, or PP:* for any");
     if (tag == kPassTag) {
-      const std::string_view name = word();
+      const std::string_view text = word();
       const auto* const pass =
-          std::ranges::find(kPasses, name, [](const auto& entry) { return entry.first; });
+          std::ranges::find(kPasses, text, [](const auto& entry) { return entry.first; });
       if (pass == kPasses.end()) {
-        refuse(fmt::format("PASS is F, B, BI or BW, found {}", quoted(name)));
+        refuse(fmt::format("PASS is F, B, BI or BW, found {}", quoted(text)));
       }
       filter.pass = pass->second;
     } else if (take('*')) {
@@ -168,10 +175,10 @@ SplitDirective LineReader::split() {
   SplitDirective directive{.filter = filter()};
   while (!ended()) {
     const std::size_t begin = at_;
-    const std::string_view name = word();
-    if (name == "dim" && take('=')) {
-      directive.dimension = word();
-    } else if (name == "n" && take('=')) {
+    const std::string_view option = word();
+    if (option == "dim" && take('=')) {
+      directive.dimension = name();
+    } else if (option == "n" && take('=')) {
       directive.parts = number(kMaxMicrobatches + 1, "the number of microbatches");
     } else {
       at_ = begin;
@@ -183,16 +190,16 @@ SplitDirective LineReader::split() {
 
 /// Reads the rest of a line that takes no other option.
 std::string LineReader::stream(std::string_view directive) {
-  std::string name;
+  std::string stream;
   while (!ended()) {
     const std::size_t begin = at_;
     if (word() != "stream" || !take('=')) {
       at_ = begin;
       refuse(fmt::format("{} takes stream=NAME", directive));
     }
-    name = word();
+    stream = name();
   }
-  return name;
+  return stream;
 }
 
 PlaceDirective LineReader::place() {
@@ -201,21 +208,21 @@ PlaceDirective LineReader::place() {
   return directive;
 }
 
-void LineReader::replicate_option(std::string_view name, ReplicateOptions& options) {
-  if (name == "reduce_stream" && take('=')) {
-    options.reduce_stream = word();
-  } else if (name == "gather_stream" && take('=')) {
-    options.gather_stream = word();
-  } else if (name == "bucket_size" && take('=')) {
+void LineReader::replicate_option(std::string_view option, ReplicateOptions& options) {
+  if (option == "reduce_stream" && take('=')) {
+    options.reduce_stream = name();
+  } else if (option == "gather_stream" && take('=')) {
+    options.gather_stream = name();
+  } else if (option == "bucket_size" && take('=')) {
     options.bucket_bytes = bytes();
-  } else if (name == "shard_optimizer") {
+  } else if (option == "shard_optimizer") {
     options.shard_optimizer = true;
-  } else if (name == "shard_grads") {
+  } else if (option == "shard_grads") {
     options.shard_gradients = true;
-  } else if (name == "shard_params") {
+  } else if (option == "shard_params") {
     options.shard_parameters = true;
   } else {
-    at_ -= name.size();
+    at_ -= option.size();
     refuse(
         "replicate takes reduce_stream=NAME, gather_stream=NAME, bucket_size=BYTES, "
         "shard_optimizer, shard_grads and shard_params");
@@ -252,23 +259,23 @@ OrderDirective LineReader::order() {
 Directive LineReader::directive() {
   skip_blanks();
   const std::size_t begin = at_;
-  const std::string_view name = word();
+  const std::string_view kind = word();
   Directive read;
-  if (name == "split") {
+  if (kind == "split") {
     read = split();
-  } else if (name == "place") {
+  } else if (kind == "place") {
     read = place();
-  } else if (name == "replicate") {
+  } else if (kind == "replicate") {
     read = replicate();
-  } else if (name == "shard") {
+  } else if (kind == "shard") {
     read = shard();
-  } else if (name == "order") {
+  } else if (kind == "order") {
     read = order();
   } else {
     at_ = begin;
     refuse(fmt::format("{} is no directive; {}there are split, place, replicate, shard and order",
-                       quoted(name),
-                       did_you_mean(name, {kDirectiveNames.begin(), kDirectiveNames.end()})));
+                       quoted(kind),
+                       did_you_mean(kind, {kDirectiveNames.begin(), kDirectiveNames.end()})));
   }
   return read;
 }

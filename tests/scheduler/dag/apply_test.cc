@@ -57,6 +57,21 @@ TEST_CASE("a pipeline sends each activation and each gradient once", "[scheduler
   CHECK(dag.count(DagKind::Vote) == static_cast<std::size_t>(stages));
 }
 
+TEST_CASE("a list of ranks that is refused leaves nothing behind", "[scheduler][dag][bad-input]") {
+  // Rank 1 is in no list: the list that named it first was refused for rank 2.
+  const std::string told = refusal_of(
+      "split {} dim=MB n=1\nplace {PP:0} on [0,2]\nplace {PP:1} on [1,2]\n"
+      "place {PP:1} on [1]\n");
+  CHECK_THAT(told, ContainsSubstring("rank 2 is in [0,2] too"));
+  CHECK_THAT(told, !ContainsSubstring("rank 1 is in"));
+}
+
+TEST_CASE("a step that is too large is refused before it is laid out",
+          "[scheduler][dag][bad-input]") {
+  CHECK_THAT(refusal_of(one_rank_each(2, 16'777'216)),
+             ContainsSubstring("has 33554432 forwards, at most 2097152"));
+}
+
 TEST_CASE("a send and its receive have no edge, and each names the other (DG-1)",
           "[scheduler][dag]") {
   const TrainingDag dag = applied(one_rank_each(3, 4), StageGraph::from_edges(3, {{0, 2}, {1, 2}}));

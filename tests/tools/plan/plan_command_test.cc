@@ -208,6 +208,8 @@ TEST_CASE("a plan within 1 % of the fastest is told as equally fast", "[tools][p
   std::vector<PlanProposal> three(3, found.front());
   three[1].step *= 0.995;
   three[1].candidate.stages.emplace_back();
+  three[1].stage_of_cut.push_back(2);
+  three[1].devices.push_back(1);
   three[2] = found.back();
   three[2].step = found.front().step * 1.5;
   const std::string text = tools::plan_text(request, three, 3);
