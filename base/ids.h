@@ -53,6 +53,9 @@ using Epoch =
 using EdgeId = StrongId<struct EdgeName>;      ///< one tensor crossing between two places
 using SlotId = StrongId<struct SlotName>;      ///< a place in a worker's store
 using InstructionId = StrongId<struct InstructionName>;
+using StreamId =
+    StrongId<struct StreamName>;           ///< a queue of a rank: a position in its list's names
+using PeerId = StrongId<struct PeerName>;  ///< whom a list's transfer is with, on each of its ranks
 
 }  // namespace stagecraft
 

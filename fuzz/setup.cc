@@ -9,6 +9,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "stagecraft/actors/executor/setup/bound_plan.h"
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/stage/interpreter.h"
@@ -22,13 +23,13 @@ namespace {
 /// Does the work of a worker with a setup before it allocates memory for weights.
 void bind(const sc::RankSetup& setup) {
   try {
-    (void)sc::bind_plan(setup.train, sc::bind_scope(setup));
+    (void)sc::bind_plan(setup.train, setup.stages);
   } catch (const sc::Error& error) {
     sc::fuzz::require(error.code() == sc::Errc::PlanInvalid, "a list is refused as such");
   }
-  for (const sc::StageProgram& stage : setup.stages) {
-    for (const sc::Chunk& chunk : stage.chunks) {
-      (void)sc::ChunkInterpreter(stage, chunk);
+  for (const auto& stage : setup.stages) {
+    for (const sc::Chunk& chunk : stage->chunks) {
+      (void)sc::ChunkInterpreter(*stage, chunk);
     }
   }
 }

@@ -44,8 +44,9 @@ std::vector<std::vector<StateTensor>> initial_weights(const Job& job) {
   for (const RankPlan& rank : job.train->ranks) {
     std::vector<StateTensor>& mine = state.emplace_back();
     const auto add = [&](const std::string& name) { mine.push_back({name, by_name.at(name)}); };
-    for (const StageId id : rank.stages) {
-      const StageProgram& stage = job.program->partition.stages[id.index()];
+    for (const StageId id : job.train->list_of(rank.rank).stages) {
+      const PlanStage& of_plan = job.train->tables.stages[id.index()];
+      const StageProgram& stage = job.program->partition.stages[of_plan.program.index()];
       for (const StageParameter& parameter : stage.parameters) {
         add(state_name(kWeight, parameter.name));
       }
@@ -141,8 +142,7 @@ struct Crew::Impl {
     const Submission request = ledger->next_request();
     std::vector<Asked<ShapeLoaded>> asked;
     for (const Rank rank : to) {
-      binding->hand_over(
-          rank_shape(shape, rank, job.train->ranks[rank.index()].stages), job.plan_id, request);
+      binding->hand_over(rank_shape(shape, share_of(job.train, rank)), job.plan_id, request);
       asked.push_back(workers.ask_rank<ShapeLoaded>(
           rank,
           LoadShape{.rank = rank,

@@ -26,7 +26,7 @@ std::vector<Rank> CrewWorkers::all_ranks() const {
 }
 
 void CrewWorkers::launch(RankSetup setup) {
-  const Rank rank = setup.rank;
+  const Rank rank = setup.rank();
   Worker& worker = workers_[rank.index()];
   if (worker.agent) {
     caf::anon_send_exit(worker.agent, caf::exit_reason::user_shutdown);

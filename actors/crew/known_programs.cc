@@ -8,7 +8,6 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/replicate.h"
 
 namespace stagecraft {
 namespace {
@@ -46,9 +45,9 @@ bool give(std::vector<StageProgram>& stages,
 
 KnownPrograms::KnownPrograms(Program training,
                              std::shared_ptr<const Plan> plan,
-                             Schedule schedule,
+                             Strategy strategy,
                              Layout layout)
-    : schedule_(std::move(schedule)), layout_(std::move(layout)) {
+    : strategy_(std::move(strategy)), layout_(std::move(layout)) {
   programs_.push_back({kTraining, std::move(training), std::move(plan), {}});
 }
 
@@ -59,8 +58,8 @@ const KnownPrograms::Told& KnownPrograms::told(Crew& crew,
   Told& found = known(crew, program, unused);
   for (const std::shared_ptr<const OtherShape>& shape : parts.shapes) {
     if (shape != nullptr && !found.shapes.contains(shape->number)) {
-      std::vector<StageProgram> stages = replicate(shape->stages, layout_);
-      give(stages, program.compiled().graph, unused);
+      auto stages = std::make_shared<std::vector<StageProgram>>(shape->stages);
+      give(*stages, program.compiled().graph, unused);
       crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = found.number,
                                                                .number = shape->number,
                                                                .random = shape->random,
@@ -114,11 +113,11 @@ KnownPrograms::Told& KnownPrograms::known(Crew& crew,
 void KnownPrograms::tell(Crew& crew,
                          Told& evaluation,
                          const std::vector<StateTensor>& unused) const {
-  const Program laid_out = replicate(evaluation.program, layout_);
+  const CompiledProgram& compiled = evaluation.program.compiled();
   auto plan = std::make_shared<const Plan>(
-      lower_schedule(laid_out, schedule_, layout_, /*training=*/false));
-  std::vector<StageProgram> stages = laid_out.compiled().partition.stages;
-  evaluation.has_unused = give(stages, laid_out.compiled().graph, unused);
+      lower(evaluation.program, strategy_, layout_, /*training=*/false));
+  auto stages = std::make_shared<std::vector<StageProgram>>(compiled.partition.stages);
+  evaluation.has_unused = give(*stages, compiled.graph, unused);
   crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = evaluation.number,
                                                            .number = 0,
                                                            .random = 0,

@@ -18,7 +18,7 @@
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/shapes/parts.h"
 #include "stagecraft/scheduler/model/layout.h"
-#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
 
 namespace stagecraft {
 
@@ -33,10 +33,11 @@ class KnownPrograms {
     bool up_to_date = true;   ///< these are what the trainer has now
   };
 
-  /// `training`: the program of the ranks' setups, laid out by `layout`.
+  /// `training`: the program of the ranks' setups. Evaluations are distributed by `strategy` too,
+  /// on the stages of `layout`.
   KnownPrograms(Program training,
                 std::shared_ptr<const Plan> plan,
-                Schedule schedule,
+                Strategy strategy,
                 Layout layout);
 
   /// Returns the training program or an evaluation. If it or a shape of these parts is new, tells
@@ -62,7 +63,7 @@ class KnownPrograms {
                             const std::vector<StateTensor>& unused);
   void tell(Crew& crew, Told& evaluation, const std::vector<StateTensor>& unused) const;
 
-  const Schedule schedule_;
+  const Strategy strategy_;
   const Layout layout_;
   std::deque<Told> programs_;  ///< the training program, then the others in order of first use
 };

@@ -82,11 +82,12 @@ std::string others_text(const std::vector<UnfinishedRank>& ranks, const std::vec
          (late.empty() ? "" : fmt::format("; not done either: rank {}", fmt::join(late, ", ")));
 }
 
-ErrorContext place_at(const WaitGraph& waits, Rank rank) {
+ErrorContext place_at(const WaitGraph& waits, const Plan& plan, Rank rank) {
   ErrorContext place;
   if (const Instruction* instruction = waits.instruction(rank)) {
-    place = place_of(*instruction);
-    place.task = to_string(*instruction);
+    const RankPlan& of_rank = plan.ranks[rank.index()];
+    place = place_of(plan.tables, of_rank, *instruction);
+    place.task = to_string(of_rank, *instruction);
   }
   place.rank = rank;
   return place;
@@ -116,7 +117,7 @@ Error late_step(std::vector<UnfinishedRank> unfinished,
                           kOption));
   error.about("step_deadline");
   if (waits.holds_up(end)) {
-    error.with(place_at(waits, end));
+    error.with(place_at(waits, plan, end));
   }
   return error;
 }

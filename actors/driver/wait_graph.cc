@@ -130,19 +130,27 @@ const Instruction* WaitGraph::instruction(Rank rank) const {
       rank.index() >= plan_->ranks.size()) {
     return nullptr;
   }
-  const auto& list = plan_->ranks[rank.index()].instructions;
+  const auto& list = plan_->list_of(rank).instructions;
   const auto position = static_cast<std::size_t>(u->status->instruction);
   return position < list.size() ? &list[position] : nullptr;
 }
 
+Rank WaitGraph::peer_of(Rank rank, const Instruction& transfer) const {
+  return plan_->ranks[rank.index()].peers[transfer.peer.index()];
+}
+
 /// A sound plan has a sender (keeps P-3).
-const Instruction* WaitGraph::sender_of(const Instruction& receive) const {
-  if (receive.peer.index() >= plan_->ranks.size()) {
+const Instruction* WaitGraph::sender_of(Rank receiver, const Instruction& receive) const {
+  const Rank sender = peer_of(receiver, receive);
+  if (sender == kDriver) {
     return nullptr;
   }
-  const auto& list = plan_->ranks[receive.peer.index()].instructions;
+  const RankPlan& of_receiver = plan_->ranks[receiver.index()];
+  const Microbatch wanted = tagged_microbatch(plan_->tables, of_receiver, receive);
+  const auto& list = plan_->list_of(sender).instructions;
   const auto found = std::ranges::find_if(list, [&](const Instruction& i) {
-    return i.op == Op::Send && i.edge == receive.edge && i.transferred() == receive.transferred();
+    return i.op == Op::Send && i.edge == receive.edge && peer_of(sender, i) == receiver &&
+           tagged_microbatch(plan_->tables, plan_->ranks[sender.index()], i) == wanted;
   });
   return found == list.end() ? nullptr : &*found;
 }
@@ -151,8 +159,8 @@ std::string WaitGraph::wait_text(Rank rank) const {
   const std::vector<Rank> peers = waiting_for(rank);
   const std::string names = names_of(peers);
   const Instruction* in = instruction(rank);
-  if (in != nullptr && in->op == Op::Recv && peers == std::vector{in->peer}) {
-    if (const Instruction* sender = sender_of(*in)) {
+  if (in != nullptr && in->op == Op::Recv && peers == std::vector{peer_of(rank, *in)}) {
+    if (const Instruction* sender = sender_of(rank, *in)) {
       return fmt::format("waits for {} from {}", to_string(sender->task), names);
     }
     return fmt::format("waits for what {} reads from {}", to_string(in->task), names);
@@ -160,7 +168,7 @@ std::string WaitGraph::wait_text(Rank rank) const {
   if (in != nullptr && in->op == Op::Vote) {
     return fmt::format("waits for the vote of {}", names);
   }
-  if (in != nullptr && in->op == Op::Collective) {
+  if (in != nullptr && is_collective(in->op)) {
     return fmt::format("waits for the gradients of {}", names);
   }
   return fmt::format("waits for {}", names);
@@ -184,18 +192,18 @@ std::string WaitGraph::text(const std::vector<Rank>& chain) const {
 /// Returns the position in its list of the last Send or vote that an unfinished peer has received;
 /// -1 for none.
 std::int64_t WaitGraph::last_sent(Rank rank) const {
-  const auto& list = plan_->ranks[rank.index()].instructions;
+  const auto& list = plan_->list_of(rank).instructions;
   std::int64_t last = -1;
   for (const auto& [peer, unfinished] : unfinished_) {
     const Instruction* in = instruction(peer);
     if (peer == rank || in == nullptr) {
       continue;
     }
-    const Instruction* first = plan_->ranks[peer.index()].instructions.data();
+    const Instruction* first = plan_->list_of(peer).instructions.data();
     for (const Instruction* i = first; i != in; ++i) {
       const Instruction* taken = nullptr;
-      if (i->op == Op::Recv && i->peer == rank && !same_group(*i, *in)) {
-        taken = sender_of(*i);
+      if (i->op == Op::Recv && peer_of(peer, *i) == rank && !same_group(*i, *in)) {
+        taken = sender_of(peer, *i);
       } else if (i->op == Op::Vote) {
         const auto vote = std::ranges::find(list, Op::Vote, &Instruction::op);
         taken = vote == list.end() ? nullptr : &*vote;
@@ -210,7 +218,7 @@ std::optional<Task> WaitGraph::last_begun(Rank rank) const {
   if (rank.index() >= plan_->ranks.size()) {
     return std::nullopt;
   }
-  const auto& list = plan_->ranks[rank.index()].instructions;
+  const auto& list = plan_->list_of(rank).instructions;
   const Instruction* seen = instruction(rank);
   const std::int64_t position =
       std::max(last_sent(rank), seen == nullptr ? std::int64_t{-1} : seen - list.data());

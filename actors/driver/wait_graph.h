@@ -65,7 +65,8 @@ class WaitGraph {
 
   [[nodiscard]] std::vector<Rank> reach(Rank rank, Ways& from) const;
   [[nodiscard]] std::string wait_text(Rank rank) const;
-  [[nodiscard]] const Instruction* sender_of(const Instruction& receive) const;
+  [[nodiscard]] Rank peer_of(Rank rank, const Instruction& transfer) const;
+  [[nodiscard]] const Instruction* sender_of(Rank receiver, const Instruction& receive) const;
   [[nodiscard]] std::int64_t last_sent(Rank rank) const;
 
   const Plan* plan_;

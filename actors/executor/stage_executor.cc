@@ -40,11 +40,11 @@ struct StageExecutor::Impl {
   const std::unique_ptr<Device> device = cpu_device(setup.options.memory_limit);
   RankPrograms programs;
   Accumulation accumulation;
-  StepTimes times{*device, setup.train.instructions.size()};
+  StepTimes times{*device, setup.train.list->instructions.size()};
   TransportCollective collective;
   std::optional<Mirror> mirror;
   Commit commit;
-  TimelineRecorder recorder{setup.train.instructions.size(), *device};
+  TimelineRecorder recorder{setup.train.list->instructions.size(), *device};
   std::vector<InstructionTime> timeline;  // of the last step
   const RankParts parts;
 
@@ -72,7 +72,7 @@ struct StageExecutor::Impl {
       accumulation.drop();
     }
     const std::unique_ptr<Device::StepScope> scope = device->begin_step();
-    RunningStep step{order, programs.at(order.program), setup.microbatches};
+    RunningStep step{order, programs.at(order.program), setup.train.tables->microbatches};
     const Snapshot before(step.program.stages());
     times.begin_step();
     try {
@@ -91,6 +91,7 @@ struct StageExecutor::Impl {
       const Error error = failure(std::current_exception(), order);
       device->synchronize();  // so that nothing uses the slots and buffers any more
       step.plan.clear();
+      commit.drop_sums();
       before.restore();
       if (step.trains()) {
         accumulation.drop();
@@ -138,7 +139,7 @@ struct StageExecutor::Impl {
 
   StepReport finish(RunningStep& step) {
     LoadedPlan& plan = step.plan;
-    StepReport report{.rank = setup.rank, .submission = step.order.submission};
+    StepReport report{.rank = setup.rank(), .submission = step.order.submission};
     report.losses = step.losses.read();
     report.times = times.take();
     report.times.peak_bytes = plan.slots.peak();
@@ -160,7 +161,7 @@ struct StageExecutor::Impl {
 
   [[nodiscard]] Error failure(const std::exception_ptr& thrown, const StepOrder& order) const {
     Error error = foreign_error(thrown);
-    error.with({.rank = setup.rank, .step = order.step});
+    error.with({.rank = setup.rank(), .step = order.step});
     if (!commit.is_past_the_vote()) {
       return error;
     }
@@ -212,7 +213,7 @@ void StageExecutor::load(const std::vector<StateTensor>& state) {
 std::vector<StateTensor> StageExecutor::gradients() const {
   std::vector<StateTensor> result;
   for (const StageRuntime& stage : impl_->programs.trained()) {
-    for (StateTensor& gradient : stage.bucket.gradients()) {
+    for (StateTensor& gradient : stage.buckets.gradients()) {
       result.push_back(std::move(gradient));
     }
   }

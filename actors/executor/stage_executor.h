@@ -75,7 +75,7 @@ class StageExecutor {
 
   /// Gives up an update that was begun (AC-1).
   void drop_accumulated();
-  /// Returns the gradients of the last update by the names of their parameters (Bucket::gradients);
+  /// Returns the gradients of the last update by the names of their parameters (StageBuckets::gradients);
   /// living.
   [[nodiscard]] std::vector<StateTensor> gradients() const;
 

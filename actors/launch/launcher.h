@@ -33,7 +33,7 @@ class Binding {
   /// Returns the driver's end of the network.
   [[nodiscard]] virtual std::shared_ptr<Transport> driver_end() const = 0;
 
-  /// Starts a worker for `setup.rank` at its end of the network, in the rank's current place. Its
+  /// Starts a worker for `setup.rank()` at its end of the network, in the rank's current place. Its
   /// setup is there, or on its way, when LoadPlan asks for it.
   /// Errors: DeviceOutOfMemory if resources for it are missing; those of a worker process that does
   ///         not come (ClusterMember, ClusterTimeout); UsageArgument for a setup that cannot

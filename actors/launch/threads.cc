@@ -17,7 +17,7 @@ class ThreadBinding final : public Binding {
     return network_.endpoint(kDriver);
   }
   [[nodiscard]] Worker launch(RankSetup setup) override {
-    const Rank rank = setup.rank;
+    const Rank rank = setup.rank();
     Worker worker = launch_thread(host_, network_.endpoint(rank), std::move(setup), shelf_);
     ends_[rank] = end_of_thread(worker);
     return worker;
@@ -63,7 +63,7 @@ Worker launch_thread(ActorHost& host,
                      std::shared_ptr<Transport> end,
                      RankSetup setup,
                      std::shared_ptr<Shelf> shelf) {
-  const Rank rank = setup.rank;
+  const Rank rank = setup.rank();
   return launch_thread(
       host,
       rank,

@@ -235,8 +235,13 @@ class Timing {
     BackwardLog backward(forward_);
     backward.meter = meter;
     const auto begun = SteadyClock::now();
-    SavedStage saved =
-        runtime_.forward(inputs_, /*keeps_graphs=*/true, {.step = ++step_}, &forward_).saved;
+    SavedStage saved;
+    (void)runtime_.forward(runtime_.whole(),
+                           inputs_,
+                           /*keeps_graphs=*/true,
+                           {.step = ++step_},
+                           saved,
+                           &forward_);
     const double behind_forward = peak_since(meter);
     if (meter != nullptr) {
       meter->set_maker(std::nullopt);
@@ -244,15 +249,17 @@ class Timing {
     const auto half = SteadyClock::now();
     {
       const Listening listening(backward, operators);
-      runtime_.bucket.accumulate(
-          runtime_.backward(CellKind::Backward, saved, {}, /*accumulated=*/1.0).parameters, 1.0);
+      runtime_.buckets.accumulate(
+          runtime_.backward(CellKind::Backward, runtime_.whole(), saved, {}, /*accumulated=*/1.0)
+              .parameters,
+          1.0);
     }
     if (!backward.events.empty()) {
       backward.events.back().peak = peak_since(meter);
     }
     const auto end = SteadyClock::now();
-    (void)runtime_.bucket.squared_norms(1.0);
-    runtime_.bucket.update(/*learning_rate=*/0.0, {}, step_);
+    (void)runtime_.buckets.squared_norms(1.0);
+    runtime_.buckets.update(/*learning_rate=*/0.0, {}, step_);
     Run run = parted(begun, half, backward, end);
     run.forward_peaks = peaks_in_forward(behind_forward);
     run.backward_peaks = peaks_in(backward);

@@ -182,7 +182,7 @@ class SplitTiming {
       }
     }
     std::set<const void*> counted;
-    for (const Saved& chunk : saved) {
+    for (const Saved& chunk : saved.chunks) {
       for (std::size_t i = 0; i < chunk.frontier.size(); ++i) {
         const c10::Storage& storage = chunk.frontier_gradients[i].storage();
         if (counted.insert(storage.data()).second) {
@@ -200,19 +200,26 @@ class SplitTiming {
     for (const CellKind kind : kinds) {
       const StageGradients made = backward(kind, saved);
       if (kind != CellKind::BackwardInput) {
-        runtime_.bucket.accumulate(made.parameters, 1.0);
+        runtime_.buckets.accumulate(made.parameters, 1.0);
       }
     }
     return std::chrono::duration<double>(SteadyClock::now() - begun).count();
   }
 
   SavedStage forward(ChunkWatch* watch = nullptr) {
-    return runtime_.forward(stage_.inputs, /*keeps_graphs=*/true, {.step = ++step_}, watch).saved;
+    SavedStage saved;
+    (void)runtime_.forward(runtime_.whole(),
+                           stage_.inputs,
+                           /*keeps_graphs=*/true,
+                           {.step = ++step_},
+                           saved,
+                           watch);
+    return saved;
   }
 
   StageGradients backward(CellKind kind, SavedStage& saved) {
     const Tensors none(stage_.partition.stages[1].outputs.size());
-    return runtime_.backward(kind, saved, none, /*accumulated=*/1.0);
+    return runtime_.backward(kind, runtime_.whole(), saved, none, /*accumulated=*/1.0);
   }
 
   const LastStage stage_;

@@ -1,10 +1,14 @@
 #include "stagecraft/actors/reference/reference.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "stagecraft/actors/executor/commit/clip.h"
@@ -40,6 +44,31 @@ struct Boundary : torch::autograd::Function<Boundary> {
   }
 };
 
+/// The sum of one copy of a stage.
+struct Partial {
+  Partial(const SumOrder::Microbatches& of, const Tensors& like)
+      : microbatches(of.begin(), of.end()) {
+    for (const at::Tensor& gradient : like) {
+      sums.push_back(at::empty_like(gradient));
+    }
+    adder = std::make_unique<GradientSums>(sums, Tensors());
+    all.resize(sums.size());
+    std::iota(all.begin(), all.end(), 0);
+  }
+
+  std::set<std::int32_t> microbatches;
+  Tensors sums;
+  std::vector<std::size_t> all;
+  std::unique_ptr<GradientSums> adder;
+};
+
+/// Adds to the first tensors the others, one by one.
+void add_up(const Tensors& first, const Tensors& more) {
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    first[i].add_(more[i]);
+  }
+}
+
 }  // namespace
 
 struct Reference::Impl {
@@ -56,7 +85,10 @@ struct Reference::Impl {
   };
   std::map<int, OfShape> shapes;
   std::vector<torch::autograd::Edge> edges;
-  std::vector<TieSum> ties;
+  std::vector<std::unique_ptr<TieSum>> ties;
+  /// By stage, in the order of `stages`: where the copies of a plan add up; empty without copies.
+  std::vector<std::vector<std::vector<Partial>>> partials;  // then by rank and copy
+  std::vector<std::int32_t> order;                          ///< of the microbatches of a batch
   std::int64_t done = 0;
   std::optional<double> set_rate;
 
@@ -80,13 +112,47 @@ struct Reference::Impl {
       stages.emplace_back(
           compiled.partition.stages[id.index()], optimizer, bucket_options(options));
       stages.back().load(start);
-      for (const auto& edge : stages.back().bucket.gradient_edges()) {
+      for (const auto& edge : stages.back().buckets.gradient_edges()) {
         edges.push_back(edge);
       }
     }
-    for (Tie& tie : ties_of(compiled)) {
-      tie.ranks.assign(tie.stages.size(), Rank(0));
-      ties.emplace_back(tie, Rank(0), stages, static_cast<std::int32_t>(1 + ties.size()));
+    for (const Tie& tie : ties_of(compiled)) {
+      TieParts parts{.ranks = std::vector<Rank>(tie.stages.size(), Rank(0)),
+                     .parameters = tie.parameters,
+                     .mine = {}};
+      for (const StageId id : tie.stages) {
+        parts.mine.push_back(&*std::ranges::find(
+            stages, id, [](const StageRuntime& stage) { return stage.program->id; }));
+      }
+      ties.push_back(std::make_unique<TieSum>(
+          Group{{Rank(0)}, static_cast<std::int32_t>(1 + ties.size())}, parts));
+    }
+    take_sum_order();
+  }
+
+  /// Keeps RE-3.
+  void take_sum_order() {
+    const int microbatches = program.microbatches();
+    order.resize(static_cast<std::size_t>(microbatches));
+    std::iota(order.begin(), order.end(), 0);
+    const auto common = options.sums == nullptr || options.sums->is_plain()
+                            ? std::nullopt
+                            : options.sums->common_order(microbatches);
+    if (!common) {
+      return;
+    }
+    order = *common;
+    for (const StageRuntime& stage : stages) {
+      auto& of_stage = partials.emplace_back();
+      if (stage.program->id.index() >= options.sums->stages.size()) {
+        continue;
+      }
+      for (const auto& rank : options.sums->stages[stage.program->id.index()]) {
+        auto& of_rank = of_stage.emplace_back();
+        for (const SumOrder::Microbatches& copy : rank) {
+          of_rank.emplace_back(copy, stage.buckets.living_gradients());
+        }
+      }
     }
   }
 
@@ -117,8 +183,9 @@ struct Reference::Impl {
     if (!update) {
       update.emplace(Unfinished{.first_samples = parts.first_samples, .parts = {}, .losses = {}});
       for (StageRuntime& stage : stages) {
-        stage.bucket.begin_step();
+        stage.buckets.begin_step();
       }
+      for_each_partial([](Partial& partial) { partial.adder->begin(); });
     }
     const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
     ReferenceStep result{.losses = run(parts, runs, update->losses.size())};
@@ -148,18 +215,30 @@ struct Reference::Impl {
       return SizedPass(compiled, stages, parts)
           .run({.seed = seed, .step = done, .microbatch = batches * compiled.microbatches});
     }
-    std::vector<double> losses;
-    for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
+    std::vector<double> losses(parts.inputs.size());
+    for (const std::int32_t number : order) {
+      const auto m = static_cast<std::size_t>(number);
       const auto shape = parts.shapes.empty() ? nullptr : parts.shapes[m];
       const RandomKey key{.seed = seed,
                           .step = done,
                           .microbatch = static_cast<std::int64_t>(before + m),
                           .shape = shape == nullptr ? 0 : shape->random};
       const at::Tensor loss = forward(stages_for(shape), parts.inputs[m], parts.labels[m], key);
-      losses.push_back(loss.item<double>());
-      differentiate(loss, part_of(runs, m).weight);
+      losses[m] = loss.item<double>();
+      differentiate(loss, number, part_of(runs, m).weight);
     }
     return losses;
+  }
+
+  template <class Use>
+  void for_each_partial(Use&& use) {
+    for (auto& stage : partials) {
+      for (auto& rank : stage) {
+        for (Partial& copy : rank) {
+          use(copy);
+        }
+      }
+    }
   }
 
   static at::Tensor forward(const std::vector<StageRuntime>& stages,
@@ -218,29 +297,66 @@ struct Reference::Impl {
     }
   }
 
-  void differentiate(const at::Tensor& loss, double weight) {
+  void differentiate(const at::Tensor& loss, std::int32_t microbatch, double weight) {
     Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
     const Tensors gradients = backward(saved, {}, edges).parameters;
     auto next = gradients.begin();
-    for (StageRuntime& stage : stages) {
-      const auto count = static_cast<std::ptrdiff_t>(stage.bucket.gradient_edges().size());
-      if (count > 0) {
-        stage.bucket.accumulate({next, next + count}, weight);
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const auto count = static_cast<std::ptrdiff_t>(stages[s].buckets.gradient_edges().size());
+      const Tensors of_stage(next, next + count);
+      if (!partials.empty()) {
+        accumulate(partials[s], of_stage, microbatch, weight);
+      } else if (count > 0) {
+        stages[s].buckets.accumulate(of_stage, weight);
       }
       next += count;
+    }
+  }
+
+  static void accumulate(std::vector<std::vector<Partial>>& ranks,
+                         const Tensors& gradients,
+                         std::int32_t microbatch,
+                         double weight) {
+    for (std::vector<Partial>& rank : ranks) {
+      for (Partial& copy : rank) {
+        if (copy.microbatches.contains(microbatch)) {
+          copy.adder->add(copy.all, gradients, weight);
+        }
+      }
+    }
+  }
+
+  /// Adds the copies of each rank, and then the ranks (SU-1).
+  void sum_partials() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t s = 0; s < partials.size(); ++s) {
+      for (std::vector<Partial>& rank : partials[s]) {
+        for (std::size_t copy = 1; copy < rank.size(); ++copy) {
+          add_up(rank.front().sums, rank[copy].sums);
+        }
+      }
+      for (std::size_t rank = 1; rank < partials[s].size(); ++rank) {
+        add_up(partials[s].front().front().sums, partials[s][rank].front().sums);
+      }
+      const Tensors& living = stages[s].buckets.living_gradients();
+      for (std::size_t i = 0; !partials[s].empty() && i < living.size(); ++i) {
+        living[i].copy_(partials[s].front().front().sums[i]);
+      }
     }
   }
 
   double update(double weight, double rate) {
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
-    for (const TieSum& tie : ties) {
-      tie.run(collective, {.submission = Submission(done)}, deadline);
+    sum_partials();
+    for (const auto& tie : ties) {
+      tie->start(collective, {.submission = Submission(done)});
+      tie->finish(deadline);
     }
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
-      for (const SquaredNorm& norm : stage.bucket.squared_norms(weight)) {
+      for (const SquaredNorm& norm : stage.buckets.squared_norms(weight)) {
         ballot.squared_norms.push_back(norm);
       }
     }
@@ -248,7 +364,7 @@ struct Reference::Impl {
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     refuse_non_finite(stages, verdict, Step(done));
     for (StageRuntime& stage : stages) {
-      stage.bucket.update(
+      stage.buckets.update(
           rate, {.weight = weight, .clip = clip_scale(options.clip, verdict.total_norm)}, done + 1);
     }
     ++done;
@@ -284,7 +400,7 @@ std::vector<StateTensor> Reference::gradients() const {
   }
   std::vector<StateTensor> result;
   for (const StageRuntime& stage : impl_->stages) {
-    for (StateTensor& gradient : stage.bucket.gradients()) {
+    for (StateTensor& gradient : stage.buckets.gradients()) {
       result.push_back(std::move(gradient));
     }
   }

@@ -9,6 +9,9 @@
 ///       on the wire. A parameter of several stages is a separate leaf in each, and the parts of
 ///       its gradient are added as on their ranks (TY-1). Chunks have no boundary here (CB-1), and
 ///       nothing is recomputed.
+/// RE-3: with the order of sums of a plan (ReferenceOptions::sums), gradients have the bits of that
+///       plan's ranks, if one order of microbatches fits all its stages. Microbatches then run in
+///       that order.
 /// RE-2: in a program with sizes of microbatches (resize.h), each stage runs its own
 ///       (sized_pass.h).
 #pragma once
@@ -24,6 +27,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/reference/sum_order.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/program/program.h"
 
@@ -37,6 +41,8 @@ struct ReferenceOptions {
   bool keep_gradients = false;        ///< for gradients(), if clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
   int threads = 1;
+  /// Adds gradients as the ranks of this plan do. Null: microbatch after microbatch.
+  std::shared_ptr<const SumOrder> sums;
 };
 
 struct ReferenceStep {

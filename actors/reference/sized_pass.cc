@@ -55,7 +55,8 @@ void SizedPass::forward(const StageRuntime& stage, Microbatch m, const RandomKey
     inputs.push_back(input(one, program.id, m));
   }
   const bool trains = program_->stage_graph.has_backward(program.id);
-  StageForward made = stage.forward(inputs, trains, key);
+  SavedStage saved;
+  StageForward made = stage.forward(stage.whole(), inputs, trains, key, saved);
   for (std::size_t i = 0; i < made.outputs.size(); ++i) {
     activations_[program.outputs[i].value][m.value] = std::move(made.outputs[i]);
   }
@@ -63,7 +64,7 @@ void SizedPass::forward(const StageRuntime& stage, Microbatch m, const RandomKey
     losses_.push_back(made.loss.item<double>());
   }
   if (trains) {
-    saved_[{program.id, m}] = std::move(made.saved);
+    saved_[{program.id, m}] = std::move(saved);
   }
 }
 
@@ -124,7 +125,7 @@ void SizedPass::backward(StageRuntime& stage, Microbatch m) {
     }
     gradients.push_back(sum);
   }
-  StageGradients made = stage.backward(CellKind::Backward, saved->second, gradients);
+  StageGradients made = stage.backward(CellKind::Backward, stage.whole(), saved->second, gradients);
   saved_.erase(saved);
   std::size_t next = 0;
   for (const StageInput& input : program.inputs) {
@@ -133,7 +134,7 @@ void SizedPass::backward(StageRuntime& stage, Microbatch m) {
     }
   }
   if (program.trains()) {
-    stage.bucket.accumulate(made.parameters, 1.0);
+    stage.buckets.accumulate(made.parameters, 1.0);
   }
 }
 

@@ -4,23 +4,25 @@
 
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/program/check.h"
-#include "stagecraft/compiler/shapes/replicate.h"
 #include "stagecraft/compiler/shapes/resize.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {
 
-Execution make_execution(const Program& program, const Schedule& schedule) {
+Execution make_execution(const Program& program,
+                         const Schedule& schedule,
+                         const ReplicateOptions& copies) {
   const CheckResult checked = check(program, schedule);
   checked.or_throw();
   const Layout& layout = *checked.layout;
-  const Program laid_out =
-      replicate(resize(program, schedule.stage_graph().microbatch_sizes()), layout);
-  auto plan =
-      std::make_shared<const Plan>(lower_schedule(laid_out, schedule, layout, /*training=*/true));
+  const Program sized = resize(program, schedule.stage_graph().microbatch_sizes());
+  Strategy strategy = strategy_of(schedule, layout, copies);
+  auto plan = std::make_shared<const Plan>(lower(sized, strategy, layout, /*training=*/true));
   return {.program = program,
-          .laid_out = laid_out,
+          .sized = sized,
           .schedule = schedule,
           .layout = layout,
+          .strategy = std::move(strategy),
           .plan = std::move(plan),
           .reordered_buffers = checked.reordered_buffers,
           .notes = checked.notes};

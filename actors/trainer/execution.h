@@ -1,4 +1,4 @@
-/// Execution: a program with the schedule that runs it: checked, laid out and lowered.
+/// Execution: a program with the schedule that runs it: checked and lowered.
 ///
 /// Made once by make_execution, from a program and a schedule alone, before any rank exists. A
 /// Trainer runs it. `stagecraft train` also reads its memory and its order from it.
@@ -14,20 +14,28 @@
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
 
 namespace stagecraft {
 
 struct Execution {
-  Program program;   ///< as it was compiled
-  Program laid_out;  ///< its stages at their sizes of microbatches, one copy per replica
+  Program program;  ///< as it was compiled
+  Program sized;    ///< its stages at their sizes of microbatches
   Schedule schedule;
   Layout layout;
-  std::shared_ptr<const Plan> plan;            ///< of a training step of `laid_out`
+  Strategy strategy;                           ///< that the schedule stands for
+  std::shared_ptr<const Plan> plan;            ///< of a training step of `sized`
   std::vector<std::string> reordered_buffers;  ///< as in CheckResult
   std::vector<std::string> notes;              ///< likewise
+
+  /// Returns the graph of the schedule's stages, copies included.
+  [[nodiscard]] StageGraph stage_graph() const { return layout.expand(sized.stage_graph()); }
 };
 
 /// Errors: ScheduleInvalid with every violation on the grid; those of resize (resize.h).
-[[nodiscard]] Execution make_execution(const Program& program, const Schedule& schedule);
+/// `copies`: how copies of a stage share gradients.
+[[nodiscard]] Execution make_execution(const Program& program,
+                                       const Schedule& schedule,
+                                       const ReplicateOptions& copies = {});
 
 }  // namespace stagecraft

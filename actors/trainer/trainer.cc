@@ -91,6 +91,16 @@ void warn_of_too_many_threads(const Plan& plan, int threads_per_worker) {
   }
 }
 
+/// Returns a number of ranks that is enough for a schedule that may be wrong. A rank without a task
+/// costs nothing.
+int most_ranks(const Schedule& schedule) {
+  std::size_t ranks = 0;
+  for (const std::vector<Rank>& row : schedule.headers().places) {
+    ranks += row.size();
+  }
+  return static_cast<int>(std::max({std::size_t{1}, schedule.rows().size(), ranks}));
+}
+
 UnusedState unused_of(const Program& program) {
   const OnCallersThread scope;
   return UnusedState(program.compiled());
@@ -105,7 +115,7 @@ std::unique_ptr<Crew> launch(const Cluster& cluster,
   warn_of_too_many_threads(*execution.plan, options.threads_per_worker);
   process_end::arm();
   expect_threads();
-  Job job{.program = execution.laid_out.shared(),
+  Job job{.program = execution.sized.shared(),
           .train = execution.plan,
           .optimizer = optimizer,
           .options = options};
@@ -119,11 +129,11 @@ struct Trainer::Impl {
   std::atomic<bool> armed{false};  ///< process_end was told of the trainer
   const Cluster cluster;
   const Execution execution;
-  const Program& program = execution.laid_out;
+  const Program& program = execution.sized;
   const Optimizer optimizer;
   const TrainerOptions options;
   const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
-  KnownPrograms programs{program, execution.plan, execution.schedule, execution.layout};
+  KnownPrograms programs{program, execution.plan, execution.strategy, execution.layout};
   UnusedState unused = unused_of(program);
   std::unique_ptr<Crew> crew;
   StepEntry entry;
@@ -225,13 +235,9 @@ Trainer::Trainer(const Cluster& cluster,
     : Trainer(
           cluster, make_execution(program, schedule), std::move(optimizer), std::move(options)) {}
 
-// As many ranks as rows: a rank without a task costs nothing.
 Trainer::Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options)
-    : Trainer(Cluster::local(std::max<int>(1, static_cast<int>(schedule.rows().size()))),
-              program,
-              schedule,
-              optimizer,
-              std::move(options)) {}
+    : Trainer(
+          Cluster::local(most_ranks(schedule)), program, schedule, optimizer, std::move(options)) {}
 
 Trainer::Trainer(Program program,
                  std::string_view schedule,
@@ -418,12 +424,13 @@ std::vector<RankStatus> Trainer::status() {
       continue;
     }
     const Plan& plan = impl().programs.plan(reply->program);
-    const auto& instructions = plan.ranks[reply->rank.index()].instructions;
+    const auto& instructions = plan.list_of(reply->rank).instructions;
     status.seconds = reply->seconds;
     status.waiting_for = reply->waiting_for;
     if (reply->instruction >= 0 &&
         static_cast<std::size_t>(reply->instruction) < instructions.size()) {
-      status.instruction = to_string(instructions[static_cast<std::size_t>(reply->instruction)]);
+      status.instruction = to_string(plan.ranks[reply->rank.index()],
+                                     instructions[static_cast<std::size_t>(reply->instruction)]);
     }
   }
   return result;

@@ -126,10 +126,11 @@ class LocalFeed::Share final : public BatchSource {
 };
 
 LocalFeed::LocalFeed(const RankSetup& setup)
-    : feeds_(feeds_of(setup.train, setup.stages)),
+    : feeds_(feeds_of(
+          *setup.train.list, setup.train.rank, *setup.train.tables, pointers_to(setup.stages))),
       inputs_(setup.inputs),
       labels_(setup.labels),
-      microbatches_(setup.microbatches) {}
+      microbatches_(setup.train.tables->microbatches) {}
 
 LocalFeed::~LocalFeed() = default;
 

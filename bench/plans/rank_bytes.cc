@@ -21,7 +21,6 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/replicate.h"
 #include "stagecraft/compiler/shapes/resize.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/model/layout.h"
@@ -192,8 +191,7 @@ class CopyingTransport final : public Transport {
 class Counted {
  public:
   Counted(const Program& program, const Schedule& schedule, const Optimizer& optimizer)
-      : program_(replicate(resize(program, schedule.stage_graph().microbatch_sizes()),
-                           Layout::of(schedule))),
+      : program_(resize(program, schedule.stage_graph().microbatch_sizes())),
         plan_(std::make_shared<const Plan>(
             lower_schedule(program_, schedule, Layout::of(schedule), true))),
         network_(static_cast<int>(plan_->ranks.size())),

@@ -40,9 +40,12 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
 
   void run() const {
-    StageForward made = stage_.forward(inputs_, /*keeps_graphs=*/true, {});
-    (void)stage_.backward(
-        CellKind::Backward, made.saved, std::vector<at::Tensor>(stage_.program->outputs.size()));
+    SavedStage saved;
+    (void)stage_.forward(stage_.whole(), inputs_, /*keeps_graphs=*/true, {}, saved);
+    (void)stage_.backward(CellKind::Backward,
+                          stage_.whole(),
+                          saved,
+                          std::vector<at::Tensor>(stage_.program->outputs.size()));
   }
 
  private:

@@ -42,7 +42,7 @@ StageTimes time_stage(const Program& program,
   const Optimizer optimizer = AdamW{.lr = 0.0};
   StageRuntime runtime(stage, optimizer);
   runtime.load(initial_state(program.compiled().graph));
-  Bucket& bucket = runtime.bucket;
+  StageBuckets& bucket = runtime.buckets;
   const Tensors inputs = inputs_of(stage, model_inputs, labels);
   std::vector<double> forward, backward, update;
   for (int repetition = -kWarmUpSteps; repetition < repetitions; ++repetition) {

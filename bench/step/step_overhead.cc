@@ -65,8 +65,8 @@ constexpr int kGo = -1, kDone = -2, kVote = -3;
 /// Operators does LibTorch's work of a rank, on its own tensors.
 class Operators {
  public:
-  Operators(const CompiledProgram& program, const RankPlan& rank) {
-    for (const StageId id : rank.stages) {
+  Operators(const CompiledProgram& program, const RankList& list) {
+    for (const StageId id : list.stages) {
       stages_.emplace(id, StageRuntime(program.partition.stages[id.index()], kOptimizer));
       stages_.at(id).load(initial_state(program.graph));
     }
@@ -74,7 +74,7 @@ class Operators {
 
   void begin_step() {
     for (auto& [id, stage] : stages_) {
-      stage.bucket.begin_step();
+      stage.buckets.begin_step();
     }
   }
 
@@ -84,15 +84,15 @@ class Operators {
         i.task.kind == CellKind::Forward ? forward(i.task) : backward(i.task);
         break;
       case Op::Accumulate:
-        stages_.at(i.task.stage).bucket.accumulate(gradients_[i.task.stage]);
+        stages_.at(i.task.stage).buckets.accumulate(gradients_[i.task.stage]);
         break;
       case Op::Vote:
         for (auto& [id, stage] : stages_) {
-          (void)stage.bucket.squared_norms(kMicrobatches);
+          (void)stage.buckets.squared_norms(kMicrobatches);
         }
         break;
       case Op::Update:
-        stages_.at(i.task.stage).bucket.update(0.0, {.weight = kMicrobatches}, 1);
+        stages_.at(i.task.stage).buckets.update(0.0, {.weight = kMicrobatches}, 1);
         break;
       default:
         break;
@@ -123,7 +123,7 @@ class Operators {
     Saved& saved = saved_[task.stage][task.microbatch];
     const std::vector<torch::Tensor> from_next(saved.outputs.size(), one_);
     gradients_[task.stage] =
-        stagecraft::backward(saved, from_next, stages_.at(task.stage).bucket.gradient_edges())
+        stagecraft::backward(saved, from_next, stages_.at(task.stage).buckets.gradient_edges())
             .parameters;
     saved = {};
   }
@@ -135,7 +135,8 @@ class Operators {
 };
 
 /// `operators` is null for bare hand-offs.
-void run_rank(const RankPlan& rank,
+void run_rank(const Plan& plan,
+              const RankPlan& rank,
               std::vector<Mailbox>& ranks,
               Mailbox& driver,
               int steps,
@@ -147,7 +148,7 @@ void run_rank(const RankPlan& rank,
     if (operators != nullptr) {
       operators->begin_step();
     }
-    for (const Instruction& i : rank.instructions) {
+    for (const Instruction& i : plan.list_of(rank.rank).instructions) {
       const Mailbox::Key key{step, i.edge.value, i.task.microbatch.value};
       if (operators != nullptr) {
         operators->run(i);
@@ -155,7 +156,7 @@ void run_rank(const RankPlan& rank,
       if (i.op == Op::Recv) {
         mine.wait(key);
       } else if (i.op == Op::Send) {
-        ranks[i.peer.index()].set(key);
+        ranks[rank.peers[i.peer.index()].index()].set(key);
       } else if (i.op == Op::Vote) {
         for (std::size_t other = 0; other < ranks.size(); ++other) {
           if (static_cast<int>(other) != self) {
@@ -183,9 +184,9 @@ double plain_threads(const Program& program, const Plan& plan, int steps, bool w
       set_own_thread_count(1);
       std::optional<Operators> operators;
       if (with_operators) {
-        operators.emplace(program.compiled(), rank);
+        operators.emplace(program.compiled(), plan.list_of(rank.rank));
       }
-      run_rank(rank, ranks, driver, steps, operators ? &*operators : nullptr);
+      run_rank(plan, rank, ranks, driver, steps, operators ? &*operators : nullptr);
     });
   }
   const auto start = std::chrono::steady_clock::now();

@@ -69,8 +69,8 @@ void around_nothing() {
     recorder.begin_step();
     for (std::size_t i = 0; i < kInstructions; ++i) {
       progress.begin(i);
-      const Device::Event start = device->record(Stream::Compute);
-      recorder.record(i, start, device->record(Stream::Compute), 0, 0, 0);
+      const Device::Event start = device->record(kCompute);
+      recorder.record(i, start, device->record(kCompute), 0, 0, 0);
     }
     (void)recorder.take();
   };

@@ -32,10 +32,10 @@ struct KernelUse {
   }
 };
 
-double seconds_of_accumulating(const RankPlan& plan, const std::vector<InstructionTime>& timeline) {
+double seconds_of_accumulating(const RankList& list, const std::vector<InstructionTime>& timeline) {
   std::int64_t nanoseconds = 0;
   for (std::size_t i = 0; i < timeline.size(); ++i) {
-    if (plan.instructions[i].op == Op::Accumulate) {
+    if (list.instructions[i].op == Op::Accumulate) {
       nanoseconds += timeline[i].end - timeline[i].start;
     }
   }
@@ -55,7 +55,7 @@ std::vector<PartSeconds> bill_of(double seconds,
         known[call.part] += call.seconds;
       }
     }
-    known[Part::Accumulate] = seconds_of_accumulating(plan.ranks[r], result.timelines[r]);
+    known[Part::Accumulate] = seconds_of_accumulating(plan.list_of(Rank(r)), result.timelines[r]);
     known[Part::Update] = result.ranks[r].update;
     known[Part::Waiting] = result.ranks[r].waiting;
     ranks.push_back(parted(seconds, known));

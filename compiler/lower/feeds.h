@@ -11,9 +11,11 @@
 
 namespace stagecraft {
 
-/// Returns the feeds in the order of the list. `stages` includes the stages of the list, and may
-/// include others.
-[[nodiscard]] std::vector<Feed> feeds_of(const RankPlan& list,
-                                         const std::vector<StageProgram>& stages);
+/// Returns the feeds in the order of the list. `programs`: those of the list's stages, and maybe
+/// others.
+[[nodiscard]] std::vector<Feed> feeds_of(const RankList& list,
+                                         const RankPlan& rank,
+                                         const PlanTables& tables,
+                                         const std::vector<const StageProgram*>& programs);
 
 }  // namespace stagecraft

@@ -1,8 +1,9 @@
 #include "stagecraft/compiler/lower/lifetimes.h"
 
+#include <cstddef>
 #include <deque>
-#include <map>
 #include <utility>
+#include <vector>
 
 namespace stagecraft {
 namespace {
@@ -34,63 +35,66 @@ class SlotPool {
   std::deque<SlotId> free_;
 };
 
+/// A value that nobody uses any more, and the stream of its last use.
+struct Ended {
+  SlotUse use;
+  StreamId stream;
+};
+
 }  // namespace
 
-void assign_slots(RankPlan& rank) {
-  std::map<ValueKey, std::size_t> last_use;
-  for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
-    for (const SlotUse& use : rank.instructions[i].reads) {
-      last_use[use.value] = i;
-    }
-    for (const SlotUse& use : rank.instructions[i].writes) {
-      last_use.try_emplace(use.value, i);  // nobody reads it, so it is freed at once
-    }
-  }
-  rank.slots = 0;
-  SlotPool tensors(rank.slots), bundles(rank.slots);
-  std::map<ValueKey, SlotId> slot_of;
-  std::vector<Instruction> result;
-  // Nothing is freed inside an overlap group: its blocks run in any order, so none may take over
-  // another's slot.
-  std::map<ValueKey, Stream> ended;
-  int next_id = static_cast<int>(rank.instructions.size());
-  for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
-    Instruction instruction = std::move(rank.instructions[i]);
-    for (SlotUse& use : instruction.reads) {
-      use.slot = slot_of.at(use.value);
-    }
-    for (SlotUse& use : instruction.writes) {
-      use.slot = (is_bundle(use.value.role) ? bundles : tensors).take();
-      slot_of[use.value] = use.slot;
-    }
-    const Stream stream =
-        instruction.stream == Stream::Receive ? Stream::Compute : instruction.stream;
-    for (const auto* uses : {&instruction.reads, &instruction.writes}) {
+void assign_slots(RankList& list) {
+  std::vector<std::size_t> last_use(static_cast<std::size_t>(list.slots));  // by value
+  for (std::size_t i = 0; i < list.instructions.size(); ++i) {
+    for (const auto* uses : {&list.instructions[i].reads, &list.instructions[i].writes}) {
       for (const SlotUse& use : *uses) {
-        if (last_use.at(use.value) == i) {
-          ended[use.value] = stream;
-        }
+        last_use[use.slot.index()] = i;  // a value that nobody reads is freed at once
       }
     }
+  }
+  std::vector<SlotId> slot_of(last_use.size(), SlotId(-1));
+  list.slots = 0;
+  SlotPool tensors(list.slots), bundles(list.slots);
+  std::vector<Instruction> result;
+  result.reserve(list.instructions.size() + last_use.size());
+  // Nothing is freed inside an overlap group: its blocks run in any order, so none may take over
+  // another's slot.
+  std::vector<Ended> ended;
+  int next_id = static_cast<int>(list.instructions.size());
+  for (std::size_t i = 0; i < list.instructions.size(); ++i) {
+    Instruction& instruction = result.emplace_back(std::move(list.instructions[i]));
+    const StreamId stream = instruction.op == Op::Recv ? kCompute : instruction.stream;
+    const auto place = [&](SlotUse& use) {
+      const std::size_t value = use.slot.index();
+      use.slot = slot_of[value];
+      if (last_use[value] == i) {
+        ended.push_back({use, stream});
+      }
+    };
+    for (SlotUse& use : instruction.reads) {
+      place(use);
+    }
+    for (SlotUse& use : instruction.writes) {
+      slot_of[use.slot.index()] = (is_bundle(use.value.role) ? bundles : tensors).take();
+      place(use);
+    }
     const int overlap = instruction.overlap;
-    result.push_back(std::move(instruction));
-    const bool inside = overlap >= 0 && i + 1 < rank.instructions.size() &&
-                        rank.instructions[i + 1].overlap == overlap;
+    const bool inside = overlap >= 0 && i + 1 < list.instructions.size() &&
+                        list.instructions[i + 1].overlap == overlap;
     if (inside) {
       continue;
     }
-    for (const auto& [value, stream_of_use] : ended) {
-      const SlotId slot = slot_of.at(value);
-      result.push_back({.id = InstructionId(next_id++),
-                        .stream = stream_of_use,
-                        .op = Op::Free,
-                        .reads = {{slot, value}}});
-      (is_bundle(value.role) ? bundles : tensors).give_back(slot);
-      slot_of.erase(value);
+    for (const Ended& value : ended) {
+      Instruction& free = result.emplace_back();
+      free.id = InstructionId(next_id++);
+      free.stream = value.stream;
+      free.op = Op::Free;
+      free.reads = {value.use};
+      (is_bundle(value.use.value.role) ? bundles : tensors).give_back(value.use.slot);
     }
     ended.clear();
   }
-  rank.instructions = std::move(result);
+  list.instructions = std::move(result);
 }
 
 }  // namespace stagecraft

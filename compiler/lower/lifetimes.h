@@ -1,4 +1,4 @@
-/// Lifetimes is the pass that gives every value of a rank a slot, frees the slot after the value's
+/// Lifetimes is the pass that gives every value of a list a slot, frees the slot after the value's
 /// last use and reuses it.
 #pragma once
 
@@ -8,9 +8,10 @@ namespace stagecraft {
 
 /// A Free is on the stream of the value's last use in the list, or on compute if that use is a
 /// receive. There it waits only for users on other streams.
-/// Requires: instructions in issue order, reads and writes with their values and no slots yet.
-/// Ensures: P-4 on this rank, except for the waits; `slots` is the largest number of values alive
+/// Requires: a list as emit() makes it: instructions in issue order, each slot the number of a
+///           value, `slots` their count.
+/// Ensures: P-4 on this list, except for the waits; `slots` is the largest number of values alive
 ///          at once.
-void assign_slots(RankPlan& rank);
+void assign_slots(RankList& list);
 
 }  // namespace stagecraft

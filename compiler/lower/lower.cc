@@ -3,333 +3,246 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/lower/emit.h"
 #include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
 #include "stagecraft/compiler/lower/waits.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/passes.h"
+#include "stagecraft/compiler/training/step_source.h"
+#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {
 namespace {
 
-/// NodeEdges holds the edges of each node. It is made once for all ranks.
-struct NodeEdges {
-  explicit NodeEdges(const StepDag& dag) : incoming(dag.nodes.size()), outgoing(dag.nodes.size()) {
-    for (std::size_t e = 0; e < dag.edges.size(); ++e) {
-      incoming[static_cast<std::size_t>(dag.edges[e].to)].push_back(e);
-      outgoing[static_cast<std::size_t>(dag.edges[e].from)].push_back(e);
-    }
-  }
+/// Lowering is what the passes work on: the first group is given, the last one is the result.
+struct Lowering {
+  const CompiledProgram& program;
+  const Strategy& strategy;
+  const Layout& layout;
+  const bool training;
 
-  std::vector<std::vector<std::size_t>> incoming, outgoing;
+  StepSource source;
+  IssuedDag issued;
+  int units = 1;                                      ///< of the step (LA-3)
+  std::vector<std::vector<EmittedList::Peer>> peers;  ///< by list
+  std::vector<int> group_of_bucket, group_of_tie;
+
+  Plan plan;
 };
 
-/// RankLowering builds one rank's list: each compute node with its receives before it and its sends
-/// after it.
-class RankLowering {
- public:
-  /// `mine`: the nodes of the rank, in ascending order.
-  RankLowering(const StepDag& dag,
-               const NodeEdges& edges,
-               const CompiledProgram& program,
-               Rank rank,
-               std::vector<int> mine)
-      : dag_(dag), edges_(edges), program_(program), mine_(std::move(mine)) {
-    plan_.rank = rank;
-  }
-
-  RankPlan run() {
-    std::set<StageId> stages;
-    for (const int n : in_order()) {
-      const StepNode& node = dag_.nodes[static_cast<std::size_t>(n)];
-      switch (node.kind) {
-        case StepNodeKind::Compute:
-          stages.insert(node.task.stage);
-          emit_compute(n, node);
-          break;
-        case StepNodeKind::Reduce:
-          emit(Stream::Compute, Op::Collective).group = node.group;
-          break;
-        case StepNodeKind::Tie:
-          emit_tie(node.group);
-          break;
-        case StepNodeKind::Vote:
-          emit(Stream::Compute, Op::Vote);
-          break;
-        case StepNodeKind::Update:
-          emit(Stream::Compute, Op::Update).task = node.task;
-          break;
-        case StepNodeKind::Send:
-        case StepNodeKind::Receive:
-          break;  // emitted with the compute node that they serve
-      }
-    }
-    plan_.stages.assign(stages.begin(), stages.end());
-    assign_slots(plan_);
-    set_waits(plan_);
-    return std::move(plan_);
-  }
-
- private:
-  /// Returns the rank's nodes in topological order; ties by position, so the result is always the
-  /// same.
-  std::vector<int> in_order() {
-    std::map<int, int> missing;
-    for (const int n : mine_) {
-      for (const std::size_t e : edges_.incoming[static_cast<std::size_t>(n)]) {
-        missing[n] += is_mine(dag_.edges[e].from) ? 1 : 0;
-      }
-    }
-    std::set<int> ready;
-    for (const int n : mine_) {
-      if (missing[n] == 0) {
-        ready.insert(n);
-      }
-    }
-    std::vector<int> order;
-    while (!ready.empty()) {
-      const int n = *ready.begin();
-      ready.erase(ready.begin());
-      order.push_back(n);
-      for (const std::size_t e : edges_.outgoing[static_cast<std::size_t>(n)]) {
-        const int next = dag_.edges[e].to;
-        if (is_mine(next) && --missing[next] == 0) {
-          ready.insert(next);
-        }
-      }
-    }
-    SC_CHECK(order.size() == mine_.size(), "the order of a validated schedule has no cycle");
-    return order;
-  }
-
-  [[nodiscard]] bool is_mine(int node) const {
-    return dag_.nodes[static_cast<std::size_t>(node)].rank == plan_.rank;
-  }
-
-  Instruction& emit(Stream stream, Op op) {
-    plan_.instructions.push_back(
-        {.id = InstructionId(plan_.instructions.size()), .stream = stream, .op = op});
-    return plan_.instructions.back();
-  }
-
-  void emit_tie(int number) {
-    Instruction& sum = emit(Stream::Compute, Op::Collective);
-    sum.collective = CollectiveKind::AllGather;
-    sum.group = number;
-  }
-
-  static void read(Instruction& instruction, const ValueKey& key) {
-    instruction.reads.push_back({SlotId(-1), key});
-  }
-
-  static void write(Instruction& instruction, const ValueKey& key) {
-    instruction.writes.push_back({SlotId(-1), key});
-  }
-
-  [[nodiscard]] const PlanEdge& tensor(EdgeId id) const { return dag_.tensors[id.index()]; }
-
-  /// Returns the name of a tensor that reached this rank by an edge. Gradients and received
-  /// activations carry the consumer's name, because two consumers on this rank get two tensors. A
-  /// local activation is the producer's one tensor.
-  [[nodiscard]] ValueKey key_of(const PlanEdge& edge, Microbatch m, bool received) const {
-    if (edge.role == Role::Gradient) {
-      return {edge.value, Role::Gradient, edge.from, m};
-    }
-    return {edge.value, Role::Activation, received ? edge.to : edge.from, m};
-  }
-
-  /// Returns the name of a part of the tensor, which is the consumer's at both ends.
-  [[nodiscard]] static ValueKey part_key(const PlanEdge& edge, const MicrobatchRange& part) {
-    const bool gradient = edge.role == Role::Gradient;
-    return {edge.value,
-            gradient ? Role::GradientPart : Role::ActivationPart,
-            gradient ? edge.from : edge.to,
-            Microbatch(part.begin)};
-  }
-
-  void emit_compute(int n, const StepNode& node) {
-    const Task& task = node.task;
-    const std::size_t first = plan_.instructions.size();
-    std::map<EdgeId, bool> arrived;  // whether the value arrived by a receive
-    std::map<EdgeId, std::vector<ValueKey>> parts;
-    for (const std::size_t e : edges_.incoming[static_cast<std::size_t>(n)]) {
-      const StepEdge& edge = dag_.edges[e];
-      if (!edge.data || edge.edge.value < 0) {
-        continue;
-      }
-      const StepNode& from = dag_.nodes[static_cast<std::size_t>(edge.from)];
-      arrived[edge.edge] = from.kind == StepNodeKind::Receive;
-      if (from.kind == StepNodeKind::Receive) {
-        const ValueKey key = edge.part ? part_key(tensor(edge.edge), *edge.part)
-                                       : key_of(tensor(edge.edge), task.microbatch, true);
-        Instruction& receive = emit(Stream::Receive, Op::Recv);
-        receive.peer = from.peer;
-        receive.edge = edge.edge;
-        receive.task = task;
-        write(receive, key);
-        if (edge.part) {
-          parts[edge.edge].push_back(key);
-        }
-      }
-    }
-    for (auto& [edge, keys] : parts) {
-      emit_joint(task, edge, keys);
-    }
-    emit_run(task, arrived);
-    for (const std::size_t e : edges_.outgoing[static_cast<std::size_t>(n)]) {
-      const StepNode& to = dag_.nodes[static_cast<std::size_t>(dag_.edges[e].to)];
-      if (to.kind == StepNodeKind::Send) {
-        emit_send(task, to);
-      }
-    }
-    for (std::size_t i = first; i < plan_.instructions.size(); ++i) {
-      plan_.instructions[i].overlap = node.overlap;
-    }
-  }
-
-  /// Joins the parts received for one value.
-  void emit_joint(const Task& task, EdgeId edge, std::vector<ValueKey>& parts) {
-    std::ranges::sort(parts, {}, &ValueKey::microbatch);
-    Instruction& joint = emit(Stream::Compute, Op::Regroup);
-    joint.task = task;
-    for (const ValueKey& part : parts) {
-      read(joint, part);
-      joint.rows.push_back({});
-    }
-    write(joint, key_of(tensor(edge), task.microbatch, true));
-  }
-
-  void emit_send(const Task& task, const StepNode& to) {
-    ValueKey key = key_of(tensor(to.edge), task.microbatch, false);
-    if (to.part) {
-      const int size = program_.stage_graph.microbatch_size(task.stage);
-      Instruction& part = emit(Stream::Compute, Op::Regroup);
-      part.task = task;
-      read(part, key);
-      part.rows.push_back({to.part->begin - in_step(task.microbatch, size).begin,
-                           to.part->end - to.part->begin,
-                           size});
-      key = part_key(tensor(to.edge), *to.part);
-      write(part, key);
-    }
-    Instruction& send = emit(Stream::Send, Op::Send);
-    send.peer = to.peer;
-    send.edge = to.edge;
-    send.task = task;
-    read(send, key);
-  }
-
-  void emit_run(const Task& task, const std::map<EdgeId, bool>& arrived) {
-    Instruction& run = emit(Stream::Compute, Op::Run);
-    run.task = task;
-    if (program_.stage_graph.is_surplus(task)) {
-      return;  // P-8
-    }
-    const StageProgram& stage = program_.partition.stages[task.stage.index()];
-    const Microbatch m = task.microbatch;
-    const ValueKey saved{kNoValue, Role::Saved, task.stage, m};
-    const ValueKey gradients{kNoValue, Role::ParameterGradient, task.stage, m};
-    for (const auto& [edge, received] : arrived) {
-      read(run, key_of(tensor(edge), m, received));
-    }
-    if (task.kind == CellKind::Forward) {
-      for (const StageOutput& output : stage.outputs) {
-        write(run, {output.value, Role::Activation, task.stage, m});
-      }
-      if (dag_.training && program_.stage_graph.has_backward(task.stage)) {
-        write(run, saved);
-      }
-      return;
-    }
-    read(run, saved);
-    if (task.kind != CellKind::BackwardWeight) {
-      for (const StageInput& input : stage.inputs) {
-        if (input.owes_gradient) {
-          write(run, {input.value, Role::Gradient, task.stage, m});
-        }
-      }
-    }
-    if (task.kind != CellKind::BackwardInput && stage.trains()) {
-      write(run, gradients);
-      Instruction& accumulate = emit(Stream::Compute, Op::Accumulate);
-      accumulate.task = task;
-      read(accumulate, gradients);
-    }
-  }
-
-  const StepDag& dag_;
-  const NodeEdges& edges_;
-  const CompiledProgram& program_;
-  RankPlan plan_;
-  const std::vector<int> mine_;
-};
-
-std::vector<PlanResult> results_of(const Plan& plan) {
-  std::vector<PlanResult> results;
-  for (const RankPlan& rank : plan.ranks) {
-    for (const Instruction& i : rank.instructions) {
-      if (i.op == Op::Send && i.peer == kDriver) {
-        results.push_back({rank.rank, i.edge, i.transferred(), plan.edges[i.edge.index()].value});
-      }
-    }
-  }
-  return results;
+void read_program(Lowering& l) {
+  l.source = step_source(l.program, l.layout);
 }
 
-}  // namespace
+void apply_directives(Lowering& l) {
+  l.issued.dag = apply(l.strategy, l.source.dag, l.training);
+  for (const std::vector<Rank>& place : l.issued.dag.places) {
+    l.units = std::lcm(l.units, static_cast<int>(place.size()));
+  }
+}
 
-Plan lower(const StepDag& dag, const CompiledProgram& program) {
-  Plan plan;
-  plan.training = dag.training;
-  plan.microbatches = dag.microbatches;
-  plan.losses = dag.losses;
-  plan.edges = dag.tensors;
-  plan.replica_groups = dag.replica_groups;
-  plan.ties = dag.ties;
-  std::map<Rank, std::vector<int>> nodes;
-  for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
-    nodes[*dag.nodes[n].rank].push_back(static_cast<int>(n));
+void put_in_order(Lowering& l) {
+  l.issued = issue(std::move(l.issued.dag));
+}
+
+/// Returns the copies of a bucket, on all their ranks.
+PlanGroup copies_of(const TrainingDag& dag, int bucket) {
+  std::set<Rank> ranks;
+  for (const DagNode& node : dag.nodes) {
+    if (node.kind == DagKind::AllReduce && node.bucket == bucket) {
+      const std::vector<Rank>& place = dag.places[static_cast<std::size_t>(node.place)];
+      ranks.insert(place.begin(), place.end());
+    }
   }
-  const NodeEdges edges(dag);
-  for (auto& [rank, mine] : nodes) {
-    plan.ranks.push_back(RankLowering(dag, edges, program, rank, std::move(mine)).run());
+  PlanGroup group{.kind = PlanGroup::Kind::Copies,
+                  .bucket = bucket,
+                  .stages = dag.buckets[static_cast<std::size_t>(bucket)].stages};
+  if (!ranks.empty()) {
+    group.sets.emplace_back(ranks.begin(), ranks.end());
   }
-  for (const RankPlan& rank : plan.ranks) {
-    std::ranges::copy(feeds_of(rank, program.partition.stages), std::back_inserter(plan.feeds));
+  return group;
+}
+
+void make_tables(Lowering& l) {
+  const TrainingDag& dag = l.issued.dag;
+  PlanTables& tables = l.plan.tables;
+  tables.training = l.training;
+  tables.microbatches = l.units * dag.microbatches;
+  tables.losses = losses_of(l.program);
+  tables.stages = l.source.stages;
+  std::vector<int> place_of(l.source.stages.size());
+  for (const DagNode& node : dag.nodes) {
+    if (computes(node.kind)) {
+      place_of[node.stage.index()] = node.place;
+    }
   }
-  plan.results = results_of(plan);
-  const std::vector<std::string> faults = verify(plan);
+  for (std::size_t b = 0; b < dag.buckets.size(); ++b) {
+    const DagBucket& bucket = dag.buckets[b];
+    tables.buckets.push_back({bucket.stages, {bucket.first_chunk, bucket.chunks}});
+    PlanGroup group = copies_of(dag, static_cast<int>(b));
+    l.group_of_bucket.push_back(group.sets.empty() ? -1 : static_cast<int>(tables.groups.size()));
+    if (!group.sets.empty()) {
+      tables.groups.push_back(std::move(group));
+    }
+  }
+  for (std::size_t t = 0; l.training && t < l.source.dag.ties.size(); ++t) {
+    PlanGroup tie{.kind = PlanGroup::Kind::Tie,
+                  .stages = l.source.dag.ties[t].stages,
+                  .parameters = l.source.tied[t]};
+    const auto places_of = [&](StageId s) -> const std::vector<Rank>& {
+      return dag.places[static_cast<std::size_t>(place_of[s.index()])];
+    };
+    for (std::size_t i = 0; i < places_of(tie.stages.front()).size(); ++i) {
+      std::vector<Rank>& set = tie.sets.emplace_back();
+      for (const StageId stage : tie.stages) {
+        set.push_back(places_of(stage)[i]);
+      }
+    }
+    l.group_of_tie.push_back(static_cast<int>(tables.groups.size()));
+    tables.groups.push_back(std::move(tie));
+  }
+}
+
+void emit_lists(Lowering& l) {
+  const DagAdjacency edges(l.issued.dag);
+  const EmitInput input{.dag = l.issued.dag,
+                        .edges = edges,
+                        .source = l.source,
+                        .program = l.program,
+                        .tables = l.plan.tables,
+                        .units = l.units,
+                        .group_of_bucket = l.group_of_bucket,
+                        .group_of_tie = l.group_of_tie};
+  l.plan.edges = l.source.edges;
+  for (std::size_t p = 0; p < l.issued.lists.size(); ++p) {
+    EmittedList emitted = emit(input, static_cast<int>(p), l.issued.lists[p]);
+    l.plan.lists.push_back(std::move(emitted.list));
+    l.peers.push_back(std::move(emitted.peers));
+  }
+}
+
+/// Says who runs each list, and with whom.
+void name_ranks(Lowering& l) {
+  const TrainingDag& dag = l.issued.dag;
+  std::map<Rank, RankPlan> ranks;
+  for (std::size_t p = 0; p < dag.places.size(); ++p) {
+    const std::vector<Rank>& place = dag.places[p];
+    const int own = l.units / static_cast<int>(place.size());
+    for (std::size_t i = 0; i < place.size(); ++i) {
+      const int first = static_cast<int>(i) * own;
+      RankPlan rank{.rank = place[i],
+                    .list = static_cast<std::int32_t>(p),
+                    .first_microbatch = first * dag.microbatches,
+                    .peers = {}};
+      for (const EmittedList::Peer& peer : l.peers[p]) {
+        if (peer.place == kNone) {
+          rank.peers.push_back(kDriver);
+          continue;
+        }
+        const std::vector<Rank>& there = dag.places[static_cast<std::size_t>(peer.place)];
+        const int units = l.units / static_cast<int>(there.size());
+        rank.peers.push_back(there[static_cast<std::size_t>((first + peer.unit) / units)]);
+      }
+      ranks.emplace(rank.rank, std::move(rank));
+    }
+  }
+  for (auto& [number, rank] : ranks) {
+    if (number != Rank(l.plan.ranks.size())) {
+      throw Error(
+          Errc::ScheduleInvalid,
+          fmt::format("the strategy places stages on rank {} and nothing on rank {}: number "
+                      "ranks from 0 without a gap",
+                      ranks.rbegin()->first.value,
+                      l.plan.ranks.size()));
+    }
+    l.plan.ranks.push_back(std::move(rank));
+  }
+}
+
+void assign_slots(Lowering& l) {
+  for (RankList& list : l.plan.lists) {
+    assign_slots(list);
+  }
+}
+
+void set_waits(Lowering& l) {
+  for (RankList& list : l.plan.lists) {
+    set_waits(list, l.plan.tables);
+  }
+}
+
+void list_feeds(Lowering& l) {
+  std::vector<const StageProgram*> programs;
+  for (const StageProgram& program : l.program.partition.stages) {
+    programs.push_back(&program);
+  }
+  for (const RankPlan& rank : l.plan.ranks) {
+    std::ranges::copy(feeds_of(l.plan.list_of(rank.rank), rank, l.plan.tables, programs),
+                      std::back_inserter(l.plan.feeds));
+    for (const Instruction& i : l.plan.list_of(rank.rank).instructions) {
+      if (i.op == Op::Send && i.peer == kDriverPeer) {
+        l.plan.results.push_back({rank.rank,
+                                  i.edge,
+                                  tagged_microbatch(l.plan.tables, rank, i),
+                                  l.plan.edges[i.edge.index()].value});
+      }
+    }
+  }
+}
+
+void prove(Lowering& l) {
+  const std::vector<std::string> faults = verify(l.plan);
   if (!faults.empty()) {
     throw Error(Errc::PlanInvalid,
                 fmt::format("the lowered plan breaks its rules: {}", fmt::join(faults, "; ")));
   }
-  return plan;
+}
+
+constexpr NamedPass<Lowering> kPasses[] = {
+    {"read the program", read_program},
+    {"apply directives", apply_directives},
+    {"put streams in order", put_in_order},
+    {"make tables", make_tables},
+    {"emit lists", emit_lists},
+    {"name ranks", name_ranks},
+    {"assign slots", assign_slots},
+    {"set waits", set_waits},
+    {"list feeds", list_feeds},
+    {"prove", prove},
+};
+
+}  // namespace
+
+Plan lower(const Program& program,
+           const Strategy& strategy,
+           const Layout& layout,
+           bool training,
+           std::vector<PassTime>* times) {
+  Lowering lowering{
+      .program = program.compiled(), .strategy = strategy, .layout = layout, .training = training};
+  const std::vector<PassTime> taken = run_passes(kPasses, lowering);
+  if (times != nullptr) {
+    *times = taken;
+  }
+  return std::move(lowering.plan);
 }
 
 Plan lower_schedule(const Program& program,
-                    const Schedule& given,
+                    const Schedule& schedule,
                     const Layout& layout,
                     bool training) {
-  const Schedule schedule = layout.with_step_microbatches(given);
-  const CompiledProgram& compiled = program.compiled();
-  std::vector<Rank> rank_of_stage;
-  for (int s = 0; s < compiled.stage_graph.size(); ++s) {
-    const std::span<const Rank> ranks = layout.ranks_of(StageId(s));
-    SC_CHECK(ranks.size() == 1, "every stage of a validated schedule has a row, and it one rank");
-    rank_of_stage.push_back(ranks.front());
-  }
-  StepDag dag = build_training_dag(compiled, schedule, training);
-  place(dag, rank_of_stage);
-  order(dag, schedule);
-  return lower(dag, compiled);
+  return lower(program, strategy_of(schedule, layout), layout, training);
 }
 
 }  // namespace stagecraft

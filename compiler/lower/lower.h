@@ -1,23 +1,31 @@
-/// lower turns a schedule into instruction lists. There is only one lowering: a schedule becomes
-/// Place and Order on the training DAG, and the DAG is lowered.
+/// lower turns a training DAG into instruction lists. There is only one lowering: a schedule
+/// becomes a strategy, a strategy becomes a DAG, and the DAG is lowered.
 #pragma once
 
+#include <vector>
+
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program/pass_time.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/compiler/training/dag.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
 
 namespace stagecraft {
 
-/// Returns the plan of a placed and ordered DAG.
-/// Ensures: verify() finds nothing.
-/// Errors: PlanInvalid, with every rule that is broken.
-[[nodiscard]] Plan lower(const StepDag& dag, const CompiledProgram& program);
+/// Returns the plan of a strategy. With `training` false it keeps the forwards only.
+/// `layout` says which stages of the schedule are copies of one stage of the program; its ranks are
+/// not used.
+/// Errors: ScheduleInvalid with all faults of the strategy; PlanInvalid, with every rule that is
+///         broken. `times`: gets the time of each pass; may be null.
+[[nodiscard]] Plan lower(const Program& program,
+                         const Strategy& strategy,
+                         const Layout& layout,
+                         bool training,
+                         std::vector<PassTime>* times = nullptr);
 
-/// Does everything: build, place, order, lower. With `training` false it keeps the forwards only.
-/// Requires: validate() finds nothing in the schedule; `layout` is the schedule's, and the program
-///           is laid out by it (replicate.h).
+/// Returns the plan of the strategy that a schedule stands for (strategy_of.h).
+/// Requires: validate() finds nothing in the schedule; `layout` is the schedule's.
 /// Ensures: the plan's ranks are the layout's.
 [[nodiscard]] Plan lower_schedule(const Program& program,
                                   const Schedule& schedule,

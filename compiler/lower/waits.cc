@@ -1,76 +1,133 @@
 #include "stagecraft/compiler/lower/waits.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "stagecraft/compiler/plan/issue_order.h"
 
 namespace stagecraft {
 namespace {
 
+using Positions = std::vector<std::uint32_t>;
+
 /// SlotUsers lists the users of a slot since it was last empty, as positions in the list.
 struct SlotUsers {
-  std::vector<std::size_t> users;  ///< the writer first
-  std::vector<std::size_t> freed;  ///< the last Free of the slot, if any
+  Positions users;  ///< the writer first
+  Positions freed;  ///< the last Free of the slot, if any
 };
 
-/// Returns the positions that `instruction` must not overtake, the latest first, since a wait for
-/// it often covers the others.
-std::vector<std::size_t> must_follow(const Instruction& instruction,
-                                     std::unordered_map<SlotId, SlotUsers>& slots) {
-  std::vector<std::size_t> earlier;
-  const auto add = [&](const std::vector<std::size_t>& more) {
-    earlier.insert(earlier.end(), more.begin(), more.end());
-  };
-  for (const SlotUse& use : instruction.reads) {
-    const std::vector<std::size_t>& users = slots[use.slot].users;
-    if (instruction.op == Op::Free) {
-      add(users);
-    } else {
-      earlier.push_back(users.front());
-    }
-  }
-  for (const SlotUse& use : instruction.writes) {
-    add(slots[use.slot].freed);
-  }
-  std::ranges::sort(earlier, std::ranges::greater());
-  earlier.erase(std::unique(earlier.begin(), earlier.end()),
-                earlier.end());  // clang 14 has no ranges::unique
-  return earlier;
-}
+class Waits {
+ public:
+  Waits(RankList& list, const PlanTables& tables)
+      : list_(list),
+        tables_(tables),
+        order_(list.streams.size(), list.instructions.size()),
+        slots_(static_cast<std::size_t>(list.slots)) {}
 
-void note_uses(const Instruction& instruction,
-               std::size_t position,
-               std::unordered_map<SlotId, SlotUsers>& slots) {
-  for (const SlotUse& use : instruction.reads) {
-    SlotUsers& slot = slots[use.slot];
-    if (instruction.op == Op::Free) {
-      slot = {.users = {}, .freed = {position}};
-    } else {
-      slot.users.push_back(position);
+  void run() {
+    for (std::uint32_t i = 0; i < list_.instructions.size(); ++i) {
+      Instruction& instruction = list_.instructions[i];
+      earlier_.clear();
+      follow_slots(instruction);
+      follow_gradients(instruction);
+      // The latest first, since a wait for it often covers the others.
+      std::ranges::sort(earlier_, std::ranges::greater());
+      earlier_.erase(std::unique(earlier_.begin(), earlier_.end()),
+                     earlier_.end());  // clang 14 has no ranges::unique
+      for (const std::uint32_t before : earlier_) {
+        const InstructionId id = list_.instructions[before].id;
+        if (!order_.is_over(id, instruction)) {
+          instruction.waits.push_back(id);
+        }
+      }
+      order_.add(instruction);
+      note_uses(instruction, i);
     }
   }
-  for (const SlotUse& use : instruction.writes) {
-    slots[use.slot] = {.users = {position}, .freed = {}};
+
+ private:
+  void follow(const Positions& positions) {
+    earlier_.insert(earlier_.end(), positions.begin(), positions.end());
   }
-}
+
+  void follow_slots(const Instruction& instruction) {
+    for (const SlotUse& use : instruction.reads) {
+      const Positions& users = slots_[use.slot.index()].users;
+      if (instruction.op == Op::Free) {
+        follow(users);
+      } else {
+        earlier_.push_back(users.front());
+      }
+    }
+    for (const SlotUse& use : instruction.writes) {
+      follow(slots_[use.slot.index()].freed);
+    }
+  }
+
+  void follow_gradients(const Instruction& instruction) {
+    if (instruction.op == Op::Start) {
+      const PlanGroup& group = tables_.groups[static_cast<std::size_t>(instruction.group)];
+      for (const std::uint32_t tasks : accumulated_) {
+        if (sums(tables_, group, list_.instructions[tasks])) {
+          earlier_.push_back(tasks);
+        }
+      }
+      for (const std::uint32_t finish : finished_) {
+        if (group.kind == PlanGroup::Kind::Tie &&
+            shares_a_stage(group, list_.instructions[finish])) {
+          earlier_.push_back(finish);
+        }
+      }
+    } else if (instruction.op == Op::Vote) {
+      follow(finished_);
+    }
+  }
+
+  /// Returns whether the Finish is of the copies of a stage of the tie.
+  [[nodiscard]] bool shares_a_stage(const PlanGroup& tie, const Instruction& finish) const {
+    const PlanGroup& other = tables_.groups[static_cast<std::size_t>(finish.group)];
+    return other.kind == PlanGroup::Kind::Copies &&
+           std::ranges::any_of(other.stages, [&](StageId stage) {
+             return std::ranges::find(tie.stages, stage) != tie.stages.end();
+           });
+  }
+
+  void note_uses(const Instruction& instruction, std::uint32_t position) {
+    for (const SlotUse& use : instruction.reads) {
+      SlotUsers& slot = slots_[use.slot.index()];
+      if (instruction.op == Op::Free) {
+        slot.users.clear();
+        slot.freed.assign(1, position);
+      } else {
+        slot.users.push_back(position);
+      }
+    }
+    for (const SlotUse& use : instruction.writes) {
+      SlotUsers& slot = slots_[use.slot.index()];
+      slot.users.assign(1, position);
+      slot.freed.clear();
+    }
+    if (instruction.op == Op::Accumulate) {
+      accumulated_.push_back(position);
+    } else if (instruction.op == Op::Finish) {
+      finished_.push_back(position);
+    }
+  }
+
+  RankList& list_;
+  const PlanTables& tables_;
+  IssueOrder order_;
+  std::vector<SlotUsers> slots_;
+  Positions earlier_;
+  Positions accumulated_, finished_;
+};
 
 }  // namespace
 
-void set_waits(RankPlan& rank) {
-  IssueOrder order;
-  std::unordered_map<SlotId, SlotUsers> slots;
-  for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
-    Instruction& instruction = rank.instructions[i];
-    for (const std::size_t earlier : must_follow(instruction, slots)) {
-      const InstructionId id = rank.instructions[earlier].id;
-      if (!order.is_over(id, instruction)) {
-        instruction.waits.push_back(id);
-      }
-    }
-    order.add(instruction);
-    note_uses(instruction, i, slots);
-  }
+void set_waits(RankList& list, const PlanTables& tables) {
+  Waits(list, tables).run();
 }
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-/// Waits is the pass that sets the instructions for which each instruction of a rank must wait.
+/// Waits is the pass that sets the instructions for which each instruction of a list must wait.
 #pragma once
 
 #include "stagecraft/compiler/plan/plan.h"
@@ -6,8 +6,8 @@
 namespace stagecraft {
 
 /// Requires: instructions in issue order, with slots and without waits.
-/// Ensures: P-6 on this rank, and the order that P-4 requires; no wait that streams and the other
-///          waits imply.
-void set_waits(RankPlan& rank);
+/// Ensures: P-6 on this list, and the orders that P-4 and P-7 require; no wait that streams and the
+///          other waits imply.
+void set_waits(RankList& list, const PlanTables& tables);
 
 }  // namespace stagecraft

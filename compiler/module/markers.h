@@ -20,10 +20,11 @@
 #include <vector>
 
 #include "stagecraft/compiler/module/call.h"
+#include "stagecraft/scheduler/strategy/filter.h"
 
 namespace stagecraft {
 
-/// Annotation is one open scope. `tag` is "PP" for stages and the user's word for regions; `index`
+/// Annotation is one open scope. `tag` is "PP" (kStageTag) for stages and the user's word for regions; `index`
 /// counts the tag's scopes in order of entry.
 struct Annotation {
   std::string tag;
@@ -33,7 +34,6 @@ struct Annotation {
   friend bool operator==(const Annotation&, const Annotation&) = default;
 };
 
-inline constexpr std::string_view kStageTag = "PP";
 inline constexpr std::string_view kRecomputeTag = "recompute";
 inline constexpr std::string_view kLossTag = "loss";  ///< capture opens it around the loss
 

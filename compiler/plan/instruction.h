@@ -13,10 +13,10 @@
 
 namespace stagecraft {
 
-/// Stream is a queue of a rank (P-2). Transfers are on the stream of their name; everything else is
-/// on Compute, except that a Free may be on any.
-enum class Stream : std::uint8_t { Compute, Send, Receive };
-inline constexpr std::size_t kStreams = 3;
+/// The stream of everything that computes. A list names its other streams.
+inline constexpr StreamId kCompute{0};
+/// The driver, in every list.
+inline constexpr PeerId kDriverPeer{0};
 
 enum class CollectiveKind : std::uint8_t {
   AllReduce,      ///< every rank has the sum
@@ -29,7 +29,7 @@ enum class Role : std::uint8_t {
   Activation,         ///< a result of a forward, or a model input or label
   Gradient,           ///< of an activation, as one consumer sends it back
   Saved,              ///< kept by autograd between forward and backward
-  ParameterGradient,  ///< of all parameters of a stage, for one microbatch
+  ParameterGradient,  ///< of the parameters of some chunks, for one microbatch
   ActivationPart,     ///< the rows of an activation that one microbatch of its consumer takes
   GradientPart,       ///< likewise of a gradient, for one microbatch of its producer
 };
@@ -40,7 +40,8 @@ struct ValueKey {
   Role role = Role::Activation;
   /// The stage that made it; for a gradient, a part and an input of the model, the consumer.
   StageId stage;
-  Microbatch microbatch;  ///< for a part: the first of the step's microbatches that are in it
+  Microbatch microbatch;   ///< for a part: the first of the step's microbatches that are in it
+  std::int32_t chunk = 0;  ///< ParameterGradient: the first of its chunks
 
   friend auto operator<=>(const ValueKey&, const ValueKey&) = default;
 };
@@ -60,24 +61,34 @@ struct RowRange {
   friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
+/// ChunkRange selects `count` chunks of a stage, beginning at chunk `first`.
+struct ChunkRange {
+  std::int32_t first = 0;
+  std::int32_t count = 1;
+
+  [[nodiscard]] std::int32_t end() const { return first + count; }
+  friend bool operator==(const ChunkRange&, const ChunkRange&) = default;
+};
+
 struct Instruction {
   InstructionId id;
-  Stream stream = Stream::Compute;
+  StreamId stream;
   Op op = Op::Run;
+  CollectiveKind collective = CollectiveKind::AllReduce;  ///< Start, Finish
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
   std::vector<RowRange> rows;  ///< Regroup: the rows of each read, joined in this order
-  Task task;                   ///< Run, Accumulate, Send, Recv, Regroup: the task it belongs to;
-                               ///< Update: its stage
-  Rank peer;                   ///< Send, Recv
-  EdgeId edge;                 ///< Send, Recv
-  CollectiveKind collective = CollectiveKind::AllReduce;
-  int group = -1;    ///< Collective: the number of the plan's replica group, or of its tie for an
-                     ///< all-gather
-  int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1 for none
+  /// Run, Accumulate, Send, Recv, Regroup: the task it belongs to; Update: its stage. Microbatches
+  /// are numbered from the first one of the rank (RankPlan::first_microbatch).
+  Task task;
+  ChunkRange chunks;          ///< Run, Accumulate
+  PeerId peer;                ///< Send, Recv
+  EdgeId edge;                ///< Send, Recv
+  std::int32_t group = -1;    ///< Start, Finish: position in PlanTables::groups
+  std::int32_t bucket = -1;   ///< Update: position in PlanTables::buckets
+  std::int32_t overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1 for none
 
-  /// Returns, for Send and Recv, the microbatch in the transfer's tag: that of the transferred
-  /// value.
+  /// Returns, for Send and Recv, the microbatch of the transferred value, as its key names it.
   [[nodiscard]] Microbatch transferred() const {
     const std::vector<SlotUse>& moved = op == Op::Send ? reads : writes;
     // Before verify() a transfer may lack its slot.
@@ -90,13 +101,20 @@ struct Instruction {
   }
 };
 
+[[nodiscard]] constexpr bool is_transfer(Op op) {
+  return op == Op::Send || op == Op::Recv;
+}
+[[nodiscard]] constexpr bool is_collective(Op op) {
+  return op == Op::Start || op == Op::Finish;
+}
+
 template <class V>
 decltype(auto) visit_fields(Task& m, V&& v) {
   return v(m.kind, m.stage, m.microbatch);
 }
 template <class V>
 decltype(auto) visit_fields(ValueKey& m, V&& v) {
-  return v(m.value, m.role, m.stage, m.microbatch);
+  return v(m.value, m.role, m.stage, m.microbatch, m.chunk);
 }
 template <class V>
 decltype(auto) visit_fields(SlotUse& m, V&& v) {
@@ -107,19 +125,25 @@ decltype(auto) visit_fields(RowRange& m, V&& v) {
   return v(m.first, m.count, m.of);
 }
 template <class V>
+decltype(auto) visit_fields(ChunkRange& m, V&& v) {
+  return v(m.first, m.count);
+}
+template <class V>
 decltype(auto) visit_fields(Instruction& m, V&& v) {
   return v(m.id,
            m.stream,
            m.op,
+           m.collective,
            m.waits,
            m.reads,
            m.writes,
            m.rows,
            m.task,
+           m.chunks,
            m.peer,
            m.edge,
-           m.collective,
            m.group,
+           m.bucket,
            m.overlap);
 }
 

@@ -1,8 +1,8 @@
-/// IssueOrder says which instructions of a rank are over when another begins, by its streams and
+/// IssueOrder says which instructions of a list are over when another begins, by its streams and
 /// waits alone.
 ///
 /// Lowering uses it to find the waits that are needed, verify() to check that they are there.
-/// Instructions are added in the order of the rank's list. It is a value that one thread uses.
+/// Instructions are added in the order of the list. It is a value that one thread uses.
 ///
 /// IO-1: its answer "is over" holds however far the streams drift apart, and in whichever order the
 ///       blocks of an overlap group are issued (P-2). It keeps one count per stream and
@@ -10,9 +10,8 @@
 ///       begins.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <unordered_map>
+#include <cstdint>
 #include <vector>
 
 #include "stagecraft/compiler/plan/instruction.h"
@@ -21,6 +20,10 @@ namespace stagecraft {
 
 class IssueOrder {
  public:
+  /// For a list of this many streams and instructions, whose ids are the numbers below the second
+  /// (P-1).
+  IssueOrder(std::size_t streams, std::size_t instructions);
+
   /// Adds the next instruction. A wait for an instruction that was not added orders nothing.
   void add(const Instruction& instruction);
 
@@ -29,16 +32,16 @@ class IssueOrder {
   [[nodiscard]] bool is_over(InstructionId earlier, const Instruction& next) const;
 
  private:
-  /// Counts holds, by stream, how many of its first instructions are over.
-  using Counts = std::array<std::size_t, kStreams>;
+  using Count = std::uint32_t;
+  /// Holds, by stream, how many of its first instructions are over.
+  using Counts = std::vector<Count>;
 
   struct Place {
-    Stream stream = Stream::Compute;
-    std::size_t position = 0;  ///< in its stream
-    Counts over{};             ///< at the time when it begins
-    int group = -1;            ///< the number of its overlap group in the list; -1 for none
-    int block = -1;            ///< the number of its task in the group
-    Counts group_begin{};      ///< positions at which its group begins in each stream
+    std::uint32_t stream = 0;
+    Count position = 0;  ///< in its stream
+    int group = -1;      ///< the number of its overlap group in the list; -1 for none
+    int block = -1;      ///< the number of its task in the group
+    bool added = false;
   };
 
   /// OpenGroup is the overlap group at the end of the added instructions, as long as it may
@@ -46,24 +49,29 @@ class IssueOrder {
   struct OpenGroup {
     int overlap = -1;
     Task task;
-    Counts begin{};
     int block = -1;
   };
 
-  [[nodiscard]] Place place_of(const Instruction& next) const;
-  [[nodiscard]] static bool goes_on(const OpenGroup& group, const Instruction& next);
+  /// Sets over_next_ to what is over when `next` begins. Returns its place.
+  Place place_of(const Instruction& next) const;
+  [[nodiscard]] bool goes_on(const Instruction& next) const {
+    return open_.overlap >= 0 && open_.overlap == next.overlap;
+  }
   void leave_group();
 
-  static void join(Counts& into, const Counts& other);
+  [[nodiscard]] const Count* over(std::size_t id) const { return &over_[id * streams_]; }
+  void join(Count* into, const Count* other) const;
 
-  std::unordered_map<InstructionId, Place> places_;
-  Counts issued_{};  // instructions per stream
-  std::array<Counts, kStreams>
-      behind_{};  // what is over after all of a stream except its open group
-  std::array<Counts, kStreams> in_group_{};  // what is over after the open group
-  std::array<Counts, kStreams> in_block_{};  // what is over after its last block
+  const std::size_t streams_;
+  std::vector<Place> places_;        // by id
+  std::vector<Count> over_;          // by id, then stream: at the time when it begins
+  std::vector<Counts> group_begin_;  // by number of group: positions at which it begins
+  Counts issued_;                    // instructions per stream
+  // By stream, then stream: what is over after all of a stream except its open group, after the
+  // open group, and after its last block.
+  std::vector<Count> behind_, in_group_, in_block_;
   OpenGroup open_;
-  int groups_ = 0;
+  mutable Counts over_next_;
 };
 
 }  // namespace stagecraft

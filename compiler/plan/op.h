@@ -7,14 +7,15 @@
 namespace stagecraft {
 
 enum class Op : std::uint8_t {
-  Run,         ///< a stage's forward or backward of one microbatch
+  Run,         ///< a stage's forward or backward of one microbatch, or some chunks of it
   Send,        ///< hands a slot's tensor to a peer
   Recv,        ///< fills a slot from a peer
-  Collective,  ///< is done by the ranks of a group together, with the gradients of a stage
+  Start,       ///< begins a collective of a group, with the gradients of a stage
+  Finish,      ///< waits for a collective's result, and takes it
   Free,        ///< empties a slot
-  Accumulate,  ///< adds a microbatch's parameter gradients into a stage's bucket
+  Accumulate,  ///< adds a microbatch's parameter gradients into a bucket
   Vote,        ///< checks that gradients are finite, adds up norms; the commit point of the step
-  Update,      ///< runs the optimizer on a stage's bucket
+  Update,      ///< runs the optimizer on a bucket
   Regroup,     ///< makes one tensor of rows of others, for a stage of another microbatch size
 };
 

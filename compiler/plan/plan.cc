@@ -11,8 +11,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::array kOps{
-    "run", "send", "recv", "collective", "free", "accumulate", "vote", "update", "regroup"};
-constexpr std::array kStreamNames{"compute", "send", "receive"};
+    "run", "send", "recv", "start", "finish", "free", "accumulate", "vote", "update", "regroup"};
 constexpr std::array kCollectives{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"};
 constexpr std::array kRoles{
     "activation", "gradient", "saved", "weight gradient", "part of activation", "part of gradient"};
@@ -20,11 +19,12 @@ constexpr std::array kRoles{
 std::string use_text(const SlotUse& use) {
   const ValueKey& v = use.value;
   const std::string value = v.value == kNoValue ? "" : fmt::format(" %{}", v.value.value);
-  return fmt::format("s{}={}{} of stage {} mb {}",
+  return fmt::format("s{}={}{} of stage {}{} mb {}",
                      use.slot.value,
                      kRoles[static_cast<std::size_t>(v.role)],
                      value,
                      v.stage.value,
+                     v.chunk == 0 ? "" : fmt::format(".{}", v.chunk),
                      v.microbatch.value);
 }
 
@@ -36,61 +36,46 @@ std::string uses_text(std::string_view word, const std::vector<SlotUse>& uses) {
   return texts.empty() ? "" : fmt::format(" {} [{}]", word, fmt::join(texts, ", "));
 }
 
-}  // namespace
-
-std::vector<Rank> Tie::members() const {
-  const std::set<Rank> all(ranks.begin(), ranks.end());
-  return {all.begin(), all.end()};
-}
-
-std::size_t Plan::surplus_count() const {
-  std::size_t count = 0;
-  for (const RankPlan& rank : ranks) {
-    count += static_cast<std::size_t>(
-        std::ranges::count_if(rank.instructions, &Instruction::does_nothing));
+/// Returns "rank 1", "ranks 1, 3".
+std::string ranks_text(const std::vector<Rank>& ranks) {
+  std::vector<int> numbers;
+  for (const Rank rank : ranks) {
+    numbers.push_back(rank.value);
   }
-  return count;
+  return fmt::format("rank{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
 }
 
-std::size_t Plan::instruction_count() const {
-  std::size_t count = 0;
-  for (const RankPlan& rank : ranks) {
-    count += rank.instructions.size();
-  }
-  return count;
+std::string peer_text(PeerId peer) {
+  return peer == kDriverPeer ? "the driver" : fmt::format("peer {}", peer.value);
 }
 
-std::string to_string(const Tie& tie) {
-  const auto numbers = [](const auto& ids) {
-    std::vector<std::int64_t> result;
-    for (const auto id : ids) {
-      result.push_back(id.value);
-    }
-    return fmt::format("{}", fmt::join(result, ", "));
-  };
-  return fmt::format("{} of stages {} on rank{} {}",
-                     fmt::join(tie.parameters, ", "),
-                     numbers(tie.stages),
-                     tie.members().size() == 1 ? "" : "s",
-                     numbers(tie.members()));
+std::string peer_text(const RankPlan& rank, PeerId peer) {
+  const bool known = peer.value >= 0 && peer.index() < rank.peers.size();
+  return known ? peer_name(rank.peers[peer.index()]) : peer_text(peer);
 }
 
-std::string to_string(const Instruction& i) {
+/// Returns ".0-2" for chunks 0 to 2, "" for the first chunk alone.
+std::string chunks_text(const ChunkRange& chunks) {
+  return chunks == ChunkRange{} ? ""
+         : chunks.count == 1    ? fmt::format(".{}", chunks.first)
+                                : fmt::format(".{}-{}", chunks.first, chunks.end() - 1);
+}
+
+/// Returns "i5 send edge 1 mb 1 to peer 1".
+std::string name_text(const Instruction& i, const std::string& peer) {
   std::string text = fmt::format("i{} {}", i.id.value, kOps[static_cast<std::size_t>(i.op)]);
   switch (i.op) {
     case Op::Run:
     case Op::Accumulate:
-      text +=
-          fmt::format(" {}{}", to_string(i.task), i.does_nothing() ? ", which does nothing" : "");
+      text += fmt::format(" {}{}", to_string(i.task), chunks_text(i.chunks));
       break;
-    case Op::Collective:
-      text += fmt::format(" {} over {} {}",
-                          kCollectives[static_cast<std::size_t>(i.collective)],
-                          i.collective == CollectiveKind::AllGather ? "tie" : "replica group",
-                          i.group);
+    case Op::Start:
+    case Op::Finish:
+      text += fmt::format(
+          " {} of group {}", kCollectives[static_cast<std::size_t>(i.collective)], i.group);
       break;
     case Op::Update:
-      text += fmt::format(" stage {}", i.task.stage.value);
+      text += fmt::format(" stage {} bucket {}", i.task.stage.value, i.bucket);
       break;
     case Op::Send:
     case Op::Recv:
@@ -98,7 +83,7 @@ std::string to_string(const Instruction& i) {
                           i.edge.value,
                           i.transferred().value,
                           i.op == Op::Send ? "to" : "from",
-                          peer_name(i.peer));
+                          peer);
       break;
     case Op::Regroup: {
       std::vector<std::string> ranges;
@@ -111,7 +96,13 @@ std::string to_string(const Instruction& i) {
     default:
       break;
   }
-  text += uses_text("reads", i.reads) + uses_text("writes", i.writes);
+  return text;
+}
+
+/// Returns the name with slots and waits.
+std::string text_of(const Instruction& i, const std::string& peer) {
+  std::string text = name_text(i, peer) + (i.does_nothing() ? ", which does nothing" : "") +
+                     uses_text("reads", i.reads) + uses_text("writes", i.writes);
   if (i.overlap >= 0) {
     text += fmt::format(" overlap {}", i.overlap);
   }
@@ -125,18 +116,124 @@ std::string to_string(const Instruction& i) {
   return text;
 }
 
-ErrorContext place_of(const Instruction& i) {
+std::string stages_text(const std::vector<StageId>& stages) {
+  std::vector<int> numbers;
+  for (const StageId stage : stages) {
+    numbers.push_back(stage.value);
+  }
+  return fmt::format("stage{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
+}
+
+/// Returns how many ranks run each list.
+std::vector<std::size_t> runs_of_lists(const Plan& plan) {
+  std::vector<std::size_t> runs(plan.lists.size());
+  for (const RankPlan& rank : plan.ranks) {
+    ++runs[static_cast<std::size_t>(rank.list)];
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<Rank> PlanGroup::members(Rank rank) const {
+  for (const std::vector<Rank>& set : sets) {
+    if (std::ranges::find(set, rank) != set.end()) {
+      const std::set<Rank> all(set.begin(), set.end());
+      return {all.begin(), all.end()};
+    }
+  }
+  return {};
+}
+
+std::size_t Plan::instruction_count() const {
+  const std::vector<std::size_t> runs = runs_of_lists(*this);
+  std::size_t count = 0;
+  for (std::size_t l = 0; l < lists.size(); ++l) {
+    count += runs[l] * lists[l].instructions.size();
+  }
+  return count;
+}
+
+std::size_t Plan::surplus_count() const {
+  const std::vector<std::size_t> runs = runs_of_lists(*this);
+  std::size_t count = 0;
+  for (std::size_t l = 0; l < lists.size(); ++l) {
+    count += runs[l] * static_cast<std::size_t>(std::ranges::count_if(lists[l].instructions,
+                                                                      &Instruction::does_nothing));
+  }
+  return count;
+}
+
+std::vector<StageId> numbers_of_copy(const std::vector<PlanStage>& stages, int copy) {
+  std::vector<StageId> numbers;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].copy == copy) {
+      numbers.resize(std::max(numbers.size(), stages[s].program.index() + 1));
+      numbers[stages[s].program.index()] = StageId(s);
+    }
+  }
+  return numbers;
+}
+
+Microbatch tagged_microbatch(const PlanTables& tables,
+                             const RankPlan& rank,
+                             const Instruction& transfer) {
+  const std::vector<SlotUse>& moved = transfer.op == Op::Send ? transfer.reads : transfer.writes;
+  const bool part = !moved.empty() && (moved.front().value.role == Role::ActivationPart ||
+                                       moved.front().value.role == Role::GradientPart);
+  const int size = part ? 1 : tables.stages[transfer.task.stage.index()].size;
+  return in_step_of(rank, transfer.transferred(), size);
+}
+
+bool sums(const PlanTables& tables, const PlanGroup& group, const Instruction& accumulate) {
+  if (std::ranges::find(group.stages, accumulate.task.stage) == group.stages.end()) {
+    return false;
+  }
+  if (group.kind == PlanGroup::Kind::Tie) {
+    return true;
+  }
+  const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
+  return accumulate.chunks.first < chunks.end() && chunks.first < accumulate.chunks.end();
+}
+
+std::string to_string(const PlanTables& tables, const PlanGroup& group) {
+  if (group.kind == PlanGroup::Kind::Tie) {
+    return fmt::format("{} of {}", fmt::join(group.parameters, ", "), stages_text(group.stages));
+  }
+  const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
+  const auto part = [&](const PlanBucket& bucket) {
+    return bucket.stages == group.stages && bucket.chunks != chunks;
+  };
+  return std::ranges::any_of(tables.buckets, part)
+             ? fmt::format(
+                   "chunks {}-{} of {}", chunks.first, chunks.end() - 1, stages_text(group.stages))
+             : stages_text(group.stages);
+}
+
+std::string to_string(const Instruction& instruction) {
+  return text_of(instruction, peer_text(instruction.peer));
+}
+
+std::string to_string(const RankPlan& rank, const Instruction& instruction) {
+  return text_of(instruction, peer_text(rank, instruction.peer));
+}
+
+std::string short_name(const RankPlan& rank, const Instruction& instruction) {
+  return name_text(instruction, peer_text(rank, instruction.peer));
+}
+
+ErrorContext place_of(const PlanTables& tables, const RankPlan& rank, const Instruction& i) {
   ErrorContext place;
-  const bool transfer = i.op == Op::Send || i.op == Op::Recv;
-  if (i.op == Op::Run || i.op == Op::Accumulate || i.op == Op::Regroup || transfer) {
+  if (i.op == Op::Run || i.op == Op::Accumulate || i.op == Op::Regroup || is_transfer(i.op)) {
     place.stage = i.task.stage;
-    place.microbatch = i.task.microbatch;
+    place.microbatch =
+        in_step_of(rank, i.task.microbatch, tables.stages[i.task.stage.index()].size);
     place.task = to_string(i.task);
   } else if (i.op == Op::Update) {
     place.stage = i.task.stage;
   }
-  if (transfer) {
-    place.peer = peer_name(i.peer);
+  if (is_transfer(i.op)) {
+    place.peer = peer_name(rank.peers[i.peer.index()]);
   }
   return place;
 }
@@ -144,19 +241,41 @@ ErrorContext place_of(const Instruction& i) {
 std::string to_string(const Plan& plan) {
   std::string text = fmt::format(
       "{} plan, {} microbatches, {} instructions{}, driver sends {} tensors\n",
-      plan.training ? "training" : "forward-only",
-      plan.microbatches,
+      plan.tables.training ? "training" : "forward-only",
+      plan.tables.microbatches,
       plan.instruction_count(),
       plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
       plan.feeds.size());
-  for (std::size_t t = 0; t < plan.ties.size(); ++t) {
-    text += fmt::format("tie {}: {}\n", t, to_string(plan.ties[t]));
+  for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
+    const PlanGroup& group = plan.tables.groups[g];
+    std::vector<std::string> sets;
+    for (const std::vector<Rank>& set : group.sets) {
+      sets.push_back(ranks_text(group.members(set.front())));
+    }
+    text += fmt::format(
+        "group {}: {} on {}\n", g, to_string(plan.tables, group), fmt::join(sets, "; on "));
   }
-  for (const RankPlan& rank : plan.ranks) {
-    text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);
-    for (const Instruction& i : rank.instructions) {
-      text += fmt::format(
-          "  {:<8}{}\n", kStreamNames[static_cast<std::size_t>(i.stream)], to_string(i));
+  for (std::size_t l = 0; l < plan.lists.size(); ++l) {
+    const RankList& list = plan.lists[l];
+    std::vector<Rank> ranks;
+    std::vector<std::vector<Rank>> peers(static_cast<std::size_t>(list.peers));
+    for (const RankPlan& rank : plan.ranks) {
+      if (rank.list == static_cast<std::int32_t>(l)) {
+        ranks.push_back(rank.rank);
+        for (std::size_t p = 0; p < peers.size(); ++p) {
+          peers[p].push_back(rank.peers[p]);
+        }
+      }
+    }
+    std::size_t width = 0;
+    for (const std::string& stream : list.streams) {
+      width = std::max(width, stream.size());
+    }
+    text += fmt::format("{}: {} slots\n", ranks_text(ranks), list.slots);
+    for (const Instruction& i : list.instructions) {
+      const std::string peer =
+          i.peer == kDriverPeer ? peer_text(i.peer) : ranks_text(peers[i.peer.index()]);
+      text += fmt::format("  {:<{}} {}\n", list.streams[i.stream.index()], width, text_of(i, peer));
     }
   }
   return text;

@@ -1,8 +1,15 @@
-/// Plan holds the instruction lists of all ranks, lowered from a program and a schedule. It is
+/// Plan holds the instruction lists of all ranks, lowered from a program and a strategy. It is
 /// plain data that prints, compares and is verified before anything runs. It names ranks, never
 /// workers or hosts.
 ///
-/// P-1: dependencies are ids of instructions of the same rank, never positions.
+///     lists[0]   F0 send F1 send ... B0 B1 start finish vote update      shared by ranks 0 and 2
+///     ranks[2]   list 0, microbatches from 4 on, peer 1 is rank 3
+///
+/// Ranks that do the same on other samples share a list (LA-3). A list names its peers by numbers,
+/// and microbatches from the rank's first one on.
+///
+/// P-1: the ids of a list's n instructions are the numbers below n. Dependencies are ids of the
+///      same list, never positions.
 /// P-2: a stream is an in-order queue; between streams only `waits` order instructions. Tasks of
 ///      one overlap group are the exception: their blocks (receives, run, sends) may be issued in
 ///      any order, and none waits for another.
@@ -11,18 +18,22 @@
 ///      the step's microbatches in it.
 /// P-4: every slot that is written is freed exactly once: after all its users are over, and before
 ///      its next writer begins.
-/// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
-/// P-6: an instruction waits only for earlier ones of its rank. The instruction that fills a slot
+/// P-5: the lists cannot deadlock if each rank does one instruction after the other in the order of
+///      its list, and no send and no start waits.
+/// P-6: an instruction waits only for earlier ones of its list. The instruction that fills a slot
 ///      is over before another reads it.
-/// P-7: a training list ends with tasks, sums over replicas, sums over ties, one vote and updates,
-///      in this order; a list of forwards has none of these. Every rank of a replica group has one
-///      Collective for the group, an all-reduce, and every rank of a tie has one for the tie, an
-///      all-gather. A rank enters its groups, and then its ties, in ascending order, so ranks that
-///      share several cannot wait for each other.
+/// P-7: a training list has one vote, after all its tasks and collectives, and only updates behind
+///      it; a list of forwards has none of these. A group sums once in a step on every member: a
+///      Start, behind the tasks whose gradients it sums, and a Finish on the same stream, before
+///      the vote.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not
 ///      have.
+/// P-10: the lists cannot deadlock if each stream goes as far ahead as the waits allow, a send
+///      occupies its stream until its receive is reached, a collective occupies the streams of all
+///      members until all have reached it, and a free occupies none. This is how NCCL and a GPU's
+///      streams and memory behave.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +65,8 @@ struct Feed {
   int position = 0;  ///< the number of the input or label
 };
 
-/// PlanResult is a value that the driver receives from an evaluation, for one microbatch.
+/// PlanResult is a value that the driver receives from an evaluation, for one of the step's
+/// microbatches.
 struct PlanResult {
   Rank from;
   EdgeId edge;
@@ -62,74 +74,151 @@ struct PlanResult {
   ValueId value;
 };
 
-/// ReplicaGroup is one stage of the model and its copies. Their gradients are summed before the
-/// vote.
-struct ReplicaGroup {
-  std::vector<StageId> stages;  ///< by replica
-  std::vector<Rank> ranks;      ///< where they are; ascending, each once
+/// PlanStage is a stage of the schedule.
+struct PlanStage {
+  StageId program;  ///< the program's stage that it runs
+  int copy = 0;     ///< which of the schedule's copies of that stage it is
+  int size = 1;     ///< of its microbatches (SG-4)
 };
 
-/// Tie is a set of parameters that the same stages use. Each stage has a part of their gradients.
-/// Before the vote the parts are added in the order of `stages`.
-struct Tie {
-  std::vector<StageId> stages;          ///< of one replica, in the model's order
-  std::vector<Rank> ranks;              ///< by stage: its rank
-  std::vector<std::string> parameters;  ///< in the model's order, of one dtype
-
-  /// Returns the ranks, ascending, each once.
-  [[nodiscard]] std::vector<Rank> members() const;
+/// PlanBucket is a set of parameters whose gradients are summed together, and which are updated
+/// together: those of some chunks of a stage.
+struct PlanBucket {
+  std::vector<StageId> stages;  ///< that have it: one, or all copies in the schedule
+  ChunkRange chunks;
 };
 
-struct RankPlan {
-  Rank rank;
-  std::vector<StageId> stages;  ///< ascending
+/// PlanGroup is a set of ranks that sum gradients before the vote.
+struct PlanGroup {
+  enum class Kind : std::uint8_t {
+    Copies,  ///< the copies of a bucket: all get the sum over all of them
+    Tie,     ///< parameters that several stages use: each stage has a part of their gradients, and
+             ///< all get the sum of the parts, in the order of `stages`
+  };
+  Kind kind = Kind::Copies;
+  std::int32_t bucket = -1;             ///< Copies: position in PlanTables::buckets
+  std::vector<StageId> stages;          ///< Copies: those of the bucket; Tie: in the model's order
+  std::vector<std::string> parameters;  ///< Tie: in the model's order, of one dtype
+  /// Each set sums by itself. Copies: one set of all ranks, ascending. Tie: a set for each unit of
+  /// samples, by stage: its rank.
+  std::vector<std::vector<Rank>> sets;
+
+  /// Returns the ranks of the set with this rank, ascending, each once; empty if no set has it.
+  [[nodiscard]] std::vector<Rank> members(Rank rank) const;
+};
+
+/// PlanTables says what the instructions of a plan refer to by number.
+struct PlanTables {
+  bool training = true;             ///< false: forward only
+  int microbatches = 1;             ///< of the step, the smallest that a stage has
+  int losses = 1;                   ///< microbatches of the stage that computes the loss
+  std::vector<PlanStage> stages;    ///< by id
+  std::vector<PlanBucket> buckets;  ///< empty unless training
+  std::vector<PlanGroup> groups;    ///< likewise
+};
+
+/// RankList is what ranks do in a step.
+struct RankList {
+  std::vector<StageId> stages;       ///< ascending
+  std::vector<std::string> streams;  ///< their names; the first is that of kCompute
+  std::int32_t peers = 1;            ///< their number, with the driver
   std::int32_t slots = 0;
   std::vector<Instruction> instructions;  ///< in issue order
 };
 
-struct Plan {
-  bool training = true;                      ///< false: forward only
-  int microbatches = 1;                      ///< the smallest that a stage has
-  int losses = 1;                            ///< microbatches of the stage that computes the loss
-  std::vector<PlanEdge> edges;               ///< by id
-  std::vector<RankPlan> ranks;               ///< by rank
-  std::vector<Feed> feeds;                   ///< in sending order
-  std::vector<PlanResult> results;           ///< ascending by rank
-  std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
-  std::vector<Tie> ties;                     ///< of parameters that train
+/// RankPlan is a list as one rank runs it.
+struct RankPlan {
+  Rank rank;
+  std::int32_t list = 0;              ///< position in Plan::lists
+  std::int32_t first_microbatch = 0;  ///< of the step: the list's microbatch 0
+  std::vector<Rank> peers;            ///< by PeerId; the driver first
+};
 
+struct Plan {
+  PlanTables tables;
+  std::vector<PlanEdge> edges;  ///< by id
+  std::vector<RankList> lists;
+  std::vector<RankPlan> ranks;      ///< by rank
+  std::vector<Feed> feeds;          ///< in sending order
+  std::vector<PlanResult> results;  ///< ascending by rank
+
+  [[nodiscard]] const RankList& list_of(Rank rank) const {
+    return lists[static_cast<std::size_t>(ranks[rank.index()].list)];
+  }
+  /// Return numbers over all ranks.
   [[nodiscard]] std::size_t instruction_count() const;
   /// Returns how many of these are backwards with nothing to do (P-8).
   [[nodiscard]] std::size_t surplus_count() const;
 };
 
-/// Returns one line per instruction, preceded by one per tie.
+/// Returns the numbers that a copy's stages have in the schedule, by the program's number.
+[[nodiscard]] std::vector<StageId> numbers_of_copy(const std::vector<PlanStage>& stages, int copy);
+
+/// Returns the number that a microbatch of the list has in the step, as the stage of `size` counts
+/// them.
+[[nodiscard]] constexpr Microbatch in_step_of(const RankPlan& rank, Microbatch m, int size) {
+  return Microbatch(m.value + rank.first_microbatch / size);
+}
+/// Returns the microbatch in the tag of a Send or Recv.
+[[nodiscard]] Microbatch tagged_microbatch(const PlanTables& tables,
+                                           const RankPlan& rank,
+                                           const Instruction& transfer);
+
+/// Returns whether the group sums gradients that the Accumulate adds up.
+[[nodiscard]] bool sums(const PlanTables& tables,
+                        const PlanGroup& group,
+                        const Instruction& accumulate);
+
+/// Returns one line per instruction of each list, preceded by one per group.
 [[nodiscard]] std::string to_string(const Plan& plan);
-/// Returns "embed.weight of stages 0, 3 on ranks 0, 1".
-[[nodiscard]] std::string to_string(const Tie& tie);
+/// Returns "embed.weight of stages 0, 3", "stage 0" or "chunks 0-3 of stages 0, 7".
+[[nodiscard]] std::string to_string(const PlanTables& tables, const PlanGroup& group);
+/// Returns "i5 send edge 1 mb 1 to peer 1 reads ...".
 [[nodiscard]] std::string to_string(const Instruction& instruction);
+/// Returns the same with the rank's own peer.
+[[nodiscard]] std::string to_string(const RankPlan& rank, const Instruction& instruction);
 
-/// Returns the stage, microbatch, task and peer of an instruction that has them, as the context of
-/// an error in it.
-[[nodiscard]] ErrorContext place_of(const Instruction& instruction);
+/// Returns that without slots and waits.
+[[nodiscard]] std::string short_name(const RankPlan& rank, const Instruction& instruction);
 
-/// Returns everything that breaks P-1 to P-9, one sentence each; empty for a sound plan. "Over" and
-/// "before" are judged by streams and waits alone, not by the order of the list.
+/// Returns the stage, microbatch, task and peer of a rank's instruction that has them, as the
+/// context of an error in it.
+[[nodiscard]] ErrorContext place_of(const PlanTables& tables,
+                                    const RankPlan& rank,
+                                    const Instruction& instruction);
+
+/// Returns everything that breaks P-1 to P-10, one sentence each; empty for a sound plan. "Over"
+/// and "before" are judged by streams and waits alone, not by the order of the list. A deadlock is
+/// told with a short cycle.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
-/// Returns the part of these violations that one rank's list shows.
-[[nodiscard]] std::vector<std::string> verify(const RankPlan& rank, bool training);
+/// Returns the part of these violations that one list shows. `name`: of the list, for messages.
+[[nodiscard]] std::vector<std::string> verify(const RankList& list,
+                                              const PlanTables& tables,
+                                              const std::string& name);
 
 template <class V>
-decltype(auto) visit_fields(ReplicaGroup& m, V&& v) {
-  return v(m.stages, m.ranks);
+decltype(auto) visit_fields(PlanStage& m, V&& v) {
+  return v(m.program, m.copy, m.size);
 }
 template <class V>
-decltype(auto) visit_fields(Tie& m, V&& v) {
-  return v(m.stages, m.ranks, m.parameters);
+decltype(auto) visit_fields(PlanBucket& m, V&& v) {
+  return v(m.stages, m.chunks);
+}
+template <class V>
+decltype(auto) visit_fields(PlanGroup& m, V&& v) {
+  return v(m.kind, m.bucket, m.stages, m.parameters, m.sets);
+}
+template <class V>
+decltype(auto) visit_fields(PlanTables& m, V&& v) {
+  return v(m.training, m.microbatches, m.losses, m.stages, m.buckets, m.groups);
+}
+template <class V>
+decltype(auto) visit_fields(RankList& m, V&& v) {
+  return v(m.stages, m.streams, m.peers, m.slots, m.instructions);
 }
 template <class V>
 decltype(auto) visit_fields(RankPlan& m, V&& v) {
-  return v(m.rank, m.stages, m.slots, m.instructions);
+  return v(m.rank, m.list, m.first_microbatch, m.peers);
 }
 
 }  // namespace stagecraft

@@ -48,21 +48,20 @@ std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
 void find_divided_buffers(const CompiledProgram& program,
                           const Layout& layout,
                           CheckResult& result) {
-  if (layout.replicas() == 1) {
-    return;
-  }
   for (const StageProgram& stage : program.partition.stages) {
     const std::vector<std::string> names = names_of_written_buffers(stage);
-    if (!names.empty()) {
+    const auto ranks = layout.ranks_of(layout.stage(stage.id, 0)).size();
+    const std::size_t copies = ranks * static_cast<std::size_t>(layout.replicas());
+    if (!names.empty() && copies > 1) {
       result.notes.push_back(
-          fmt::format("stage {} (\"{}\") writes {} in its forward, and each of its {} replicas "
-                      "sees its own share of the microbatches: after every step all replicas "
+          fmt::format("stage {} (\"{}\") writes {} in its forward, and each of its {} copies "
+                      "sees its own share of the microbatches: after every step all copies "
                       "continue with the values of the first, which differ from those of one "
                       "process",
                       stage.id.value,
                       stage.name,
                       fmt::join(names, ", "),
-                      layout.replicas()));
+                      copies));
       result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
     }
   }
@@ -74,6 +73,21 @@ void find_reordered_buffers(const CompiledProgram& program,
                             const Schedule& schedule,
                             const Layout& layout,
                             CheckResult& result) {
+  for (const StageProgram& stage : program.partition.stages) {
+    const std::vector<std::string> names = names_of_written_buffers(stage);
+    const int units = layout.units_per_rank(layout.stage(stage.id, 0));
+    if (!names.empty() && units > 1) {
+      result.notes.push_back(fmt::format(
+          "stage {} (\"{}\") writes {} in its forward and runs the microbatches of {} units of "
+          "samples in turns: these buffers, and all values computed from them, will not have the "
+          "bits of one process; give the stage as many ranks as the others",
+          stage.id.value,
+          stage.name,
+          fmt::join(names, ", "),
+          units));
+      result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
+    }
+  }
   for (const LateForward& late : late_forwards(schedule)) {
     const StageProgram& stage = program.partition.stages[layout.model_stage(late.stage).index()];
     const std::vector<std::string> names = names_of_written_buffers(stage);
@@ -98,10 +112,10 @@ void find_reordered_buffers(const CompiledProgram& program,
 /// the others. Requires: the schedule has sizes, and is valid.
 void check_sizes(const Program& program, const StageGraph& graph, CheckResult& result) {
   const Layout& layout = *result.layout;
-  if (layout.replicas() > 1) {
+  if (layout.replicas() > 1 || !layout.is_single()) {
     result.violations.push_back(
-        misfit("stages take microbatches of different sizes in a schedule of one replica only: "
-               "leave its @replicas or its @sizes out"));
+        misfit("stages take microbatches of different sizes in a schedule without copies only: "
+               "leave its @replicas, its @place or its @sizes out"));
     return;
   }
   if (program.other_shapes() == nullptr) {
@@ -134,12 +148,14 @@ CheckResult check(const Program& program, const Schedule& schedule) {
   const std::vector<int> sizes = graph.microbatch_sizes();
   try {
     const Layout& layout = result.layout.emplace(Layout::of(schedule));
-    if (program.microbatches() % layout.replicas() == 0) {
+    const int copies = layout.units() * layout.replicas();
+    if (program.microbatches() % copies == 0) {
       graph = layout.expand(program.stage_graph());
       if (!sizes.empty()) {
         graph.set_microbatch_sizes(sizes);
       }
-      result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
+      result.violations =
+          validate(schedule, graph, {.microbatches = program.microbatches() / layout.units()});
       if (result.ok() &&
           layout.stages() < graph.size()) {  // the tasks are right, but the header is not
         result.violations.push_back(
@@ -150,10 +166,10 @@ CheckResult check(const Program& program, const Schedule& schedule) {
       }
     } else {
       result.violations.push_back(
-          misfit(fmt::format("{} microbatches do not divide over {} replicas: use a multiple of {}",
+          misfit(fmt::format("{} microbatches do not divide over {} copies: use a multiple of {}",
                              program.microbatches(),
-                             layout.replicas(),
-                             layout.replicas())));
+                             copies,
+                             copies)));
     }
     if (result.ok() && !sizes.empty()) {
       check_sizes(program, graph, result);

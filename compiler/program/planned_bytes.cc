@@ -7,28 +7,39 @@
 namespace stagecraft {
 namespace {
 
+const StageProgram& program_of(const CompiledProgram& program,
+                               const PlanTables& tables,
+                               StageId stage) {
+  return program.partition.stages[tables.stages[stage.index()].program.index()];
+}
+
 /// Returns a bound for a part: it is no larger than the share of the value that either of its
 /// stages takes.
-std::int64_t least_bytes(const CompiledProgram& program, const ValueKey& key) {
-  const StageProgram& consumer = program.partition.stages[key.stage.index()];
+std::int64_t least_bytes(const CompiledProgram& program,
+                         const PlanTables& tables,
+                         const ValueKey& key) {
+  const StageProgram& consumer = program_of(program, tables, key.stage);
   const std::int64_t whole = bytes_of(consumer.at(key.value));
   const auto input = std::ranges::find(consumer.inputs, key.value, &StageInput::value);
   if (input == consumer.inputs.end() || input->source != StageInput::Source::Stage) {
-    return whole / program.stage_graph.microbatch_size(key.stage);
+    return whole / tables.stages[key.stage.index()].size;
   }
   return std::min(whole, bytes_of(program.partition.stages[input->from.index()].at(key.value)));
 }
 
-std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) {
+std::int64_t bytes_of_slot(const CompiledProgram& program,
+                           const PlanTables& tables,
+                           const ValueKey& key) {
+  const StageProgram& stage = program_of(program, tables, key.stage);
   switch (key.role) {
     case Role::Activation:
     case Role::Gradient:
-      return bytes_of(program.partition.stages[key.stage.index()].at(key.value));
+      return bytes_of(stage.at(key.value));
     case Role::ActivationPart:
     case Role::GradientPart:
-      return least_bytes(program, key);
+      return least_bytes(program, tables, key);
     case Role::Saved:
-      return program.partition.stages[key.stage.index()].saved_bytes;
+      return stage.saved_bytes;
     case Role::ParameterGradient:
       return 0;  // as large as the weights, and counted with them
   }
@@ -37,11 +48,13 @@ std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) 
 
 }  // namespace
 
-std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPlan& rank) {
+std::int64_t peak_activation_bytes(const CompiledProgram& program,
+                                   const PlanTables& tables,
+                                   const RankList& list) {
   std::map<SlotId, std::int64_t> held;
   std::set<SlotId> replayed;
   std::int64_t now = 0, peak = 0;
-  for (const Instruction& instruction : rank.instructions) {
+  for (const Instruction& instruction : list.instructions) {
     if (instruction.op == Op::Free) {
       for (const SlotUse& use : instruction.reads) {
         now -= held[use.slot];
@@ -50,12 +63,12 @@ std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPla
       }
     }
     for (const SlotUse& use : instruction.writes) {
-      now += bytes_of_slot(program, use.value) - held[use.slot];
-      held[use.slot] = bytes_of_slot(program, use.value);
+      now += bytes_of_slot(program, tables, use.value) - held[use.slot];
+      held[use.slot] = bytes_of_slot(program, tables, use.value);
     }
     std::int64_t transient = 0;
     if (instruction.op == Op::Run && !instruction.does_nothing()) {
-      const StageProgram& stage = program.partition.stages[instruction.task.stage.index()];
+      const StageProgram& stage = program_of(program, tables, instruction.task.stage);
       if (instruction.task.kind == CellKind::Forward) {
         transient = stage.transient_bytes;
       }

@@ -8,9 +8,10 @@
 
 namespace stagecraft {
 
-/// Returns the most bytes that `rank` holds at once of activations, their gradients and values that
-/// autograd keeps, from the sizes measured when the program was compiled.
+/// Returns the most bytes that a rank of the list holds at once of activations, their gradients and
+/// values that autograd keeps, from the sizes measured when the program was compiled.
 [[nodiscard]] std::int64_t peak_activation_bytes(const CompiledProgram& program,
-                                                 const RankPlan& rank);
+                                                 const PlanTables& tables,
+                                                 const RankList& list);
 
 }  // namespace stagecraft

@@ -58,7 +58,7 @@ std::vector<Tie> ties_of(const CompiledProgram& program) {
     const auto [entry, added] =
         tie_of.try_emplace({tied.stages, stage.at(parameter->value).dtype}, ties.size());
     if (added) {
-      ties.push_back({.stages = tied.stages, .ranks = {}, .parameters = {}});
+      ties.push_back({.stages = tied.stages, .parameters = {}});
     }
     ties[entry->second].parameters.push_back(tied.name);
   }

@@ -5,9 +5,9 @@
 /// to add.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/stage/partition.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
@@ -21,8 +21,14 @@ void train_together(Partition& partition);
 /// train, so V33 never rejects them.
 [[nodiscard]] std::vector<TiedParameter> tied_parameters(const Partition& partition);
 
-/// Returns the ties that train, for each replica: one tie for all parameters that the same stages
-/// use with one dtype. Their ranks are left empty.
+/// Tie is a set of parameters that the same stages use. Each stage has a part of their gradients.
+/// Before the vote the parts are added in the order of `stages`.
+struct Tie {
+  std::vector<StageId> stages;          ///< in the model's order
+  std::vector<std::string> parameters;  ///< likewise, of one dtype
+};
+
+/// Returns the ties that train: one for all parameters that the same stages use with one dtype.
 [[nodiscard]] std::vector<Tie> ties_of(const CompiledProgram& program);
 
 }  // namespace stagecraft

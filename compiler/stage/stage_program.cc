@@ -1,8 +1,31 @@
 #include "stagecraft/compiler/stage/stage_program.h"
 
 #include <algorithm>
+#include <map>
 
 namespace stagecraft {
+namespace {
+
+bool reads(const Chunk& chunk, ValueId value) {
+  return std::ranges::find(chunk.inputs, value) != chunk.inputs.end();
+}
+
+bool makes(const Chunk& chunk, ValueId value) {
+  return std::ranges::find(chunk.outputs, value) != chunk.outputs.end();
+}
+
+/// Returns the number of the last chunk for which the condition holds; 0 if there is none.
+template <class Condition>
+int last_chunk(const StageProgram& stage, Condition&& condition) {
+  for (std::size_t c = stage.chunks.size(); c-- > 0;) {
+    if (condition(stage.chunks[c])) {
+      return static_cast<int>(c);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
 
 bool StageProgram::trains() const {
   return std::ranges::any_of(parameters, &StageParameter::trained);
@@ -34,6 +57,40 @@ std::int64_t StageProgram::replayed_bytes() const {
     bytes += chunk.replayed_bytes;
   }
   return bytes;
+}
+
+std::vector<int> completing_chunks(const StageProgram& stage) {
+  std::map<ValueId, int> first;
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    for (const Node& node : stage.chunks[c].nodes) {
+      for (const ValueId value : reads_of(node)) {
+        first.try_emplace(value, static_cast<int>(c));
+      }
+    }
+  }
+  std::vector<int> chunks;
+  for (const StageParameter& parameter : stage.parameters) {
+    if (parameter.trained) {
+      const auto found = first.find(parameter.value);
+      chunks.push_back(found == first.end() ? 0 : found->second);
+    }
+  }
+  return chunks;
+}
+
+int first_reader(const StageProgram& stage, ValueId input) {
+  const auto found =
+      std::ranges::find_if(stage.chunks, [&](const Chunk& chunk) { return reads(chunk, input); });
+  return found == stage.chunks.end() ? 0 : static_cast<int>(found - stage.chunks.begin());
+}
+
+int maker_of(const StageProgram& stage, ValueId output) {
+  return last_chunk(stage, [&](const Chunk& chunk) { return makes(chunk, output); });
+}
+
+int last_user(const StageProgram& stage, ValueId output) {
+  return last_chunk(
+      stage, [&](const Chunk& chunk) { return makes(chunk, output) || reads(chunk, output); });
 }
 
 std::int64_t weight_bytes(const StageProgram& stage) {

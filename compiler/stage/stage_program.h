@@ -73,7 +73,6 @@ struct Chunk {
 struct StageProgram {
   StageId id;
   std::string name;
-  int replica = 0;  ///< the copy of the pipeline that it belongs to
   std::vector<Chunk> chunks;
   std::vector<StageInput> inputs;
   std::vector<StageOutput> outputs;
@@ -97,6 +96,17 @@ struct StageProgram {
   [[nodiscard]] std::int64_t largest_replay() const;
   [[nodiscard]] std::int64_t replayed_bytes() const;
 };
+
+/// Returns, for each parameter that trains, the first chunk that reads it: there a backward
+/// completes its gradient. 0 for a parameter that no chunk reads.
+[[nodiscard]] std::vector<int> completing_chunks(const StageProgram& stage);
+/// Returns the first chunk that reads an input of the stage; 0 if none does.
+[[nodiscard]] int first_reader(const StageProgram& stage, ValueId input);
+/// Returns the chunk that makes an output of the stage: the last that passes it on.
+[[nodiscard]] int maker_of(const StageProgram& stage, ValueId output);
+/// Returns the last chunk that makes or reads an output of the stage: a backward begins there with
+/// the gradients that other stages send for it.
+[[nodiscard]] int last_user(const StageProgram& stage, ValueId output);
 
 /// Returns the bytes of a stage's parameters.
 [[nodiscard]] std::int64_t weight_bytes(const StageProgram& stage);
@@ -129,7 +139,6 @@ template <class V>
 decltype(auto) visit_fields(StageProgram& m, V&& v) {
   return v(m.id,
            m.name,
-           m.replica,
            m.chunks,
            m.inputs,
            m.outputs,

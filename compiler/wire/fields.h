@@ -5,6 +5,7 @@
 ///   bool, double, std::string    their own kinds   std::map            maps, keys ascending
 ///   chrono durations             their count       std::optional       nil, or the value
 ///   records                      arrays            std::variant        array of 2: which, value
+///   std::shared_ptr              its value; never null
 ///
 /// A type that has no list and none of these forms is a leaf. The writer or reader in use names its
 /// leaves (`using Leaves = std::tuple<...>`) and has `leaf(value)` for each.
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -108,6 +110,8 @@ void put(Out& out, const T& value) {
     }
   } else if constexpr (kIsA<std::optional, T>) {
     value ? put(out, *value) : out.nil();
+  } else if constexpr (kIsA<std::shared_ptr, T>) {
+    put(out, *value);
   } else if constexpr (kIsA<std::variant, T>) {
     out.array(2);
     out.natural(value.index());
@@ -223,6 +227,10 @@ void get(In& in, T& value) {
     if (!in.take_nil()) {
       get(in, value.emplace());
     }
+  } else if constexpr (kIsA<std::shared_ptr, T>) {
+    auto made = std::make_shared<std::remove_const_t<typename T::element_type>>();
+    get(in, *made);
+    value = std::move(made);
   } else if constexpr (kIsA<std::variant, T>) {
     in.array_of(2, "an alternative");
     const auto index = integer_of<In, std::size_t>(in);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/graph/graph.h"
-#include "stagecraft/compiler/plan/instruction.h"
+#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/compiler/wire/fields.h"
 #include "stagecraft/compiler/wire/tensor_table.h"
@@ -75,7 +75,7 @@ inline constexpr StageInput::Source kLast<StageInput::Source> = StageInput::Sour
 template <>
 inline constexpr Op kLast<Op> = Op::Regroup;
 template <>
-inline constexpr Stream kLast<Stream> = Stream::Receive;
+inline constexpr PlanGroup::Kind kLast<PlanGroup::Kind> = PlanGroup::Kind::Tie;
 template <>
 inline constexpr CollectiveKind kLast<CollectiveKind> = CollectiveKind::AllToAll;
 template <>

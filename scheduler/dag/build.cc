@@ -115,7 +115,7 @@ class Builder {
                               .part = part});
         if (dag_.training && tensor.owes_gradient) {
           dag_.edges.push_back({.from = backward(tensor.to, tensor.to_chunk, reader),
-                                .to = backward(tensor.from, tensor.from_chunk, m),
+                                .to = backward(tensor.from, tensor.gradient_chunk, m),
                                 .tensor = tensor.gradient,
                                 .part = part});
         }

@@ -74,6 +74,7 @@ struct DagNode {
   int bucket = kNone;            ///< Update, collectives over copies: in TrainingDag::buckets
   int tie = kNone;               ///< AllReduce of a tie: position in TrainingDag::ties
   int overlap = kNone;           ///< equal for the members of a group of an order
+  bool ordered = false;          ///< computing nodes: an order names it
   std::optional<MicrobatchRange> part;  ///< Send, Receive between stages of different sizes
 
   /// Returns the task that a computing node is a part of.

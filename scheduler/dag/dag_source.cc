@@ -14,6 +14,7 @@ DagSource bare_source(const StageGraph& graph) {
     const int number = static_cast<int>(source.tensors.size());
     source.tensors.push_back({.from = StageId(from),
                               .from_chunk = 0,
+                              .gradient_chunk = 0,
                               .to = StageId(to),
                               .to_chunk = 0,
                               .owes_gradient = graph.sends_gradient(StageId(to), StageId(from)),

@@ -32,7 +32,8 @@ struct DagChunk {
 /// A value that a stage sends to another in every forward.
 struct DagTensor {
   StageId from;
-  int from_chunk = 0;
+  int from_chunk = 0;      ///< that makes it
+  int gradient_chunk = 0;  ///< of the maker: the last that makes or reads it
   StageId to;
   int to_chunk = 0;             ///< the first that reads it
   bool owes_gradient = false;   ///< the reader sends its gradient back

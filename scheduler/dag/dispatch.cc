@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/scheduler/dag/rendezvous.h"
 
 namespace stagecraft {
 namespace {
@@ -30,21 +31,35 @@ int dispatch_priority(DagKind kind) {
 
 std::vector<std::vector<int>> dispatch_order(const TrainingDag& dag) {
   const DagAdjacency edges(dag);
-  const std::vector<int> order = topological_order(dag, edges);
+  const Rendezvous together(dag);
+  const std::vector<int> order = topological_order(dag, edges, together);
   SC_CHECK(order.size() == dag.nodes.size(), "a dispatched graph has no cycle");
   std::vector<int> level(dag.nodes.size());
   std::vector<std::vector<int>> lists(dag.places.size());
+  const auto level_of = [&](int n) -> int& { return level[static_cast<std::size_t>(n)]; };
   for (const int n : order) {
-    int& own = level[static_cast<std::size_t>(n)];
     for (const int e : edges.incoming(n)) {
       const int from = dag.edges[static_cast<std::size_t>(e)].from;
-      own = std::max(own, level[static_cast<std::size_t>(from)] + 1);
+      const bool next_in_stream = is_transfer(dag.node(from).kind) && is_transfer(dag.node(n).kind);
+      level_of(n) = std::max(level_of(n), level_of(from) + (next_in_stream ? 0 : 1));
     }
     lists[static_cast<std::size_t>(dag.node(n).place)].push_back(n);
+    const auto members = together.members(together.first(n));
+    if (dag.node(n).kind == DagKind::Receive && members.size() > 1) {
+      level_of(n) = std::max(level_of(n), level_of(members.front()) + 1);
+    } else if (n == members.back()) {
+      int highest = 0;
+      for (const int member : members) {
+        highest = std::max(highest, level_of(member));
+      }
+      for (const int member : members) {
+        level_of(member) = highest;
+      }
+    }
   }
   for (std::vector<int>& list : lists) {
-    std::ranges::sort(list, {}, [&](int n) {
-      return std::tuple(level[static_cast<std::size_t>(n)], dispatch_priority(dag.node(n).kind), n);
+    std::ranges::stable_sort(list, {}, [&](int n) {
+      return std::tuple(level_of(n), dispatch_priority(dag.node(n).kind));
     });
   }
   return lists;

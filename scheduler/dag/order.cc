@@ -60,6 +60,7 @@ class Ordering {
         places.insert(dag_.node(n).place);
       }
       dag_.node(n).overlap = overlap == kNone ? dag_.node(n).overlap : overlap;
+      dag_.node(n).ordered = true;
     }
     Ends ends;
     for (const int n : matched) {

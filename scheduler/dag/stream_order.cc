@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <queue>
 #include <utility>
+
+#include "stagecraft/scheduler/dag/rendezvous.h"
 
 namespace stagecraft {
 namespace {
@@ -117,136 +118,93 @@ class ReadyNodes {
   std::vector<int> nodes_;
 };
 
-/// Names a collective that several rank lists do together: a sum over the copies of a bucket, or
-/// over a tie.
-using SharedName = std::pair<int, int>;  // bucket, tie
+/// Lets all rank lists take their nodes in turns.
+class Turns {
+ public:
+  explicit Turns(const TrainingDag& dag)
+      : dag_(dag),
+        edges_(dag),
+        rendezvous_(dag),
+        successors_(dag, edges_),
+        positions_(dag, edges_),
+        missing_(dag.nodes.size()),
+        ready_(dag.places.size(), ReadyNodes(successors_, positions_)),
+        orders_(dag.places.size()) {
+    for (StreamOrder& order : orders_) {
+      order.streams.resize(dag.streams.size());
+    }
+    for (int n = 0; n < dag.size(); ++n) {
+      missing_[static_cast<std::size_t>(rendezvous_.first(n))] +=
+          static_cast<int>(edges_.incoming(n).size());
+    }
+  }
 
-/// Returns the nodes of each collective of several rank lists.
-std::map<SharedName, std::vector<int>> shared_collectives(const TrainingDag& dag) {
-  std::map<SharedName, std::vector<int>> shared;
-  for (int n = 0; n < dag.size(); ++n) {
-    const DagNode& node = dag.node(n);
-    if (is_collective(node.kind) && node.microbatch.value == kNone) {
-      shared[{node.bucket, node.tie}].push_back(n);
-    }
-  }
-  std::erase_if(shared, [](const auto& entry) { return entry.second.size() < 2; });
-  return shared;
-}
-
-/// Returns an order of the shared collectives in which they can all be done, as their places in it.
-std::map<SharedName, int> global_order(const TrainingDag& dag,
-                                       const DagAdjacency& edges,
-                                       const std::map<SharedName, std::vector<int>>& shared) {
-  std::map<int, SharedName> name_of;
-  std::map<SharedName, std::size_t> unready;
-  for (const auto& [name, nodes] : shared) {
-    unready[name] = nodes.size();
-    for (const int n : nodes) {
-      name_of[n] = name;
-    }
-  }
-  std::map<SharedName, int> order;
-  std::vector<std::size_t> missing(dag.nodes.size());
-  std::vector<int> queue;
-  const auto reach = [&](int n) {
-    const auto name = name_of.find(n);
-    if (name == name_of.end()) {
-      queue.push_back(n);
-    } else if (--unready[name->second] == 0) {  // all members have come to it
-      const int place = static_cast<int>(order.size());
-      order[name->second] = place;
-      const std::vector<int>& nodes = shared.at(name->second);
-      queue.insert(queue.end(), nodes.begin(), nodes.end());
-    }
-  };
-  for (int n = 0; n < dag.size(); ++n) {
-    const bool receives = dag.node(n).kind == DagKind::Receive;
-    missing[static_cast<std::size_t>(n)] = edges.incoming(n).size() + (receives ? 1 : 0);
-    if (missing[static_cast<std::size_t>(n)] == 0) {
-      reach(n);
-    }
-  }
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    const int n = queue[i];
-    const auto pass = [&](int next) {
-      if (--missing[static_cast<std::size_t>(next)] == 0) {
-        reach(next);
+  std::vector<StreamOrder> run() {
+    for (int n = 0; n < dag_.size(); ++n) {
+      if (rendezvous_.first(n) == n && missing_[static_cast<std::size_t>(n)] == 0) {
+        become_ready(n);
       }
-    };
-    for (const int e : edges.outgoing(n)) {
-      pass(dag.edges[static_cast<std::size_t>(e)].to);
     }
-    if (dag.node(n).kind == DagKind::Send) {
-      pass(dag.node(n).peer);
-    }
-  }
-  return order;
-}
-
-/// Puts the shared collectives of each stream in their global order.
-void align(const TrainingDag& dag, const DagAdjacency& edges, std::vector<StreamOrder>& orders) {
-  const auto shared = shared_collectives(dag);
-  if (shared.empty()) {
-    return;
-  }
-  const auto global = global_order(dag, edges, shared);
-  for (StreamOrder& order : orders) {
-    for (std::vector<int>& stream : order.streams) {
-      std::vector<std::size_t> positions;
-      std::vector<int> nodes;
-      for (std::size_t i = 0; i < stream.size(); ++i) {
-        const DagNode& node = dag.node(stream[i]);
-        if (is_collective(node.kind) && global.contains({node.bucket, node.tie})) {
-          positions.push_back(i);
-          nodes.push_back(stream[i]);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t p = 0; p < ready_.size(); ++p) {
+        if (!ready_[p].empty()) {
+          take(ready_[p].take());
+          moved = true;
         }
       }
-      std::ranges::sort(nodes, {}, [&](int n) {
-        return global.at({dag.node(n).bucket, dag.node(n).tie});
-      });
-      for (std::size_t i = 0; i < positions.size(); ++i) {
-        stream[positions[i]] = nodes[i];
+      for (const int n : std::exchange(arrived_, {})) {
+        pass(n);
+      }
+    }
+    return std::move(orders_);
+  }
+
+ private:
+  void become_ready(int n) {
+    if (is_ordered(dag_.node(n))) {
+      ready_[static_cast<std::size_t>(dag_.node(n).place)].add(n);
+    } else {
+      arrived_.push_back(n);  // a transfer takes a turn
+    }
+  }
+
+  void take(int n) {
+    for (const int member : rendezvous_.members(n)) {
+      const DagNode& node = dag_.node(member);
+      orders_[static_cast<std::size_t>(node.place)]
+          .streams[static_cast<std::size_t>(node.stream)]
+          .push_back(member);
+    }
+    pass(n);
+  }
+
+  void pass(int n) {
+    for (const int member : rendezvous_.members(n)) {
+      for (const int e : edges_.outgoing(member)) {
+        const int next = rendezvous_.first(dag_.edges[static_cast<std::size_t>(e)].to);
+        if (--missing_[static_cast<std::size_t>(next)] == 0) {
+          become_ready(next);
+        }
       }
     }
   }
-}
+
+  const TrainingDag& dag_;
+  const DagAdjacency edges_;
+  const Rendezvous rendezvous_;
+  Successors successors_;
+  Positions positions_;
+  std::vector<int> missing_;
+  std::vector<ReadyNodes> ready_;
+  std::vector<StreamOrder> orders_;
+  std::vector<int> arrived_;
+};
 
 }  // namespace
 
 std::vector<StreamOrder> order_streams(TrainingDag& dag) {
-  const DagAdjacency edges(dag);
-  Successors successors(dag, edges);
-  Positions positions(dag, edges);
-  std::vector<int> missing(dag.nodes.size());
-  std::vector<ReadyNodes> ready(dag.places.size(), ReadyNodes(successors, positions));
-  for (int n = 0; n < dag.size(); ++n) {
-    if (!is_ordered(dag.node(n))) {
-      continue;
-    }
-    for (const int e : edges.incoming(n)) {
-      const int from = dag.edges[static_cast<std::size_t>(e)].from;
-      missing[static_cast<std::size_t>(n)] += is_ordered(dag.node(from)) ? 1 : 0;
-    }
-    if (missing[static_cast<std::size_t>(n)] == 0) {
-      ready[static_cast<std::size_t>(dag.node(n).place)].add(n);
-    }
-  }
-  std::vector<StreamOrder> orders(dag.places.size());
-  for (std::size_t p = 0; p < dag.places.size(); ++p) {
-    orders[p].streams.resize(dag.streams.size());
-    while (!ready[p].empty()) {
-      const int n = ready[p].take();
-      orders[p].streams[static_cast<std::size_t>(dag.node(n).stream)].push_back(n);
-      for (const int e : edges.outgoing(n)) {
-        const int next = dag.edges[static_cast<std::size_t>(e)].to;
-        if (is_ordered(dag.node(next)) && --missing[static_cast<std::size_t>(next)] == 0) {
-          ready[p].add(next);
-        }
-      }
-    }
-  }
-  align(dag, edges, orders);
+  std::vector<StreamOrder> orders = Turns(dag).run();
   for (const StreamOrder& order : orders) {
     for (const std::vector<int>& stream : order.streams) {
       for (std::size_t i = 1; i < stream.size(); ++i) {

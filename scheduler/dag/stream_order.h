@@ -2,11 +2,11 @@
 /// stream.
 ///
 /// Nodes of one stream run one after the other; nodes of different streams are ordered by edges
-/// alone. The heuristic takes, again and again, a node that waits for no other: the one with the
-/// most successors on its ranks, direct and indirect; of equals the first in topological order. So
-/// chains that may overlap are interleaved, and the collective of one runs under the computing of
-/// another. Collectives between several rank lists have one order on all of them, so that no two
-/// lists wait for each other in them.
+/// alone. All rank lists advance together, a node a turn. A list takes, of its nodes that wait for
+/// no other, the one with the most successors on its ranks, direct and indirect; of equals the
+/// first in topological order. So chains that may overlap are interleaved, and the collective of
+/// one runs under the computing of another. What a list takes waits only for nodes that were taken
+/// before, on any list: the orders of all lists together close no cycle.
 /// Source: Piper, section on its scheduler.
 #pragma once
 

@@ -74,6 +74,31 @@ std::vector<int> parse_numbers(std::string_view text, std::string_view what, int
   return numbers;
 }
 
+/// Reads "0=0,2 1=1,3": the ranks of each row.
+std::vector<std::vector<Rank>> parse_places(std::string_view text) {
+  std::vector<std::vector<Rank>> places;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find_first_of(kBlanks));
+    const std::size_t equals = part.find('=');
+    const auto row = whole_number(part.substr(0, equals));
+    if (!row || *row >= kMaxStages || equals == std::string_view::npos) {
+      throw Error(Errc::ScheduleParse,
+                  fmt::format("{} names no row with its ranks: write ROW=RANK,RANK, e.g. 0=0,2",
+                              quoted(part)));
+    }
+    const auto index = static_cast<std::size_t>(*row);
+    places.resize(std::max(places.size(), index + 1));
+    if (!places[index].empty()) {
+      throw Error(Errc::ScheduleParse, fmt::format("row {} is placed twice; keep one", *row));
+    }
+    for (const int rank : parse_numbers(part.substr(equals + 1), "a rank", kMaxRanks)) {
+      places[index].emplace_back(rank);
+    }
+    text = trim(text.substr(part.size()));
+  }
+  return places;
+}
+
 /// Reads line by line: headers first, then rows.
 class Parser {
  public:
@@ -94,6 +119,7 @@ class Parser {
   std::optional<std::vector<StageGraph::Edge>> replicas_;
   std::optional<std::vector<int>> frozen_;
   std::optional<std::vector<int>> sizes_;
+  std::optional<std::vector<std::vector<Rank>>> places_;
   std::size_t graph_line_ = 0;
   std::vector<Schedule::Row> rows_;
   formats::FaultList faults_;
@@ -159,12 +185,25 @@ void Parser::header(std::string_view line, Location at) {
     } catch (const Error& error) {
       fail(at, error.message());
     }
+  } else if (name == "@place") {
+    try {
+      set_once(places_, parse_places(value), name, at);
+    } catch (const Error& error) {
+      fail(at, error.message());
+    }
   } else {
-    const std::vector<std::string> known{
-        "@form", "@rows", "@stages", "@microbatches", "@edges", "@replicas", "@frozen", "@sizes"};
+    const std::vector<std::string> known{"@form",
+                                         "@rows",
+                                         "@stages",
+                                         "@microbatches",
+                                         "@edges",
+                                         "@replicas",
+                                         "@frozen",
+                                         "@sizes",
+                                         "@place"};
     fail(at,
          fmt::format("unknown header {}; {}there are @form, @rows, @stages, @microbatches, @edges, "
-                     "@replicas, @frozen and @sizes",
+                     "@replicas, @frozen, @sizes and @place",
                      quoted(name),
                      did_you_mean(name, known)));
   }
@@ -245,6 +284,7 @@ Schedule Parser::run() {
   }
   faults_.refuse_if_any();
   assemble_graph();
+  headers_.places = std::move(places_).value_or(std::vector<std::vector<Rank>>());
   return Schedule(form_.value_or(Schedule::Form::Array), std::move(rows_), std::move(headers_));
 }
 
@@ -290,6 +330,18 @@ std::string graph_text(const Schedule& schedule, const StageGraph& graph) {
   return text;
 }
 
+std::string place_text(const std::vector<std::vector<Rank>>& places) {
+  std::string text;
+  for (std::size_t row = 0; row < places.size(); ++row) {
+    std::vector<int> ranks;
+    for (const Rank rank : places[row]) {
+      ranks.push_back(rank.value);
+    }
+    text += ranks.empty() ? "" : fmt::format(" {}={}", row, fmt::join(ranks, ","));
+  }
+  return text.empty() ? "" : "@place" + text + "\n";
+}
+
 std::string header_text(const Schedule& schedule) {
   const Schedule::Headers& headers = schedule.headers();
   std::string text = schedule.form() == Schedule::Form::List ? "@form list\n" : "";
@@ -302,7 +354,8 @@ std::string header_text(const Schedule& schedule) {
       text += fmt::format("@{} {}\n", name, **value);
     }
   }
-  return headers.graph ? text + graph_text(schedule, *headers.graph) : text;
+  return text + (headers.graph ? graph_text(schedule, *headers.graph) : "") +
+         place_text(headers.places);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 ///
 /// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`,
 /// `@replicas 0=4,1=5` (stage = its next copy), `@frozen 0,1` (stages whose weights do not train),
-/// and `@sizes 1,2,2` (how many of the step's microbatches each stage takes as one of its own).
+/// `@sizes 1,2,2` (how many of the step's microbatches each stage takes as one of its own), and
+/// `@place 0=0,2 1=1,3` (row = its ranks, which run it side by side on samples of their own).
 /// Defaults: an array, one chain over the stages seen, all of which train on microbatches of size
 /// 1.
 /// Schedule::parse reads this format and to_string(Schedule) writes it. Text outside the grammar is
@@ -24,8 +25,9 @@
 
 namespace stagecraft {
 
-inline constexpr formats::FormatWords kTextWords{.name = "the text form"};
-inline constexpr formats::FormatWords kListWords{.name = "the text form", .bubbles = false};
+inline constexpr formats::FormatWords kTextWords{.name = "the text form", .places = true};
+inline constexpr formats::FormatWords kListWords{
+    .name = "the text form", .bubbles = false, .places = true};
 
 /// Returns the edges of "0-1,1-2". Errors: ScheduleParse with the part that is no edge.
 [[nodiscard]] std::vector<StageGraph::Edge> parse_edges(std::string_view text);

@@ -2,12 +2,21 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
+namespace {
+
+bool has_task(const Schedule::Row& row) {
+  return !std::ranges::all_of(row, &Cell::idle);
+}
+
+}  // namespace
 
 Layout Layout::of(const Schedule& schedule) {
   return {schedule, schedule.stage_graph()};
@@ -57,13 +66,42 @@ void Layout::number_copies(const StageGraph& graph) {
 
 /// Keeps LA-2.
 void Layout::number_ranks(const Schedule& schedule) {
+  if (!schedule.headers().places.empty()) {
+    if (const std::string fault = place_fault(schedule); !fault.empty()) {
+      throw Error(Errc::ScheduleParameter, fault);
+    }
+    take_places(schedule);
+    return;
+  }
   for (const Schedule::Row& row : schedule.rows()) {
     std::vector<Rank>& ranks = ranks_of_row_.emplace_back();
-    if (!std::ranges::all_of(row, &Cell::idle)) {
+    if (has_task(row)) {
       ranks.emplace_back(row_of_rank_.size());
       row_of_rank_.push_back(rows() - 1);
     }
   }
+}
+
+/// Requires: place_fault() finds nothing.
+void Layout::take_places(const Schedule& schedule) {
+  ranks_of_row_ = schedule.headers().places;
+  ranks_of_row_.resize(schedule.rows().size());
+  for (std::size_t row = 0; row < ranks_of_row_.size(); ++row) {
+    for (const Rank rank : ranks_of_row_[row]) {
+      row_of_rank_.resize(std::max(row_of_rank_.size(), rank.index() + 1));
+      row_of_rank_[rank.index()] = static_cast<int>(row);
+    }
+    units_ = std::lcm(units_, std::max(1, static_cast<int>(ranks_of_row_[row].size())));
+  }
+}
+
+int Layout::member_of(Rank rank) const {
+  const std::span<const Rank> ranks = ranks_of(row_of(rank));
+  return static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
+}
+
+int Layout::units_per_rank(StageId s) const {
+  return units_ / std::max(1, static_cast<int>(ranks_of(s).size()));
 }
 
 StageId Layout::stage(StageId model_stage, int replica) const {
@@ -141,6 +179,69 @@ Schedule Layout::with_step_microbatches(const Schedule& schedule) const {
 std::span<const Rank> Layout::ranks_of(StageId s) const {
   const std::optional<int> row = placement_.row(s);
   return row ? ranks_of(*row) : std::span<const Rank>();
+}
+
+std::string place_fault(const Schedule& schedule) {
+  const auto fault = [](const std::string& what) {
+    return fmt::format(
+        "@place {}; name for every row with a task its ranks, e.g. @place 0=0,2 1=1,3", what);
+  };
+  const std::vector<std::vector<Rank>>& places = schedule.headers().places;
+  if (places.empty()) {
+    return {};
+  }
+  if (places.size() > schedule.rows().size()) {
+    return fault(
+        fmt::format("names row {}, and there are {}", places.size() - 1, schedule.rows().size()));
+  }
+  std::set<Rank> named;
+  std::int64_t units = 1;
+  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
+    const std::vector<Rank> ranks = r < places.size() ? places[r] : std::vector<Rank>();
+    if (ranks.empty() == has_task(schedule.rows()[r])) {
+      return fault(ranks.empty() ? fmt::format("gives row {} no rank", r)
+                                 : fmt::format("gives row {} ranks, and it has no task", r));
+    }
+    for (const Rank rank : ranks) {
+      if (!named.insert(rank).second) {
+        return fault(fmt::format("names rank {} twice", rank.value));
+      }
+    }
+    units = std::lcm(units, std::max<std::int64_t>(1, std::ssize(ranks)));
+    if (units > kMaxRanks) {
+      return fault("gives rows numbers of ranks without a small common multiple");
+    }
+  }
+  if (!named.empty() && (named.begin()->value < 0 || named.rbegin()->index() >= named.size())) {
+    return fault(
+        fmt::format("names {} ranks, and not those from 0 to {}", named.size(), named.size() - 1));
+  }
+  return {};
+}
+
+Schedule in_copies(const Schedule& schedule, int copies) {
+  if (!schedule.headers().places.empty()) {
+    throw Error(Errc::ScheduleParameter,
+                "the schedule names the ranks of its rows in @place already: leave that out, or do "
+                "not ask for copies");
+  }
+  const Layout layout = Layout::of(schedule);
+  if (copies < 1 || layout.ranks() > kMaxRanks / copies) {
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("{} copies of a pipeline on {} ranks: use at least 1 copy, and at most "
+                            "{} ranks",
+                            copies,
+                            layout.ranks(),
+                            kMaxRanks));
+  }
+  Schedule::Headers headers = schedule.headers();
+  for (int row = 0; row < layout.rows(); ++row) {
+    std::vector<Rank>& ranks = headers.places.emplace_back();
+    for (int copy = 0; copy < copies && !layout.ranks_of(row).empty(); ++copy) {
+      ranks.emplace_back(copy * layout.ranks() + layout.ranks_of(row).front().value);
+    }
+  }
+  return {schedule.form(), schedule.rows(), std::move(headers)};
 }
 
 }  // namespace stagecraft

@@ -10,12 +10,18 @@
 ///
 /// check() or a command makes it once from a schedule; lowering, the trainer and the reports ask
 /// it. No other code converts a row to a rank. A value; any thread may read.
-/// LA-1: replica q's microbatch j is the step's microbatch q * M / R + j.
-/// LA-2: a row stands for an ordered list of ranks: one rank if it has a task, none if it has not.
-///       Ranks are numbered from 0 in the order of their rows, without a gap.
+/// LA-1: replica q's microbatch j is the schedule's microbatch q * M / R + j.
+/// LA-2: a row stands for an ordered list of ranks: those of the schedule's @place, else one rank
+///       if it has a task. A row without a task has none. Ranks are numbered from 0 without a gap,
+///       and each belongs to one row.
+/// LA-3: the ranks of a row run the same tasks, each on its share of the samples. U, the least common
+///       multiple of the rows' numbers of ranks, divides a step into U units: unit u's microbatch j
+///       is the step's microbatch u * M + j. Rank i of n has the U / n units from i * U / n on, and
+///       runs a task once for each of them.
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "stagecraft/base/ids.h"
@@ -27,7 +33,8 @@ namespace stagecraft {
 
 class Layout {
  public:
-  /// Errors: ScheduleParameter if some stages have a copy in every replica and others have not.
+  /// Errors: ScheduleParameter if some stages have a copy in every replica and others have not, and
+  ///         for places that break LA-2.
   [[nodiscard]] static Layout of(const Schedule& schedule);
 
   [[nodiscard]] int replicas() const { return replicas_; }
@@ -44,8 +51,8 @@ class Layout {
   /// model has another number of stages than each of them.
   [[nodiscard]] StageGraph expand(const StageGraph& model) const;
 
-  /// Returns the schedule with the step's microbatch numbers in place of each replica's own (LA-1).
-  /// Its tasks no longer agree with its header.
+  /// Returns the schedule with its microbatches numbered over all replicas (LA-1). Its tasks no
+  /// longer agree with its header.
   [[nodiscard]] Schedule with_step_microbatches(const Schedule& schedule) const;
 
   [[nodiscard]] int rows() const { return static_cast<int>(ranks_of_row_.size()); }
@@ -57,6 +64,14 @@ class Layout {
   /// Returns the ranks of the stage's row; none if no row runs the stage.
   [[nodiscard]] std::span<const Rank> ranks_of(StageId s) const;
   [[nodiscard]] int row_of(Rank rank) const { return row_of_rank_[rank.index()]; }
+  /// Returns the position of the rank in the list of its row.
+  [[nodiscard]] int member_of(Rank rank) const;
+  /// Returns whether every row with a task has one rank.
+  [[nodiscard]] bool is_single() const { return ranks() == 0 || units_ == 1; }
+  /// Returns the number of units of a step (LA-3).
+  [[nodiscard]] int units() const { return units_; }
+  /// Returns how many units each rank of the stage's row has.
+  [[nodiscard]] int units_per_rank(StageId s) const;
   /// Returns the stages of the rank's row in ascending order.
   [[nodiscard]] std::vector<StageId> stages_of(Rank rank) const {
     return placement_.stages(row_of(rank));
@@ -66,6 +81,7 @@ class Layout {
   Layout(const Schedule& schedule, const StageGraph& graph);
   void number_copies(const StageGraph& graph);
   void number_ranks(const Schedule& schedule);
+  void take_places(const Schedule& schedule);
 
   int replicas_;
   std::vector<StageId> model_stage_;  // by stage
@@ -74,6 +90,16 @@ class Layout {
   Placement placement_;
   std::vector<std::vector<Rank>> ranks_of_row_;
   std::vector<int> row_of_rank_;
+  int units_ = 1;
 };
+
+/// Returns why the schedule's places break LA-2; empty if they do not.
+[[nodiscard]] std::string place_fault(const Schedule& schedule);
+
+/// Returns the schedule with its whole pipeline on `copies` times as many ranks: copy c of a row's
+/// rank r is rank c * R + r, where R is the number of ranks of one pipeline.
+/// Errors: ScheduleParameter for a number below 1, for more than kMaxRanks ranks, and for a
+///         schedule that has places already.
+[[nodiscard]] Schedule in_copies(const Schedule& schedule, int copies);
 
 }  // namespace stagecraft

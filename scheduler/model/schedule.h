@@ -35,8 +35,11 @@ class Schedule {
     std::optional<int> rows;
     std::optional<int> stages;
     std::optional<int>
-        microbatches;  ///< of the whole step, over all replicas, in the smallest size
+        microbatches;  ///< that a row works on, over all copies in the schedule, in the smallest
+                       ///< size
     std::optional<StageGraph> graph;  ///< absent: one chain over the stages
+    /// The ranks of each row, which run it side by side. Empty: one rank for each row with a task.
+    std::vector<std::vector<Rank>> places = {};
   };
 
   Schedule(std::initializer_list<Row> rows);
@@ -82,6 +85,7 @@ class Schedule {
 /// proportion.
 inline constexpr int kMaxStages = 65536;
 inline constexpr int kMaxMicrobatches = 16777216;
+inline constexpr int kMaxRanks = 65536;
 /// The most cells that are read or laid out, bubbles included. A row has at most kMaxStages.
 inline constexpr std::size_t kMaxCells = 16777216;
 

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/rules/parts/rule_input.h"
 
@@ -61,6 +64,9 @@ void check_row_count(const RuleInput& in, Violations& out) {
          .message = fmt::format("the schedule has {} rows for {} devices; give each device one row",
                                 in.tasks.rows(),
                                 *expected)});
+  }
+  if (std::string fault = place_fault(in.schedule); !fault.empty()) {
+    out.push_back({.rule = "V02", .message = std::move(fault)});
   }
 }
 

@@ -67,7 +67,7 @@ inline std::function<void(Rank, const Instruction&)> hook_of(std::shared_ptr<Fai
 
 /// Returns the rank's first instruction of this kind.
 inline FailingRank::Point first(const Plan& plan, Rank rank, Op op) {
-  for (const Instruction& i : plan.ranks[rank.index()].instructions) {
+  for (const Instruction& i : plan.list_of(rank).instructions) {
     if (i.op == op) {
       return {rank, i.id};
     }

@@ -37,11 +37,11 @@ TEST_CASE("a worker that throws fails the step with its place and cause, and no 
   (void)step_of(f.trainer, 0).get();
   const StateDict before = f.trainer.state_dict();
 
-  const RankPlan& rank = f.trainer.plan().ranks[2];
-  const auto backward = std::ranges::find_if(rank.instructions, [](const Instruction& i) {
+  const RankList& list = f.trainer.plan().list_of(Rank(2));
+  const auto backward = std::ranges::find_if(list.instructions, [](const Instruction& i) {
     return i.task == Task{CellKind::Backward, StageId(2), Microbatch(1)} && i.op == Op::Run;
   });
-  REQUIRE(backward != rank.instructions.end());
+  REQUIRE(backward != list.instructions.end());
   f.failing->fail_at({Rank(2), backward->id});
   const Error error = error_of(step_of(f.trainer, 1));
   CHECK(error.code() == Errc::WorkerFailed);
@@ -118,7 +118,7 @@ TEST_CASE("200 failures anywhere before the commit change no bit of the training
   std::mt19937 random(20240607);
   for (int i = 0; i < 200; ++i) {
     const Rank rank(static_cast<int>(random() % 4));
-    const auto& instructions = f.trainer.plan().ranks[rank.index()].instructions;
+    const auto& instructions = f.trainer.plan().list_of(rank).instructions;
     const auto vote = std::ranges::find(instructions, Op::Vote, &Instruction::op);
     const auto upto = static_cast<std::uint32_t>(vote - instructions.begin()) + 1;
     const InstructionId where = instructions[random() % upto].id;

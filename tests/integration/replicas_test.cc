@@ -41,7 +41,7 @@ TEST_CASE("a rank that fails before its reduction changes no weight, and the nex
                   {.before_instruction = hook_of(failing)});
   const StateDict before = trainer.state_dict();
   const Data batch = data(0);
-  failing->fail_at(first(trainer.plan(), Rank(1), Op::Collective));
+  failing->fail_at(first(trainer.plan(), Rank(1), Op::Start));
   CHECK_THROWS_WITH(trainer.step(batch.inputs, batch.labels).get(),
                     ContainsSubstring("injected failure"));
   CHECK(same_bits(trainer.state_dict(), before));

@@ -179,7 +179,8 @@ TEST_CASE("a trainer that records says of every step when each instruction of it
     REQUIRE(result.timelines.size() == 2);
     for (std::size_t rank = 0; rank < 2; ++rank) {
       const std::vector<InstructionTime>& times = result.timelines[rank];
-      REQUIRE(times.size() == (record ? trainer.plan().ranks[rank].instructions.size() : 0));
+      REQUIRE(times.size() ==
+              (record ? trainer.plan().list_of(Rank(rank)).instructions.size() : 0));
       if (record) {
         CHECK(times.front().start > before);
       }

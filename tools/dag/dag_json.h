@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "stagecraft/tools/dag/issued_dag.h"
+#include "stagecraft/scheduler/dag/issue.h"
 
 namespace stagecraft::tools {
 

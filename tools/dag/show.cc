@@ -11,6 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/split.h"
 #include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/issue.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
@@ -20,7 +21,6 @@
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/dag/dag_json.h"
 #include "stagecraft/tools/dag/dag_text.h"
-#include "stagecraft/tools/dag/issued_dag.h"
 #include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {

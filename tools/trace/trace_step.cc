@@ -71,7 +71,12 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
   for (const TraceEvent& event : events) {
     switch (event.op) {
       case Op::Run:
-        row.tasks.push_back({event.task, span_of(event), std::exchange(inputs, {})});
+        if (!row.tasks.empty() && row.tasks.back().task == event.task) {  // a further part of it
+          row.tasks.back().time.end = span_of(event).end;
+          inputs.clear();
+        } else {
+          row.tasks.push_back({event.task, span_of(event), std::exchange(inputs, {})});
+        }
         break;
       case Op::Accumulate:
         if (!row.tasks.empty() && row.tasks.back().task == event.task) {
@@ -82,7 +87,8 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
         inputs.push_back(measured_input(event, origins));
         break;
       case Op::Vote:
-      case Op::Collective:
+      case Op::Start:
+      case Op::Finish:
         row.votes.push_back(span_of(event));
         break;
       case Op::Update:

@@ -22,7 +22,7 @@ struct TraceEvent {
   Task task;        ///< in the schedule's numbers; a vote, a free and a sum have none
   Rank peer;        ///< Send, Recv
   EdgeId edge;      ///< Send, Recv
-  Microbatch part;  ///< Send, Recv: of the tag; of neither end if microbatch sizes differ
+  Microbatch part;  ///< Send, Recv: of the tag, so numbered in the step
   InstructionTime time;
 };
 

@@ -27,7 +27,8 @@ struct Category {
 };
 inline constexpr std::array kCategories{Category{Op::Send, "send"},
                                         Category{Op::Recv, "receive"},
-                                        Category{Op::Collective, "sum over replicas"},
+                                        Category{Op::Start, "start of a sum"},
+                                        Category{Op::Finish, "end of a sum"},
                                         Category{Op::Free, "free"},
                                         Category{Op::Accumulate, "accumulate"},
                                         Category{Op::Vote, "vote"},

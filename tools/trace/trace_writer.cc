@@ -57,7 +57,8 @@ std::string name_of(const TraceEvent& event) {
     case Op::Update:
       return fmt::format("update {}", event.task.stage.value);
     case Op::Vote:
-    case Op::Collective:
+    case Op::Start:
+    case Op::Finish:
     case Op::Free:
       break;
   }

@@ -6,17 +6,10 @@
 
 #include "stagecraft/actors/executor/commit/clip.h"
 #include "stagecraft/actors/executor/commit/non_finite.h"
-#include "stagecraft/actors/executor/commit/replica_buffers.h"
-#include "stagecraft/actors/executor/commit/replica_sum.h"
 #include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
-namespace {
-
-constexpr std::int32_t kFirstGroup = 1;  // group 0 is all ranks, for the vote
-
-}  // namespace
 
 Commit::Commit(const RankSetup& setup,
                Collective& collective,
@@ -28,12 +21,8 @@ Commit::Commit(const RankSetup& setup,
       times_(times),
       stages_(stages),
       mirror_(mirror),
-      everybody_{.ranks = setup.ranks} {
-  for (const Tie& tie : setup.ties) {
-    const auto number = static_cast<std::int32_t>(ties_.size() + setup.replica_groups.size());
-    ties_.emplace_back(tie, setup.rank, stages, kFirstGroup + number);
-  }
-}
+      everybody_{.ranks = setup.ranks},
+      sums_(group_sums(setup.train, stages)) {}
 
 void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   order_ = order;
@@ -45,42 +34,32 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   if (order.accumulated == 0) {  // keeps CT-2
     parts_.clear();
     for (StageRuntime& stage : stages_) {
-      stage.bucket.begin_step();
+      stage.buckets.begin_step();
     }
   }
-  append(parts_, order.parts, setup_.losses);
+  append(parts_, order.parts, setup_.train.tables->losses);
 }
 
 Deadline Commit::deadline() const {
   return std::chrono::steady_clock::now() + patience(setup_.options);
 }
 
-void Commit::sum(const Instruction& collective) {
+void Commit::start_sum(int group) {
   const auto waiting = times_.pass(&RankTimes::waiting);
-  if (collective.collective == CollectiveKind::AllGather) {
-    ties_[static_cast<std::size_t>(collective.group)].run(collective_, tags_, deadline());
-  } else {
-    sum_copies(collective.group);
-  }
+  sums_[static_cast<std::size_t>(group)]->start(collective_, tags_);
 }
 
-void Commit::sum_copies(int group) {
-  std::vector<const StageRuntime*> mine;
-  std::vector<const Bucket*> buckets;
-  const ReplicaGroup& replicas = setup_.replica_groups[static_cast<std::size_t>(group)];
-  for (const StageId id : replicas.stages) {
-    for (const StageRuntime& stage : stages_) {
-      if (stage.program->id == id) {
-        mine.push_back(&stage);
-        buckets.push_back(&stage.bucket);
-      }
+void Commit::finish_sum(int group) {
+  const auto waiting = times_.pass(&RankTimes::waiting);
+  sums_[static_cast<std::size_t>(group)]->finish(deadline());
+}
+
+void Commit::drop_sums() {
+  for (const auto& sum : sums_) {
+    if (sum != nullptr) {
+      sum->drop();
     }
   }
-  const Group members{.ranks = replicas.ranks, .id = kFirstGroup + group};
-  sum_over_replicas(collective_, members, buckets, tags_, deadline());
-  Sequence behind = tags_;
-  behind.number = static_cast<std::int32_t>(buckets.front()->flat_gradients().size());
-  take_buffers_of_first(collective_, members, mine, behind, deadline());
 }
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
@@ -120,23 +99,25 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
-  Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank};
-  const double weight = total_weight(parts_, setup_.losses);
-  for (StageRuntime& stage : stages_) {
-    if (stage.program->replica == 0) {  // other replicas have the same gradients
-      const std::vector<SquaredNorm> norms = stage.bucket.squared_norms(weight);
+  Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank()};
+  const double weight = total_weight(parts_, setup_.train.tables->losses);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    // Other copies have the same gradients.
+    if (setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0) {
+      const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(weight);
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }
   }
   return ballot;
 }
 
-void Commit::update(StageRuntime& stage) {
+void Commit::update(StageRuntime& stage, std::size_t bucket) {
   const auto computing = times_.compute(&RankTimes::update);
-  stage.bucket.update(order_.learning_rate,
-                      {.weight = total_weight(parts_, setup_.losses),
-                       .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
-                      order_.step.value + 1);
+  stage.buckets.update(bucket,
+                       order_.learning_rate,
+                       {.weight = total_weight(parts_, setup_.train.tables->losses),
+                        .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
+                       order_.step.value + 1);
 }
 
 }  // namespace stagecraft

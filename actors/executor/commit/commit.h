@@ -1,5 +1,5 @@
-/// Commit: the end of a training step on one rank. Gradients are summed over replicas and over
-/// ties, all ranks vote, and weights are updated.
+/// Commit: the end of a training step on one rank. Gradients are summed over copies and over ties,
+/// all ranks vote, and weights are updated.
 ///
 /// Made by the executor, used on its plan thread.
 /// CT-1: no weight changes before the vote is over.
@@ -7,10 +7,12 @@
 ///       it, and the mean is over the microbatches of all of them.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "stagecraft/actors/executor/commit/tie_sum.h"
+#include "stagecraft/actors/executor/commit/group_sum.h"
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/mirror/mirror.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
@@ -32,15 +34,18 @@ class Commit {
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const StepOrder& order, const Sequence& tags);
 
-  /// Sums gradients over a replica group of the plan, or over a tie.
-  /// Requires: a Collective of this rank.
-  void sum(const Instruction& collective);
+  /// Begins and ends the sum of a group of the plan. Requires: a group of this rank.
+  void start_sum(int group);
+  void finish_sum(int group);
+  /// Gives up the sums that a failed step has begun.
+  void drop_sums();
   /// Errors: NonFinite. Called for a batch without a vote, before the next batches are added.
   void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   /// Votes with the norms of the mean gradients.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
-  void update(StageRuntime& stage);
+  /// Updates a bucket of the stage, by its number in the stage.
+  void update(StageRuntime& stage, std::size_t bucket);
 
   /// Returns whether weights may have changed.
   [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
@@ -49,7 +54,6 @@ class Commit {
 
  private:
   [[nodiscard]] Deadline deadline() const;
-  void sum_copies(int group);
   [[nodiscard]] Ballot make_ballot();
 
   const RankSetup& setup_;
@@ -58,7 +62,7 @@ class Commit {
   std::vector<StageRuntime>& stages_;
   Mirror* const mirror_;
   Group everybody_;
-  std::vector<TieSum> ties_;
+  std::vector<std::unique_ptr<GroupSum>> sums_;  // by group of the plan
   StepOrder order_;
   PartRuns parts_;  ///< of the update so far
   Sequence tags_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
@@ -23,32 +24,26 @@ void with_places(const at::Tensor& row, const std::vector<at::Tensor>& gradients
 
 }  // namespace
 
-TieSum::TieSum(const Tie& tie,
-               Rank self,
-               const std::vector<StageRuntime>& stages,
-               std::int32_t group)
-    : group_{.ranks = tie.members(), .id = group} {
-  std::map<Rank, std::int64_t> parts;  // number of parts of each rank so far
-  for (const Rank rank : tie.ranks) {
-    most_ = std::max(most_, ++parts[rank]);
+TieSum::TieSum(Group members, const TieParts& parts) : members_(std::move(members)) {
+  std::map<Rank, std::int64_t> count;  // number of parts of each rank so far
+  for (const Rank rank : parts.ranks) {
+    most_ = std::max(most_, ++count[rank]);
   }
-  parts.clear();
-  for (std::size_t i = 0; i < tie.stages.size(); ++i) {
-    const auto member = std::ranges::lower_bound(group_.ranks, tie.ranks[i]);
-    rows_.push_back((member - group_.ranks.begin()) * most_ + parts[tie.ranks[i]]++);
-    if (tie.ranks[i] != self) {
+  count.clear();
+  for (std::size_t i = 0; i < parts.ranks.size(); ++i) {
+    const auto member = std::ranges::lower_bound(members_.ranks, parts.ranks[i]);
+    rows_.push_back((member - members_.ranks.begin()) * most_ + count[parts.ranks[i]]++);
+    if (parts.mine[i] == nullptr) {
       continue;
     }
-    const auto stage = std::ranges::find(
-        stages, tie.stages[i], [](const StageRuntime& runtime) { return runtime.program->id; });
-    SC_CHECK(stage != stages.end(), "a rank of a tie has its stages of the tie");
     Part& part = mine_.emplace_back();
     width_ = 0;
-    for (const std::string& name : tie.parameters) {
-      part.push_back(stage->bucket.gradient(name));
+    for (const std::string& name : parts.parameters) {
+      part.push_back(parts.mine[i]->buckets.gradient(name));
       width_ += part.back().numel();
     }
   }
+  SC_CHECK(!mine_.empty(), "a rank of a tie holds one of its stages");
 }
 
 at::Tensor TieSum::packed() const {
@@ -63,13 +58,17 @@ at::Tensor TieSum::packed() const {
   return all;
 }
 
-void TieSum::run(Collective& collective, const Sequence& sequence, Deadline deadline) const {
-  SC_CHECK(!mine_.empty(), "a rank of a tie holds one of its stages");
-  const at::NoGradGuard no_grad;
-  at::Tensor parts = packed();
-  if (group_.ranks.size() > 1) {
-    parts = collective.all_gather(group_, sequence, std::move(parts))->wait(deadline);
+void TieSum::start(Collective& collective, const Sequence& step) {
+  if (members_.ranks.size() > 1) {
+    const at::NoGradGuard no_grad;
+    gathered_ = collective.all_gather(members_, step, packed());
   }
+}
+
+void TieSum::finish(Deadline deadline) {
+  const at::NoGradGuard no_grad;
+  const std::unique_ptr<PendingResult> gathered = std::move(gathered_);
+  const at::Tensor parts = gathered == nullptr ? packed() : gathered->wait(deadline);
   const auto row = [&](std::int64_t number) { return parts.narrow(0, number * width_, width_); };
   const at::Tensor sum = row(rows_.front()).clone();
   for (std::size_t i = 1; i < rows_.size(); ++i) {

@@ -11,11 +11,11 @@ class Cpu final : public Device {
  public:
   explicit Cpu(std::optional<std::int64_t> memory_limit) : memory_(memory_limit) {}
 
-  void use(Stream) override {}
-  Event record(Stream) noexcept override {
+  void use(StreamId) override {}
+  Event record(StreamId) noexcept override {
     return {std::chrono::steady_clock::now().time_since_epoch().count()};
   }
-  void wait(Stream, Event) override {}
+  void wait(StreamId, Event) override {}
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
   [[nodiscard]] std::unique_ptr<StepScope> begin_step() override {

@@ -44,11 +44,11 @@ class Device {
   virtual ~Device() = default;
 
   /// Sends the work that LibTorch gets on this thread to `stream` from now on.
-  virtual void use(Stream stream) = 0;
+  virtual void use(StreamId stream) = 0;
   /// Returns the point after everything given to `stream` so far.
-  [[nodiscard]] virtual Event record(Stream stream) noexcept = 0;
+  [[nodiscard]] virtual Event record(StreamId stream) noexcept = 0;
   /// Makes `stream` continue only after the device has reached `event`.
-  virtual void wait(Stream stream, Event event) = 0;
+  virtual void wait(StreamId stream, Event event) = 0;
   /// Returns when all work is done. Earlier events may be forgotten at the next step.
   virtual void synchronize() = 0;
 

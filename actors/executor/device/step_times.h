@@ -21,10 +21,8 @@ class StepTimes {
   class Computing {
    public:
     Computing(StepTimes& times, Part part)
-        : times_(times), part_(part), begin_(times.device_.record(Stream::Compute)) {}
-    ~Computing() {
-      times_.spans_.push_back({part_, begin_, times_.device_.record(Stream::Compute)});
-    }
+        : times_(times), part_(part), begin_(times.device_.record(kCompute)) {}
+    ~Computing() { times_.spans_.push_back({part_, begin_, times_.device_.record(kCompute)}); }
     Computing(const Computing&) = delete;
     Computing& operator=(const Computing&) = delete;
 

@@ -57,7 +57,7 @@ at::Tensor required(at::Tensor copy, std::int64_t updates) {
 }  // namespace
 
 Mirror::Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport)
-    : self_(setup.rank), plan_(plan_of_mirrors(setup.plan_id)), transport_(std::move(transport)) {
+    : self_(setup.rank()), plan_(plan_of_mirrors(setup.plan_id)), transport_(std::move(transport)) {
   const std::vector<Rank>& ring = setup.ranks;
   if (ring.size() < 2) {
     throw Error(Errc::UsageArgument,

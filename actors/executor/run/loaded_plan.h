@@ -23,15 +23,16 @@ struct LoadedPlan {
   std::vector<Device::Event> events;  ///< by position, for instructions that others wait for
   bool has_run = false;               ///< at least once to its end
 
-  LoadedPlan(const RankPlan& plan,
-             const BindScope& scope,
+  /// Views both.
+  LoadedPlan(const PlanShare& share,
+             const StagePrograms& programs,
              std::shared_ptr<Transport> transport,
              std::shared_ptr<WaitBoard> board,
              std::chrono::milliseconds patience)
-      : bound(bind_plan(plan, scope)),
-        slots(plan.slots),
+      : bound(bind_plan(share, programs)),
+        slots(share.list->slots),
         transfers(bound, std::move(transport), std::move(board), patience),
-        events(plan.instructions.size()) {}
+        events(share.list->instructions.size()) {}
 
   LoadedPlan(const LoadedPlan&) = delete;  // transfers view the plan
   LoadedPlan& operator=(const LoadedPlan&) = delete;

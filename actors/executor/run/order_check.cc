@@ -43,18 +43,19 @@ void check_order(const StepOrder& order,
                  const RankPrograms& programs,
                  std::int32_t accumulated) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(Errc::PlanInvalid, what).with({.rank = setup.rank, .step = order.step});
+    throw Error(Errc::PlanInvalid, what).with({.rank = setup.rank(), .step = order.step});
   };
   if (!knows_shapes(programs, order)) {
     refuse(
         "a step was ordered for a program or a shape of microbatches that this rank was not "
         "told of");
   }
-  if (!are_microbatches(order.parts, setup.microbatches, order.program == kTraining)) {
+  if (!are_microbatches(
+          order.parts, setup.train.tables->microbatches, order.program == kTraining)) {
     refuse(
         fmt::format("a step was ordered whose runs of microbatches are not the {} of the plan, "
                     "or have weights that no mean can have",
-                    setup.microbatches));
+                    setup.train.tables->microbatches));
   }
   if (order.accumulated != 0 && order.accumulated != accumulated) {
     refuse(

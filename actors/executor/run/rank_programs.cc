@@ -19,15 +19,18 @@ RankPrograms::RankPrograms(const RankSetup& setup,
       board_(std::move(board)),
       trained_(add_training()) {}
 
-std::unique_ptr<LoadedPlan> RankPrograms::load(const RankPlan& list, const BindScope& scope) const {
-  return std::make_unique<LoadedPlan>(list, scope, transport_, board_, patience(setup_.options));
+std::unique_ptr<LoadedPlan> RankPrograms::load(const PlanShare& share,
+                                               const StagePrograms& programs) const {
+  return std::make_unique<LoadedPlan>(
+      share, programs, transport_, board_, patience(setup_.options));
 }
 
 std::vector<StageRuntime>& RankPrograms::add_training() {
   // The list comes first: a rank whose list is refused then allocates no weights.
-  LoadedProgram training{.shapes = {}, .plan = load(setup_.train, bind_scope(setup_))};
-  for (const StageProgram& stage : setup_.stages) {
-    training.shapes[0].stages.emplace_back(stage, setup_.optimizer, bucket_options(setup_.options));
+  LoadedProgram training{.shapes = {}, .plan = load(setup_.train, setup_.stages)};
+  for (std::size_t s = 0; s < setup_.stages.size(); ++s) {
+    training.shapes[0].stages.emplace_back(
+        *setup_.stages[s], setup_.optimizer, bucket_options(setup_.options), setup_.buckets_of(s));
   }
   return programs_.emplace(kTraining, std::move(training)).first->second.stages();
 }
@@ -35,9 +38,10 @@ std::vector<StageRuntime>& RankPrograms::add_training() {
 void RankPrograms::add(RankShape given) {
   const auto known = programs_.find(given.program);
   const bool new_program = given.number == 0;
-  if (given.rank != setup_.rank || given.number < 0 || given.program < kTraining ||
+  const auto same_stage = [](const auto& a, const auto& b) { return a->id == b->id; };
+  if (given.rank != setup_.rank() || given.number < 0 || given.program < kTraining ||
       (new_program ? given.program == kTraining : known == programs_.end()) ||
-      !std::ranges::equal(setup_.stages, given.stages, {}, &StageProgram::id, &StageProgram::id)) {
+      !std::ranges::equal(setup_.stages, given.stages, same_stage)) {
     refuse("it has the stages of another rank, or belongs to no program that this rank knows");
   }
   if (new_program) {
@@ -49,17 +53,13 @@ void RankPrograms::add(RankShape given) {
 
 void RankPrograms::add_evaluation(RankShape given) {
   const std::int32_t number = given.program;
-  if (const auto faults = verify(given.list, setup_); !faults.empty()) {
+  if (const auto faults = verify(given.share, setup_); !faults.empty()) {
     refuse(faults.front());
   }
   LoadedProgram added;
   add_shape(added, std::move(given), misfit_of_evaluation);
   const RankShape& told = added.shapes.at(0).told;
-  BindScope scope{.stages = {}, .training = false};
-  for (const StageProgram& stage : told.stages) {
-    scope.stages.push_back(&stage);
-  }
-  added.plan = load(told.list, scope);
+  added.plan = load(told.share, told.stages);
   programs_.erase(number);  // free the old program's memory first
   programs_.emplace(number, std::move(added));
 }
@@ -68,7 +68,7 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
   const std::vector<StageRuntime>& like = given.number == 0 ? trained_ : to.stages();
   for (std::size_t s = 0; s < like.size(); ++s) {
     const StageProgram& stage = *like[s].program;
-    if (const std::string found = reason(stage, given.stages[s]); !found.empty()) {
+    if (const std::string found = reason(stage, *given.stages[s]); !found.empty()) {
       refuse(fmt::format("stage {} {}", stage.id.value, found));
     }
   }
@@ -76,7 +76,7 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
   shape.stages.clear();  // first: they view the old shape's programs
   shape.told = std::move(given);
   for (std::size_t s = 0; s < like.size(); ++s) {
-    shape.stages.emplace_back(shape.told.stages[s], like[s]);
+    shape.stages.emplace_back(*shape.told.stages[s], like[s]);
   }
 }
 
@@ -88,7 +88,7 @@ bool RankPrograms::knows(std::int32_t program, std::int32_t shape) const {
 void RankPrograms::refuse(const std::string& what) const {
   throw Error(Errc::PlanInvalid,
               fmt::format("stages for another shape or an evaluation do not fit rank {}: {}",
-                          setup_.rank.value,
+                          setup_.rank().value,
                           what));
 }
 

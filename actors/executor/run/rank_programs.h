@@ -48,8 +48,8 @@ class RankPrograms {
   /// Returns why a stage cannot run in the place of another; empty if it can.
   using Misfit = std::string (*)(const StageProgram& of, const StageProgram& given);
 
-  [[nodiscard]] std::unique_ptr<LoadedPlan> load(const RankPlan& list,
-                                                 const BindScope& scope) const;
+  [[nodiscard]] std::unique_ptr<LoadedPlan> load(const PlanShare& share,
+                                                 const StagePrograms& programs) const;
   [[nodiscard]] std::vector<StageRuntime>& add_training();
   void add_evaluation(RankShape given);
   void add_shape(LoadedProgram& to, RankShape given, Misfit reason) const;

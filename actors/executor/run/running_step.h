@@ -23,7 +23,7 @@ struct RunningStep {
 
   /// Returns shape and weight of an instruction's microbatch.
   [[nodiscard]] PartRun part(const BoundInstruction& bound) const {
-    return part_of(order.parts, bound.instruction->task.microbatch.index());
+    return part_of(order.parts, bound.microbatch.index());
   }
 
   /// Returns the stages for the shape of an instruction's microbatch.

@@ -12,7 +12,7 @@ namespace {
 
 /// Returns whether the instruction runs only in the last batch of an update.
 bool is_of_update(Op op) {
-  return op == Op::Collective || op == Op::Vote || op == Op::Update;
+  return is_collective(op) || op == Op::Vote || op == Op::Update;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ void StepLoop::run() {
 
 /// Issues the tasks of an overlap group. Returns the position after the group.
 std::size_t StepLoop::run_group(std::size_t begin) {
-  OverlapGroup tasks(step_.plan.bound.plan->instructions, begin);
+  OverlapGroup tasks(step_.plan.bound.share->list->instructions, begin);
   while (!tasks.done()) {
     const auto [first, end] = tasks.take([this](const OverlapGroup::Block& block) {
       return step_.plan.transfers.have_arrived(block.begin, block.end);
@@ -44,7 +44,7 @@ std::size_t StepLoop::run_group(std::size_t begin) {
 
 void StepLoop::issue(std::size_t position) {
   const BoundInstruction& bound = step_.plan.bound.list[position];
-  const Stream stream = bound.instruction->stream;
+  const StreamId stream = bound.instruction->stream;
   if (!step_.order.updates && is_of_update(bound.instruction->op)) {
     skip(bound, position);
     return;
@@ -55,9 +55,10 @@ void StepLoop::issue(std::size_t position) {
     begin(bound);
     execute(bound, position);
   } catch (...) {
+    const PlanShare& share = *step_.plan.bound.share;
     throw foreign_error(std::current_exception())
-        .with({.rank = rank_.setup.rank, .step = step_.order.step})
-        .with(place_of(*bound.instruction));
+        .with({.rank = rank_.setup.rank(), .step = step_.order.step})
+        .with(place_of(*share.tables, share.rank, *bound.instruction));
   }
   if (bound.is_waited_for) {
     step_.plan.events[position] = rank_.device.record(stream);
@@ -71,13 +72,13 @@ void StepLoop::issue(std::size_t position) {
 void StepLoop::begin(const BoundInstruction& bound) {
   if (rank_.setup.options.before_instruction) {
     const process_end::Elsewhere in_the_users_code;
-    rank_.setup.options.before_instruction(rank_.setup.rank, *bound.instruction);
+    rank_.setup.options.before_instruction(rank_.setup.rank(), *bound.instruction);
   }
   process_end::gate();
   rank_.transport.require_current(
       rank_.setup.plan_id,
       rank_.commit.is_past_the_vote() ? kEndlessEpoch : step_.order.epoch);  // keeps X-4
-  const Stream stream = bound.instruction->stream;
+  const StreamId stream = bound.instruction->stream;
   for (const std::size_t earlier : bound.waits) {
     rank_.device.wait(stream, step_.plan.events[earlier]);
   }
@@ -102,14 +103,17 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
     case Op::Accumulate:
       tasks_.accumulate(bound);
       break;
-    case Op::Collective:
-      rank_.commit.sum(*bound.instruction);
+    case Op::Start:
+      rank_.commit.start_sum(bound.instruction->group);
+      break;
+    case Op::Finish:
+      rank_.commit.finish_sum(bound.instruction->group);
       break;
     case Op::Vote:
       rank_.commit.cast_vote(step_.losses.read());
       break;
     case Op::Update:
-      rank_.commit.update(rank_.trained[bound.stage]);
+      rank_.commit.update(rank_.trained[bound.stage], bound.bucket);
       break;
     case Op::Regroup:
       tasks_.regroup(bound);
@@ -141,8 +145,7 @@ void StepLoop::record(const BoundInstruction& bound, std::size_t position, Devic
 }
 
 std::int64_t StepLoop::bytes_moved(const BoundInstruction& bound) const {
-  const Op op = bound.instruction->op;
-  return op == Op::Send || op == Op::Recv
+  return is_transfer(bound.instruction->op)
              ? static_cast<std::int64_t>(step_.plan.slots.tensor(bound.slot).nbytes())
              : 0;
 }

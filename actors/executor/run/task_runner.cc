@@ -31,16 +31,23 @@ void TaskRunner::forward(const BoundInstruction& bound) {
   const auto computing = times_.compute(&RankTimes::forward);
   const LoadedShape& shape = step_.shape(bound);
   const StageRuntime& stage = shape.stages[bound.stage];
-  const bool keeps_graphs = bound.saved.value >= 0;
-  StageForward made = stage.forward(inputs(bound), keeps_graphs, random_key(bound, shape));
+  SavedStage fresh;
+  SavedStage& saved = bound.begins ? fresh : slots_.saved(bound.saved);
+  StageForward made = stage.forward(bound.instruction->chunks,
+                                    inputs(bound),
+                                    bound.keeps_graphs,
+                                    random_key(bound, shape),
+                                    saved);
   for (std::size_t i = 0; i < made.outputs.size(); ++i) {
-    slots_.put(bound.outputs[i], std::move(made.outputs[i]));
+    if (bound.outputs[i].value >= 0) {
+      slots_.put(bound.outputs[i], std::move(made.outputs[i]));
+    }
   }
   if (made.loss.defined()) {
-    step_.losses.add(bound.instruction->task.microbatch, std::move(made.loss));
+    step_.losses.add(bound.microbatch, std::move(made.loss));
   }
-  if (keeps_graphs) {
-    slots_.put(bound.saved, std::move(made.saved), stage.program->saved_bytes);
+  if (bound.saved.value >= 0 && bound.begins) {
+    slots_.put(bound.saved, std::move(fresh), bound.keeps_graphs ? stage.program->saved_bytes : 0);
   }
 }
 
@@ -49,11 +56,12 @@ void TaskRunner::backward(const BoundInstruction& bound) {
   const CellKind kind = bound.instruction->task.kind;
   const StageRuntime& stage = step_.shape(bound).stages[bound.stage];
   SavedStage& saved = slots_.saved(bound.saved);
-  if (stage.program->recomputes() && !saved.front().input_half_done) {
+  if (stage.program->recomputes() && !saved.input_half_done()) {
     slots_.now_keeps(bound.saved, bytes_with_replay(*stage.program, kind));
   }
   StageGradients made = stage.backward(
       kind,
+      bound.instruction->chunks,
       saved,
       output_gradients(bound),
       bound.is_accumulated_next ? std::optional(step_.part(bound).weight) : std::nullopt);
@@ -67,8 +75,14 @@ void TaskRunner::backward(const BoundInstruction& bound) {
 
 void TaskRunner::accumulate(const BoundInstruction& bound) {
   const auto computing = times_.compute(&RankTimes::backward);
-  trained_[bound.stage].bucket.accumulate(slots_.parameter_gradients(bound.slot),
-                                          step_.part(bound).weight);
+  StageRuntime& stage = trained_[bound.stage];
+  const std::vector<at::Tensor>& gradients = slots_.parameter_gradients(bound.slot);
+  const double weight = step_.part(bound).weight;
+  if (bound.instruction->chunks == stage.whole()) {
+    stage.buckets.accumulate(gradients, weight);
+  } else {
+    stage.buckets.accumulate(stage.completed_in(bound.instruction->chunks), gradients, weight);
+  }
 }
 
 void TaskRunner::regroup(const BoundInstruction& bound) {
@@ -81,7 +95,7 @@ std::vector<at::Tensor> TaskRunner::inputs(const BoundInstruction& bound) const 
   std::vector<at::Tensor> tensors;
   tensors.reserve(bound.inputs.size());
   for (const SlotId slot : bound.inputs) {
-    tensors.push_back(slots_.tensor(slot));
+    tensors.push_back(slot.value < 0 ? at::Tensor() : slots_.tensor(slot));
   }
   return tensors;
 }
@@ -105,7 +119,7 @@ RandomKey TaskRunner::random_key(const BoundInstruction& bound, const LoadedShap
       step_.trains() ? std::int64_t{order.accumulated} * step_.microbatches : 0;
   return {.seed = order.seed,
           .step = order.step.value,
-          .microbatch = bound.instruction->task.microbatch.value + before,
+          .microbatch = bound.microbatch.value + before,
           .shape = shape.told.random};
 }
 

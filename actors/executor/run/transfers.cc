@@ -24,7 +24,7 @@ void Transfers::begin(const Tag& step, LocalRead local) {
   local_ = std::move(local);
   for (const std::size_t position : plan_->receives) {
     if (!is_read_here(position)) {
-      received_[position] = transport_->receive(instruction(position).peer, tag_of(position));
+      received_[position] = transport_->receive(bound(position).peer, tag_of(position));
     }
   }
 }
@@ -38,9 +38,9 @@ bool Transfers::have_arrived(std::size_t begin, std::size_t end) const {
 
 at::Tensor Transfers::take(std::size_t position) {
   if (is_read_here(position)) {
-    return local_(instruction(position).edge, instruction(position).transferred());
+    return local_(instruction(position).edge, bound(position).tagged);
   }
-  const Rank peer = instruction(position).peer;
+  const Rank peer = bound(position).peer;
   const Future<at::Tensor> future = std::exchange(received_[position], {});
   if (!future.ready() &&
       !board_->wait({{peer, future}}, std::chrono::steady_clock::now() + patience_)) {
@@ -55,7 +55,7 @@ at::Tensor Transfers::take(std::size_t position) {
 }
 
 void Transfers::send(std::size_t position, at::Tensor tensor) {
-  transport_->send(instruction(position).peer, tag_of(position), std::move(tensor));
+  transport_->send(bound(position).peer, tag_of(position), std::move(tensor));
 }
 
 void Transfers::clear() {
@@ -67,7 +67,7 @@ void Transfers::clear() {
 Tag Transfers::tag_of(std::size_t position) const {
   Tag tag = step_;
   tag.edge = instruction(position).edge;
-  tag.microbatch = instruction(position).transferred();
+  tag.microbatch = bound(position).tagged;
   return tag;
 }
 

@@ -55,12 +55,15 @@ class Transfers {
   void clear();
 
  private:
+  [[nodiscard]] const BoundInstruction& bound(std::size_t position) const {
+    return plan_->list[position];
+  }
   [[nodiscard]] const Instruction& instruction(std::size_t position) const {
-    return *plan_->list[position].instruction;
+    return *bound(position).instruction;
   }
   [[nodiscard]] Tag tag_of(std::size_t position) const;
   [[nodiscard]] bool is_read_here(std::size_t position) const {
-    return local_ && instruction(position).peer == kDriver;
+    return local_ && bound(position).peer == kDriver;
   }
 
   const BoundPlan* plan_;

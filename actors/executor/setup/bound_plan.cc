@@ -1,9 +1,9 @@
 #include "stagecraft/actors/executor/setup/bound_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,26 +14,71 @@
 namespace stagecraft {
 namespace {
 
+bool has(const ChunkRange& range, int chunk) {
+  return chunk >= range.first && chunk < range.end();
+}
+
+/// A stage of the list, with everything that binding looks up in it.
+struct ListedStage {
+  ListedStage(const PlanShare& share, std::size_t position, const StageProgram& of)
+      : program(&of),
+        numbers(numbers_of_copy(share.tables->stages, share.stage(position).copy)),
+        chunks(static_cast<std::int32_t>(of.chunks.size())) {
+    for (const StageInput& input : of.inputs) {
+      first_readers.push_back(first_reader(of, input.value));
+    }
+    for (const StageOutput& output : of.outputs) {
+      makers.push_back(maker_of(of, output.value));
+      last_users.push_back(last_user(of, output.value));
+    }
+  }
+
+  const StageProgram* program;
+  std::vector<StageId> numbers;  ///< of the stages of its copy, by the program's number
+  std::int32_t chunks;
+  std::vector<int> first_readers;       ///< by input
+  std::vector<int> makers, last_users;  ///< by output
+  bool has_backward = false;            ///< the list runs one that does something
+};
+
 /// Looks up the slots of one task.
 class TaskSlots {
  public:
-  TaskSlots(const RankPlan& plan, const Instruction& instruction, const StageProgram& stage)
-      : plan_(&plan), instruction_(&instruction), stage_(&stage) {}
+  TaskSlots(const PlanShare& share, const Instruction& instruction, const ListedStage& stage)
+      : share_(&share),
+        instruction_(&instruction),
+        stage_(&stage),
+        program_(stage.program),
+        own_(instruction.task.stage) {}
 
   void bind_forward(BoundInstruction& bound) const {
-    for (const StageInput& input : stage_->inputs) {
+    const ChunkRange& chunks = instruction_->chunks;
+    for (std::size_t i = 0; i < program_->inputs.size(); ++i) {
+      const StageInput& input = program_->inputs[i];
+      if (!has(chunks, stage_->first_readers[i])) {
+        bound.inputs.emplace_back(-1);
+        continue;
+      }
       // A received value has the reader's name, a value made on this rank its maker's.
-      std::optional<SlotId> slot = reads({input.value, Role::Activation, stage_->id});
-      if (!slot) {
-        slot = reads({input.value, Role::Activation, input.from});
+      std::optional<SlotId> slot = reads({input.value, Role::Activation, own_});
+      if (!slot && input.source == StageInput::Source::Stage) {
+        slot = reads({input.value, Role::Activation, stage_->numbers[input.from.index()]});
       }
       bound.inputs.push_back(required(slot, fmt::format("its input %{}", input.value.value)));
     }
-    for (const StageOutput& output : stage_->outputs) {
-      bound.outputs.push_back(required(writes({output.value, Role::Activation, stage_->id}),
-                                       fmt::format("its output %{}", output.value.value)));
+    for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
+      const ValueId value = program_->outputs[o].value;
+      bound.outputs.push_back(has(chunks, stage_->makers[o])
+                                  ? required(writes({value, Role::Activation, own_}),
+                                             fmt::format("its output %{}", value.value))
+                                  : SlotId(-1));
     }
-    bound.saved = writes({kNoValue, Role::Saved, stage_->id}).value_or(SlotId(-1));
+    bound.begins = chunks.first == 0;
+    const ValueKey saved{kNoValue, Role::Saved, own_};
+    bound.saved = (bound.begins ? writes(saved) : reads(saved)).value_or(SlotId(-1));
+    if (bound.saved.value < 0 && (!bound.begins || chunks.count < stage_->chunks)) {
+      refuse("has no slot for what its chunks hand to the others");
+    }
   }
 
   /// `rest`: the input half has run.
@@ -42,23 +87,29 @@ class TaskSlots {
       return;  // P-8
     }
     bound.saved =
-        required(reads({kNoValue, Role::Saved, stage_->id}), "the values that its forward saved");
-    bound.parameter_gradients =
-        writes({kNoValue, Role::ParameterGradient, stage_->id}).value_or(SlotId(-1));
-    for (const StageOutput& output : stage_->outputs) {
-      bound.output_gradients.push_back(rest ? std::vector<SlotId>{} : gradients_of(output));
+        required(reads({kNoValue, Role::Saved, own_}), "the values that its forward saved");
+    bound.parameter_gradients = writes({.value = kNoValue,
+                                        .role = Role::ParameterGradient,
+                                        .stage = own_,
+                                        .chunk = instruction_->chunks.first})
+                                    .value_or(SlotId(-1));
+    for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
+      const bool now = !rest && has(instruction_->chunks, stage_->last_users[o]);
+      bound.output_gradients.push_back(now ? gradients_of(program_->outputs[o])
+                                           : std::vector<SlotId>{});
     }
-    for (const StageInput& input : stage_->inputs) {
-      if (!input.owes_gradient) {
+    std::ptrdiff_t owed = 0;
+    for (std::size_t i = 0; i < program_->inputs.size(); ++i) {
+      const StageInput& input = program_->inputs[i];
+      if (rest || !input.owes_gradient || !has(instruction_->chunks, stage_->first_readers[i])) {
         continue;
       }
-      if (const auto slot = writes({input.value, Role::Gradient, stage_->id})) {
+      ++owed;
+      if (const auto slot = writes({input.value, Role::Gradient, own_})) {
         bound.input_gradients.push_back(*slot);
       }
     }
-    const auto owed = std::ranges::count(stage_->inputs, true, &StageInput::owes_gradient);
-    const auto made = std::ssize(bound.input_gradients);
-    if (made != (rest ? 0 : owed)) {
+    if (const auto made = std::ssize(bound.input_gradients); made != owed) {
       refuse(fmt::format("has slots for {} gradients of inputs and owes {}", made, owed));
     }
   }
@@ -66,11 +117,11 @@ class TaskSlots {
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(Errc::PlanInvalid,
                 fmt::format("the list of rank {} does not fit stage \"{}\": {} {}",
-                            plan_->rank.value,
-                            stage_->name,
-                            to_string(*instruction_),
+                            share_->rank.rank.value,
+                            program_->name,
+                            to_string(share_->rank, *instruction_),
                             what))
-        .with(place_of(*instruction_));
+        .with(place_of(*share_->tables, share_->rank, *instruction_));
   }
 
  private:
@@ -82,12 +133,13 @@ class TaskSlots {
       if (!output.gradient_from[c]) {
         continue;
       }
-      if (const auto slot = reads({output.value, Role::Gradient, output.consumers[c]})) {
+      const StageId consumer = stage_->numbers[output.consumers[c].index()];
+      if (const auto slot = reads({output.value, Role::Gradient, consumer})) {
         slots.push_back(*slot);
       } else {
         refuse(fmt::format("has no slot for the gradient of its output %{} from stage {}",
                            output.value.value,
-                           output.consumers[c].value));
+                           consumer.value));
       }
     }
     return slots;
@@ -113,22 +165,60 @@ class TaskSlots {
     return *slot;
   }
 
-  const RankPlan* plan_;
+  const PlanShare* share_;
   const Instruction* instruction_;
-  const StageProgram* stage_;
+  const ListedStage* stage_;
+  const StageProgram* program_;
+  StageId own_;
 };
 
-void check(const RankPlan& plan, const BindScope& scope) {
-  std::vector<std::string> faults = verify(plan, scope.training);
-  if (!std::ranges::equal(plan.stages, scope.stages, {}, {}, &StageProgram::id)) {
-    faults.push_back(fmt::format("rank {} has other stages than its list", plan.rank.value));
+/// Checks that the programs are those of the list's stages, with all their neighbors.
+std::string fault_in(const PlanShare& share, const StagePrograms& programs) {
+  const std::string name = peer_name(share.rank.rank);
+  if (programs.size() != share.list->stages.size()) {
+    return name + " has other stages than its list";
   }
-  for (const Instruction& i : plan.instructions) {
-    const bool tie = i.collective == CollectiveKind::AllGather;
-    const std::size_t groups = tie ? scope.ties : scope.replica_groups;
-    if (i.op == Op::Collective && (i.group < 0 || static_cast<std::size_t>(i.group) >= groups)) {
-      faults.push_back(
-          fmt::format("the rank sums in {} {}, of {}", tie ? "tie" : "group", i.group, groups));
+  for (std::size_t s = 0; s < programs.size(); ++s) {
+    const PlanStage& stage = share.stage(s);
+    const std::vector<StageId> numbers = numbers_of_copy(share.tables->stages, stage.copy);
+    const auto known = [&](StageId other) {
+      return other.value >= 0 && other.index() < numbers.size();
+    };
+    const auto knows_consumers = [&](const StageOutput& output) {
+      return std::ranges::all_of(output.consumers, known);
+    };
+    const auto knows_maker = [&](const StageInput& input) {
+      return input.source != StageInput::Source::Stage || known(input.from);
+    };
+    if (programs[s]->id != stage.program ||
+        !std::ranges::all_of(programs[s]->outputs, knows_consumers) ||
+        !std::ranges::all_of(programs[s]->inputs, knows_maker)) {
+      return fmt::format(
+          "{} has another program for stage {} than its list", name, share.list->stages[s].value);
+    }
+  }
+  for (const Instruction& i : share.list->instructions) {
+    const bool of_chunks = i.op == Op::Run || i.op == Op::Accumulate;
+    const auto stage = std::ranges::lower_bound(share.list->stages, i.task.stage);
+    if (of_chunks &&
+        i.chunks.end() >
+            std::ssize(
+                programs[static_cast<std::size_t>(stage - share.list->stages.begin())]->chunks)) {
+      return fmt::format("{}, {}: its stage has no such chunks", name, to_string(i));
+    }
+  }
+  return {};
+}
+
+void check(const PlanShare& share, const StagePrograms& programs) {
+  const std::string name = peer_name(share.rank.rank);
+  std::vector<std::string> faults = verify(*share.list, *share.tables, name);
+  if (faults.empty() && share.rank.peers.size() != static_cast<std::size_t>(share.list->peers)) {
+    faults.push_back(name + " has other peers than its list");
+  }
+  if (faults.empty()) {
+    if (std::string fault = fault_in(share, programs); !fault.empty()) {
+      faults.push_back(std::move(fault));
     }
   }
   if (!faults.empty()) {
@@ -137,36 +227,60 @@ void check(const RankPlan& plan, const BindScope& scope) {
   }
 }
 
-/// Checks the order of the backwards of a stage and microbatch: a whole one, or the input half
-/// before the weight half, each once. A weight half without the other does all.
+/// Checks the order of the tasks of a stage and microbatch: a forward, then a whole backward, or
+/// the input half before the weight half, each once; each from chunk to chunk. A weight half
+/// without the other does all.
 class Turns {
  public:
   /// Returns whether the task may come now.
-  bool take(const Task& task) {
-    Kinds& done = done_[{task.stage, task.microbatch}];
-    const bool in_turn = task.kind == CellKind::Forward ? done.empty()
-                         : task.kind == CellKind::BackwardWeight
-                             ? std::ranges::find(done, task.kind) == done.end() &&
-                                   std::ranges::find(done, CellKind::Backward) == done.end()
-                             : std::ranges::none_of(done, is_backward);
-    done.push_back(task.kind);
-    return in_turn;
+  bool take(const Task& task, const ChunkRange& chunks, std::int32_t of) {
+    Done& done = done_[{task.stage, task.microbatch}];
+    std::int32_t& next = done.chunks[static_cast<std::size_t>(task.kind)];  // how many have run
+    const bool first = next == 0;
+    const bool forward = task.kind == CellKind::Forward;
+    const bool in_turn = (forward ? chunks.first == next : chunks.end() == of - next) &&
+                         may_begin(done, task.kind, first, of);
+    next += chunks.count;
+    return in_turn && next <= of;
   }
 
   [[nodiscard]] bool input_half_is_done(const Task& task) const {
     const auto done = done_.find({task.stage, task.microbatch});
-    return done != done_.end() &&
-           std::ranges::find(done->second, CellKind::BackwardInput) != done->second.end();
+    return done != done_.end() && count(done->second, CellKind::BackwardInput) > 0;
   }
 
  private:
-  using Kinds = std::vector<CellKind>;
-  static bool is_backward(CellKind kind) { return kind != CellKind::Forward; }
+  struct Done {
+    std::array<std::int32_t, 8> chunks{};  // by kind
+  };
+  [[nodiscard]] static std::int32_t count(const Done& done, CellKind kind) {
+    return done.chunks[static_cast<std::size_t>(kind)];
+  }
 
-  std::map<std::pair<StageId, Microbatch>, Kinds> done_;
+  /// Returns whether a task of this kind may run after those that are done.
+  [[nodiscard]] static bool may_begin(const Done& done,
+                                      CellKind kind,
+                                      bool first,
+                                      std::int32_t chunks) {
+    const std::int32_t input = count(done, CellKind::BackwardInput);
+    const std::int32_t weight = count(done, CellKind::BackwardWeight);
+    const std::int32_t whole = count(done, CellKind::Backward);
+    switch (kind) {
+      case CellKind::Forward:
+        return input == 0 && weight == 0 && whole == 0;
+      case CellKind::Backward:
+        return input == 0 && weight == 0;
+      case CellKind::BackwardInput:
+        return weight == 0 && whole == 0;
+      default:
+        return whole == 0 && (!first || input == 0 || input == chunks);
+    }
+  }
+
+  std::map<std::pair<StageId, Microbatch>, Done> done_;
 };
 
-/// Returns whether the stage's bucket gets the parameter gradients of the task at `position` before
+/// Returns whether the stage's buckets get the parameter gradients of the task at `position` before
 /// any others.
 bool is_accumulated_next(const std::vector<BoundInstruction>& list, std::size_t position) {
   const BoundInstruction& run = list[position];
@@ -185,56 +299,118 @@ bool is_of_a_stage(Op op) {
   return op == Op::Run || op == Op::Accumulate || op == Op::Update;
 }
 
-}  // namespace
+/// Returns the position of a bucket among those of the stage.
+std::size_t bucket_of_stage(const PlanTables& tables, StageId stage, std::int32_t bucket) {
+  std::size_t position = 0;
+  for (std::int32_t b = 0; b < bucket; ++b) {
+    const std::vector<StageId>& stages = tables.buckets[static_cast<std::size_t>(b)].stages;
+    position += std::ranges::find(stages, stage) == stages.end() ? 0 : 1;
+  }
+  return position;
+}
 
-BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope) {
-  check(plan, scope);  // keeps BP-1
-  Turns turns;
-  BoundPlan bound{.plan = &plan, .list = {}, .receives = {}};
-  bound.list.reserve(plan.instructions.size());
-  std::unordered_map<InstructionId, std::size_t> position_of;
-  for (const Instruction& i : plan.instructions) {
+class Binding {
+ public:
+  Binding(const PlanShare& share, const StagePrograms& programs) : share_(share) {
+    check(share, programs);  // keeps BP-1
+    for (std::size_t s = 0; s < programs.size(); ++s) {
+      stages_.emplace_back(share, s, *programs[s]);
+    }
+    bound_.share = &share;
+    bound_.list.reserve(share.list->instructions.size());
+    position_of_.resize(share.list->instructions.size());
+    started_.resize(share.tables->groups.size());
+  }
+
+  BoundPlan run() {
+    for (const Instruction& i : share_.list->instructions) {
+      bind(i);
+    }
+    for (std::size_t i = 0; i < bound_.list.size(); ++i) {
+      BoundInstruction& b = bound_.list[i];
+      b.is_accumulated_next =
+          b.parameter_gradients.value >= 0 && is_accumulated_next(bound_.list, i);
+      b.keeps_graphs = b.instruction->op == Op::Run && stages_[b.stage].has_backward;
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  void bind(const Instruction& i) {
+    const std::size_t position = bound_.list.size();
     BoundInstruction b{.instruction = &i};
     for (const InstructionId id : i.waits) {
-      const std::size_t position = position_of.at(id);
-      if (plan.instructions[position].stream != i.stream) {
-        b.waits.push_back(position);
-        bound.list[position].is_waited_for = true;
+      const std::size_t earlier = position_of_[id.index()];
+      if (bound_.list[earlier].instruction->stream != i.stream) {
+        b.waits.push_back(earlier);
+        bound_.list[earlier].is_waited_for = true;
       }
     }
     if (is_of_a_stage(i.op)) {
-      b.stage = static_cast<std::size_t>(std::ranges::lower_bound(plan.stages, i.task.stage) -
-                                         plan.stages.begin());
+      b.stage =
+          static_cast<std::size_t>(std::ranges::lower_bound(share_.list->stages, i.task.stage) -
+                                   share_.list->stages.begin());
+    }
+    if (i.op == Op::Run || i.op == Op::Accumulate) {
+      b.microbatch = in_step_of(share_.rank, i.task.microbatch, share_.stage(b.stage).size);
+    }
+    if (is_transfer(i.op)) {
+      b.peer = share_.rank.peers[i.peer.index()];
+      b.tagged = tagged_microbatch(*share_.tables, share_.rank, i);
     }
     if (i.op == Op::Run) {
-      const TaskSlots slots(plan, i, *scope.stages[b.stage]);
-      if (i.task.kind == CellKind::Forward) {
-        slots.bind_forward(b);
-      } else {
-        slots.bind_backward(b, turns.input_half_is_done(i.task));
-      }
-      if (!i.does_nothing() && !turns.take(i.task)) {
-        slots.refuse("is out of order: the halves of a backward come once, I before W");
-      }
+      bind_run(b, i);
     } else if (i.op == Op::Regroup) {
+      b.microbatch = in_step_of(
+          share_.rank, i.task.microbatch, share_.tables->stages[i.task.stage.index()].size);
       for (const SlotUse& use : i.reads) {
         b.inputs.push_back(use.slot);
       }
       b.slot = i.writes.front().slot;
+    } else if (i.op == Op::Update) {
+      b.bucket = bucket_of_stage(*share_.tables, i.task.stage, i.bucket);
+    } else if (i.op == Op::Start) {
+      started_[static_cast<std::size_t>(i.group)] = position;
+    } else if (i.op == Op::Finish) {
+      b.start = started_[static_cast<std::size_t>(i.group)];
     } else if (i.reads.size() + i.writes.size() == 1) {
       b.slot = (i.reads.empty() ? i.writes : i.reads).front().slot;
     }
     if (i.op == Op::Recv) {
-      bound.receives.push_back(bound.list.size());
+      bound_.receives.push_back(position);
     }
-    position_of.emplace(i.id, bound.list.size());
-    bound.list.push_back(std::move(b));
+    position_of_[i.id.index()] = position;
+    bound_.list.push_back(std::move(b));
   }
-  for (std::size_t i = 0; i < bound.list.size(); ++i) {
-    bound.list[i].is_accumulated_next =
-        bound.list[i].parameter_gradients.value >= 0 && is_accumulated_next(bound.list, i);
+
+  void bind_run(BoundInstruction& b, const Instruction& i) {
+    const ListedStage& stage = stages_[b.stage];
+    const TaskSlots slots(share_, i, stage);
+    if (i.task.kind == CellKind::Forward) {
+      slots.bind_forward(b);
+    } else {
+      const bool rest =
+          i.task.kind == CellKind::BackwardWeight && turns_.input_half_is_done(i.task);
+      slots.bind_backward(b, rest);
+      stages_[b.stage].has_backward |= !i.does_nothing();
+    }
+    if (!i.does_nothing() && !turns_.take(i.task, i.chunks, stage.chunks)) {
+      slots.refuse("is out of order: a task goes from chunk to chunk, and I comes before W");
+    }
   }
-  return bound;
+
+  const PlanShare& share_;
+  std::vector<ListedStage> stages_;
+  BoundPlan bound_;
+  std::vector<std::size_t> position_of_;  // by id
+  std::vector<std::size_t> started_;      // by group: position of its Start
+  Turns turns_;
+};
+
+}  // namespace
+
+BoundPlan bind_plan(const PlanShare& share, const StagePrograms& programs) {
+  return Binding(share, programs).run();
 }
 
 }  // namespace stagecraft

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "stagecraft/actors/executor/setup/plan_share.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/stage/stage_program.h"
@@ -18,36 +19,37 @@ namespace stagecraft {
 struct BoundInstruction {
   const Instruction* instruction = nullptr;
   std::size_t stage = 0;           ///< index among the rank's stages: Run, Accumulate, Update
+  Microbatch microbatch;           ///< of a task: its number in the step
+  Rank peer;                       ///< Send, Recv
+  Microbatch tagged;               ///< Send, Recv: the microbatch in its tag
+  std::size_t bucket = 0;          ///< Update: position among the buckets of its stage
+  std::size_t start = 0;           ///< Finish: position of its Start
   std::vector<std::size_t> waits;  ///< positions of instructions on other streams
   bool is_waited_for = false;      ///< an instruction on another stream waits for it
   /// Send, Recv, Free, Accumulate: the slot it works on; Regroup: the slot it fills.
   SlotId slot{-1};
-  // For Run. A slot below 0: the task has none.
+  // For Run. A slot below 0: these chunks of the task have none.
   std::vector<SlotId> inputs;   ///< forward: per input of the stage; Regroup: the slots it reads
   std::vector<SlotId> outputs;  ///< forward: per output of the stage
-  SlotId saved{-1};             ///< written by a forward, read by its backward
+  SlotId saved{-1};             ///< kept between the parts of a task, and by a forward for its
+                                ///< backward
+  bool begins = true;           ///< forward: it has the first chunk
+  bool keeps_graphs = false;    ///< forward: a backward of its stage follows
   std::vector<std::vector<SlotId>> output_gradients;  ///< backward: per output, in order summed
-  std::vector<SlotId> input_gradients;  ///< backward: per input that owes one; empty for W
+  std::vector<SlotId> input_gradients;  ///< backward: per input whose gradient is complete
   SlotId parameter_gradients{-1};
   bool is_accumulated_next = false;  ///< before the gradients of any other task of the stage
 };
 
+/// Views the share and the programs that it was made of.
 struct BoundPlan {
-  const RankPlan* plan = nullptr;
+  const PlanShare* share = nullptr;
   std::vector<BoundInstruction> list;  ///< by position
   std::vector<std::size_t> receives;   ///< positions, ascending
 };
 
-/// Everything that a list may refer to beyond itself.
-struct BindScope {
-  std::vector<const StageProgram*> stages;  ///< those of the list, in its order
-  std::size_t replica_groups = 0;           ///< number of groups to sum in
-  std::size_t ties = 0;                     ///< number of ties
-  bool training = true;
-};
-
-/// Errors: PlanInvalid with all findings of verify(), for a group or stage that does not exist, for
-///         a task without a slot for one of its stage's values, and for a task out of its turn.
-[[nodiscard]] BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope);
+/// Errors: PlanInvalid with all findings of verify(), for programs of other stages, for a task
+///         without a slot for one of its stage's values, and for a task out of its turn.
+[[nodiscard]] BoundPlan bind_plan(const PlanShare& share, const StagePrograms& programs);
 
 }  // namespace stagecraft

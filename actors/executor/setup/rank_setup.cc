@@ -2,53 +2,35 @@
 
 #include <algorithm>
 
-#include "stagecraft/base/check.h"
-
 namespace stagecraft {
-namespace {
 
-const RankPlan& list_of(const Plan& plan, Rank rank) {
-  const auto found = std::ranges::find(plan.ranks, rank, &RankPlan::rank);
-  SC_CHECK(found != plan.ranks.end(), "the plan has a list for rank " + to_string(rank));
-  return *found;
+std::vector<ChunkRange> RankSetup::buckets_of(std::size_t stage) const {
+  const StageId id = train.list->stages[stage];
+  std::vector<ChunkRange> chunks;
+  for (const PlanBucket& bucket : train.tables->buckets) {
+    if (std::ranges::find(bucket.stages, id) != bucket.stages.end()) {
+      chunks.push_back(bucket.chunks);
+    }
+  }
+  return chunks;
 }
-
-}  // namespace
 
 RankSetup rank_setup(const Job& job, Rank rank) {
   RankSetup setup{
-      .rank = rank,
       .plan_id = job.plan_id,
+      .train = share_of(job.train, rank),
       .stages = {},
-      .train = list_of(*job.train, rank),
       .ranks = {},
-      .replica_groups = job.train->replica_groups,
-      .ties = job.train->ties,
-      .microbatches = job.train->microbatches,
-      .losses = job.train->losses,
       .model_parameters = static_cast<std::int64_t>(job.program->graph.parameters.size()),
       .inputs = job.program->inputs,
       .labels = job.program->labels,
       .optimizer = job.optimizer,
       .options = job.options};
-  for (const StageId stage : setup.train.stages) {
-    setup.stages.push_back(job.program->partition.stages[stage.index()]);
-  }
+  setup.stages = programs_of(setup.train, job.program->partition.stages, job.program);
   for (const RankPlan& other : job.train->ranks) {
     setup.ranks.push_back(other.rank);
   }
   return setup;
-}
-
-BindScope bind_scope(const RankSetup& setup) {
-  BindScope scope{.stages = {},
-                  .replica_groups = setup.replica_groups.size(),
-                  .ties = setup.ties.size(),
-                  .training = true};
-  for (const StageProgram& stage : setup.stages) {
-    scope.stages.push_back(&stage);
-  }
-  return scope;
 }
 
 }  // namespace stagecraft

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "stagecraft/actors/executor/setup/plan_share.h"
 #include "stagecraft/actors/executor/step/step_record.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/plan.h"
@@ -23,8 +24,8 @@ struct RankShape {
   std::int32_t program = kTraining;  ///< of which this is a shape
   std::int32_t number = 1;           ///< names the shape in orders
   std::uint64_t random = 0;          ///< RandomKey::shape
-  std::vector<StageProgram> stages;  ///< of this rank, ascending
-  RankPlan list;                     ///< of shape 0
+  StagePrograms stages;              ///< by stage of the rank's list
+  PlanShare share;                   ///< of shape 0
 };
 
 /// A shape as the trainer holds it, for all ranks.
@@ -32,32 +33,27 @@ struct JobShape {
   std::int32_t program = kTraining;
   std::int32_t number = 1;
   std::uint64_t random = 0;
-  std::vector<StageProgram> stages;  ///< laid out for the schedule's replicas, by id
-  std::shared_ptr<const Plan> plan;  ///< of shape 0, null for all others
+  std::shared_ptr<const std::vector<StageProgram>> stages;  ///< by id
+  std::shared_ptr<const Plan> plan;                         ///< of shape 0, null for all others
 };
 
-/// Returns the part of the shape for `rank`. `held`: its stages.
-[[nodiscard]] inline RankShape rank_shape(const JobShape& shape,
-                                          Rank rank,
-                                          const std::vector<StageId>& held) {
-  RankShape part{.rank = rank,
+/// Returns the part of the shape for a rank. `training`: its share of the training plan.
+[[nodiscard]] inline RankShape rank_shape(const JobShape& shape, const PlanShare& training) {
+  RankShape part{.rank = training.rank.rank,
                  .program = shape.program,
                  .number = shape.number,
                  .random = shape.random,
-                 .stages = {},
-                 .list = {}};
-  for (const StageId stage : held) {
-    part.stages.push_back(shape.stages[stage.index()]);
-  }
+                 .stages = programs_of(training, *shape.stages, shape.stages),
+                 .share = {}};
   if (shape.plan != nullptr) {
-    part.list = shape.plan->ranks[rank.index()];
+    part.share = share_of(shape.plan, part.rank);
   }
   return part;
 }
 
 template <class V>
 decltype(auto) visit_fields(RankShape& m, V&& v) {
-  return v(m.rank, m.program, m.number, m.random, m.stages, m.list);
+  return v(m.rank, m.program, m.number, m.random, m.stages, m.share);
 }
 
 }  // namespace stagecraft

@@ -61,10 +61,10 @@ void refuse_obstacles(Rank rank, const std::vector<std::string>& all) {
   }
 }
 
-std::vector<std::string> obstacles_in(const std::vector<StageProgram>& stages) {
+std::vector<std::string> obstacles_in(const StagePrograms& stages) {
   std::vector<std::string> all;
-  for (const StageProgram& stage : stages) {
-    const std::vector<std::string> of_stage = wire::obstacles(stage);
+  for (const auto& stage : stages) {
+    const std::vector<std::string> of_stage = wire::obstacles(*stage);
     all.insert(all.end(), of_stage.begin(), of_stage.end());
   }
   return all;
@@ -73,8 +73,8 @@ std::vector<std::string> obstacles_in(const std::vector<StageProgram>& stages) {
 template <class Told>
 EncodedSetup encoded(std::string_view magic, const Told& told) {
   wire::TensorTable tensors;
-  for (const StageProgram& stage : told.stages) {
-    for (const StageConstant& constant : stage.constants) {
+  for (const auto& stage : told.stages) {
+    for (const StageConstant& constant : stage->constants) {
       tensors.number_of(constant.tensor);  // first: their facts precede the record
     }
   }
@@ -131,7 +131,7 @@ std::vector<std::string> obstacles(const RankShape& shape) {
 }
 
 EncodedSetup encode(const RankSetup& setup) {
-  refuse_obstacles(setup.rank, obstacles(setup));  // keeps SW-3
+  refuse_obstacles(setup.rank(), obstacles(setup));  // keeps SW-3
   return encoded(kMagic, setup);
 }
 
@@ -165,7 +165,7 @@ RankSetup decode_setup(std::string_view bytes, const std::vector<at::Tensor>& te
   if (const std::vector<std::string> faults = verify(setup); !faults.empty()) {  // keeps SW-2
     throw Error(Errc::PlanInvalid,
                 fmt::format("the setup of rank {} that was received cannot be run: {}",
-                            setup.rank.value,
+                            setup.rank().value,
                             fmt::join(faults, "; ")));
   }
   return setup;
@@ -174,8 +174,8 @@ RankSetup decode_setup(std::string_view bytes, const std::vector<at::Tensor>& te
 RankShape decode_shape(std::string_view bytes, const std::vector<at::Tensor>& tensors) {
   RankShape shape = decoded<RankShape>(kShapeMagic, bytes, tensors);
   std::vector<std::string> faults;
-  for (const StageProgram& stage : shape.stages) {
-    const std::vector<std::string> of_stage = verify(stage);
+  for (const auto& stage : shape.stages) {
+    const std::vector<std::string> of_stage = verify(*stage);
     faults.insert(faults.end(), of_stage.begin(), of_stage.end());
   }
   if (!faults.empty()) {  // keeps SW-2

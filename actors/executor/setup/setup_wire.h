@@ -29,7 +29,7 @@
 namespace stagecraft {
 
 /// Changes with the fields of any record of a setup, and with the way one is written.
-inline constexpr std::uint64_t kSetupVersion = 6;  // of shapes too
+inline constexpr std::uint64_t kSetupVersion = 7;  // of shapes too
 
 struct EncodedSetup {
   std::string bytes;

@@ -49,19 +49,22 @@ class SetupCheck {
     check_stages();
     if (faults_.empty()) {  // the following checks look up values and stages
       check_positions();
+      check_buckets();
       check_groups();
-      for (std::size_t t = 0; t < setup_.ties.size(); ++t) {
-        check_tie(setup_.ties[t], t);
-      }
-      check_list(setup_.train, "training");
+      check_share(setup_.train, "training");
       check_feeds();
     }
     check_settings();
     return std::move(faults_);
   }
 
-  std::vector<std::string> run(const RankPlan& evaluation) {
-    check_list(evaluation, "evaluation");
+  std::vector<std::string> run(const PlanShare& evaluation) {
+    if (evaluation.list == nullptr || evaluation.tables == nullptr) {
+      fault("its share of the plan for evaluation is empty");
+    } else {
+      check_tables(*evaluation.tables);
+      check_share(evaluation, "evaluation");
+    }
     return std::move(faults_);
   }
 
@@ -73,24 +76,49 @@ class SetupCheck {
     }
   }
 
+  [[nodiscard]] const PlanTables& tables() const { return *setup_.train.tables; }
+  [[nodiscard]] const std::vector<StageId>& held() const { return setup_.train.list->stages; }
+
   void check_ranks() {
     if (!ascends_from_zero(setup_.ranks) ||
-        !std::ranges::binary_search(setup_.ranks, setup_.rank)) {
-      fault("the voting ranks are not ascending, or rank {} is not one of them", setup_.rank.value);
+        !std::ranges::binary_search(setup_.ranks, setup_.rank())) {
+      fault("the voting ranks are not ascending, or rank {} is not one of them",
+            setup_.rank().value);
     }
-    if (setup_.microbatches < 1 || setup_.losses < 1 || setup_.losses > setup_.microbatches) {
-      fault("a step has {} microbatches and {} losses", setup_.microbatches, setup_.losses);
+    check_tables(tables());
+  }
+
+  void check_tables(const PlanTables& tables) {
+    if (tables.microbatches < 1 || tables.losses < 1 || tables.losses > tables.microbatches) {
+      fault("a step has {} microbatches and {} losses", tables.microbatches, tables.losses);
+    }
+    for (const PlanStage& stage : tables.stages) {
+      if (stage.size < 1 || stage.size > tables.microbatches || stage.copy < 0 ||
+          stage.program.value < 0 || stage.program.index() >= tables.stages.size()) {
+        fault("a stage takes {} of {} microbatches, or is of program {}",
+              stage.size,
+              tables.microbatches,
+              stage.program.value);
+      }
     }
   }
 
   void check_stages() {
+    if (setup_.stages.size() != held().size()) {
+      fault("it has {} stages, and its list has {}", setup_.stages.size(), held().size());
+      return;
+    }
     StageId last(-1);
-    for (const StageProgram& stage : setup_.stages) {
-      if (stage.id <= last || stage.replica < 0) {
-        fault("stage {} of replica {} follows stage {}", stage.id.value, stage.replica, last.value);
+    for (std::size_t s = 0; s < held().size(); ++s) {
+      if (held()[s] <= last || held()[s].index() >= tables().stages.size()) {
+        fault("stage {} follows stage {}", held()[s].value, last.value);
+        return;
       }
-      last = stage.id;
-      for (std::string& of_stage : verify(stage)) {
+      last = held()[s];
+      if (setup_.stages[s]->id != setup_.train.stage(s).program) {
+        fault("stage {} has the program of another", last.value);
+      }
+      for (std::string& of_stage : verify(*setup_.stages[s])) {
         fault("{}", of_stage);
       }
     }
@@ -102,11 +130,11 @@ class SetupCheck {
         setup_.model_parameters > std::numeric_limits<std::int32_t>::max()) {
       fault("the model has {} parameters", setup_.model_parameters);
     }
-    for (const StageProgram& stage : setup_.stages) {
-      for (const StageParameter& parameter : stage.parameters) {
+    for (const auto& stage : setup_.stages) {
+      for (const StageParameter& parameter : stage->parameters) {
         if (parameter.position < 0 || parameter.position >= setup_.model_parameters) {
           fault("stage {}: the parameter \"{}\" is number {} of {}",
-                stage.id.value,
+                stage->id.value,
                 parameter.name,
                 parameter.position,
                 setup_.model_parameters);
@@ -115,57 +143,104 @@ class SetupCheck {
     }
   }
 
+  /// Checks that the buckets of each stage are chunks that it has, each in one bucket.
+  void check_buckets() {
+    for (std::size_t s = 0; s < held().size(); ++s) {
+      std::int32_t end = 0;
+      const auto chunks = static_cast<std::int32_t>(setup_.stages[s]->chunks.size());
+      for (const ChunkRange& bucket : setup_.buckets_of(s)) {
+        if (bucket.first < end || bucket.count < 1 || bucket.count > chunks - bucket.first) {
+          fault("stage {} has a bucket of {} chunks from chunk {} on, of {}",
+                held()[s].value,
+                bucket.count,
+                bucket.first,
+                chunks);
+          return;
+        }
+        end = bucket.end();
+      }
+    }
+  }
+
   void check_groups() {
-    for (std::size_t g = 0; g < setup_.replica_groups.size(); ++g) {
-      const ReplicaGroup& group = setup_.replica_groups[g];
-      const StageProgram* first = nullptr;
-      for (const StageProgram& stage : setup_.stages) {
-        if (std::ranges::find(group.stages, stage.id) == group.stages.end()) {
-          continue;
-        }
-        first = first == nullptr ? &stage : first;
-        if (!are_copies(*first, stage)) {
-          fault(
-              "stages {} and {} are copies of each other (group {}), but their parameters or "
-              "buffers differ",
-              first->id.value,
-              stage.id.value,
-              g);
+    for (std::size_t g = 0; g < tables().groups.size(); ++g) {
+      const PlanGroup& group = tables().groups[g];
+      for (const std::vector<Rank>& set : group.sets) {
+        const bool known = std::ranges::all_of(
+            set, [&](Rank rank) { return std::ranges::binary_search(setup_.ranks, rank); });
+        if (!known) {
+          fault("group {} has ranks that do not vote", g);
+          return;
         }
       }
-      const bool is_member = std::ranges::find(group.ranks, setup_.rank) != group.ranks.end();
-      if (!ascends_from_zero(group.ranks) || is_member != (first != nullptr)) {
-        fault("the ranks of group {} are not ascending, or not the ranks that hold its stages", g);
+      if (group.kind == PlanGroup::Kind::Copies) {
+        check_copies(group, g);
+      } else {
+        check_tie(group, g);
       }
+    }
+  }
+
+  /// Returns the program of a stage of this rank; null for a stage of another.
+  [[nodiscard]] const StageProgram* program_of(StageId stage) const {
+    const auto found = std::ranges::find(held(), stage);
+    return found == held().end()
+               ? nullptr
+               : setup_.stages[static_cast<std::size_t>(found - held().begin())].get();
+  }
+
+  void check_copies(const PlanGroup& group, std::size_t number) {
+    const StageProgram* first = nullptr;
+    for (const StageId stage : group.stages) {
+      const StageProgram* here = program_of(stage);
+      first = first == nullptr ? here : first;
+      if (here != nullptr && !are_copies(*first, *here)) {
+        fault(
+            "stages {} and {} are copies of each other (group {}), but their parameters or "
+            "buffers differ",
+            first->id.value,
+            stage.value,
+            number);
+      }
+    }
+    const std::vector<Rank> members = group.members(setup_.rank());
+    const bool ascending = std::ranges::all_of(group.sets, ascends_from_zero);
+    if (group.sets.size() != 1 || !ascending || members.empty() != (first == nullptr)) {
+      fault("the ranks of group {} are not ascending, or not the ranks that hold its stages",
+            number);
     }
   }
 
   /// Checks that the tie's parts fit each other here, and that it names the stages on this rank.
-  void check_tie(const Tie& tie, std::size_t number) {
-    const bool known = std::ranges::all_of(
-        tie.ranks, [&](Rank rank) { return std::ranges::binary_search(setup_.ranks, rank); });
-    std::set<StageId> stages(tie.stages.begin(), tie.stages.end());
-    if (!known || tie.ranks.size() != tie.stages.size() || stages.size() != tie.stages.size() ||
-        tie.stages.empty() || tie.parameters.empty()) {
-      fault("tie {} has no parameters, or does not have one rank for each of its stages", number);
+  void check_tie(const PlanGroup& tie, std::size_t number) {
+    const std::set<StageId> stages(tie.stages.begin(), tie.stages.end());
+    if (stages.size() != tie.stages.size() || tie.parameters.empty()) {
+      fault("group {} has no parameters, or a stage twice", number);
       return;
+    }
+    for (const std::vector<Rank>& set : tie.sets) {
+      if (set.size() != tie.stages.size()) {
+        fault("group {} does not have one rank for each of its stages", number);
+        return;
+      }
     }
     const StageProgram* first = nullptr;
     for (std::size_t i = 0; i < tie.stages.size(); ++i) {
-      const auto stage = std::ranges::find(setup_.stages, tie.stages[i], &StageProgram::id);
-      const bool here = stage != setup_.stages.end();
-      if (here != (tie.ranks[i] == setup_.rank)) {
-        fault("tie {} has stage {} on rank {}", number, tie.stages[i].value, tie.ranks[i].value);
+      const StageProgram* here = program_of(tie.stages[i]);
+      const auto on_this_rank = std::ranges::count_if(
+          tie.sets, [&](const std::vector<Rank>& set) { return set[i] == setup_.rank(); });
+      if (on_this_rank != (here == nullptr ? 0 : 1)) {
+        fault("group {} has stage {} on other ranks", number, tie.stages[i].value);
         return;
       }
-      if (here) {
-        first = first == nullptr ? &*stage : first;
-        check_part(tie, number, *first, *stage);
+      if (here != nullptr) {
+        first = first == nullptr ? here : first;
+        check_part(tie, number, *first, *here);
       }
     }
   }
 
-  void check_part(const Tie& tie,
+  void check_part(const PlanGroup& tie,
                   std::size_t number,
                   const StageProgram& first,
                   const StageProgram& stage) {
@@ -176,7 +251,7 @@ class SetupCheck {
       like = like == nullptr ? here : like;
       if (here == nullptr || there == nullptr || here->sizes != there->sizes ||
           here->dtype != there->dtype || here->dtype != like->dtype) {
-        fault("tie {}: stage {} trains no parameter \"{}\" of the type and shape of the others",
+        fault("group {}: stage {} trains no parameter \"{}\" of the type and shape of the others",
               number,
               stage.id.value,
               name);
@@ -190,26 +265,33 @@ class SetupCheck {
     return found == stage.parameters.end() || !found->trained ? nullptr : &stage.at(found->value);
   }
 
-  void check_list(const RankPlan& list, std::string_view what) {
-    if (list.rank != setup_.rank) {
-      fault("its list for {} belongs to rank {}", what, list.rank.value);
+  /// Checks what the list's numbers mean on this rank.
+  void check_share(const PlanShare& share, std::string_view what) {
+    const RankPlan& rank = share.rank;
+    if (rank.rank != setup_.rank() || rank.first_microbatch < 0 ||
+        rank.first_microbatch >= share.tables->microbatches) {
+      fault("its list for {} belongs to rank {}, from microbatch {} on",
+            what,
+            rank.rank.value,
+            rank.first_microbatch);
     }
-    for (const Instruction& i : list.instructions) {
-      if (i.op == Op::Collective && !sums_here(i)) {
-        fault("i{} of its list for {} sums over {} {}, of which it holds no stage",
+    const auto is_other = [&](Rank peer) {
+      return peer != setup_.rank() && std::ranges::binary_search(setup_.ranks, peer);
+    };
+    if (rank.peers.size() != static_cast<std::size_t>(std::max(0, share.list->peers)) ||
+        rank.peers.empty() || rank.peers.front() != kDriver ||
+        !std::all_of(rank.peers.begin() + 1, rank.peers.end(), is_other)) {
+      fault("the peers of its list for {} are not the driver and other ranks", what);
+    }
+    for (const Instruction& i : share.list->instructions) {
+      if (is_collective(i.op) && !sums_here(*share.tables, i)) {
+        fault("i{} of its list for {} sums over group {}, of which it is no member",
               i.id.value,
               what,
-              i.collective == CollectiveKind::AllGather ? "tie" : "group",
               i.group);
       }
-      const bool transfer = i.op == Op::Send || i.op == Op::Recv;
-      const bool known = i.peer == kDriver || std::ranges::binary_search(setup_.ranks, i.peer);
-      if (transfer && (!known || i.peer == setup_.rank || i.edge.value < 0)) {
-        fault("i{} of its list for {} passes edge {} between it and rank {}",
-              i.id.value,
-              what,
-              i.edge.value,
-              i.peer.value);
+      if (is_transfer(i.op) && i.edge.value < 0) {
+        fault("i{} of its list for {} passes edge {}", i.id.value, what, i.edge.value);
       }
     }
   }
@@ -222,35 +304,34 @@ class SetupCheck {
         if (std::ranges::any_of(slice.sizes, [](std::int64_t size) { return size < 0; }) ||
             (split &&
              (slice.sizes.empty() ||
-              slice.sizes[0] > std::numeric_limits<std::int64_t>::max() / setup_.microbatches)) ||
+              slice.sizes[0] > std::numeric_limits<std::int64_t>::max() / tables().microbatches)) ||
             !is_memory_order(slice.order, slice.sizes.size())) {
           fault("a tensor of a batch has impossible sizes");
         }
       }
     }
-    for (const Feed& feed : feeds_of(setup_.train, setup_.stages)) {
+    if (!verify(*setup_.train.list, tables(), "the list").empty()) {
+      return;  // BP-1 refuses it
+    }
+    for (const Feed& feed :
+         feeds_of(*setup_.train.list, setup_.train.rank, tables(), pointers_to(setup_.stages))) {
       const std::vector<BatchSlice>& side = feed.label ? setup_.labels : setup_.inputs;
       if (!std::in_range<std::size_t>(feed.position) ||
           static_cast<std::size_t>(feed.position) >= side.size() || feed.microbatch.value < 0 ||
-          feed.microbatch.value >= setup_.microbatches) {
+          feed.microbatch.value >= tables().microbatches) {
         fault("its list for training receives {} {} of microbatch {}, of {} and {}",
               feed.label ? "label" : "input",
               feed.position,
               feed.microbatch.value,
               side.size(),
-              setup_.microbatches);
+              tables().microbatches);
       }
     }
   }
 
-  [[nodiscard]] bool sums_here(const Instruction& i) const {
-    const auto here = [&](const auto& groups) {
-      const auto number = static_cast<std::size_t>(i.group);
-      return i.group >= 0 && number < groups.size() &&
-             std::ranges::find(groups[number].ranks, setup_.rank) != groups[number].ranks.end();
-    };
-    return i.collective == CollectiveKind::AllGather ? here(setup_.ties)
-                                                     : here(setup_.replica_groups);
+  [[nodiscard]] bool sums_here(const PlanTables& tables, const Instruction& i) const {
+    return i.group >= 0 && static_cast<std::size_t>(i.group) < tables.groups.size() &&
+           !tables.groups[static_cast<std::size_t>(i.group)].members(setup_.rank()).empty();
   }
 
   void check_settings() {
@@ -280,7 +361,7 @@ std::vector<std::string> verify(const RankSetup& setup) {
   return SetupCheck(setup).run();
 }
 
-std::vector<std::string> verify(const RankPlan& evaluation, const RankSetup& setup) {
+std::vector<std::string> verify(const PlanShare& evaluation, const RankSetup& setup) {
   return SetupCheck(setup).run(evaluation);
 }
 

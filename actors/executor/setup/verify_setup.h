@@ -16,6 +16,6 @@ namespace stagecraft {
 /// BP-1.
 [[nodiscard]] std::vector<std::string> verify(const RankSetup& setup);
 /// Judges likewise a list that the rank is told of later.
-[[nodiscard]] std::vector<std::string> verify(const RankPlan& evaluation, const RankSetup& setup);
+[[nodiscard]] std::vector<std::string> verify(const PlanShare& evaluation, const RankSetup& setup);
 
 }  // namespace stagecraft

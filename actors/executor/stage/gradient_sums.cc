@@ -21,13 +21,13 @@ struct GradientSums::Arrivals {
   };
   std::vector<at::Tensor> sums;
   std::vector<Turn> turns;  // one per sum
-  bool empty = true;
-  double weight = 1.0;  // of the gradients that are taken
+  std::vector<bool> begun;  // likewise: whether it has gradients
+  double weight = 1.0;      // of the gradients that are taken
 
   void add(std::size_t i, const at::Tensor& gradient, double by) {
     const at::NoGradGuard no_grad;
     at::Tensor& sum = sums[i];
-    if (!empty) {
+    if (begun[i]) {
       sum.add_(gradient, by);
     } else if (by == 1.0) {
       sum.copy_(gradient);
@@ -60,8 +60,9 @@ class GradientSums::Hook : public torch::autograd::FunctionPreHook {
 
 GradientSums::GradientSums(std::vector<at::Tensor> sums, const std::vector<at::Tensor>& leaves)
     : arrivals_(std::make_shared<Arrivals>()) {
-  SC_CHECK(sums.size() == leaves.size(), "one sum per trained parameter");
+  SC_CHECK(leaves.empty() || sums.size() == leaves.size(), "one sum per trained parameter");
   arrivals_->turns.resize(sums.size());
+  arrivals_->begun.resize(sums.size());
   arrivals_->sums = std::move(sums);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     torch::autograd::impl::add_hook(leaves[i], std::make_unique<Hook>(arrivals_, i));
@@ -71,22 +72,24 @@ GradientSums::GradientSums(std::vector<at::Tensor> sums, const std::vector<at::T
 GradientSums::~GradientSums() = default;
 
 void GradientSums::begin() {
-  arrivals_->empty = true;
+  std::fill(arrivals_->begun.begin(), arrivals_->begun.end(), false);
   std::ranges::fill(arrivals_->turns, Arrivals::Turn::Comes);
 }
 
-void GradientSums::add(const std::vector<at::Tensor>& gradients, double weight) {
+void GradientSums::add(const std::vector<std::size_t>& which,
+                       const std::vector<at::Tensor>& gradients,
+                       double weight) {
   SC_CHECK(gradients.size() == arrivals_->sums.size(), "one gradient per trained parameter");
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
+  for (const std::size_t i : which) {
     if (std::exchange(arrivals_->turns[i], Arrivals::Turn::Comes) == Arrivals::Turn::Taken) {
       SC_CHECK(!gradients[i].defined(), "a gradient that was taken is not returned too");
     } else if (gradients[i].defined()) {
       arrivals_->add(i, gradients[i], weight);
-    } else if (arrivals_->empty) {
+    } else if (!arrivals_->begun[i]) {
       arrivals_->sums[i].zero_();
     }
+    arrivals_->begun[i] = true;
   }
-  arrivals_->empty = false;
 }
 
 GradientSums::Taking::Taking(GradientSums& sums,

@@ -2,7 +2,7 @@
 /// come in together after a backward, or each as soon as autograd has it. The second way adds a
 /// gradient while it is in cache, and all gradients of a stage never exist at once.
 ///
-/// Made by a Bucket, and shared with the hooks that it puts on the parameters. Confined to the
+/// Made by a StageBuckets, and shared with the hooks that it puts on the parameters. Confined to the
 /// thread that trains the stage.
 /// GS-1: a gradient is taken when it is complete: autograd has added up the parameter's uses. So it
 ///       is the tensor that the backward would have returned, and the same operator adds it to the
@@ -20,7 +20,8 @@ namespace stagecraft {
 
 class GradientSums {
  public:
-  /// `sums`: views to write to, one per parameter. `leaves`: the parameters.
+  /// `sums`: views to write to, one per parameter. `leaves`: the parameters; none if no gradient is
+  /// taken.
   GradientSums(std::vector<at::Tensor> sums, const std::vector<at::Tensor>& leaves);
   GradientSums(const GradientSums&) = delete;  // hooks point at it
   GradientSums& operator=(const GradientSums&) = delete;
@@ -29,9 +30,11 @@ class GradientSums {
   /// Forgets the sums.
   void begin();
 
-  /// Ends a microbatch: adds the gradients that were not taken, times its weight. An undefined
-  /// gradient counts as zero.
-  void add(const std::vector<at::Tensor>& gradients, double weight);
+  /// Ends a microbatch for these parameters (by number): adds their gradients that were not taken,
+  /// times its weight. `gradients`: of all parameters. An undefined gradient counts as zero.
+  void add(const std::vector<std::size_t>& which,
+           const std::vector<at::Tensor>& gradients,
+           double weight);
 
   /// While it lives, the sums take the gradients of these parameters (by number), times the weight,
   /// and a backward returns undefined tensors in their place. Without a weight they take none.

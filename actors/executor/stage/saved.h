@@ -37,7 +37,23 @@ struct Saved {
   std::vector<at::Tensor> frontier_gradients;
 };
 
-/// The saved values of a stage: one per chunk, in order.
-using SavedStage = std::vector<Saved>;
+/// The values of a stage and microbatch between its instructions: what chunks hand to later chunks,
+/// and what forwards leave for backwards.
+struct SavedStage {
+  using Tensors = std::vector<at::Tensor>;
+
+  std::vector<Saved> chunks;  ///< of those that have run, in order; empty if no graphs are kept
+  // Between two parts of a forward.
+  Tensors inputs;                ///< of the stage, as far as given
+  std::vector<Tensors> outputs;  ///< of each chunk, for later ones
+  // Between two parts of a backward: sums of gradients so far.
+  std::vector<Tensors> output_gradients;  ///< of each chunk's outputs
+  Tensors input_gradients;                ///< of the stage's inputs
+  Tensors parameter_gradients;            ///< of the trained parameters
+
+  [[nodiscard]] bool input_half_done() const {
+    return !chunks.empty() && chunks.front().input_half_done;
+  }
+};
 
 }  // namespace stagecraft

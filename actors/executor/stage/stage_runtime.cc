@@ -67,9 +67,10 @@ at::Tensor alone(const at::Tensor& loss) {
 
 StageRuntime::StageRuntime(const StageProgram& stage,
                            const Optimizer& optimizer,
-                           const BucketOptions& options)
-    : program(&stage), bucket(stage, optimizer, options) {
-  state.parameters = bucket.parameters();
+                           const BucketOptions& options,
+                           const std::vector<ChunkRange>& bucket_chunks)
+    : program(&stage), buckets(stage, optimizer, options, bucket_chunks) {
+  state.parameters = buckets.parameters();
   for (const StageBuffer& buffer : stage.buffers) {
     const Value& facts = stage.at(buffer.value);
     state.buffers.push_back(
@@ -81,7 +82,7 @@ StageRuntime::StageRuntime(const StageProgram& stage,
 }
 
 StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
-    : program(&shape), bucket(of.bucket) {
+    : program(&shape), buckets(of.buckets) {
   for (const StageParameter& parameter : shape.parameters) {
     state.parameters.push_back(
         of.state.parameters[place_of(of.program->parameters, parameter.position)]);
@@ -102,7 +103,8 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
                     .recompute = chunk.recompute,
                     .written_buffers = {},
                     .gradient_edges = {},
-                    .completes = {}};
+                    .completes = {},
+                    .completes_inputs = {}};
   for (const ValueId value : chunk.inputs) {
     // If several chunks pass a value on, each has written to the result of the one before: take the
     // last.
@@ -136,15 +138,21 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
     }
     if (reads.contains(parameter.value)) {
       result.parameters.push_back(trained);
-      result.gradient_edges.push_back(bucket.gradient_edges()[trained]);
-      const bool is_first = std::ranges::none_of(chunks, [&](const BoundChunk& earlier) {
-        return std::ranges::find(earlier.parameters, trained) != earlier.parameters.end();
-      });
-      if (is_first) {  // the last to add in a backward
-        result.completes.push_back(trained);
-      }
+      result.gradient_edges.push_back(buckets.gradient_edges()[trained]);
     }
     ++trained;
+  }
+  const auto number = static_cast<int>(chunks.size());
+  const std::vector<int> completing = completing_chunks(*program);
+  for (std::size_t p = 0; p < completing.size(); ++p) {
+    if (completing[p] == number) {
+      result.completes.push_back(p);
+    }
+  }
+  for (std::size_t i = 0; i < program->inputs.size(); ++i) {
+    if (first_reader(*program, program->inputs[i].value) == number) {
+      result.completes_inputs.push_back(i);
+    }
   }
   for (std::size_t b = 0; b < program->buffers.size(); ++b) {
     if (program->buffers[b].written && reads.contains(program->buffers[b].value)) {
@@ -169,16 +177,23 @@ void StageRuntime::load(const std::vector<NamedTensor>& given) {
   }
 }
 
-StageForward StageRuntime::forward(const Tensors& inputs,
+StageForward StageRuntime::forward(const ChunkRange& range,
+                                   const Tensors& inputs,
                                    bool keeps_graphs,
                                    const RandomKey& key,
+                                   SavedStage& kept,
                                    ChunkWatch* watch) const {
   const at::AutoGradMode grad(keeps_graphs);
   StageForward made;
   made.outputs.resize(program->outputs.size());
-  std::vector<Tensors> between(chunks.size());  // the outputs of each chunk
-  made.saved.reserve(keeps_graphs ? chunks.size() : 0);
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
+  kept.inputs.resize(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    kept.inputs[i] = inputs[i].defined() ? inputs[i] : kept.inputs[i];
+  }
+  kept.outputs.resize(chunks.size());
+  kept.chunks.reserve(keeps_graphs ? chunks.size() : 0);
+  for (auto c = static_cast<std::size_t>(range.first); c < static_cast<std::size_t>(range.end());
+       ++c) {
     const BoundChunk& chunk = chunks[c];
     Saved saved;
     Tensors arguments;
@@ -186,8 +201,9 @@ StageForward StageRuntime::forward(const Tensors& inputs,
     for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
       const auto& [from, position] = chunk.inputs[i];
       const at::Tensor given =
-          from ? between[*from][position]
-               : from_memory_order(inputs[position], order_of(*program, program->inputs[position]));
+          from ? kept.outputs[*from][position]
+               : from_memory_order(kept.inputs[position],
+                                   order_of(*program, program->inputs[position]));
       const bool owes = from ? given.requires_grad() : program->inputs[position].owes_gradient;
       at::Tensor argument = given.detach();
       if (keeps_graphs && owes) {
@@ -222,19 +238,23 @@ StageForward StageRuntime::forward(const Tensors& inputs,
                       .key = key,
                       .makes_loss = result.loss.defined()};
       std::ranges::transform(result.outputs, result.outputs.begin(), without_graph);
-      between[c] = std::move(result.outputs);
+      kept.outputs[c] = std::move(result.outputs);
     } else {
       for (const at::Tensor& output : result.outputs) {
         saved.outputs.push_back(place_in_graph(output, {0}));
       }
-      between[c] = std::move(result.outputs);
+      kept.outputs[c] = std::move(result.outputs);
       if (result.loss.defined()) {
         saved.loss = place_in_graph(result.loss, result.loss.sizes());
       }
     }
     if (keeps_graphs) {
-      made.saved.push_back(std::move(saved));
+      kept.chunks.push_back(std::move(saved));
     }
+  }
+  if (range.end() == whole().end()) {
+    kept.inputs.clear();
+    kept.outputs.clear();
   }
   return made;
 }
@@ -252,87 +272,131 @@ void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
   saved.loss = std::move(result.loss);
 }
 
-Tensors StageRuntime::weight_half(SavedStage& saved, std::optional<double> accumulated) const {
-  Tensors sums(bucket.gradient_edges().size());
-  for (std::size_t c = chunks.size(); c-- > 0;) {
+std::vector<std::size_t> StageRuntime::completed_in(const ChunkRange& range) const {
+  std::vector<std::size_t> completed;
+  for (std::int32_t c = range.first; c < range.end(); ++c) {
+    const std::vector<std::size_t>& here = chunks[static_cast<std::size_t>(c)].completes;
+    completed.insert(completed.end(), here.begin(), here.end());
+  }
+  std::ranges::sort(completed);
+  return completed;
+}
+
+/// Returns the gradients of parameters that are complete in the range.
+Tensors StageRuntime::weight_half(const ChunkRange& range,
+                                  SavedStage& saved,
+                                  std::optional<double> accumulated) const {
+  Tensors& sums = saved.parameter_gradients;
+  sums.resize(buckets.gradient_edges().size());
+  for (auto c = static_cast<std::size_t>(range.end());
+       c-- > static_cast<std::size_t>(range.first);) {
     Tensors so_far;
     for (const std::size_t p : chunks[c].parameters) {
       so_far.push_back(std::move(sums[p]));
     }
-    const auto taking = bucket.take(chunks[c].completes, accumulated);
-    Tensors more = backward_weight(saved[c], chunks[c].gradient_edges, so_far);
+    const auto taking = buckets.take(chunks[c].completes, accumulated);
+    Tensors more = backward_weight(saved.chunks[c], chunks[c].gradient_edges, so_far);
     for (std::size_t p = 0; p < more.size(); ++p) {
       sums[chunks[c].parameters[p]] = std::move(more[p]);
     }
-    saved[c] = {};
+    saved.chunks[c] = {};
   }
-  return sums;
+  return finished_parameters(range, saved);
+}
+
+/// Returns the gradients of the trained parameters that are complete in the range, and undefined
+/// tensors for the others.
+Tensors StageRuntime::finished_parameters(const ChunkRange& range, SavedStage& saved) const {
+  Tensors finished(saved.parameter_gradients.size());
+  for (const std::size_t p : completed_in(range)) {
+    finished[p] = std::move(saved.parameter_gradients[p]);
+  }
+  return finished;
+}
+
+/// Returns the gradients of the inputs that owe one and are complete in the range.
+Tensors StageRuntime::finished_inputs(const ChunkRange& range, SavedStage& saved) const {
+  Tensors finished;
+  for (std::size_t i = 0; i < program->inputs.size(); ++i) {
+    const bool here = std::any_of(
+        chunks.begin() + range.first, chunks.begin() + range.end(), [&](const BoundChunk& chunk) {
+          return std::ranges::find(chunk.completes_inputs, i) != chunk.completes_inputs.end();
+        });
+    if (!here || !program->inputs[i].owes_gradient) {
+      continue;
+    }
+    const Value& facts = program->at(program->inputs[i].value);
+    const at::Tensor sum = std::move(saved.input_gradients[i]);
+    finished.push_back(sum.defined() ? to_memory_order(sum, facts.order)
+                                     : at::zeros(sizes_in_order(facts.sizes, facts.order),
+                                                 at::TensorOptions(facts.dtype)));
+  }
+  return finished;
 }
 
 StageGradients StageRuntime::backward(CellKind kind,
+                                      const ChunkRange& range,
                                       SavedStage& saved,
                                       const Tensors& output_gradients,
                                       std::optional<double> accumulated) const {
-  if (saved.front().input_half_done) {
-    return {.inputs = {}, .parameters = weight_half(saved, accumulated)};
+  if (kind == CellKind::BackwardWeight &&
+      saved.chunks[static_cast<std::size_t>(range.first)].input_half_done) {
+    return {.inputs = {}, .parameters = weight_half(range, saved, accumulated)};
   }
   const bool halves = kind == CellKind::BackwardInput;
-  std::vector<Tensors> between(chunks.size());  // gradients per output of each chunk
+  saved.output_gradients.resize(chunks.size());
+  saved.input_gradients.resize(program->inputs.size());
+  saved.parameter_gradients.resize(halves ? 0 : buckets.gradient_edges().size());
   for (std::size_t c = 0; c < chunks.size(); ++c) {
-    between[c].reserve(chunks[c].outputs.size());
-    for (const auto& output : chunks[c].outputs) {
-      const bool sent = output && output_gradients[*output].defined();
-      between[c].push_back(sent ? from_memory_order(output_gradients[*output],
-                                                    order_of(*program, program->outputs[*output]))
-                                : at::Tensor());
+    Tensors& sums = saved.output_gradients[c];
+    sums.resize(chunks[c].outputs.size());
+    for (std::size_t o = 0; o < sums.size(); ++o) {
+      const auto& output = chunks[c].outputs[o];
+      if (output && output_gradients[*output].defined()) {
+        sums[o] = from_memory_order(output_gradients[*output],
+                                    order_of(*program, program->outputs[*output]));
+      }
     }
   }
-  Tensors inputs(program->inputs.size());
-  Tensors parameters(halves ? 0 : bucket.gradient_edges().size());
-  for (std::size_t c = chunks.size(); c-- > 0;) {
+  for (auto c = static_cast<std::size_t>(range.end());
+       c-- > static_cast<std::size_t>(range.first);) {
     const BoundChunk& chunk = chunks[c];
+    Saved& mine = saved.chunks[c];
+    Tensors& sent = saved.output_gradients[c];
     const auto sum_of = [&](std::size_t input) -> at::Tensor& {
       const auto& [from, position] = chunk.inputs[input];
-      return from ? between[*from][position] : inputs[position];
+      return from ? saved.output_gradients[*from][position] : saved.input_gradients[position];
     };
-    if (saved[c].replay &&
-        (saved[c].replay->makes_loss || std::ranges::any_of(between[c], &at::Tensor::defined))) {
-      replay(chunk, saved[c]);
+    if (mine.replay &&
+        (mine.replay->makes_loss || std::ranges::any_of(sent, &at::Tensor::defined))) {
+      replay(chunk, mine);
     }
-    saved[c].replay.reset();  // a chunk without a gradient is not replayed
-    const std::vector<std::size_t> leaf_of = std::move(saved[c].leaf_of);
+    mine.replay.reset();  // a chunk without a gradient is not replayed
+    const std::vector<std::size_t> leaf_of = std::move(mine.leaf_of);
     Gradients made;
     for (const std::size_t input : leaf_of) {
       made.inputs.push_back(sum_of(input));
     }
     if (halves) {
-      made.inputs = backward_input(saved[c], between[c], chunk.gradient_edges, made.inputs);
+      made.inputs = backward_input(mine, sent, chunk.gradient_edges, made.inputs);
     } else {  // B, or W without an I before it
       for (const std::size_t p : chunk.parameters) {
-        made.parameters.push_back(std::move(parameters[p]));
+        made.parameters.push_back(std::move(saved.parameter_gradients[p]));
       }
-      const auto taking = bucket.take(chunk.completes, accumulated);
-      made = stagecraft::backward(saved[c], between[c], chunk.gradient_edges, made);
-      saved[c] = {};
+      const auto taking = buckets.take(chunk.completes, accumulated);
+      made = stagecraft::backward(mine, sent, chunk.gradient_edges, made);
+      mine = {};
     }
+    sent.clear();
     for (std::size_t p = 0; p < made.parameters.size(); ++p) {
-      parameters[chunk.parameters[p]] = std::move(made.parameters[p]);
+      saved.parameter_gradients[chunk.parameters[p]] = std::move(made.parameters[p]);
     }
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
       sum_of(leaf_of[i]) = std::move(made.inputs[i]);
     }
   }
-  StageGradients result{.inputs = {}, .parameters = std::move(parameters)};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (program->inputs[i].owes_gradient) {
-      const Value& facts = program->at(program->inputs[i].value);
-      result.inputs.push_back(inputs[i].defined()
-                                  ? to_memory_order(inputs[i], facts.order)
-                                  : at::zeros(sizes_in_order(facts.sizes, facts.order),
-                                              at::TensorOptions(facts.dtype)));
-    }
-  }
-  return result;
+  return {.inputs = finished_inputs(range, saved),
+          .parameters = halves ? Tensors() : finished_parameters(range, saved)};
 }
 
 std::optional<std::string> StageRuntime::name_of_parameter(std::int64_t position) const {
@@ -341,7 +405,7 @@ std::optional<std::string> StageRuntime::name_of_parameter(std::int64_t position
 }
 
 void StageRuntime::append_state(std::vector<NamedTensor>& all) const {
-  for (NamedTensor& n : bucket.state()) {
+  for (NamedTensor& n : buckets.state()) {
     all.push_back(std::move(n));
   }
   for (std::size_t b = 0; b < program->buffers.size(); ++b) {

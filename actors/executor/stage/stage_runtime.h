@@ -16,8 +16,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/stage/bucket.h"
 #include "stagecraft/actors/executor/stage/saved.h"
+#include "stagecraft/actors/executor/stage/stage_buckets.h"
 #include "stagecraft/compiler/stage/interpreter.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/scheduler/model/cell.h"
@@ -26,14 +26,13 @@ namespace stagecraft {
 
 /// The results of the forward of one microbatch. Outputs and loss carry no graph.
 struct StageForward {
-  std::vector<at::Tensor> outputs;  ///< in the order of StageProgram::outputs
-  at::Tensor loss;                  ///< undefined if another stage computes it
-  SavedStage saved;                 ///< empty unless graphs were to be kept
+  std::vector<at::Tensor> outputs;  ///< of StageProgram::outputs; undefined: made by other chunks
+  at::Tensor loss;                  ///< undefined if another stage or chunk computes it
 };
 
 /// The results of the backward of one microbatch.
 struct StageGradients {
-  std::vector<at::Tensor> inputs;      ///< per input that owes one; contiguous
+  std::vector<at::Tensor> inputs;      ///< per input that owes one and is complete; contiguous
   std::vector<at::Tensor> parameters;  ///< per trained parameter; undefined if none arrives
 };
 
@@ -52,15 +51,18 @@ class StageRuntime {
     std::vector<std::size_t> parameters;              ///< that it reads, by number
     bool recompute = false;
     std::vector<std::size_t> written_buffers;           ///< those of the stage that it changes
-    std::vector<torch::autograd::Edge> gradient_edges;  ///< of these
-    std::vector<std::size_t> completes;  ///< of these, those that get their last gradient here
+    std::vector<torch::autograd::Edge> gradient_edges;  ///< of the parameters
+    /// The parameters and inputs of the stage whose gradients are complete here. The first chunk
+    /// has those that no chunk reads.
+    std::vector<std::size_t> completes, completes_inputs;
   };
 
   /// Makes a stage with zero weights and buffers, to be loaded, and with the optimizer state of the
   /// first step. Requires: `program` outlives the runtime.
   StageRuntime(const StageProgram& program,
                const Optimizer& optimizer,
-               const BucketOptions& options = {});
+               const BucketOptions& options = {},
+               const std::vector<ChunkRange>& bucket_chunks = {});
 
   /// Makes the same stage from another capture, for another shape or evaluation. It runs on the
   /// parameters and buffers of `of`, which answers all other questions. Requires: the two fit
@@ -70,22 +72,34 @@ class StageRuntime {
   /// Copies the tensors of `state` that belong to this stage; its other tensors stay.
   void load(const std::vector<NamedTensor>& state);
 
-  /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their
-  /// graphs are left alone. `watch` is told of the operators of each chunk.
-  [[nodiscard]] StageForward forward(const std::vector<at::Tensor>& inputs,
+  /// Returns the range of all chunks.
+  [[nodiscard]] ChunkRange whole() const { return {0, static_cast<std::int32_t>(chunks.size())}; }
+
+  /// Runs the forward of one microbatch over some chunks. `inputs` in the order of
+  /// StageProgram::inputs, undefined for those that these chunks do not read; their graphs are left
+  /// alone. `saved`: empty before the first chunk, then as the chunks before have left it. `watch`
+  /// is told of the operators of each chunk.
+  [[nodiscard]] StageForward forward(const ChunkRange& range,
+                                     const std::vector<at::Tensor>& inputs,
                                      bool keeps_graphs,
                                      const RandomKey& key,
+                                     SavedStage& saved,
                                      ChunkWatch* watch = nullptr) const;
 
-  /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
+  /// Runs a backward: B, or one of its halves, over some chunks in reverse. The input half leaves
   /// `parameters` empty, and the weight half after it leaves `inputs` empty; a weight half that
-  /// comes first does all. `output_gradients`: per output; undefined if no stage sends one.
-  /// `accumulated`: the weight with which the gradients of `parameters` are accumulated next. The
-  /// bucket takes each as soon as it is complete, and it comes back undefined (Bucket::take).
+  /// comes first does all. `output_gradients`: per output; undefined if no stage sends one, or with
+  /// another range. `accumulated`: the weight with which the gradients of `parameters` are
+  /// accumulated next. The buckets take each as soon as it is complete, and it comes back undefined
+  /// (StageBuckets::take).
   [[nodiscard]] StageGradients backward(CellKind kind,
+                                        const ChunkRange& range,
                                         SavedStage& saved,
                                         const std::vector<at::Tensor>& output_gradients,
                                         std::optional<double> accumulated = std::nullopt) const;
+
+  /// Returns the trained parameters (by number) whose gradients are complete in these chunks.
+  [[nodiscard]] std::vector<std::size_t> completed_in(const ChunkRange& range) const;
 
   /// Appends weights, optimizer state and buffers under their names in checkpoints; the living
   /// tensors.
@@ -95,14 +109,19 @@ class StageRuntime {
   [[nodiscard]] std::optional<std::string> name_of_parameter(std::int64_t position) const;
 
   const StageProgram* program;
-  Bucket bucket;
+  StageBuckets buckets;
   StageState state;
   std::vector<BoundChunk> chunks;
 
  private:
   [[nodiscard]] BoundChunk bound(const Chunk& chunk) const;
-  [[nodiscard]] std::vector<at::Tensor> weight_half(SavedStage& saved,
+  [[nodiscard]] std::vector<at::Tensor> weight_half(const ChunkRange& range,
+                                                    SavedStage& saved,
                                                     std::optional<double> accumulated) const;
+  [[nodiscard]] std::vector<at::Tensor> finished_parameters(const ChunkRange& range,
+                                                            SavedStage& saved) const;
+  [[nodiscard]] std::vector<at::Tensor> finished_inputs(const ChunkRange& range,
+                                                        SavedStage& saved) const;
   void replay(const BoundChunk& chunk, Saved& saved) const;
 };
 

@@ -63,7 +63,7 @@ class ProcessBinding final : public Binding {
   }
 
   [[nodiscard]] Worker launch(RankSetup setup) override {
-    const Rank rank = setup.rank;
+    const Rank rank = setup.rank();
     if (!is_remote(rank)) {
       Worker worker =
           launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup), shelf_);

@@ -28,9 +28,9 @@ class ProcessLauncher final : public Launcher {
   void require_fit(const std::vector<RankSetup>& setups) const override {
     std::vector<std::string> all;
     for (const RankSetup& setup : setups) {
-      if (lives_elsewhere(options_, setup.rank)) {
+      if (lives_elsewhere(options_, setup.rank())) {
         for (const std::string& one : obstacles(setup)) {
-          all.push_back(fmt::format("rank {}: {}", setup.rank.value, one));
+          all.push_back(fmt::format("rank {}: {}", setup.rank().value, one));
         }
       }
     }

@@ -78,7 +78,7 @@ EvaluationResults take_results(const KnownPrograms::Told& evaluation,
   EvaluationResults results;
   for (const ValueId value : results_of(evaluation.program.compiled().graph)) {
     std::vector<at::Tensor>& of_value = results.emplace_back();
-    for (int m = 0; m < evaluation.plan->microbatches; ++m) {
+    for (int m = 0; m < evaluation.plan->tables.microbatches; ++m) {
       of_value.push_back(values.at({value, Microbatch(m)}));
     }
   }

@@ -61,6 +61,7 @@ class Document {
   [[nodiscard]] Task task();
   [[nodiscard]] Task task_elements(std::size_t begin);
   [[nodiscard]] std::string place() const;
+  [[nodiscard]] std::vector<std::vector<Rank>> places();
   void assemble_graph(Schedule::Headers& headers);
 
   JsonReader json_;
@@ -69,6 +70,7 @@ class Document {
   Field<int> devices_, stages_, microbatches_;
   Field<Pairs> edges_, replicas_;
   Field<std::vector<int>> frozen_, sizes_;
+  Field<std::vector<std::vector<Rank>>> places_;
   Field<std::vector<Schedule::Row>> rows_;
   std::size_t row_ = 0, column_ = 0;   // of the current cell
   std::optional<std::size_t> member_;  // of its overlap group
@@ -107,6 +109,8 @@ void Document::field(const std::string& name) {
     once(frozen_, name, [&] { return numbers(name, "stages", kMaxStages); });
   } else if (name == "sizes") {
     once(sizes_, name, [&] { return numbers(name, "sizes of microbatches", kMaxMicrobatches); });
+  } else if (name == "place") {
+    once(places_, name, [&] { return places(); });
   } else if (name == "rows") {
     once(rows_, name, [&] { return rows(); });
   } else {
@@ -118,10 +122,11 @@ void Document::field(const std::string& name) {
                                          "replicas",
                                          "frozen",
                                          "sizes",
+                                         "place",
                                          "rows"};
     note(json_.key_offset(),
          fmt::format("unknown field {}; {}there are form, devices, stages, microbatches, "
-                     "edges, replicas, frozen, sizes and rows",
+                     "edges, replicas, frozen, sizes, place and rows",
                      quoted(name),
                      did_you_mean(name, known)));
     (void)json_.skip();
@@ -207,6 +212,24 @@ std::vector<int> Document::numbers(const std::string& name, const char* what, in
     list.push_back(number);
   }
   return list;
+}
+
+std::vector<std::vector<Rank>> Document::places() {
+  std::vector<std::vector<Rank>> places;
+  if (!opens("place", "the ranks of each row, e.g. [[0, 2], [1, 3]]")) {
+    return places;
+  }
+  while (json_.next_element()) {
+    const std::string row = fmt::format("place[{}]", places.size());
+    std::vector<Rank>& ranks = places.emplace_back();
+    for (const int rank : numbers(row, "ranks", kMaxRanks)) {
+      ranks.emplace_back(rank);
+    }
+    if (places.size() > kMaxStages) {
+      json_.refuse(json_.offset(), formats::kNoRoom);
+    }
+  }
+  return places;
 }
 
 Schedule::Form Document::form() {
@@ -369,8 +392,11 @@ Schedule Document::read() {
     note(begin, "the object has no field \"rows\"; it holds one list of cells per row");
   }
   faults_.refuse_if_any();
-  Schedule::Headers headers{
-      .rows = devices_.value, .stages = stages_.value, .microbatches = microbatches_.value};
+  Schedule::Headers headers{.rows = devices_.value,
+                            .stages = stages_.value,
+                            .microbatches = microbatches_.value,
+                            .graph = std::nullopt,
+                            .places = places_.value.value_or(std::vector<std::vector<Rank>>())};
   assemble_graph(headers);
   return Schedule(
       form_.value.value_or(Schedule::Form::Array), std::move(*rows_.value), std::move(headers));

@@ -5,8 +5,8 @@
 ///               [null, [1, 0, "F"], [1, 0, "B"]]]}
 ///
 /// A cell is null, a task [stage, microbatch, kind], or a list of tasks: an overlap group. "form",
-/// "devices", "stages", "microbatches", "edges", "replicas", "frozen" (a list of stages) and
-/// "sizes" (of microbatches, by stage) are optional. A cell of another shape and an unknown kind
+/// "devices", "stages", "microbatches", "edges", "replicas", "frozen" (a list of stages), "sizes" (of
+/// microbatches, by stage) and "place" (the ranks of each row) are optional. A cell of another shape and an unknown kind
 /// are no errors here: they break rules V03 and V06. Any thread.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-inline constexpr formats::FormatWords kJsonWords{.name = "JSON"};
+inline constexpr formats::FormatWords kJsonWords{.name = "JSON", .places = true};
 
 /// Returns whether the rows begin like a JSON object or list.
 [[nodiscard]] bool looks_like_json(std::string_view rows);

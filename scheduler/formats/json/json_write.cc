@@ -46,6 +46,18 @@ std::string pairs_text(const std::vector<StageGraph::Edge>& pairs) {
   return '[' + text + ']';
 }
 
+std::string places_text(const std::vector<std::vector<Rank>>& places) {
+  std::string text;
+  for (const std::vector<Rank>& ranks : places) {
+    std::vector<int> numbers;
+    for (const Rank rank : ranks) {
+      numbers.push_back(rank.value);
+    }
+    text += fmt::format("{}[{}]", text.empty() ? "" : ",", fmt::join(numbers, ","));
+  }
+  return '[' + text + ']';
+}
+
 }  // namespace
 
 std::string to_json(const Schedule& schedule) {
@@ -72,6 +84,9 @@ std::string to_json(const Schedule& schedule) {
     if (const std::vector<int> sizes = headers.graph->microbatch_sizes(); !sizes.empty()) {
       text += fmt::format("  \"sizes\": [{}],\n", fmt::join(sizes, ","));
     }
+  }
+  if (!headers.places.empty()) {
+    text += fmt::format("  \"place\": {},\n", places_text(headers.places));
   }
   text += "  \"rows\": [";
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {

@@ -100,6 +100,11 @@ void require_expressible(const Schedule& schedule,
                             "write text or JSON",
                             format.name));
   }
+  if (!format.places && !schedule.headers().places.empty()) {
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("{} cannot express the ranks of a row (@place); write text or JSON",
+                            format.name));
+  }
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
     const Schedule::Row& row = schedule.rows()[r];
     for (std::size_t c = 0; c < row.size(); ++c) {

@@ -33,6 +33,7 @@ struct FormatWords {
   GraphWords graph = GraphWords::Any;
   GroupWords groups = GroupWords::Any;
   bool updates = true;
+  bool places = false;  ///< whether a row may stand for several ranks
 };
 
 /// Returns whether two tasks are of one microbatch in one stage, so that one needs the other.

@@ -107,9 +107,9 @@ class PlayedBinding final : public Binding {
   }
   [[nodiscard]] Worker launch(RankSetup setup) override {
     const auto context = std::make_shared<WorkerContext>();
-    context->rank = setup.rank;
-    context->transport = network_.endpoint(setup.rank);
-    const auto part = parts_.find(setup.rank.value);
+    context->rank = setup.rank();
+    context->transport = network_.endpoint(setup.rank());
+    const auto part = parts_.find(setup.rank().value);
     return {.plan_thread = host_.system().spawn<caf::detached>(
                 played, context, part == parts_.end() ? Part::Answer : part->second, log),
             .agent = spawn_agent(host_, context)};

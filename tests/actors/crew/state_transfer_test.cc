@@ -24,7 +24,7 @@ struct Scene {
     binding->tells_late = tells_late;
     for (const Rank rank : workers.all_ranks()) {
       RankSetup setup;
-      setup.rank = rank;
+      setup.train.rank.rank = rank;
       workers.launch(std::move(setup));
       const auto ready = workers.ask_rank<Ready>(rank, LoadPlan{.rank = rank, .plan = kPlan});
       REQUIRE(ready.answer.wait_until(patience()));

@@ -61,12 +61,13 @@ StepReport failed(Rank rank, const StepOrder& m, Errc code) {
 
 /// Does at a Recv what the executor does: shows its instruction and the rank it waits for.
 StepReport wait_for_peer(const StepOrder& m, WorkerContext& context, const Plan& plan) {
-  const auto& list = plan.ranks[context.rank.index()].instructions;
+  const auto& list = plan.list_of(context.rank).instructions;
   const auto receive = std::ranges::find(list, Op::Recv, &Instruction::op);
+  const Rank peer = plan.ranks[context.rank.index()].peers[receive->peer.index()];
   context.progress->begin(static_cast<std::size_t>(receive - list.begin()));
   const auto never = context.transport->receive(
-      receive->peer, {.epoch = m.epoch, .submission = m.submission, .edge = receive->edge});
-  (void)context.progress->waits.wait({{receive->peer, never}}, patience());
+      peer, {.epoch = m.epoch, .submission = m.submission, .edge = receive->edge});
+  (void)context.progress->waits.wait({{peer, never}}, patience());
   return failed(context.rank, m, *failure_of(never));
 }
 

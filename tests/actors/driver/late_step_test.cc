@@ -10,14 +10,11 @@ using Catch::Matchers::ContainsSubstring;
 
 /// Gives each rank r two instructions: the forward of stage r on microbatch 3, and the vote.
 Plan small_plan(int ranks) {
-  Plan plan;
+  std::vector<std::vector<Instruction>> lists;
   for (int r = 0; r < ranks; ++r) {
-    const Task last{CellKind::Forward, StageId(r), Microbatch(3)};
-    plan.ranks.push_back({.rank = Rank(r),
-                          .instructions = {{.id = InstructionId(0), .op = Op::Run, .task = last},
-                                           {.id = InstructionId(1), .op = Op::Vote}}});
+    lists.push_back({run(CellKind::Forward, r), {.op = Op::Vote}});
   }
-  return plan;
+  return plan_of_lists(std::move(lists));
 }
 
 UnfinishedRank stuck_at(int rank, int instruction, std::vector<Rank> waiting_for = {}) {

@@ -88,13 +88,13 @@ TEST_CASE("what an overlap group issued first is not known by its place in the l
           "[actors][driver]") {
   Plan plan = wait_plan();
   for (const std::size_t i : {3U, 4U, 5U}) {
-    plan.ranks[1].instructions[i].overlap = 0;
+    plan.lists[1].instructions[i].overlap = 0;
   }
   const auto last = [&](int seen_at) { return lost_worker({at(1, seen_at)}, plan).context().task; };
   CHECK(last(4) == "1B3");
   CHECK(last(3) == "1F3");
-  plan.ranks[0].instructions[2].overlap = 1;  // rank 0 may have taken another tensor first
-  plan.ranks[0].instructions[3].overlap = 1;
+  plan.lists[0].instructions[2].overlap = 1;  // rank 0 may have taken another tensor first
+  plan.lists[0].instructions[3].overlap = 1;
   CHECK(lost_worker({{Rank(1)}, at(0, 3)}, plan).context().task.empty());
 }
 

@@ -227,21 +227,24 @@ TEST_CASE("the graphs of a chunk hold nothing of the chunks before it", "[execut
   for (const StageInput& input : stage.inputs) {
     arguments.push_back(torch::randn(stage.at(input.value).sizes));
   }
-  StageForward made = runtime.forward(arguments, true, {});
-  REQUIRE(made.saved.size() == stage.chunks.size());
+  SavedStage saved;
+  (void)runtime.forward(runtime.whole(), arguments, true, {}, saved);
+  REQUIRE(saved.chunks.size() == stage.chunks.size());
   REQUIRE(stage.chunks.size() > 2);
   std::vector<std::weak_ptr<torch::autograd::Node>> first_graph;
-  for (const torch::Tensor& output : made.saved.front().outputs) {
+  for (const torch::Tensor& output : saved.chunks.front().outputs) {
     if (output.grad_fn()) {
       first_graph.push_back(output.grad_fn());
     }
   }
   REQUIRE_FALSE(first_graph.empty());
-  made.saved.front() = {};
+  saved.chunks.front() = {};
   for (const auto& node : first_graph) {
     CHECK(node.expired());
   }
-  CHECK(runtime.forward(arguments, false, {}).saved.empty());
+  SavedStage nothing;
+  (void)runtime.forward(runtime.whole(), arguments, false, {}, nothing);
+  CHECK(nothing.chunks.empty());
 }
 
 TEST_CASE("borders that a stage cannot have are refused by name", "[executor][chunks]") {

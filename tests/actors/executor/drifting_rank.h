@@ -51,7 +51,7 @@ class DriftingRank {
                            .options = {.step_deadline = std::chrono::seconds(30)}},
                           rank)),
         stages_(stages_of(setup_, program)),
-        bound_(bind_plan(setup_.train, bind_scope(setup_))),
+        bound_(bind_plan(setup_.train, setup_.stages)),
         transport_(std::move(transport)),
         collective_(transport_),
         commit_(setup_, collective_, times_, stages_, nullptr),
@@ -65,21 +65,22 @@ class DriftingRank {
     commit_.begin_step(order, {.epoch = order.epoch, .submission = order.submission});
     losses_.clear();
     done_.assign(bound_.list.size(), false);
-    slots_.assign(static_cast<std::size_t>(bound_.plan->slots), {});
+    slots_.assign(static_cast<std::size_t>(setup_.train.list->slots), {});
     readers_.assign(slots_.size(), 0);
     received_.assign(bound_.list.size(), {});
     completed_ = 0;
     failure_ = nullptr;
     for (const std::size_t position : bound_.receives) {
-      received_[position] = transport_->receive(instruction(position).peer, tag_of(position));
+      received_[position] = transport_->receive(bound_.list[position].peer, tag_of(position));
       received_[position].on_ready([this] { changed(); });
     }
     std::vector<std::thread> streams;
-    running_ = static_cast<int>(kStreams);
-    for (std::size_t s = 0; s < kStreams; ++s) {
+    const std::size_t count = setup_.train.list->streams.size();
+    running_ = static_cast<int>(count);
+    for (std::size_t s = 0; s < count; ++s) {
       streams.emplace_back([this, s] {
         set_own_thread_count(1);
-        run_stream(static_cast<Stream>(s));
+        run_stream(StreamId(s));
       });
     }
     for (std::thread& stream : streams) {
@@ -106,8 +107,8 @@ class DriftingRank {
 
   static std::vector<StageRuntime> stages_of(const RankSetup& setup, const Program& program) {
     std::vector<StageRuntime> stages;
-    for (const StageProgram& stage : setup.stages) {
-      stages.emplace_back(stage, setup.optimizer);
+    for (std::size_t s = 0; s < setup.stages.size(); ++s) {
+      stages.emplace_back(*setup.stages[s], setup.optimizer, BucketOptions(), setup.buckets_of(s));
       stages.back().load(initial_state(program.compiled().graph));
     }
     return stages;
@@ -119,7 +120,7 @@ class DriftingRank {
     return {.epoch = order_.epoch,
             .submission = order_.submission,
             .edge = instruction(position).edge,
-            .microbatch = instruction(position).transferred()};
+            .microbatch = bound_.list[position].tagged};
   }
 
   void changed() {
@@ -137,13 +138,13 @@ class DriftingRank {
     if (!change_.wait_for(lock, std::chrono::seconds(60), [&] { return failure_ || ready(); })) {
       failure_ = std::make_exception_ptr(
           Error(Errc::ClusterTimeout,
-                "the streams of " + peer_name(setup_.rank) + " wait for each other"));
+                "the streams of " + peer_name(setup_.rank()) + " wait for each other"));
       change_.notify_all();
     }
     --waiting_;
   }
 
-  void run_stream(Stream stream) {
+  void run_stream(StreamId stream) {
     std::vector<std::size_t> left;
     for (std::size_t i = 0; i < bound_.list.size(); ++i) {
       if (instruction(i).stream == stream) {
@@ -263,7 +264,7 @@ class DriftingRank {
         const at::Tensor tensor = get<at::Tensor>(bound.slot);
         const Reading reading(*this, lock, {bound.slot});
         // Runs unlocked: a peer's stream may wake and take its own lock.
-        transport_->send(bound.instruction->peer, tag_of(position), tensor);
+        transport_->send(bound.peer, tag_of(position), tensor);
         break;
       }
       case Op::Recv:
@@ -278,7 +279,8 @@ class DriftingRank {
         slots_[bound.slot.index()] = {};
         break;
       case Op::Accumulate:
-        stages_[bound.stage].bucket.accumulate(get<Tensors>(bound.slot));
+        stages_[bound.stage].buckets.accumulate(
+            stages_[bound.stage].completed_in(bound.instruction->chunks), get<Tensors>(bound.slot));
         break;
       case Op::Regroup: {
         Tensors parts;
@@ -288,7 +290,10 @@ class DriftingRank {
         put(bound.slot, regrouped(parts, bound.instruction->rows));
         break;
       }
-      case Op::Collective:
+      case Op::Start:
+        commit_.start_sum(bound.instruction->group);
+        break;
+      case Op::Finish:
       case Op::Vote:
       case Op::Update:
         ++waiting_;  // it waits for other ranks, which may wait for a lagging stream here
@@ -303,12 +308,12 @@ class DriftingRank {
   }
 
   void finish(const BoundInstruction& bound) {
-    if (bound.instruction->op == Op::Collective) {
-      commit_.sum(*bound.instruction);
+    if (bound.instruction->op == Op::Finish) {
+      commit_.finish_sum(bound.instruction->group);
     } else if (bound.instruction->op == Op::Vote) {
       commit_.cast_vote({});
     } else {
-      commit_.update(stages_[bound.stage]);
+      commit_.update(stages_[bound.stage], bound.bucket);
     }
   }
 
@@ -316,27 +321,7 @@ class DriftingRank {
     StageRuntime& stage = stages_[bound.stage];
     const Task& task = bound.instruction->task;
     if (task.kind == CellKind::Forward) {
-      Tensors inputs;
-      for (const SlotId slot : bound.inputs) {
-        inputs.push_back(get<at::Tensor>(slot));
-      }
-      StageForward made;
-      {
-        const Reading reading(*this, lock, bound.inputs);
-        made = stage.forward(
-            inputs,
-            bound.saved.value >= 0,
-            {.seed = 5, .step = order_.step.value, .microbatch = task.microbatch.value});
-      }
-      for (std::size_t i = 0; i < made.outputs.size(); ++i) {
-        put(bound.outputs[i], made.outputs[i]);
-      }
-      if (made.loss.defined()) {
-        losses_[task.microbatch] = made.loss.item<double>();
-      }
-      if (bound.saved.value >= 0) {
-        put(bound.saved, std::move(made.saved));
-      }
+      run_forward(bound, stage, lock);
       return;
     }
     Tensors gradients(bound.output_gradients.size());
@@ -350,7 +335,7 @@ class DriftingRank {
     StageGradients made;
     {
       const Reading reading(*this, lock, {bound.saved});
-      made = stage.backward(task.kind, saved, gradients);
+      made = stage.backward(task.kind, bound.instruction->chunks, saved, gradients);
     }
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
       put(bound.input_gradients[i], made.inputs[i]);
@@ -360,13 +345,49 @@ class DriftingRank {
     }
   }
 
+  void run_forward(const BoundInstruction& bound,
+                   const StageRuntime& stage,
+                   std::unique_lock<std::mutex>& lock) {
+    Tensors inputs;
+    std::vector<SlotId> read;
+    for (const SlotId slot : bound.inputs) {
+      inputs.push_back(slot.value < 0 ? at::Tensor() : get<at::Tensor>(slot));
+      if (slot.value >= 0) {
+        read.push_back(slot);
+      }
+    }
+    SavedStage fresh;
+    SavedStage& saved = bound.begins ? fresh : get<SavedStage>(bound.saved);
+    StageForward made;
+    {
+      const Reading reading(*this, lock, read);
+      made = stage.forward(
+          bound.instruction->chunks,
+          inputs,
+          bound.keeps_graphs,
+          {.seed = 5, .step = order_.step.value, .microbatch = bound.microbatch.value},
+          saved);
+    }
+    for (std::size_t i = 0; i < made.outputs.size(); ++i) {
+      if (bound.outputs[i].value >= 0) {
+        put(bound.outputs[i], made.outputs[i]);
+      }
+    }
+    if (made.loss.defined()) {
+      losses_[bound.microbatch] = made.loss.item<double>();
+    }
+    if (bound.begins && bound.saved.value >= 0) {
+      put(bound.saved, std::move(fresh));
+    }
+  }
+
   const RankSetup setup_;
   std::vector<StageRuntime> stages_;
   const BoundPlan bound_;
   const std::shared_ptr<Transport> transport_;
   TransportCollective collective_;
   const std::unique_ptr<Device> device_ = cpu_device();
-  StepTimes times_{*device_, setup_.train.instructions.size()};
+  StepTimes times_{*device_, setup_.train.list->instructions.size()};
   Commit commit_;
   StepOrder order_;
 

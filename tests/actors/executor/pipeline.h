@@ -18,7 +18,6 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/replicate.h"
 #include "stagecraft/compiler/shapes/resize.h"
 #include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/futures/transport/inproc.h"
@@ -39,7 +38,7 @@ struct PipelineOptions {
 /// Returns what a rank in another process would have: the setup as read from the wire, if it can
 /// travel.
 inline RankSetup received(RankSetup setup) {
-  const auto stays = [](const StageProgram& stage) { return !wire::obstacles(stage).empty(); };
+  const auto stays = [](const auto& stage) { return !wire::obstacles(*stage).empty(); };
   if (std::ranges::any_of(setup.stages, stays)) {
     return setup;
   }
@@ -57,26 +56,24 @@ inline RankSetup received(RankSetup setup) {
 inline constexpr std::int32_t kForwardsOnly = 1;
 
 inline RankShape forwards_only(const Program& program,
-                               const std::shared_ptr<const Plan>& plan,
-                               Rank rank) {
-  JobShape forwards{.program = kForwardsOnly,
-                    .number = 0,
-                    .random = 0,
-                    .stages = program.compiled().partition.stages,
-                    .plan = plan};
-  for (StageProgram& stage : forwards.stages) {
+                               const std::shared_ptr<const Plan>& forwards,
+                               const PlanShare& training) {
+  auto stages = std::make_shared<std::vector<StageProgram>>(program.compiled().partition.stages);
+  for (StageProgram& stage : *stages) {
     for (StageParameter& parameter : stage.parameters) {
       parameter.trained = false;
     }
   }
-  return rank_shape(forwards, rank, plan->ranks[rank.index()].stages);
+  return rank_shape(
+      {.program = kForwardsOnly, .number = 0, .random = 0, .stages = stages, .plan = forwards},
+      training);
 }
 
 class Pipeline {
  public:
   Pipeline(const Program& program, const Schedule& schedule, PipelineOptions options = {})
       : layout_(Layout::of(schedule)),
-        program_(replicate(resize(program, schedule.stage_graph().microbatch_sizes()), layout_)),
+        program_(resize(program, schedule.stage_graph().microbatch_sizes())),
         plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, true))),
         evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, false))),
         options_(std::move(options)),
@@ -197,9 +194,10 @@ class Pipeline {
         options_.faults.at(self)(i);
       };
     }
-    auto executor =
-        std::make_unique<StageExecutor>(received(rank_setup(job, rank)), network_->endpoint(rank));
-    executor->add_shape(forwards_only(program_, evaluate_, rank));
+    RankSetup setup = received(rank_setup(job, rank));
+    const PlanShare training = setup.train;
+    auto executor = std::make_unique<StageExecutor>(std::move(setup), network_->endpoint(rank));
+    executor->add_shape(forwards_only(program_, evaluate_, training));
     return executor;
   }
 

@@ -158,11 +158,11 @@ TEST_CASE("a plan regroups what crosses between sizes, and what the driver sends
   const Schedule schedule = kfkb(sized(chain.program, {1, 2}), kSizedMicrobatches, {1});
   Plan plan = lower_schedule(
       resize(chain.program, {1, 2}), schedule, Layout::of(schedule), /*training=*/true);
-  CHECK(plan.microbatches == kSizedMicrobatches);
-  CHECK(plan.losses == kSizedMicrobatches / 2);
+  CHECK(plan.tables.microbatches == kSizedMicrobatches);
+  CHECK(plan.tables.losses == kSizedMicrobatches / 2);
   std::vector<int> joints(2), cuts(2);
   for (std::size_t r = 0; r < 2; ++r) {
-    for (const Instruction& i : plan.ranks[r].instructions) {
+    for (const Instruction& i : plan.list_of(Rank(r)).instructions) {
       if (i.op == Op::Regroup) {
         ++(i.reads.size() > 1 || i.rows.front() == RowRange{} ? joints : cuts)[r];
       }
@@ -170,7 +170,9 @@ TEST_CASE("a plan regroups what crosses between sizes, and what the driver sends
   }
   CHECK(joints == std::vector{24, 12});  // mostly of one part: activations out, gradients in
   CHECK(cuts == std::vector{0, 12});     // gradients out
-  const auto regroup = std::ranges::find(plan.ranks[1].instructions, Op::Regroup, &Instruction::op);
+  std::vector<Instruction>& second =
+      plan.lists[static_cast<std::size_t>(plan.ranks[1].list)].instructions;
+  const auto regroup = std::ranges::find(second, Op::Regroup, &Instruction::op);
   CHECK_THAT(to_string(*regroup), ContainsSubstring("regroup 1F0 rows 0-1/1,0-1/1 reads"));
   CHECK(verify(plan).empty());
   regroup->rows.front() = {.first = 1, .count = 1, .of = 1};
@@ -314,7 +316,7 @@ TEST_CASE("schedules with sizes that cannot run are refused", "[compiler][sizes]
   headers.microbatches = kSizedMicrobatches;
   headers.graph->set_microbatch_sizes({2, 2, 2, 2});
   CHECK_THAT(complaint(Schedule(mirrored.form(), mirrored.rows(), headers)),
-             ContainsSubstring("leave its @replicas or its @sizes out"));
+             ContainsSubstring("leave its @replicas, its @place or its @sizes out"));
   const Program again = resize(chain.program, {1, 2});
   CHECK_THAT(refusal(
                  [&] {

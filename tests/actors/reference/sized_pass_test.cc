@@ -32,7 +32,7 @@ TEST_CASE("SZ-1: each stage runs its own microbatches, in ascending order",
   for (const StageId id : compiled.partition.order) {
     stages.emplace_back(compiled.partition.stages[id.index()], Sgd{});
     stages.back().load(initial_state(compiled.graph));
-    stages.back().bucket.begin_step();
+    stages.back().buckets.begin_step();
   }
   const Parts parts = parts_of(program, {x}, {y});
   const std::vector<double> losses = SizedPass(compiled, stages, parts).run({.seed = 5});
@@ -54,7 +54,7 @@ TEST_CASE("SZ-1: each stage runs its own microbatches, in ascending order",
     loss.backward({}, /*retain_graph=*/true);
   }
   for (std::size_t s = 0; s < 2; ++s) {
-    for (const NamedTensor& gradient : stages[s].bucket.gradients()) {
+    for (const NamedTensor& gradient : stages[s].buckets.gradients()) {
       const torch::Tensor plain = module->named_parameters()[gradient.name].grad();
       CHECK(torch::allclose(gradient.tensor, plain, 1e-5, 1e-6));
     }

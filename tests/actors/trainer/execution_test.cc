@@ -38,7 +38,7 @@ TEST_CASE("an execution has the plan of its schedule", "[executor][execution]") 
   const Schedule schedule = one_f_one_b(3, kExecutedMicrobatches);
   const Execution execution = make_execution(e.program, schedule);
   CHECK(execution.program.shared() == e.program.shared());
-  CHECK(execution.laid_out.shared() == e.program.shared());
+  CHECK(execution.sized.shared() == e.program.shared());
   CHECK(execution.schedule == schedule);
   CHECK(execution.layout.ranks() == 3);
   CHECK(to_string(*execution.plan) ==
@@ -47,17 +47,18 @@ TEST_CASE("an execution has the plan of its schedule", "[executor][execution]") 
   CHECK(execution.reordered_buffers.empty());
 }
 
-TEST_CASE("an execution lays the program out for the schedule's replicas and sizes",
+TEST_CASE("an execution has the stages of the schedule's copies, and the program at its sizes",
           "[executor][execution]") {
   const Executed e(2);
   const Execution copies = make_execution(e.program, dualpipe(2, kExecutedMicrobatches));
-  CHECK(copies.laid_out.compiled().partition.stages.size() == 4);
+  CHECK(copies.stage_graph().size() == 4);
+  CHECK(copies.sized.shared() == e.program.shared());
   CHECK(copies.program.compiled().partition.stages.size() == 2);
   StageGraph sized = StageGraph::chain(2);
   sized.set_microbatch_sizes({1, 2});
   const Execution sizes = make_execution(e.program, gpipe(sized, kExecutedMicrobatches));
-  CHECK(sizes.laid_out.stage_graph().microbatch_sizes() == std::vector<int>{1, 2});
-  CHECK(sizes.plan->losses == kExecutedMicrobatches / 2);
+  CHECK(sizes.sized.stage_graph().microbatch_sizes() == std::vector<int>{1, 2});
+  CHECK(sizes.plan->tables.losses == kExecutedMicrobatches / 2);
 }
 
 TEST_CASE("a schedule that cannot run the program makes no execution", "[executor][execution]") {

@@ -121,13 +121,13 @@ TEST_CASE("what cannot be applied is told with its directive and what to do",
                 1,
                 {"PP:1", "place"});
   check_message(show({}, "place {PP:0} over [0]\n"), 2, {"line 1"});
-  // Nothing orders rank 1, and the rule would put all its forwards first.
+  // Each rank's order waits for the other's.
   check_message(show({},
-                     "split {} dim=MB n=4\nplace {PP:0} on [0]\nplace {PP:1} on [1]\n"
-                     "order [{PP:0,MB:0,PASS:F}] [{PP:0,MB:1,PASS:F}] [{PP:0,MB:0,PASS:B}] "
-                     "[{PP:0,MB:2,PASS:F}]\n"),
+                     "split {} dim=MB n=2\nplace {PP:0} on [0]\nplace {PP:1} on [1]\n"
+                     "order [{PP:0,MB:0,PASS:B}] [{PP:0,MB:1,PASS:F}]\n"
+                     "order [{PP:1,MB:1,PASS:F}] [{PP:1,MB:0,PASS:B}]\n"),
                 1,
-                {"wait for each other", "1B0", "0F3", "add an order for every rank"});
+                {"1B0", "0F1"});
   check_message(show({}, "split {} dim=MB n=2\n"), 2, {"expects --stages N or --graph EDGES"});
   check_message(show({"--stages", "2"}, "0F0 0B0\n"), 2, {"--stages is an option of strategies"});
   check_message(show({}, "0B0 0F0\n"), 1, {"breaks V"});

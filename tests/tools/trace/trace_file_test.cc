@@ -61,7 +61,7 @@ TraceStep step_at(std::int64_t number, std::int64_t begin) {
       {.op = Op::Run, .task = weight, .time = {begin + 5010, begin + 7000, 0, 0, 256, 0}},
       {.op = Op::Accumulate, .task = weight, .time = {begin + 7000, begin + 7001, 0, 0, 256, 0}},
       {.op = Op::Free, .time = {begin + 7001, begin + 7002, 0, 0, 0, 0}},
-      {.op = Op::Collective, .time = {begin + 7002, begin + 7003, 0, 0, 0, 0}},
+      {.op = Op::Finish, .time = {begin + 7002, begin + 7003, 0, 0, 0, 0}},
       {.op = Op::Update, .task = update, .time = {begin + 7003, begin + 7004, 0, 0, 0, 0}}};
   return step;
 }

@@ -27,20 +27,22 @@ struct RankFacts {
 std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program) {
   std::vector<RankFacts> all;
   for (const RankPlan& rank : plan.ranks) {
-    RankFacts facts{.instructions = rank.instructions.size(),
-                    .peak_activations = peak_activation_bytes(program, rank)};
-    for (const StageId stage : rank.stages) {
+    const RankList& list = plan.list_of(rank.rank);
+    RankFacts facts{.instructions = list.instructions.size(),
+                    .peak_activations = peak_activation_bytes(program, plan.tables, list)};
+    for (const StageId stage : list.stages) {
       facts.stages.push_back(stage.value);
-      facts.weights += weight_bytes(program.partition.stages[stage.index()]);
+      const StageId of_program = plan.tables.stages[stage.index()].program;
+      facts.weights += weight_bytes(program.partition.stages[of_program.index()]);
     }
     all.push_back(facts);
   }
   return all;
 }
 
-/// Returns the program's graph, which knows what every stage trains, laid out for the schedule.
-const StageGraph& graph_of(const TrainJob& job) {
-  return job.execution.laid_out.stage_graph();
+/// Returns the graph of the schedule's stages, which knows what every stage trains.
+StageGraph graph_of(const TrainJob& job) {
+  return job.execution.stage_graph();
 }
 
 template <class Id>
@@ -50,6 +52,17 @@ std::vector<int> numbers_of(const std::vector<Id>& ids) {
     numbers.push_back(id.value);
   }
   return numbers;
+}
+
+/// Returns "ranks 0, 2", or the ranks of each set: "ranks 0, 1 and ranks 2, 3".
+std::string ranks_text(const PlanGroup& group) {
+  std::vector<std::string> sets;
+  for (const std::vector<Rank>& set : group.sets) {
+    const std::vector<int> members = numbers_of(group.members(set.front()));
+    sets.push_back(
+        fmt::format("rank{} {}", members.size() == 1 ? "" : "s", fmt::join(members, ", ")));
+  }
+  return fmt::format("{}", fmt::join(sets, " and "));
 }
 
 /// Returns the timeline that --costs predicts. Requires: it was given.
@@ -90,11 +103,17 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                {"weight_bytes", rank.weights},
                                {"peak_activation_bytes", rank.peak_activations}});
   }
-  object["ties"] = nlohmann::ordered_json::array();
-  for (const Tie& tie : job.execution.plan->ties) {
-    object["ties"].push_back({{"parameters", tie.parameters},
-                              {"stages", numbers_of(tie.stages)},
-                              {"ranks", numbers_of(tie.ranks)}});
+  object["sums"] = nlohmann::ordered_json::array();
+  for (const PlanGroup& group : job.execution.plan->tables.groups) {
+    std::vector<std::vector<int>> sets;
+    for (const std::vector<Rank>& set : group.sets) {
+      sets.push_back(numbers_of(set));
+    }
+    const bool tie = group.kind == PlanGroup::Kind::Tie;
+    object["sums"].push_back({{"over", tie ? "tie" : "copies"},
+                              {"parameters", group.parameters},
+                              {"stages", numbers_of(group.stages)},
+                              {"ranks", sets}});
   }
   if (job.costs) {
     const Timeline planned = prediction(job);
@@ -147,8 +166,11 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                         bytes_text(static_cast<double>(ranks[rank].weights)),
                         bytes_text(static_cast<double>(ranks[rank].peak_activations)));
   }
-  for (const Tie& tie : job.execution.plan->ties) {
-    text += fmt::format("before the vote: gradients of {}\n", to_string(tie));
+  const PlanTables& tables = job.execution.plan->tables;
+  for (const PlanGroup& group : tables.groups) {
+    text += fmt::format("summed before the vote: gradients of {} on {}\n",
+                        to_string(tables, group),
+                        ranks_text(group));
   }
   text += prediction_text(job);
   return fmt::format("{}\n{}\n{}",
@@ -161,7 +183,7 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
 
 std::string dry_run(const TrainJob& job) {
   const std::vector<RankFacts> ranks =
-      facts_of(*job.execution.plan, job.execution.laid_out.compiled());
+      facts_of(*job.execution.plan, job.execution.sized.compiled());
   return job.options.run.json ? as_json(job, ranks) : as_text(job, ranks);
 }
 

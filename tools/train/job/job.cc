@@ -107,7 +107,8 @@ void write_files(const TrainJob& job, Console& console) {
 double planned_activation_bytes(const Program& program, const Plan& plan) {
   double bytes = 0.0;
   for (const RankPlan& rank : plan.ranks) {
-    bytes += static_cast<double>(peak_activation_bytes(program.compiled(), rank));
+    bytes += static_cast<double>(
+        peak_activation_bytes(program.compiled(), plan.tables, plan.list_of(rank.rank)));
   }
   return bytes;
 }
@@ -157,7 +158,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   check_patterns(options, program);
   complete(bytes, options, program);
   MemoryBill memory(
-      options, choice, bytes, planned_activation_bytes(execution.laid_out, *execution.plan));
+      options, choice, bytes, planned_activation_bytes(execution.sized, *execution.plan));
   if (!options.run.force && !options.run.dry_run) {
     check_fits(memory, memory.to_run(), limits);
   }

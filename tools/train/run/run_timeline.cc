@@ -28,7 +28,7 @@ RunTimeline::RunTimeline(const TrainJob& job,
 
 void RunTimeline::add(const StepResult& result) {
   for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
-    if (result.timelines[r].size() != plan_.ranks[r].instructions.size()) {
+    if (result.timelines[r].size() != plan_.list_of(Rank(r)).instructions.size()) {
       log(Level::Warning,
           "step left out of the trace: the timeline of a rank is missing",
           {{"step", result.step}, {"rank", plan_.ranks[r].rank}});
@@ -45,7 +45,7 @@ void RunTimeline::add(const StepResult& result) {
 void RunTimeline::report(Progress& progress) const {
   const Layout& layout = job_.choice.layout;
   const Comparison comparison = compare(job_.choice.schedule,
-                                        job_.execution.laid_out.stage_graph(),
+                                        job_.execution.stage_graph(),
                                         job_.costs ? job_.costs->costs : measured_.costs(),
                                         measured_);
   progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
@@ -54,8 +54,7 @@ void RunTimeline::report(Progress& progress) const {
 
 void RunTimeline::write_costs(Console& console) const {
   if (job_.costs_out) {
-    const Costs costs =
-        costs_of_run(measured_, *job_.costs_out, job_.execution.laid_out.stage_graph());
+    const Costs costs = costs_of_run(measured_, *job_.costs_out, job_.execution.stage_graph());
     write_output(*job_.options.costs.out, to_json(costs), console);
   }
 }

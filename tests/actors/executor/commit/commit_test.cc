@@ -18,7 +18,7 @@ using testing::OneRank;
 struct CommittingRank {
   testing::SmallChain chain = testing::small_chain(1);
   OneRank rank;
-  Bucket& bucket = rank.programs.trained()[0].bucket;
+  StageBuckets& bucket = rank.programs.trained()[0].buckets;
 
   explicit CommittingRank(const TrainerOptions& options = {})
       : rank(chain.program, Schedule::parse("@form list\n0F0 0F1 0B0 0B1\n"), options) {}
@@ -52,7 +52,7 @@ TEST_CASE("CT-1: no weight changes before the vote", "[executor][commit]") {
   f.rank.commit.cast_vote({});
   CHECK(f.rank.commit.is_past_the_vote());
   CHECK(f.first_weight() == before);
-  f.rank.commit.update(f.rank.programs.trained()[0]);
+  f.rank.commit.update(f.rank.programs.trained()[0], 0);
   CHECK(f.first_weight() == Catch::Approx(before - 0.5 * 2.0));
   f.begin({.submission = Submission(1)});
   CHECK_FALSE(f.rank.commit.is_past_the_vote());
@@ -67,7 +67,7 @@ TEST_CASE("CT-2: the mean is over the microbatches of all batches of an update",
   f.begin({.submission = Submission(1), .learning_rate = 1.0, .accumulated = 1});
   f.accumulate(4.0);
   f.rank.commit.cast_vote({});
-  f.rank.commit.update(f.rank.programs.trained()[0]);
+  f.rank.commit.update(f.rank.programs.trained()[0], 0);
   CHECK(f.first_weight() == Catch::Approx(before - 2.5));
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("the vote's norm is that of the mean, and clips the update", "[executo
   }
   const double norm = 3.0 * std::sqrt(static_cast<double>(elements));
   CHECK(f.rank.commit.gradient_norm() == Catch::Approx(norm));
-  f.rank.commit.update(f.rank.programs.trained()[0]);
+  f.rank.commit.update(f.rank.programs.trained()[0], 0);
   CHECK((before - f.bucket.parameters()[0]).max().item<double>() ==
         Catch::Approx(0.5 / norm * 3.0).epsilon(1e-4));
 }

@@ -1,7 +1,9 @@
 /// Tests the sum of a tied parameter's gradient: the order of its parts, wherever the stages are.
 #include "stagecraft/actors/executor/commit/tie_sum.h"
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include <torch/torch.h>
 
@@ -37,27 +39,35 @@ TEST_CASE("TY-1: parts are added in the order of the tie's stages, on any ranks"
   const auto ranks =
       GENERATE(Ranks{0, 0, 0, 0}, Ranks{0, 1, 2, 3}, Ranks{1, 0, 1, 0}, Ranks{2, 0, 1, 1});
   CAPTURE(ranks);
-  for (Tie tie : ties) {
-    tie.ranks.clear();
+  for (const Tie& tie : ties) {
+    std::vector<Rank> of_tie;
     for (const StageId stage : tie.stages) {
-      tie.ranks.emplace_back(ranks[stage.index()]);
+      of_tie.emplace_back(ranks[stage.index()]);
     }
+    Group members{.ranks = of_tie, .id = 1};
+    std::ranges::sort(members.ranks);
+    members.ranks.erase(std::ranges::unique(members.ranks).begin(), members.ranks.end());
     std::vector<torch::Tensor> found(kTiedStages);  // by stage
     testing::on_ranks(kTiedStages, [&](Rank rank, Collective& collective) {
-      std::vector<StageRuntime> mine;
+      std::deque<StageRuntime> mine;
+      TieParts parts{.ranks = of_tie, .parameters = tie.parameters, .mine = {}};
       for (const StageId stage : tie.stages) {
+        parts.mine.push_back(nullptr);
         if (ranks[stage.index()] == rank.value) {
           mine.emplace_back(stages[stage.index()], Sgd{});
-          const torch::Tensor gradient = mine.back().bucket.gradient(tie.parameters[0]);
+          const torch::Tensor gradient = mine.back().buckets.gradient(tie.parameters[0]);
           gradient.copy_(part_of_stage(stage, gradient));
+          parts.mine.back() = &mine.back();
         }
       }
       if (mine.empty()) {
         return;
       }
-      TieSum(tie, rank, mine, 1).run(collective, {}, testing::in_a_minute());
+      TieSum sum(members, parts);
+      sum.start(collective, {});
+      sum.finish(testing::in_a_minute());
       for (const StageRuntime& stage : mine) {
-        found[stage.program->id.index()] = stage.bucket.gradient(tie.parameters[0]).clone();
+        found[stage.program->id.index()] = stage.buckets.gradient(tie.parameters[0]).clone();
       }
     });
     const torch::Tensor& like = found[tie.stages[0].index()];

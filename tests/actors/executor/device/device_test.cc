@@ -14,9 +14,9 @@ namespace {
 /// after a wait for it.
 class LateDevice final : public Device {
  public:
-  void use(Stream) override {}
-  Event record(Stream) noexcept override { return {issued_++}; }
-  void wait(Stream, Event) override {}
+  void use(StreamId) override {}
+  Event record(StreamId) noexcept override { return {issued_++}; }
+  void wait(StreamId, Event) override {}
   void synchronize() override { synchronized_ = true; }
   [[nodiscard]] std::int64_t time_of(Event event) const override {
     REQUIRE(synchronized_);
@@ -32,9 +32,9 @@ class LateDevice final : public Device {
 
 TEST_CASE("the processor's events follow each other as the host does", "[executor][device]") {
   const std::unique_ptr<Device> cpu = cpu_device();
-  const Device::Event first = cpu->record(Stream::Compute);
-  const Device::Event second = cpu->record(Stream::Send);
-  cpu->wait(Stream::Compute, second);
+  const Device::Event first = cpu->record(kCompute);
+  const Device::Event second = cpu->record(StreamId(1));
+  cpu->wait(kCompute, second);
   cpu->synchronize();
   CHECK(cpu->time_of(first) <= cpu->time_of(second));
 }
@@ -71,8 +71,8 @@ TEST_CASE("a timeline shows when the device ran what it was given", "[executor][
   TimelineRecorder recorder(2, device);
   recorder.begin_step();
   for (const std::size_t position : {0, 1}) {
-    const Device::Event start = device.record(Stream::Compute);
-    recorder.record(position, start, device.record(Stream::Compute), 0, 0, 0);
+    const Device::Event start = device.record(kCompute);
+    recorder.record(position, start, device.record(kCompute), 0, 0, 0);
   }
   device.synchronize();
   const std::vector<InstructionTime> times = recorder.take();

@@ -139,7 +139,8 @@ Taken taken_by(const Recompute& recompute, const std::string& list) {
           .between = since_start(CellKind::BackwardWeight),
           .peak = activations(meter->peak - start),
           .counted = activations(outcome.reports[1].times.peak_bytes),
-          .planned = activations(peak_activation_bytes(program.compiled(), plan.ranks[1]))};
+          .planned = activations(
+              peak_activation_bytes(program.compiled(), plan.tables, plan.list_of(Rank(1))))};
 }
 
 TEST_CASE("a stage that is recomputed keeps its inputs, and one replay at a time",

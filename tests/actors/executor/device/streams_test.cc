@@ -24,8 +24,7 @@ const Optimizer kOptimizer = Sgd{.lr = 0.1, .momentum = 0.9};
 class Drifting {
  public:
   Drifting(const Program& program, const Schedule& schedule, unsigned seed)
-      : program_(replicate(resize(program, schedule.stage_graph().microbatch_sizes()),
-                           Layout::of(schedule))),
+      : program_(resize(program, schedule.stage_graph().microbatch_sizes())),
         plan_(std::make_shared<const Plan>(
             lower_schedule(program_, schedule, Layout::of(schedule), true))),
         network_(static_cast<int>(plan_->ranks.size())) {

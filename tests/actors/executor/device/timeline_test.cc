@@ -41,7 +41,7 @@ TEST_CASE("a recorded step has a time for every instruction of a rank, one after
   const Recorded step = record(true);
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
     CAPTURE(rank);
-    const auto& instructions = step.plan.ranks[rank].instructions;
+    const auto& instructions = step.plan.list_of(Rank(rank)).instructions;
     const std::vector<InstructionTime>& times = step.timelines[rank];
     REQUIRE(times.size() == instructions.size());
     for (std::size_t i = 0; i < times.size(); ++i) {
@@ -63,7 +63,7 @@ TEST_CASE(
   std::map<std::pair<EdgeId, Microbatch>, InstructionTime> sent;
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
     for (std::size_t i = 0; i < step.timelines[rank].size(); ++i) {
-      const Instruction& instruction = step.plan.ranks[rank].instructions[i];
+      const Instruction& instruction = step.plan.list_of(Rank(rank)).instructions[i];
       if (instruction.op == Op::Send) {
         sent[{instruction.edge, instruction.task.microbatch}] = step.timelines[rank][i];
       }
@@ -72,7 +72,7 @@ TEST_CASE(
   int received = 0;
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
     for (std::size_t i = 0; i < step.timelines[rank].size(); ++i) {
-      const Instruction& instruction = step.plan.ranks[rank].instructions[i];
+      const Instruction& instruction = step.plan.list_of(Rank(rank)).instructions[i];
       const InstructionTime& time = step.timelines[rank][i];
       CAPTURE(rank, to_string(instruction));
       if (instruction.op != Op::Recv) {
@@ -81,7 +81,7 @@ TEST_CASE(
       }
       CHECK(time.arrived > 0);
       CHECK(time.arrived <= time.end);
-      if (instruction.peer != kDriver) {
+      if (instruction.peer != kDriverPeer) {
         ++received;
         const InstructionTime& source = sent.at({instruction.edge, instruction.task.microbatch});
         CHECK(source.start <= time.arrived);
@@ -127,7 +127,7 @@ TEST_CASE("a receive that completes late does not touch the next step", "[execut
   Promise<at::Tensor> promise;
   recorder.expect(0, promise.future());
   late.set_value(torch::ones({1}));
-  const Device::Event now = device->record(Stream::Receive);
+  const Device::Event now = device->record(StreamId(1));
   recorder.record(0, now, now, 4, 0, 0);
   const std::vector<InstructionTime> times = recorder.take();
   CHECK(times[0].arrived == times[0].end);  // not noted yet: the end of the receive replaces it

@@ -321,7 +321,9 @@ struct MirrorPair {
   Mirror mirrors[2] = {Mirror(setup(0), ends[0]), Mirror(setup(1), ends[1])};
 
   static RankSetup setup(int rank) {
-    return {.rank = Rank(rank), .plan_id = PlanId(9), .ranks = {Rank(0), Rank(1)}};
+    RankSetup setup{.plan_id = PlanId(9), .ranks = {Rank(0), Rank(1)}};
+    setup.train.rank.rank = Rank(rank);
+    return setup;
   }
 
   /// Runs a whole step.
@@ -421,7 +423,8 @@ TEST_CASE("copies of before another state was taken are dropped, also those on t
 
 TEST_CASE("one rank alone has no neighbor to keep its copies", "[executor][mirror]") {
   const InprocNetwork network(1);
-  RankSetup alone{.rank = Rank(0), .ranks = {Rank(0)}};
+  RankSetup alone{.ranks = {Rank(0)}};
+  alone.train.rank.rank = Rank(0);
   CHECK(thrown_by([&] { (void)Mirror(alone, network.endpoint(Rank(0))); }) == Errc::UsageArgument);
 }
 

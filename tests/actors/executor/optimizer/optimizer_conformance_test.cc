@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "stagecraft/actors/executor/stage/bucket.h"
+#include "stagecraft/actors/executor/stage/stage_buckets.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -250,7 +250,7 @@ TEST_CASE("a bucket keeps as many bytes of state as the optimizer names tensors"
   const StageProgram& stage = program.compiled().partition.stages[0];
   for (const OptimizerCase& c : optimizer_cases()) {
     INFO(c.name);
-    const Bucket bucket(stage, c.ours);
+    const StageBuckets bucket(stage, c.ours);
     const std::vector<std::string> names = state_names(c.ours);
     CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
     std::size_t weights = 0, state = 0;
@@ -276,7 +276,7 @@ TEST_CASE("a frozen parameter has no state and does not change",
   const StageProgram& stage = program.compiled().partition.stages[0];
   for (const OptimizerCase& c : optimizer_cases()) {
     INFO(c.name);
-    Bucket bucket(stage, c.ours, {.groups = {{.match = "*.bias", .frozen = true}}});
+    StageBuckets bucket(stage, c.ours, {.groups = {{.match = "*.bias", .frozen = true}}});
     std::vector<torch::Tensor> gradients;
     for (const torch::Tensor& parameter : bucket.parameters()) {
       gradients.push_back(torch::ones_like(parameter));

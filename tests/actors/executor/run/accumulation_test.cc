@@ -79,7 +79,7 @@ TEST_CASE("a tensor that no batch writes is its own committed state", "[executor
   CountingRank f;
   f.train(false);
   CHECK(f.accumulation.committed(f.scale()).is_same(f.scale()));
-  const torch::Tensor& weight = f.rank.programs.trained()[0].bucket.parameters()[0];
+  const torch::Tensor& weight = f.rank.programs.trained()[0].buckets.parameters()[0];
   CHECK(f.accumulation.committed(weight).is_same(weight));
 }
 

@@ -66,7 +66,7 @@ class OneRank {
 
   /// Makes the step ready to run. The order outlives it.
   [[nodiscard]] RunningStep begin(const StepOrder& order) {
-    RunningStep step{order, programs.at(order.program), setup.microbatches};
+    RunningStep step{order, programs.at(order.program), setup.train.tables->microbatches};
     times_.begin_step();
     commit.begin_step(order, {.epoch = order.epoch, .submission = order.submission});
     step.plan.slots.begin_step();
@@ -99,7 +99,7 @@ class OneRank {
 
  private:
   const std::unique_ptr<Device> device_;
-  StepTimes times_{*device_, setup.train.instructions.size()};
+  StepTimes times_{*device_, setup.train.list->instructions.size()};
   Progress progress_;
   TransportCollective collective_{transport};
 

@@ -21,7 +21,7 @@ struct OrderedRank {
   OrderedRank() {
     const auto forwards = std::make_shared<const Plan>(
         lower_schedule(chain.program, schedule, Layout::of(schedule), /*training=*/false));
-    rank.programs.add(testing::forwards_only(chain.program, forwards, Rank(0)));
+    rank.programs.add(testing::forwards_only(chain.program, forwards, rank.setup.train));
   }
 
   void check(const StepOrder& order, std::int32_t accumulated = 0) const {

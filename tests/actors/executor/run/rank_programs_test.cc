@@ -5,6 +5,7 @@
 
 #include "stagecraft/compiler/shapes/parts.h"
 #include "stagecraft/tests/actors/executor/run/one_rank.h"
+#include "stagecraft/tests/actors/executor/setup/own_parts.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -23,7 +24,7 @@ struct KnowingRank {
   [[nodiscard]] RankShape evaluation() const {
     const auto forwards = std::make_shared<const Plan>(
         lower_schedule(chain.program, schedule, Layout::of(schedule), /*training=*/false));
-    return testing::forwards_only(chain.program, forwards, Rank(0));
+    return testing::forwards_only(chain.program, forwards, rank.setup.train);
   }
 
   /// Returns the stages for a batch of another number of rows.
@@ -37,10 +38,12 @@ struct KnowingRank {
                                      .microbatches = testing::kOneRankMicrobatches});
     const Batch batch{torch::zeros({rows, 8})};
     const Parts parts = parts_of(program, batch, batch);
-    const OtherShape& shape = *parts.shapes.at(0);
-    return rank_shape({.number = shape.number, .random = shape.random, .stages = shape.stages},
-                      Rank(0),
-                      rank.setup.train.stages);
+    const std::shared_ptr<const OtherShape>& shape = parts.shapes.at(0);
+    return rank_shape({.number = shape->number,
+                       .random = shape->random,
+                       .stages = {shape, &shape->stages},
+                       .plan = nullptr},
+                      rank.setup.train);
   }
 
   [[nodiscard]] std::string refused(RankShape given) {
@@ -104,10 +107,10 @@ TEST_CASE("stages that do not fit the rank are refused, and change nothing",
   given.program = kTraining;
   (void)f.refused(given);
   given = f.shape(8);
-  given.stages[0].parameters.pop_back();
+  testing::own_program(given.stages).parameters.pop_back();
   CHECK_THAT(f.refused(given), ContainsSubstring("stage 0 does not use the parameter"));
   given = f.evaluation();
-  given.list.rank = Rank(3);
+  given.share.rank.rank = Rank(3);
   CHECK_THAT(f.refused(given), ContainsSubstring("belongs to rank 3"));
   CHECK_FALSE(f.rank.programs.knows(kTraining, 1));
   CHECK_FALSE(f.rank.programs.knows(kForwardsOnly, 0));
@@ -116,7 +119,8 @@ TEST_CASE("stages that do not fit the rank are refused, and change nothing",
 TEST_CASE("a rank with a list that breaks its rules knows nothing", "[executor][programs]") {
   const KnowingRank f;
   RankSetup setup = f.rank.setup;
-  setup.train.instructions.erase(setup.train.instructions.begin());  // a receive
+  std::vector<Instruction>& list = testing::own_list(setup.train).instructions;
+  list.erase(list.begin());  // a receive
   CHECK_THAT(refusal(
                  [&] {
                    const RankPrograms programs(

@@ -16,7 +16,9 @@ at::Tensor floats(std::int64_t count) {
 }
 
 SavedStage saved_of(const at::Tensor& output) {
-  return {Saved{.leaves = {}, .outputs = {output}, .loss = {}}};
+  SavedStage saved;
+  saved.chunks.push_back({.leaves = {}, .outputs = {output}, .loss = {}});
+  return saved;
 }
 
 auto says(const std::string& text) {
@@ -29,7 +31,7 @@ TEST_CASE("a slot gives back what was put into it, not a copy", "[executor][slot
   slots.put(SlotId{1}, value);
   CHECK(slots.tensor(SlotId{1}).is_same(value));
   slots.put(SlotId{0}, saved_of(value), 100);
-  CHECK(slots.saved(SlotId{0}).front().outputs.front().is_same(value));
+  CHECK(slots.saved(SlotId{0}).chunks.front().outputs.front().is_same(value));
   slots.put(SlotId{2}, std::vector{value, at::Tensor()});
   CHECK(slots.parameter_gradients(SlotId{2}).front().is_same(value));
   slots.free(SlotId{0});

@@ -19,14 +19,14 @@ const char* const kTwoStages = "@form list\n0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n";
 class NotingDevice final : public Device {
  public:
   struct Use {
-    Stream stream;
+    StreamId stream;
     std::vector<std::int64_t> waits;  ///< events waited for before
   };
 
   explicit NotingDevice(std::vector<Use>& uses) : uses_(uses) {}
-  void use(Stream stream) override { uses_.push_back({stream, std::exchange(waits_, {})}); }
-  Event record(Stream) noexcept override { return {++events_}; }
-  void wait(Stream, Event event) override { waits_.push_back(event.value); }
+  void use(StreamId stream) override { uses_.push_back({stream, std::exchange(waits_, {})}); }
+  Event record(StreamId) noexcept override { return {++events_}; }
+  void wait(StreamId, Event event) override { waits_.push_back(event.value); }
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
   [[nodiscard]] std::unique_ptr<StepScope> begin_step() override { return nullptr; }
@@ -85,29 +85,29 @@ TEST_CASE("AC-1: a batch that others of its update follow ends before sums, vote
   std::vector<Instruction> issued;
   OneRank rank(chain.program, Schedule::parse(kTwoStages), noting(issued));
   const std::unique_ptr<Device> clock = cpu_device();
-  TimelineRecorder recorder(rank.setup.train.instructions.size(), *clock);
+  TimelineRecorder recorder(rank.setup.train.list->instructions.size(), *clock);
   recorder.begin_step();
-  const torch::Tensor before = rank.programs.trained()[0].bucket.parameters()[0].clone();
+  const torch::Tensor before = rank.programs.trained()[0].buckets.parameters()[0].clone();
   (void)rank.run({.updates = false}, chain.inputs, chain.labels, &recorder);
   const std::vector<InstructionTime> times = recorder.take();
   std::vector<Op> ran, skipped;
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const Op op = rank.setup.train.instructions[i].op;
-    const bool is_of_update = op == Op::Collective || op == Op::Vote || op == Op::Update;
+    const Op op = rank.setup.train.list->instructions[i].op;
+    const bool is_of_update = is_collective(op) || op == Op::Vote || op == Op::Update;
     (is_of_update ? skipped : ran).push_back(op);
     CHECK((!is_of_update || times[i].start == times[i].end));
   }
   CHECK((ops_of(issued) == ran));
   CHECK(std::ranges::count(skipped, Op::Update) == 2);
   CHECK_FALSE(rank.commit.is_past_the_vote());
-  CHECK(torch::equal(rank.programs.trained()[0].bucket.parameters()[0], before));
+  CHECK(torch::equal(rank.programs.trained()[0].buckets.parameters()[0], before));
 
   issued.clear();
   (void)rank.run({.submission = Submission(1), .learning_rate = 0.1, .accumulated = 1},
                  chain.inputs,
                  chain.labels);
-  CHECK(issued.size() == rank.setup.train.instructions.size());
-  CHECK_FALSE(torch::equal(rank.programs.trained()[0].bucket.parameters()[0], before));
+  CHECK(issued.size() == rank.setup.train.list->instructions.size());
+  CHECK_FALSE(torch::equal(rank.programs.trained()[0].buckets.parameters()[0], before));
 }
 
 TEST_CASE("X-4: a rank whose step is given up begins no further instruction, with its place",

@@ -60,7 +60,7 @@ TEST_CASE("a forward fills the slots of its outputs and of its backward, and add
   tasks.run(bound);
   CHECK(step.plan.slots.in_flight() == 1);
   CHECK_FALSE(step.plan.slots.tensor(bound.outputs[0]).requires_grad());
-  CHECK(step.plan.slots.saved(bound.saved).size() == 1);
+  CHECK(step.plan.slots.saved(bound.saved).chunks.size() == 1);
   CHECK(step.losses.read().empty());
 
   RunningStep again = rank.begin(order);
@@ -81,7 +81,7 @@ TEST_CASE("X-1: accumulation adds a microbatch's gradients, times its weight",
     RunningStep step = rank.begin(order);
     run_until(rank, step, [](const Instruction& i) { return i.op == Op::Vote; });
     step.plan.slots.clear();
-    return rank.programs.trained()[0].bucket.flat_gradients()[0].clone();
+    return rank.programs.trained()[0].buckets.flat_gradients()[0].clone();
   };
   const torch::Tensor both = sum_of({.submission = Submission(1)});
   const torch::Tensor doubled =
@@ -113,7 +113,7 @@ TEST_CASE("AC-2: random operators count the microbatches of an update through al
   OneRank rank(program, schedule);
   const auto forwards = std::make_shared<const Plan>(
       lower_schedule(program, schedule, Layout::of(schedule), /*training=*/false));
-  rank.programs.add(testing::forwards_only(program, forwards, Rank(0)));
+  rank.programs.add(testing::forwards_only(program, forwards, rank.setup.train));
   std::int64_t submission = 0;
   const auto losses = [&](StepOrder order) {
     order.submission = Submission(submission++);

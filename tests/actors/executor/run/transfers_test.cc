@@ -39,7 +39,7 @@ TEST_CASE("TX-1: a tensor that came before its instruction is there at once",
     CHECK(transfers.have_arrived(position, position + 1));
     const Instruction& receive = *f.bound.list[position].instruction;
     CHECK(transfers.take(position).size(0) == 2);
-    CHECK(receive.peer == kDriver);
+    CHECK(receive.peer == kDriverPeer);
   }
 }
 

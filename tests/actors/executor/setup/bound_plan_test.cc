@@ -12,9 +12,9 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
-#include "stagecraft/compiler/shapes/replicate.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
+#include "stagecraft/tests/actors/executor/setup/own_parts.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
 
@@ -22,6 +22,8 @@ namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using testing::own_list;
+using testing::own_program;
 
 RankSetup setup_of(Rank rank) {
   torch::manual_seed(4);
@@ -53,17 +55,17 @@ std::string setup_refusal(RankSetup setup) {
 }
 
 Instruction& first(RankSetup& setup, Op op) {
-  return *std::ranges::find(setup.train.instructions, op, &Instruction::op);
+  return *std::ranges::find(own_list(setup.train).instructions, op, &Instruction::op);
 }
 
 TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[executor][bind]") {
   const RankSetup setup = setup_of(Rank(0));
-  const BoundPlan bound = bind_plan(setup.train, bind_scope(setup));
-  REQUIRE(bound.list.size() == setup.train.instructions.size());
+  const BoundPlan bound = bind_plan(setup.train, setup.stages);
+  REQUIRE(bound.list.size() == setup.train.list->instructions.size());
   CHECK(bound.receives.size() == 4);  // two inputs, two gradients
   for (std::size_t i = 0; i < bound.list.size(); ++i) {
     const BoundInstruction& b = bound.list[i];
-    CHECK(b.instruction == &setup.train.instructions[i]);
+    CHECK(b.instruction == &setup.train.list->instructions[i]);
     for (const std::size_t wait : b.waits) {
       CHECK(wait < i);
       CHECK(bound.list[wait].is_waited_for);
@@ -76,6 +78,7 @@ TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[
       CHECK(b.inputs.size() == 1);
       CHECK(b.outputs.size() == 1);
       CHECK(b.saved.value >= 0);
+      CHECK(b.keeps_graphs);
     } else {
       CHECK(b.saved.value >= 0);
       CHECK((b.parameter_gradients.value >= 0) ==
@@ -88,9 +91,10 @@ TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[
 TEST_CASE("gradients that others of the stage are accumulated before are not accumulated next",
           "[executor][bind]") {
   RankSetup setup = setup_of(Rank(0));
-  std::vector<Instruction>& list = setup.train.instructions;
-  const std::int32_t own_slots = setup.train.slots;  // and one for the gradients of each microbatch
-  setup.train.slots += 2;
+  RankList& own = own_list(setup.train);
+  std::vector<Instruction>& list = own.instructions;
+  const std::int32_t own_slots = own.slots;  // and one for the gradients of each microbatch
+  own.slots += 2;
   for (Instruction& i : list) {
     for (std::vector<SlotUse>* uses : {&i.reads, &i.writes}) {
       for (SlotUse& use : *uses) {
@@ -106,7 +110,7 @@ TEST_CASE("gradients that others of the stage are accumulated before are not acc
     return i.op == Op::Run || i.reads.empty() ||
            i.reads.front().value.role != Role::ParameterGradient;
   });
-  const BoundPlan bound = bind_plan(setup.train, bind_scope(setup));
+  const BoundPlan bound = bind_plan(setup.train, setup.stages);
   std::vector<bool> next;
   for (const BoundInstruction& b : bound.list) {
     if (b.parameter_gradients.value >= 0) {
@@ -124,7 +128,7 @@ TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[exec
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("P-9: rank 0"));
   spoiled = sound;
   first(spoiled, Op::Send).reads[0].slot = SlotId(1000);
-  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the rank has no slot 1000"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the list has no slot 1000"));
   spoiled = sound;
   first(spoiled, Op::Send).waits = {InstructionId(4711)};
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("waits for i4711, which is not earlier"));
@@ -132,32 +136,39 @@ TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[exec
   first(spoiled, Op::Send).waits.clear();
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("may begin before"));
   spoiled = sound;
-  std::swap(first(spoiled, Op::Vote).op, first(spoiled, Op::Update).op);
+  {
+    std::vector<Instruction>& list = own_list(spoiled.train).instructions;
+    const auto vote = std::ranges::find(list, Op::Vote, &Instruction::op);
+    const auto update = std::ranges::find(list, Op::Update, &Instruction::op);
+    std::swap(vote->op, update->op);
+    std::swap(vote->bucket, update->bucket);
+  }
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("changes weights before the vote"));
   spoiled = sound;
-  spoiled.train.instructions.push_back({.id = InstructionId(9999), .op = Op::Vote});
+  {
+    std::vector<Instruction>& list = own_list(spoiled.train).instructions;
+    list.push_back({.id = InstructionId(list.size()), .op = Op::Vote});
+  }
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("comes behind the vote"));
   spoiled = sound;
-  first(spoiled, Op::Vote).op = Op::Collective;
-  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the rank sums in group -1, of 0"));
-  first(spoiled, Op::Collective).collective = CollectiveKind::AllGather;
-  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the rank sums in tie -1, of 0"));
+  first(spoiled, Op::Vote).op = Op::Start;
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the plan has no such group"));
   spoiled = sound;
   first(spoiled, Op::Vote).op = static_cast<Op>(99);
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
   spoiled = sound;
-  first(spoiled, Op::Send).stream = static_cast<Stream>(7);
+  first(spoiled, Op::Send).stream = StreamId(7);
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
   spoiled = sound;
-  spoiled.train.slots = -1;
+  own_list(spoiled.train).slots = -1;
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("has -1 slots"));
-  spoiled.train.slots = std::numeric_limits<std::int32_t>::max();
+  own_list(spoiled.train).slots = std::numeric_limits<std::int32_t>::max();
   CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("P-9"));
 }
 
 TEST_CASE("the halves of a backward come once, and in order", "[executor][bind]") {
   RankSetup setup = setup_of(Rank(1));
-  for (Instruction& i : setup.train.instructions) {
+  for (Instruction& i : own_list(setup.train).instructions) {
     if (i.op == Op::Run && i.task.kind == CellKind::BackwardInput) {
       i.task.kind = CellKind::Backward;
     }
@@ -168,14 +179,18 @@ TEST_CASE("the halves of a backward come once, and in order", "[executor][bind]"
 TEST_CASE("a list for other stages than the rank has is refused", "[executor][bind]") {
   RankSetup setup = setup_of(Rank(0));
   setup.stages = setup_of(Rank(1)).stages;
-  CHECK_THAT(setup_refusal(setup), ContainsSubstring("rank 0 has other stages than its list"));
+  CHECK_THAT(setup_refusal(setup),
+             ContainsSubstring("rank 0 has another program for stage 0 than its list"));
   setup = setup_of(Rank(0));
-  setup.stages[0].inputs[0].value = ValueId(999);
+  own_program(setup.stages).inputs[0].value = ValueId(999);
   CHECK_THAT(setup_refusal(setup),
              ContainsSubstring("does not fit stage \"s0\"") &&
                  ContainsSubstring("has no slot for its input %999"));
   setup = setup_of(Rank(0));
-  setup.stages[0].outputs[0].consumers[0] = StageId(7);
+  own_program(setup.stages).outputs[0].consumers[0] = StageId(7);
+  CHECK_THAT(setup_refusal(setup), ContainsSubstring("another program for stage 0"));
+  setup = setup_of(Rank(0));
+  own_program(setup.stages).outputs[0].consumers[0] = StageId(0);
   CHECK_THAT(setup_refusal(setup), ContainsSubstring("has no slot for the gradient of its output"));
 }
 

@@ -9,7 +9,6 @@
 #include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
-#include "stagecraft/compiler/shapes/replicate.h"
 #include "stagecraft/scheduler/builders/bidirectional/chimera.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/support/catch.h"
@@ -32,6 +31,8 @@ template <class T>
 constexpr bool is_container_of_data<std::vector<T>> = is_data<T>();
 template <class T>
 constexpr bool is_container_of_data<std::optional<T>> = is_data<T>();
+template <class T>
+constexpr bool is_container_of_data<std::shared_ptr<const T>> = is_data<T>();
 template <class K, class T>
 constexpr bool is_container_of_data<std::map<K, T>> = is_data<K>() && is_data<T>();
 template <class... T>
@@ -98,6 +99,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 8) {
     auto& [a, b, c, d, e, f, g, h] = r;
     return places(a, b, c, d, e, f, g, h);
+  } else if constexpr (Count == 9) {
+    auto& [a, b, c, d, e, f, g, h, i] = r;
+    return places(a, b, c, d, e, f, g, h, i);
   } else if constexpr (Count == 10) {
     auto& [a, b, c, d, e, f, g, h, i, j] = r;
     return places(a, b, c, d, e, f, g, h, i, j);
@@ -127,6 +131,8 @@ template <class T>
 void check_lists(std::type_identity<T>);
 template <class T>
 void check_lists(std::type_identity<std::vector<T>>);
+template <class T>
+void check_lists(std::type_identity<std::shared_ptr<const T>>);
 template <class K, class T>
 void check_lists(std::type_identity<std::map<K, T>>);
 template <class... T>
@@ -150,6 +156,10 @@ template <class T>
 void check_lists(std::type_identity<std::vector<T>>) {
   check_lists(std::type_identity<T>{});
 }
+template <class T>
+void check_lists(std::type_identity<std::shared_ptr<const T>>) {
+  check_lists(std::type_identity<T>{});
+}
 template <class K, class T>
 void check_lists(std::type_identity<std::map<K, T>>) {
   check_lists(std::type_identity<T>{});
@@ -167,15 +177,14 @@ TEST_CASE("RU-1: every field of what a rank is given is listed", "[executor][set
 TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operator",
           "[executor][setup]") {
   STATIC_CHECK(is_data<RankSetup>());
-  STATIC_CHECK_FALSE(is_data<std::shared_ptr<const Plan>>());
+  STATIC_CHECK_FALSE(is_data<std::shared_ptr<RankList>>());  // others may change it
   STATIC_CHECK_FALSE(is_data<std::function<void()>>());
   STATIC_CHECK_FALSE(is_data<const Plan*>());
 }
 
 /// Returns the setups of all ranks.
-std::vector<RankSetup> setups_of(const Program& given, const Schedule& schedule) {
+std::vector<RankSetup> setups_of(const Program& program, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
-  const Program program = replicate(given, layout);
   const Job job{.plan_id = PlanId(7),
                 .program = program.shared(),
                 .train = std::make_shared<const Plan>(
@@ -205,8 +214,8 @@ TEST_CASE("SP-3: a rank's stages have the facts of what they name, and no others
     CHECK(setup.ranks.size() == 4);
     CHECK(setup.model_parameters == 8);
     REQUIRE(setup.stages.size() == 1);
-    const StageProgram& stage = setup.stages[0];
-    CHECK(stage.id.value == setup.rank.value);
+    const StageProgram& stage = *setup.stages[0];
+    CHECK(stage.id.value == setup.rank().value);
     std::set<ValueId> named;
     for (const Chunk& chunk : stage.chunks) {
       named.insert(chunk.inputs.begin(), chunk.inputs.end());
@@ -225,17 +234,35 @@ TEST_CASE("SP-3: a rank's stages have the facts of what they name, and no others
     CHECK((described == named));
     CHECK(described.size() < program.compiled().graph.values.size());
     REQUIRE(stage.parameters.size() == 2);
-    CHECK(stage.parameters[0].name == "layer" + std::to_string(setup.rank.value) + ".weight");
+    CHECK(stage.parameters[0].name == "layer" + std::to_string(setup.rank().value) + ".weight");
   }
 }
 
-TEST_CASE("ranks that hold two replicas' stages say so", "[executor][setup]") {
-  for (const RankSetup& setup : setups_of(chain(2), chimera(2, 4))) {
+TEST_CASE("ranks that hold copies of two stages have the program's stages", "[executor][setup]") {
+  const std::vector<RankSetup> setups = setups_of(chain(2), chimera(2, 4));
+  for (const RankSetup& setup : setups) {
     REQUIRE(setup.stages.size() == 2);
-    CHECK(setup.stages[0].replica + setup.stages[1].replica == 1);
-    CHECK(setup.replica_groups.size() == 2);
-    CHECK(setup.microbatches == 4);
+    CHECK(setup.train.stage(0).copy + setup.train.stage(1).copy == 1);
+    CHECK(setup.stages[0]->id == setup.train.stage(0).program);
+    CHECK(setup.train.tables->groups.size() == 2);
+    CHECK(setup.train.tables->microbatches == 4);
   }
+  CHECK(setups[0].stages[0] == setups[1].stages[1]);  // one program for both
+  CHECK(setups[0].train.tables == setups[1].train.tables);
+}
+
+TEST_CASE("LA-3: ranks of one place share their list", "[executor][setup]") {
+  Schedule schedule = Schedule::parse("@place 0=0,1\n@form list\n0F0 0B0 0F1 0B1\n");
+  testing::Chain module(1);
+  const auto x = torch::randn({4, 8});
+  const std::vector<RankSetup> setups = setups_of(
+      compile(module,
+              {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 4}),
+      schedule);
+  REQUIRE(setups.size() == 2);
+  CHECK(setups[0].train.list == setups[1].train.list);
+  CHECK(setups[0].train.rank.first_microbatch == 0);
+  CHECK(setups[1].train.rank.first_microbatch == 2);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
+#include "stagecraft/tests/actors/executor/setup/own_parts.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -33,6 +34,9 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using testing::differing;
 using testing::mean_square;
+using testing::own_list;
+using testing::own_program;
+using testing::own_tables;
 using testing::Pipeline;
 
 constexpr Errc kUnreadable = Errc::WireFormat;
@@ -195,14 +199,13 @@ const Row kWireRows[] = {
     {"several", several},
     {"everything", everything},
     {"llama", trained_llama, [](int s, int m) { return zb_h1(s, m); }},
-    {"llama, two replicas", trained_llama, [](int s, int m) { return chimera(s, m); }},
+    {"llama, two copies", trained_llama, [](int s, int m) { return chimera(s, m); }},
     {"tied", tied, [](int s, int m) { return zb_h1(s, m); }},
     {"chunks", in_chunks},
 };
 
-std::vector<RankSetup> sent_setups_of(const Program& given, const Schedule& schedule) {
+std::vector<RankSetup> sent_setups_of(const Program& program, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
-  const Program program = replicate(given, layout);
   const Job job{
       .plan_id = PlanId(7),
       .program = program.shared(),
@@ -237,10 +240,12 @@ RankShape shape_for(const Trained& t, std::int64_t rows, const RankSetup& setup)
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
   };
   const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
-  const OtherShape& shape = *parts.shapes.at(0);
-  return rank_shape({.number = shape.number, .random = shape.random, .stages = shape.stages},
-                    setup.rank,
-                    setup.train.stages);
+  const std::shared_ptr<const OtherShape>& shape = parts.shapes.at(0);
+  return rank_shape({.number = shape->number,
+                     .random = shape->random,
+                     .stages = {shape, &shape->stages},
+                     .plan = nullptr},
+                    setup.train);
 }
 
 TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit take them",
@@ -258,7 +263,7 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
   const EncodedSetup setup = encode(setups[0]);
   refusal([&] { (void)decode_shape(setup.bytes, setup.tensors); }, kUnreadable);
   RankShape damaged = shape;
-  damaged.stages[0].chunks[0].nodes[0].results[0] = ValueId(9999);
+  own_program(damaged.stages).chunks[0].nodes[0].results[0] = ValueId(9999);
   const EncodedSetup wrong = encode(damaged);
   refusal([&] { (void)decode_shape(wrong.bytes, wrong.tensors); }, Errc::PlanInvalid);
 
@@ -278,11 +283,11 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
   other.rank = Rank(1);
   refusal([&] { executor_takes(other); }, Errc::PlanInvalid);
   other = shape;
-  other.stages[0].parameters.pop_back();
+  own_program(other.stages).parameters.pop_back();
   CHECK_THAT(refusal([&] { executor_takes(other); }, Errc::PlanInvalid),
              ContainsSubstring("does not use the parameter"));
   other = shape;
-  other.stages[0].outputs.clear();
+  own_program(other.stages).outputs.clear();
   CHECK_THAT(refusal([&] { executor_takes(other); }, Errc::PlanInvalid),
              ContainsSubstring("hands on 0 values"));
 }
@@ -308,10 +313,11 @@ TEST_CASE("SW-1: every program comes back as the same bytes, and trains with the
     const RankSetup got = decode_setup(sent.bytes, sent.tensors);
     CHECK(encode(got).bytes == sent.bytes);
     for (std::size_t s = 0; s < got.stages.size(); ++s) {
-      REQUIRE(got.stages[s].constants.size() == setup.stages[s].constants.size());
-      for (std::size_t c = 0; c < got.stages[s].constants.size(); ++c) {
-        CHECK(same_tensor(got.stages[s].constants[c].tensor, setup.stages[s].constants[c].tensor));
-      }
+      const auto& there = got.stages[s]->constants;
+      const auto& here = setup.stages[s]->constants;
+      CHECK(std::ranges::equal(there, here, [](const auto& a, const auto& b) {
+        return same_tensor(a.tensor, b.tensor);
+      }));
     }
   }
   const Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
@@ -338,7 +344,7 @@ TEST_CASE("SW-1: every program comes back as the same bytes, and trains with the
 /// Returns the setup with other constants; its stage gets their facts.
 RankSetup with_constants(std::vector<torch::Tensor> constants) {
   RankSetup setup = small_setup();
-  StageProgram& stage = setup.stages.front();
+  StageProgram& stage = own_program(setup.stages);
   for (torch::Tensor& tensor : constants) {
     const ValueId id(stage.values.rbegin()->first.value + 1);
     stage.values[id] = {
@@ -373,7 +379,7 @@ TEST_CASE("WT-1: constants keep strides, gaps, shared elements and what they pro
   CHECK(encode(got).bytes == sent.bytes);
   for (std::size_t c = 0; c < 10; ++c) {
     INFO(c);
-    CHECK(same_tensor(got.stages[0].constants[c].tensor, setup.stages[0].constants[c].tensor));
+    CHECK(same_tensor(got.stages[0]->constants[c].tensor, setup.stages[0]->constants[c].tensor));
   }
   SECTION("WT-2: what is met twice travels once") {
     CHECK(encode(with_constants({base, base})).tensors.size() == 1);
@@ -399,7 +405,7 @@ TEST_CASE("WT-1: constants keep strides, gaps, shared elements and what they pro
 /// Returns the setup with one more node in its stage: an operator on literals.
 RankSetup with_node(Node node) {
   RankSetup setup = small_setup();
-  setup.stages.front().chunks.front().nodes.push_back(std::move(node));
+  own_program(setup.stages).chunks.front().nodes.push_back(std::move(node));
   return setup;
 }
 
@@ -486,7 +492,7 @@ TEST_CASE("SW-3: what exists in one process alone is refused by name, all of it"
   setups[1].optimizer = CustomOptimizer{};  // forged bytes could give this
   REQUIRE(verify(setups[1]).size() == 1);
   CHECK_THAT(verify(setups[1]).front(), ContainsSubstring("update is empty"));
-  CHECK(wire::travel_size(setups[1].stages[0]).program > 0);
+  CHECK(wire::travel_size(*setups[1].stages[0]).program > 0);
 
   CHECK_THAT(refusal([] {
                (void)encode(with_node(
@@ -570,149 +576,170 @@ TEST_CASE("any byte may be wrong: the setup is refused, or is one", "[executor][
 
 // ---- wrong setups -------------------------------------------------------------------------------
 
-struct Wrong {
-  std::string expected;
-  std::function<void(RankSetup&)> change;
+/// A setup with parts of its own, to be spoiled.
+struct Spoiled : RankSetup {
+  explicit Spoiled(const RankSetup& sound) : RankSetup(sound) {}
+
+  StageProgram& stage = own_program(stages);
+  Node& node = stage.chunks.front().nodes.front();
+  RankList& list = own_list(train);
+  PlanTables& tables = own_tables(train);
 };
 
-StageProgram& stage_of(RankSetup& s) {
-  return s.stages.front();
-}
-Node& first_node(RankSetup& s) {
-  return stage_of(s).chunks.front().nodes.front();
+struct Wrong {
+  std::string expected;
+  std::function<void(Spoiled&)> change;
+};
+
+PlanGroup tie(const std::vector<int>& stages,
+              const std::vector<int>& ranks,
+              const std::string& parameter = "layer0.weight") {
+  return {.kind = PlanGroup::Kind::Tie,
+          .bucket = -1,
+          .stages = {stages.begin(), stages.end()},
+          .parameters = {parameter},
+          .sets = {{ranks.begin(), ranks.end()}}};
 }
 
-Tie tie(const std::vector<int>& stages,
-        const std::vector<int>& ranks,
-        const std::string& parameter = "layer0.weight") {
-  return {.stages = {stages.begin(), stages.end()},
-          .ranks = {ranks.begin(), ranks.end()},
-          .parameters = {parameter}};
-}
-
-void replays(RankSetup& s, bool recompute, std::int64_t bytes) {
-  stage_of(s).chunks.front().recompute = recompute;
-  stage_of(s).chunks.front().replayed_bytes = bytes;
+void replays(Spoiled& s, bool recompute, std::int64_t bytes) {
+  s.stage.chunks.front().recompute = recompute;
+  s.stage.chunks.front().replayed_bytes = bytes;
 }
 
 TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][wire]") {
   const ValueId nobody(12345);
   const Wrong wrongs[] = {
-      {"has no chunk", [](auto& s) { stage_of(s).chunks.clear(); }},
-      {"reads %12345", [&](auto& s) { first_node(s).operands[0] = nobody; }},
-      {"reads %-1", [](auto& s) { first_node(s).operands[0] = kNoValue; }},
-      {"reads %-1", [](auto& s) { first_node(s).operands[0] = ValueList{{kNoValue}}; }},
+      {"has no chunk", [](auto& s) { s.stage.chunks.clear(); }},
+      {"reads %12345", [&](auto& s) { s.node.operands[0] = nobody; }},
+      {"reads %-1", [](auto& s) { s.node.operands[0] = kNoValue; }},
+      {"reads %-1", [](auto& s) { s.node.operands[0] = ValueList{{kNoValue}}; }},
       {"which is not made by then",
        [](auto& s) {
-         auto& nodes = stage_of(s).chunks.front().nodes;
+         auto& nodes = s.stage.chunks.front().nodes;
          std::swap(nodes.front(), nodes.back());
        }},
-      {"is not known in this process", [](auto& s) { first_node(s).name = "mine::own"; }},
+      {"is not known in this process", [](auto& s) { s.node.name = "mine::own"; }},
       {"aten::from_file is not one that a program of another process may call",
-       [](auto& s) { first_node(s).name = "aten::from_file", first_node(s).overload = ""; }},
+       [](auto& s) { s.node.name = "aten::from_file", s.node.overload = ""; }},
       {"aten::resize_ is not one",
-       [](auto& s) { first_node(s).name = "aten::resize_", first_node(s).overload = ""; }},
+       [](auto& s) { s.node.name = "aten::resize_", s.node.overload = ""; }},
       {"profiler::_record_function_exit is not one",
        [](auto& s) {
-         first_node(s).name = "profiler::_record_function_exit";
-         first_node(s).overload = "";
+         s.node.name = "profiler::_record_function_exit";
+         s.node.overload = "";
        }},
-      {"operands, and gets", [](auto& s) { first_node(s).operands.pop_back(); }},
-      {"and gets something else", [](auto& s) { first_node(s).operands[0] = c10::IValue(1); }},
-      {"and gets something else", [](auto& s) { first_node(s).operands[0] = StageDevice{}; }},
-      {"and the stage keeps 0", [](auto& s) { first_node(s).results.clear(); }},
-      {"an answer is expected", [](auto& s) { first_node(s).answer = true; }},
-      {"calls the function 0", [](auto& s) { first_node(s).function = 0; }},
-      {"calls the function -7", [](auto& s) { first_node(s).function = -7; }},
-      {"has hooks 3", [](auto& s) { stage_of(s).values.begin()->second.hooks = 3; }},
-      {"no value is numbered -5", [](auto& s) { stage_of(s).values[ValueId(-5)] = {}; }},
+      {"operands, and gets", [](auto& s) { s.node.operands.pop_back(); }},
+      {"and gets something else", [](auto& s) { s.node.operands[0] = c10::IValue(1); }},
+      {"and gets something else", [](auto& s) { s.node.operands[0] = StageDevice{}; }},
+      {"and the stage keeps 0", [](auto& s) { s.node.results.clear(); }},
+      {"an answer is expected", [](auto& s) { s.node.answer = true; }},
+      {"calls the function 0", [](auto& s) { s.node.function = 0; }},
+      {"calls the function -7", [](auto& s) { s.node.function = -7; }},
+      {"has hooks 3", [](auto& s) { s.stage.values.begin()->second.hooks = 3; }},
+      {"no value is numbered -5", [](auto& s) { s.stage.values[ValueId(-5)] = {}; }},
       {"a value that an operator writes is %12345",
-       [&](auto& s) { first_node(s).writes.push_back(nobody); }},
-      {"a value that an operator makes is %12345",
-       [&](auto& s) { first_node(s).results[0] = nobody; }},
-      {"an input is %12345", [&](auto& s) { stage_of(s).inputs[0].value = nobody; }},
+       [&](auto& s) { s.node.writes.push_back(nobody); }},
+      {"a value that an operator makes is %12345", [&](auto& s) { s.node.results[0] = nobody; }},
+      {"an input is %12345", [&](auto& s) { s.stage.inputs[0].value = nobody; }},
       {"a chunk passes on %-1",
-       [](auto& s) { stage_of(s).chunks.front().outputs.push_back(kNoValue); }},
+       [](auto& s) { s.stage.chunks.front().outputs.push_back(kNoValue); }},
       {"no chunk makes its output",
        [](auto& s) {
-         stage_of(s).outputs.push_back({stage_of(s).parameters[0].value, {StageId(0)}, {true}});
+         s.stage.outputs.push_back({s.stage.parameters[0].value, {StageId(0)}, {true}});
        }},
       {"whether they send a gradient",
        [](auto& s) {
-         stage_of(s).outputs.push_back({stage_of(s).inputs[0].value, {StageId(0)}, {}});
-         stage_of(s).chunks[0].outputs.push_back(stage_of(s).inputs[0].value);
+         s.stage.outputs.push_back({s.stage.inputs[0].value, {StageId(0)}, {}});
+         s.stage.chunks[0].outputs.push_back(s.stage.inputs[0].value);
        }},
-      {"a chunk reads %12345", [&](auto& s) { stage_of(s).chunks[0].inputs.push_back(nobody); }},
-      {"a parameter is %12345", [&](auto& s) { stage_of(s).parameters[0].value = nobody; }},
+      {"a chunk reads %12345", [&](auto& s) { s.stage.chunks[0].inputs.push_back(nobody); }},
+      {"a parameter is %12345", [&](auto& s) { s.stage.parameters[0].value = nobody; }},
       {"the shape or type of",
        [](auto& s) {
-         stage_of(s).values[stage_of(s).parameters[0].value].sizes = {1LL << 40, 1LL << 40};
+         s.stage.values[s.stage.parameters[0].value].sizes = {1LL << 40, 1LL << 40};
        }},
       {"the shape or type of",
-       [](auto& s) { stage_of(s).values[stage_of(s).parameters[0].value].sizes = {-1}; }},
+       [](auto& s) { s.stage.values[s.stage.parameters[0].value].sizes = {-1}; }},
       {"is to be trained, but has no gradient",
-       [](auto& s) { stage_of(s).values[stage_of(s).parameters[0].value].dtype = at::kLong; }},
+       [](auto& s) { s.stage.values[s.stage.parameters[0].value].dtype = at::kLong; }},
       {"owes a gradient, but its type has none",
        [](auto& s) {
-         stage_of(s).inputs[0].owes_gradient = true;
-         stage_of(s).values[stage_of(s).inputs[0].value].dtype = at::kLong;
+         s.stage.inputs[0].owes_gradient = true;
+         s.stage.values[s.stage.inputs[0].value].dtype = at::kLong;
        }},
       {"has strides that do not fit",
        [](auto& s) {
-         stage_of(s).buffers.push_back(
-             {.name = "b", .value = stage_of(s).parameters[0].value, .strides = {1LL << 60, 1}});
+         s.stage.buffers.push_back(
+             {.name = "b", .value = s.stage.parameters[0].value, .strides = {1LL << 60, 1}});
        }},
-      {"measured bytes", [](auto& s) { stage_of(s).saved_bytes = -1; }},
+      {"measured bytes", [](auto& s) { s.stage.saved_bytes = -1; }},
       {"-1 bytes that a chunk replays", [](auto& s) { replays(s, true, -1); }},
       {"bytes that a chunk replays", [](auto& s) { replays(s, true, INT64_MAX); }},
       {"7 bytes that a chunk replays", [](auto& s) { replays(s, false, 7); }},
-      {"follows stage", [](auto& s) { s.stages.push_back(s.stages.front()); }},
-      {"is number 9 of 2", [](auto& s) { stage_of(s).parameters[0].position = 9; }},
+      {"it has 2 stages, and its list has 1",
+       [](auto& s) { s.stages.push_back(s.stages.front()); }},
+      {"stage 0 follows stage 0",
+       [](auto& s) {
+         s.stages.push_back(s.stages.front());
+         s.list.stages.push_back(s.list.stages.front());
+       }},
+      {"is number 9 of 2", [](auto& s) { s.stage.parameters[0].position = 9; }},
       {"the model has -1 parameters", [](auto& s) { s.model_parameters = -1; }},
-      {"rank 4 is not one of them", [](auto& s) { s.rank = Rank(4); }},
-      {"its list for training belongs to rank 3", [](auto& s) { s.train.rank = Rank(3); }},
-      {"a step has 0 microbatches", [](auto& s) { s.microbatches = 0; }},
-      {"of group 0",
-       [](auto& s) { s.replica_groups = {{.stages = {StageId(0)}, .ranks = {Rank(1)}}}; }},
-      {"tie 0 has no parameters",
-       [](auto& s) { s.ties = {{.stages = {StageId(0)}, .ranks = {Rank(0)}, .parameters = {}}}; }},
-      {"tie 0 has no parameters, or does not have one rank for each of its stages",
+      {"rank 4 is not one of them", [](auto& s) { s.train.rank.rank = Rank(4); }},
+      {"from microbatch 5 on", [](auto& s) { s.train.rank.first_microbatch = 5; }},
+      {"a step has 0 microbatches", [](auto& s) { s.tables.microbatches = 0; }},
+      {"a stage takes 0 of 2 microbatches", [](auto& s) { s.tables.stages[0].size = 0; }},
+      {"has the program of another",
        [](auto& s) {
-         s.ties = {tie({0, 1}, {0})};
+         s.tables.stages.push_back(s.tables.stages[0]);
+         s.tables.stages[0].program = StageId(1);
        }},
-      {"tie 0 has no parameters, or does not have one rank for each of its stages",
+      {"has a bucket of 4 chunks from chunk 0 on, of 1",
+       [](auto& s) { s.tables.buckets[0].chunks.count = 4; }},
+      {"group 0 has ranks that do not vote",
        [](auto& s) {
-         s.ties = {tie({0, 0}, {0, 0})};
+         s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(1)}}}};
        }},
-      {"tie 0 has no parameters, or does not have one rank for each of its stages",
+      {"the ranks of group 0 are not ascending",
        [](auto& s) {
-         s.ties = {tie({0, 1}, {0, 1})};
-       }},  // a rank that does not vote
-      {"tie 1 has stage 1 on rank 0",
-       [](auto& s) {
-         s.ties = {tie({0}, {0}), tie({0, 1}, {0, 0})};
+         s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0), Rank(0)}}}};
        }},
-      {"trains no parameter \"nobody\"", [](auto& s) { s.ties = {tie({0}, {0}, "nobody")}; }},
+      {"group 0 has no parameters",
+       [](auto& s) {
+         s.tables.groups = {tie({0}, {0})};
+         s.tables.groups[0].parameters.clear();
+       }},
+      {"group 0 has no parameters, or a stage twice",
+       [](auto& s) {
+         s.tables.groups = {tie({0, 0}, {0, 0})};
+       }},
+      {"group 0 does not have one rank for each of its stages",
+       [](auto& s) {
+         s.tables.groups = {tie({0, 1}, {0})};
+       }},
+      {"group 0 has ranks that do not vote",
+       [](auto& s) {
+         s.tables.groups = {tie({0, 1}, {0, 1})};
+       }},
+      {"group 1 has stage 1 on other ranks",
+       [](auto& s) {
+         s.tables.groups = {tie({0}, {0}), tie({0, 1}, {0, 0})};
+       }},
+      {"trains no parameter \"nobody\"",
+       [](auto& s) { s.tables.groups = {tie({0}, {0}, "nobody")}; }},
       {"trains no parameter \"layer0.weight\"",
        [&](auto& s) {
-         stage_of(s).parameters[0].trained = false;
-         s.ties = {tie({0}, {0})};
+         s.stage.parameters[0].trained = false;
+         s.tables.groups = {tie({0}, {0})};
        }},
-      {"sums over tie 0, of which it holds no stage",
+      {"sums over group 0, of which it is no member",
        [&](auto& s) {
          s.ranks.emplace_back(1);
-         s.ties = {tie({1}, {1})};
-         s.train.instructions.push_back({.id = InstructionId(99),
-                                         .op = Op::Collective,
-                                         .collective = CollectiveKind::AllGather,
-                                         .group = 0});
+         s.tables.groups = {tie({1}, {1})};
+         s.list.instructions.push_back({.id = InstructionId(99), .op = Op::Start, .group = 0});
        }},
-      {"and rank 8",
-       [](auto& s) {
-         for (Instruction& i : s.train.instructions) {
-           i.peer = i.op == Op::Recv ? Rank(8) : i.peer;
-         }
-       }},
+      {"the peers of its list for training are not the driver and other ranks",
+       [](auto& s) { s.train.rank.peers.emplace_back(8); }},
       {"Sgd::lr", [](auto& s) { s.optimizer = Sgd{.lr = -1}; }},
       {"Adagrad::eps", [](auto& s) { s.optimizer = Adagrad{.eps = std::nan("")}; }},
       {"nesterov", [](auto& s) { s.optimizer = Sgd{.nesterov = true}; }},
@@ -728,7 +755,7 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
   const RankSetup good = small_setup();
   for (const Wrong& wrong : wrongs) {
     INFO(wrong.expected);
-    RankSetup setup = good;
+    Spoiled setup(good);
     wrong.change(setup);
     const EncodedSetup sent = encode(setup);
     CHECK_THAT(refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, Errc::PlanInvalid),
@@ -749,7 +776,7 @@ TEST_CASE("a list that makes another number of tensors than it was captured with
   for (const int pieces : {4, 1}) {
     RankSetup setup = sent_setups_of(t.program, gpipe(1, kSentMicrobatches)).front();
     bool found = false;
-    for (Node& node : stage_of(setup).chunks.front().nodes) {
+    for (Node& node : own_program(setup.stages).chunks.front().nodes) {
       if (node.name == "aten::split" || node.name == "aten::chunk") {
         auto& count = std::get<c10::IValue>(node.operands[1]);
         count = node.name == "aten::chunk" ? pieces : 4 / pieces;
@@ -759,10 +786,12 @@ TEST_CASE("a list that makes another number of tensors than it was captured with
     REQUIRE(found);
     const EncodedSetup sent = encode(setup);
     const RankSetup got = decode_setup(sent.bytes, sent.tensors);
-    StageRuntime runtime(got.stages[0], got.optimizer);
+    StageRuntime runtime(*got.stages[0], got.optimizer);
+    SavedStage saved;
     const std::string message = refusal(
         [&] {
-          (void)runtime.forward({torch::randn({2, 4}), torch::randn({2, 2})}, false, {});
+          (void)runtime.forward(
+              runtime.whole(), {torch::randn({2, 4}), torch::randn({2, 2})}, false, {}, saved);
         },
         Errc::CompileShape);
     CHECK_THAT(message, ContainsSubstring("made 2 tensors when it was captured"));

@@ -1,7 +1,8 @@
-/// Bucket: one stage's parameters, gradients and optimizer state as flat buffers.
+/// StageBuckets: one stage's parameters, gradients and optimizer state as flat buffers, bucket by
+/// bucket (PlanBucket).
 ///
-/// Parameters are leaf views into the flat buffer, padded to 64 bytes. Sums over replicas then run
-/// over memory in one piece, and autograd still sees one tensor per parameter. Confined to the plan
+/// Parameters are leaf views into the buffers, padded to 64 bytes. Sums over copies then run over
+/// memory in one piece, and autograd still sees one tensor per parameter. Confined to the plan
 /// thread.
 ///
 /// BU-1: the values of a view do not depend on its place in the buffer: bucket layout changes no
@@ -15,6 +16,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -23,6 +26,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/stage/gradient_sums.h"
+#include "stagecraft/compiler/plan/instruction.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/futures/collective/vote.h"
 
@@ -46,10 +50,14 @@ struct GradientScale {
   double clip = 1.0;    ///< clipping multiplies the mean by it
 };
 
-class Bucket {
+class StageBuckets {
  public:
-  /// Makes a bucket with zero weights, to be loaded, and with the other state of the first step.
-  Bucket(const StageProgram& stage, const Optimizer& optimizer, const BucketOptions& options = {});
+  /// Makes buckets with zero weights, to be loaded, and with the other state of the first step.
+  /// `chunks`: of each bucket; empty: one bucket of the whole stage.
+  StageBuckets(const StageProgram& stage,
+               const Optimizer& optimizer,
+               const BucketOptions& options = {},
+               const std::vector<ChunkRange>& chunks = {});
 
   /// Returns the leaves to which autograd differentiates, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
@@ -61,10 +69,16 @@ class Bucket {
   /// Forgets the gradients of the last step.
   void begin_step() { sums_->begin(); }
 
-  /// Adds one microbatch's gradients times its weight, one per gradient edge. An undefined gradient
-  /// counts as zero, unless it was taken.
+  /// Adds one microbatch's gradients of these parameters (by number) times its weight. `gradients`:
+  /// one per gradient edge. An undefined gradient counts as zero, unless it was taken.
+  void accumulate(const std::vector<std::size_t>& which,
+                  const std::vector<at::Tensor>& gradients,
+                  double weight = 1.0) {
+    sums_->add(which, gradients, weight);
+  }
+  /// Adds the gradients of all trained parameters.
   void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0) {
-    sums_->add(gradients, weight);
+    sums_->add(all_, gradients, weight);
   }
 
   /// While the result lives, backwards of one microbatch hand the gradients of these parameters (by
@@ -80,21 +94,29 @@ class Bucket {
   /// change them.
   [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight) const;
 
-  /// Makes one optimizer update. It scales the sums to the applied gradients while it reads them
-  /// (OR-2). `step` counts from 1.
+  /// Makes one optimizer update of a bucket. It scales the sums to the applied gradients while it
+  /// reads them (OR-2). `step` counts from 1.
+  void update(std::size_t bucket,
+              double learning_rate,
+              const GradientScale& scale,
+              std::int64_t step);
+  /// Updates all buckets.
   void update(double learning_rate, const GradientScale& scale, std::int64_t step);
 
   /// Returns the living tensors: parameters first (kWeight), then the optimizer's state.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
-  /// Returns the gradients of all trained parameters, one buffer per dtype; equal on all copies of
-  /// a stage.
-  [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
+  /// Returns the gradients of a bucket's trained parameters, one buffer per dtype.
+  [[nodiscard]] const std::vector<at::Tensor>& flat_gradients(std::size_t bucket = 0) const {
+    return flat_gradients_[bucket];
+  }
 
   /// Returns gradients of the parameters that it updates, by their names: as averaged for the last
   /// update if they are kept, else the living ones, which an update averages and clips.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
 
+  /// Returns the living gradients of the trained parameters, in their order.
+  [[nodiscard]] const std::vector<at::Tensor>& living_gradients() const { return gradients_; }
   /// Returns the living gradient of a parameter. Requires: it trains.
   [[nodiscard]] at::Tensor gradient(std::string_view parameter) const;
 
@@ -103,12 +125,14 @@ class Bucket {
   std::vector<at::Tensor> parameters_;                  // likewise
   std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
   std::vector<std::string> trained_names_;
-  std::vector<at::Tensor> gradients_;          // of the trained ones
-  std::vector<OptimizedParameter> optimized_;  // of these, all that are not frozen
+  std::vector<at::Tensor> gradients_;  // of the trained ones
+  std::vector<std::size_t> all_;       // their numbers
   Optimizer optimizer_;
   std::vector<std::string> state_names_;
-  std::vector<at::Tensor> flat_gradients_;  // one per dtype
-  std::vector<at::Tensor> kept_;            // like the gradients of the optimized ones, or empty
+  std::vector<std::vector<OptimizedParameter>> optimized_;  // by bucket: all that are not frozen
+  std::vector<std::vector<at::Tensor>> kept_;               // like their gradients, or empty
+  std::vector<std::pair<std::size_t, std::size_t>> order_;  // of these, as the stage has them
+  std::vector<std::vector<at::Tensor>> flat_gradients_;     // by bucket: one per dtype
   std::vector<torch::autograd::Edge> gradient_edges_;
   std::shared_ptr<GradientSums> sums_;  // sums into the views; other shapes' buckets share it
 };

@@ -1,4 +1,7 @@
-/// IssuedDag: a training DAG with the order of its streams and the list that every rank issues.
+/// issue finishes a training DAG: it puts the nodes of every stream in order, and all nodes of a
+/// rank list in the one order in which its ranks issue them.
+///
+/// Lowering turns the result into instructions, and `stagecraft dag show` prints it.
 #pragma once
 
 #include <vector>
@@ -6,7 +9,7 @@
 #include "stagecraft/scheduler/dag/dag.h"
 #include "stagecraft/scheduler/dag/stream_order.h"
 
-namespace stagecraft::tools {
+namespace stagecraft {
 
 struct IssuedDag {
   TrainingDag dag;
@@ -14,8 +17,7 @@ struct IssuedDag {
   std::vector<std::vector<int>> lists;  ///< nodes by rank list, in issue order
 };
 
-/// Requires: apply() has made the DAG. Errors: ScheduleInvalid, with the cycle, if the orders that
-/// a strategy leaves open would make ranks wait for each other.
+/// Requires: apply() has made the DAG.
 [[nodiscard]] IssuedDag issue(TrainingDag dag);
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

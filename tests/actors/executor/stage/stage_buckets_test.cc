@@ -1,6 +1,6 @@
 /// Tests buckets: the norm of a gradient, gradients that are taken as they come, and updates that
 /// average and clip while they read.
-#include "stagecraft/actors/executor/stage/bucket.h"
+#include "stagecraft/actors/executor/stage/stage_buckets.h"
 
 #include <cmath>
 #include <functional>
@@ -137,7 +137,7 @@ TEST_CASE("GS-1: gradients that are taken as they come make the sums of those th
         taking.reset();
         CHECK(gradients[0].defined() == !taken);
         CHECK(gradients[1].defined());
-        sums.add(gradients, weight);
+        sums.add({0, 1, 2}, gradients, weight);
       }
       if (!taken) {
         together.clear();
@@ -169,7 +169,7 @@ TEST_CASE("sums that a failed step has begun are forgotten", "[executor][bucket]
   sums.begin();
   const Tensors gradients = net.gradients(x);
   REQUIRE(gradients[0].defined());
-  sums.add(gradients, 1.0);
+  sums.add({0, 1, 2}, gradients, 1.0);
   CHECK(torch::equal(net.sums[0], gradients[0]));
   CHECK(torch::equal(net.sums[1], gradients[1]));
 }
@@ -191,9 +191,9 @@ TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves wha
   const Program program = skip_net();
   const StageProgram& stage = program.compiled().partition.stages[0];
   const bool keeps = GENERATE(false, true);
-  Bucket bucket(stage,
-                Sgd{.lr = 1.0},
-                {.groups = {{.match = "a.bias", .frozen = true}}, .keep_gradients = keeps});
+  StageBuckets bucket(stage,
+                      Sgd{.lr = 1.0},
+                      {.groups = {{.match = "a.bias", .frozen = true}}, .keep_gradients = keeps});
   torch::manual_seed(6);
   const Tensors first{torch::randn({8, 6}), torch::randn({8})};
   const Tensors second{torch::randn({8, 6}), torch::randn({8})};

@@ -1,0 +1,40 @@
+/// CopiesSum: sums the gradients of a bucket over the copies of its stage, before the vote. Each
+/// copy has seen its share of the microbatches, and all continue with the same bits.
+///
+/// It also gives all copies the buffers of the first copy, as data-parallel training in PyTorch
+/// does: statistics are then those of the first copy's share of the microbatches.
+/// SU-1: copies on one rank are added in their order, and the ranks' sums in ascending order of
+///       rank.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/executor/commit/group_sum.h"
+
+namespace stagecraft {
+
+class CopiesSum final : public GroupSum {
+ public:
+  /// `mine`: the copies on this rank, which outlive the sum. `bucket`: its number in them; the
+  /// first one's sum brings the stage's buffers. `first`: the first copy of all is mine.front().
+  CopiesSum(Group members, std::vector<const StageRuntime*> mine, std::size_t bucket, bool first);
+
+  void start(Collective& collective, const Sequence& step) override;
+  void finish(Deadline deadline) override;
+  void drop() override;
+
+ private:
+  void start_buffers(Collective& collective, Sequence sequence);
+  void take_buffers(Deadline deadline);
+
+  const Group members_;
+  const std::vector<const StageRuntime*> mine_;
+  const std::size_t bucket_;
+  const bool first_;
+  std::vector<std::unique_ptr<PendingResult>> sums_;  // by buffer of gradients
+  std::unique_ptr<PendingResult> buffers_;            // null if there are none
+};
+
+}  // namespace stagecraft

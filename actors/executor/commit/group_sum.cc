@@ -1,0 +1,83 @@
+#include "stagecraft/actors/executor/commit/group_sum.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "stagecraft/actors/executor/commit/copies_sum.h"
+#include "stagecraft/actors/executor/commit/tie_sum.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::int32_t kFirstGroup = 1;  // group 0 is all ranks, for the vote
+
+/// Returns the position of the stage among those of the list; their number if it is none of them.
+std::size_t position_of(const PlanShare& share, StageId stage) {
+  const std::vector<StageId>& stages = share.list->stages;
+  return static_cast<std::size_t>(std::ranges::find(stages, stage) - stages.begin());
+}
+
+/// Returns the position of a bucket among those of its first stage.
+std::size_t number_in_stage(const PlanTables& tables, std::int32_t bucket) {
+  const StageId stage = tables.buckets[static_cast<std::size_t>(bucket)].stages.front();
+  return static_cast<std::size_t>(
+      std::count_if(tables.buckets.begin(), tables.buckets.begin() + bucket, [&](const auto& b) {
+        return std::ranges::find(b.stages, stage) != b.stages.end();
+      }));
+}
+
+std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
+                                        const PlanGroup& group,
+                                        Group members,
+                                        const std::vector<StageRuntime>& stages) {
+  std::vector<const StageRuntime*> mine;
+  bool first = false;
+  for (const StageId id : group.stages) {
+    const std::size_t position = position_of(share, id);
+    if (position == stages.size()) {
+      continue;
+    }
+    if (share.stage(position).copy == 0 && share.rank.first_microbatch == 0) {
+      first = true;
+      mine.insert(mine.begin(), &stages[position]);
+    } else {
+      mine.push_back(&stages[position]);
+    }
+  }
+  return std::make_unique<CopiesSum>(
+      std::move(members), std::move(mine), number_in_stage(*share.tables, group.bucket), first);
+}
+
+std::unique_ptr<GroupSum> sum_of_tie(const PlanShare& share,
+                                     const PlanGroup& group,
+                                     Group members,
+                                     const std::vector<StageRuntime>& stages) {
+  const Rank self = share.rank.rank;
+  const auto set = std::ranges::find_if(group.sets, [&](const std::vector<Rank>& ranks) {
+    return std::ranges::find(ranks, self) != ranks.end();
+  });
+  TieParts parts{.ranks = *set, .parameters = group.parameters, .mine = {}};
+  for (std::size_t i = 0; i < set->size(); ++i) {
+    parts.mine.push_back((*set)[i] == self ? &stages[position_of(share, group.stages[i])]
+                                           : nullptr);
+  }
+  return std::make_unique<TieSum>(std::move(members), parts);
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
+                                                  const std::vector<StageRuntime>& stages) {
+  std::vector<std::unique_ptr<GroupSum>> sums;
+  for (const PlanGroup& group : share.tables->groups) {
+    Group members{.ranks = group.members(share.rank.rank),
+                  .id = kFirstGroup + static_cast<std::int32_t>(sums.size())};
+    sums.push_back(members.ranks.empty() ? nullptr
+                   : group.kind == PlanGroup::Kind::Copies
+                       ? sum_of_copies(share, group, std::move(members), stages)
+                       : sum_of_tie(share, group, std::move(members), stages));
+  }
+  return sums;
+}
+
+}  // namespace stagecraft

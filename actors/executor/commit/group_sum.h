@@ -1,0 +1,42 @@
+/// GroupSum: one rank's part in the sum of a group (PlanGroup): begun after the last backward whose
+/// gradients it sums, and ended before the vote.
+///
+/// Made once by Commit for each group of its rank, used on its plan thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/executor/setup/plan_share.h"
+#include "stagecraft/actors/executor/stage/stage_runtime.h"
+#include "stagecraft/futures/collective/collective.h"
+
+namespace stagecraft {
+
+class GroupSum {
+ public:
+  GroupSum(const GroupSum&) = delete;
+  GroupSum(GroupSum&&) = delete;
+  GroupSum& operator=(const GroupSum&) = delete;
+  GroupSum& operator=(GroupSum&&) = delete;
+  virtual ~GroupSum() = default;
+
+  /// Hands this rank's gradients over. `step`: the step's sequence, whose numbers are given here.
+  /// Errors: those of the collective's operations.
+  virtual void start(Collective& collective, const Sequence& step) = 0;
+  /// Waits, and replaces the gradients by the sum. Errors: those of PendingResult::wait.
+  virtual void finish(Deadline deadline) = 0;
+  /// Gives up what was started.
+  virtual void drop() = 0;
+
+ protected:
+  GroupSum() = default;
+};
+
+/// Returns the sums by group; null for a group without this rank. `stages`: those of the share's
+/// list, which outlive the sums.
+/// Requires: a sound setup (verify_setup.h).
+[[nodiscard]] std::vector<std::unique_ptr<GroupSum>> group_sums(
+    const PlanShare& share, const std::vector<StageRuntime>& stages);
+
+}  // namespace stagecraft

@@ -1,0 +1,32 @@
+/// SumOrder says in which order the ranks of a plan add up the gradients of a step, for a reference
+/// that adds them in the same order.
+///
+/// Each copy of a stage adds the gradients of its microbatches one after the other. Copies on one
+/// rank are then added in their order, and the ranks in ascending order (SU-1).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "stagecraft/compiler/plan/plan.h"
+
+namespace stagecraft {
+
+struct SumOrder {
+  using Microbatches = std::vector<std::int32_t>;  ///< of the step, one after the other
+  using RankSum = std::vector<Microbatches>;       ///< by copy on the rank
+  std::vector<std::vector<RankSum>> stages;        ///< by stage of the program, then rank
+
+  /// Returns whether all microbatches of every stage are added one after the other.
+  [[nodiscard]] bool is_plain() const;
+
+  /// Returns the microbatches of a step in an order that all sums of all stages follow; nothing if
+  /// there is none.
+  [[nodiscard]] std::optional<Microbatches> common_order(std::int32_t microbatches) const;
+};
+
+/// Requires: a training plan.
+[[nodiscard]] SumOrder sum_order_of(const Plan& plan);
+
+}  // namespace stagecraft
