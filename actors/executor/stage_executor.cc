@@ -53,7 +53,7 @@ struct StageExecutor::Impl {
         transport(std::move(t)),
         progress(std::move(p)),
         programs(setup, transport, board_of(progress)),
-        collective(transport, board_of(progress)),
+        collective(transport, board_of(progress), [] { set_own_thread_count(1); }),
         mirror(mirror_of(setup, transport)),
         commit(setup, collective, times, programs.trained(), mirror ? &*mirror : nullptr),
         parts{.setup = setup,

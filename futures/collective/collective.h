@@ -11,7 +11,8 @@
 ///       (NCCL pairs by it). A failed or timed out operation has used up its sequence, and the
 ///       epoch is over for the whole group: advance the transport before the next operation.
 /// CL-3: a contribution is handed over as by Transport::send: the caller does not write to it
-///       afterwards. A result is the caller's own.
+///       afterwards. A result is the caller's own. An all_reduce works in the buffer: the buffer is
+///       the operation's until its wait is over, and then the caller's again.
 /// CL-4: a result needs the start of every member and the wait of none. So several operations may
 ///       be in progress and be waited for in any order, and a member that continues to compute
 ///       delays no other.
@@ -63,6 +64,10 @@ class PendingResult {
   /// dtypes differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
+  /// Gives up, with the step: from now on this member neither reads nor writes the buffer, and
+  /// others may wait for its part in vain.
+  virtual void abandon() = 0;
+
  protected:
   PendingResult() = default;
 };
@@ -79,10 +84,10 @@ class Collective {
   Collective& operator=(Collective&&) = delete;
   virtual ~Collective() = default;
 
-  /// Returns the sum of all contributions.
+  /// Replaces the buffer by the sum of all members' buffers, and returns it.
   [[nodiscard]] virtual std::unique_ptr<PendingResult> all_reduce(const Group& group,
                                                                   const Sequence& sequence,
-                                                                  at::Tensor contribution) = 0;
+                                                                  at::Tensor buffer) = 0;
 
   /// Returns this member's part of the sum, with the same bits: the group's i-th rank gets the i-th
   /// of equal parts.

@@ -48,13 +48,11 @@ void CopiesSum::start(Collective& collective, const Sequence& step) {
   const std::vector<at::Tensor>& gradients = mine_.front()->buckets.flat_gradients(bucket_);
   Sequence sequence = step;
   for (std::size_t b = 0; b < gradients.size(); ++b) {
-    // Sum a copy: peers read it while this rank writes the result.
-    at::Tensor own = gradients[b].clone();
     for (std::size_t i = 1; i < mine_.size(); ++i) {
-      own.add_(mine_[i]->buckets.flat_gradients(bucket_)[b]);
+      gradients[b].add_(mine_[i]->buckets.flat_gradients(bucket_)[b]);
     }
     sequence.number = static_cast<std::int32_t>(b);
-    sums_.push_back(collective.all_reduce(members_, sequence, std::move(own)));
+    sums_.push_back(collective.all_reduce(members_, sequence, gradients[b]));
   }
   sequence.number = static_cast<std::int32_t>(gradients.size());
   start_buffers(collective, sequence);
@@ -69,13 +67,13 @@ void CopiesSum::start_buffers(Collective& collective, Sequence sequence) {
 
 void CopiesSum::finish(Deadline deadline) {
   const at::NoGradGuard no_grad;
-  const std::vector<std::unique_ptr<PendingResult>> sums = std::exchange(sums_, {});
-  for (std::size_t b = 0; b < sums.size(); ++b) {
-    const at::Tensor sum = sums[b]->wait(deadline);
-    for (const StageRuntime* stage : mine_) {
-      stage->buckets.flat_gradients(bucket_)[b].copy_(sum);
+  for (std::size_t b = 0; b < sums_.size(); ++b) {
+    const at::Tensor sum = sums_[b]->wait(deadline);
+    for (std::size_t i = 1; i < mine_.size(); ++i) {
+      mine_[i]->buckets.flat_gradients(bucket_)[b].copy_(sum);
     }
   }
+  sums_.clear();
   if (buffers_ != nullptr) {
     take_buffers(deadline);
   }
@@ -97,6 +95,9 @@ void CopiesSum::take_buffers(Deadline deadline) {
 }
 
 void CopiesSum::drop() {
+  for (const auto& sum : sums_) {
+    sum->abandon();
+  }
   sums_.clear();
   buffers_.reset();
 }

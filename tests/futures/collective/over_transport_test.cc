@@ -2,6 +2,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 
 #include "stagecraft/futures/transport/inproc.h"
@@ -69,18 +70,40 @@ TEST_CASE("a member receives what it needs and no more", "[futures][collective]"
   const InprocNetwork network(2);
   TransportCollective collective(network.endpoint(Rank{0}));
   const std::shared_ptr<Transport> peer = network.endpoint(Rank{1});
-  const at::Tensor buffer = at::ones({6}, at::kFloat);
-  const auto whole = collective.all_reduce(kTwo, sequence(0), buffer);
-  CHECK(peer->bytes_waiting() == 24);
+  const at::Tensor buffer = at::ones({96}, at::kFloat);
+  const auto whole = collective.all_gather(kTwo, sequence(0), buffer);
+  CHECK(peer->bytes_waiting() == 384);
   const auto half = collective.reduce_scatter(kTwo, sequence(1), buffer);
-  CHECK(peer->bytes_waiting() == 36);
+  CHECK(peer->bytes_waiting() == 384 + 192);
+}
+
+TEST_CASE("the members of an all_reduce each add a part", "[futures][collective]") {
+  constexpr int kMembers = 4;
+  const InprocNetwork network(kMembers);
+  Group group;
+  std::vector<std::unique_ptr<TransportCollective>> ends;
+  for (int r = 0; r < kMembers; ++r) {
+    group.ranks.emplace_back(r);
+    ends.push_back(std::make_unique<TransportCollective>(network.endpoint(Rank(r))));
+  }
+  // Three start: each has then a quarter of the buffer from both others, and rank 3 from all.
+  std::vector<std::unique_ptr<PendingResult>> pending;
+  for (int r = 0; r < 3; ++r) {
+    pending.push_back(ends[static_cast<std::size_t>(r)]->all_reduce(
+        group, sequence(0), at::ones({1024}, at::kFloat)));
+  }
+  CHECK(network.endpoint(Rank(3))->bytes_waiting() == 3 * 1024);
+  pending.push_back(ends[3]->all_reduce(group, sequence(0), at::ones({1024}, at::kFloat)));
+  for (const auto& result : pending) {
+    CHECK(at::equal(result->wait(patience()), at::full({1024}, 4.0F)));
+  }
 }
 
 TEST_CASE("a rank gives its contribution away without a copy (CL-3)", "[futures][collective]") {
   const InprocNetwork network(2);
   TransportCollective collective(network.endpoint(Rank{0}));
   const at::Tensor buffer = at::ones({6}, at::kFloat);
-  const auto pending = collective.all_reduce(kTwo, sequence(0), buffer);
+  const auto pending = collective.all_gather(kTwo, sequence(0), buffer);
   const Future<at::Tensor> arrival = network.endpoint(Rank{1})->receive(Rank{0}, tag(-1, 0));
   REQUIRE(arrival.ready());
   CHECK(arrival.get().const_data_ptr() == buffer.const_data_ptr());

@@ -1,0 +1,50 @@
+/// What the operations over a transport have in common: how members send each other tensors, and
+/// how a member waits for those of the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/futures/collective/collective.h"
+#include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/wait_board.h"
+
+namespace stagecraft::collective {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// The tensors of one round of an operation.
+enum class Round : std::uint8_t { First, Second };
+
+/// Returns a buffer in equal parts.
+/// Errors: Internal if it does not divide.
+[[nodiscard]] Tensors equal_parts(const at::Tensor& buffer, std::size_t count);
+
+/// Keeps TG-1: group g has edge -1 - g. The number within the step takes the place of the
+/// microbatch; in the second round, the numbers below 0.
+[[nodiscard]] Tag tag_of(const Group& group, const Sequence& sequence, Round round = Round::First);
+
+/// Asks for the tensors of all members, by rank. `own`: this member's.
+[[nodiscard]] std::vector<Arrival> receive_all(Transport& transport,
+                                               const Group& group,
+                                               const Tag& tag,
+                                               const at::Tensor& own);
+
+/// Waits until all have arrived or failed. `name`: of the operation.
+/// Errors: ClusterTimeout, with the ranks that are missing.
+void wait_for(WaitBoard& board,
+              const std::string& name,
+              const std::vector<Arrival>& arrivals,
+              Deadline deadline);
+
+/// Returns the tensors by rank. Errors: those of the transport.
+[[nodiscard]] Tensors tensors_of(const std::vector<Arrival>& arrivals);
+
+/// Errors: Internal, with two ranks whose sizes or dtypes differ.
+void check_alike(const std::string& name, const std::vector<Rank>& ranks, const Tensors& tensors);
+
+}  // namespace stagecraft::collective

@@ -1,0 +1,40 @@
+/// JobThread runs jobs one after the other, in the order in which they were given.
+///
+/// A rank's collectives add gradients on one, so that sums run under the rank's computing. The
+/// thread is made for the first job. The mutex guards the queue, because any thread may give jobs.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace stagecraft {
+
+class JobThread {
+ public:
+  using Job = std::function<void()>;
+
+  /// `first`: runs on the thread before its first job; may be empty.
+  explicit JobThread(Job first = {}) : first_(std::move(first)) {}
+  JobThread(const JobThread&) = delete;
+  JobThread& operator=(const JobThread&) = delete;
+  /// Waits for the job that runs, and drops all others.
+  ~JobThread();
+
+  /// The job throws nothing. It is at work (process_end.h) while it runs.
+  void post(Job job);
+
+ private:
+  void run();
+
+  Job first_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,47 @@
+/// PendingSum: an operation that adds the members' buffers, part by part: each member owns a part.
+///
+///     every member sends part i to rank i --> rank i adds the parts it gets, by rank
+///                                         --> all_reduce: sends the sum to everybody
+///
+/// So a member sends and receives 2 (n - 1) / n of a buffer, or half of that in a reduce_scatter.
+/// Parts are added and written on the JobThread as soon as they are here: a member that computes
+/// meanwhile holds up no other (CL-4).
+/// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "stagecraft/futures/collective/collective.h"
+#include "stagecraft/futures/collective/job_thread.h"
+#include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/wait_board.h"
+
+namespace stagecraft::collective {
+
+class PendingSum final : public PendingResult {
+ public:
+  enum class Kind : std::uint8_t { AllReduce, ReduceScatter };
+
+  /// Starts the operation.
+  PendingSum(Kind kind,
+             const Group& group,
+             const Sequence& sequence,
+             const at::Tensor& buffer,
+             const std::shared_ptr<Transport>& transport,
+             const std::shared_ptr<JobThread>& thread,
+             std::shared_ptr<WaitBoard> board);
+
+  [[nodiscard]] at::Tensor wait(Deadline deadline) override;
+  void abandon() override;
+
+ private:
+  class Work;
+
+  std::shared_ptr<Work> work_;  // null after the wait
+  const std::string name_;
+  const std::shared_ptr<WaitBoard> board_;
+};
+
+}  // namespace stagecraft::collective
