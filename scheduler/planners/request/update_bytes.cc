@@ -2,19 +2,27 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace stagecraft {
 
-void UpdateBytes::add(int row, const Bytes& bytes) {
-  Bytes& most = rows_[static_cast<std::size_t>(row)];
-  if (bytes.all() > most.all()) {
-    most = bytes;
-  }
+UpdateBytes::Bytes UpdateBytes::of(int row) const {
+  const Row& sums = rows_[static_cast<std::size_t>(row)];
+  Bytes ties = sums.ties;
+  ties.held += sums.gathered;
+  return ties.all() > sums.copies.all() ? ties : sums.copies;
 }
 
+/// A rank gets its own part of the gradients from all others, and the sums of the other parts.
 void UpdateBytes::add_copies(std::span<const int> rows, int devices, double gradients) {
-  for (const int row : rows) {
-    add(row, {.held = 2 * gradients, .received = (devices - 1) * gradients});
+  if (devices == 1) {
+    return;  // it adds in place
+  }
+  const double part = gradients / devices;
+  for (const int row : std::set<int>(rows.begin(), rows.end())) {
+    Bytes& copies = rows_[static_cast<std::size_t>(row)].copies;
+    copies.held += part;
+    copies.received += 2 * (devices - 1) * part;
   }
 }
 
@@ -28,8 +36,12 @@ void UpdateBytes::add_tie(std::span<const int> rows, double gradients) {
   const auto ranks = static_cast<double>(parts.size());
   const double sent = most * gradients;
   for (const auto& [row, count] : parts) {
-    add(row,
-        {.held = sent + (ranks == 1 ? gradients : ranks * sent), .received = (ranks - 1) * sent});
+    Row& sums = rows_[static_cast<std::size_t>(row)];
+    if (ranks > 1) {
+      sums.ties.held += sent;
+      sums.ties.received += (ranks - 1) * sent;
+    }
+    sums.gathered = std::max(sums.gathered, ranks > 1 ? ranks * sent : sent + gradients);
   }
 }
 

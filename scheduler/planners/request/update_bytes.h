@@ -2,11 +2,12 @@
 /// from the fixed bytes of their stages. They sum over the copies of a stage, and over the stages
 /// that share a parameter.
 ///
-///     a rank holds    its own contribution    the sum     the contributions of the others
-///                     `held`                              `received`
+///     a rank holds    what it makes for sums    what comes from the others
+///                     `held`                    `received`
 ///
-/// Activations are gone by then, and the update that follows works in place. A row enters one sum
-/// after the other, so the largest one counts. Used by the judge and by searches of cuts. A value.
+/// Activations are gone by then, and the update that follows works in place. All sums over copies
+/// are under way at once, and then all those over ties, of which one after the other is gathered.
+/// Used by the judge and by searches of cuts. A value.
 #pragma once
 
 #include <cstddef>
@@ -41,12 +42,15 @@ class UpdateBytes {
   /// `rows`: by stage.
   void add_ties(const WorkGraph& graph, const StageGraph& stages, std::span<const int> rows);
 
-  [[nodiscard]] const Bytes& of(int row) const { return rows_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] Bytes of(int row) const;
 
  private:
-  void add(int row, const Bytes& bytes);
+  struct Row {
+    Bytes copies, ties;
+    double gathered = 0;  // of the largest tie
+  };
 
-  std::vector<Bytes> rows_;
+  std::vector<Row> rows_;
 };
 
 }  // namespace stagecraft

@@ -17,22 +17,24 @@ TEST_CASE("a rank sums copies from its own gradients and those of the others",
           "[scheduler][planners][memory]") {
   UpdateBytes bytes(3);
   bytes.add_copies(std::vector{0, 2}, 2, 10);
-  CHECK(bytes.of(0).held == 20);  // its own, and the sum
-  CHECK(bytes.of(0).received == 10);
+  CHECK(bytes.of(0).held == 5);       // the sum of its part
+  CHECK(bytes.of(0).received == 10);  // the other's part of that, and the sum of the other part
   CHECK(bytes.of(1).all() == 0);
-  CHECK(bytes.of(2).all() == 30);
-  bytes.add_copies(std::vector{1}, 1, 10);  // both copies are on one rank
-  CHECK(bytes.of(1).held == 20);
-  CHECK(bytes.of(1).received == 0);
+  CHECK(bytes.of(2).all() == 15);
+  bytes.add_copies(std::vector{1, 1}, 1, 10);  // both copies are on one rank
+  CHECK(bytes.of(1).all() == 0);
 }
 
-TEST_CASE("of several sums the largest counts", "[scheduler][planners][memory]") {
+TEST_CASE("sums over copies are under way at once, and then those over ties",
+          "[scheduler][planners][memory]") {
   UpdateBytes bytes(2);
   bytes.add_copies(std::vector{0, 1}, 2, 10);
-  bytes.add_copies(std::vector{0, 1}, 2, 4);
-  bytes.add_copies(std::vector{1, 0}, 2, 11);
-  CHECK(bytes.of(0).all() == 33);
-  CHECK(bytes.of(1).all() == 33);
+  bytes.add_copies(std::vector{1, 0}, 2, 4);
+  CHECK(bytes.of(0).all() == 15 + 6);
+  bytes.add_tie(std::vector{0, 1}, 5);
+  CHECK(bytes.of(0).all() == 21);  // its parts, the other's, and both gathered are 20
+  bytes.add_tie(std::vector{0, 1}, 1);
+  CHECK(bytes.of(1).all() == 22);
 }
 
 TEST_CASE("a tie gathers as many parts of each rank as the rank with the most has",
