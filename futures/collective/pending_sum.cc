@@ -75,8 +75,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       : kind_(kind),
         name_(std::move(name)),
         group_(group),
-        self_(static_cast<std::size_t>(
-            std::ranges::lower_bound(group.ranks, transport->self()) - group.ranks.begin())),
+        self_(static_cast<std::size_t>(std::ranges::lower_bound(group.ranks, transport->self()) -
+                                       group.ranks.begin())),
         buffer_(buffer),
         own_(kind == Kind::AllReduce ? parts_of(buffer, group.ranks.size())
                                      : equal_parts(buffer, group.ranks.size())),
@@ -111,9 +111,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     sums = receive_all(*transport_, group_, second_, own_[self_]);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (i != self_) {
-        sums[i].second.on_ready([self = shared_from_this(), i] {
-          self->post([i](Work& work) { work.take(i); });
-        });
+        sums[i].second.on_ready(
+            [self = shared_from_this(), i] { self->post([i](Work& work) { work.take(i); }); });
       }
     }
   }
@@ -224,7 +223,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   std::atomic<std::size_t> missing_ = 0;  // parts that have not arrived
   std::mutex mutex_;
   bool abandoned_ = false;
-  std::size_t left_;  // jobs that have not run
+  std::size_t left_;            // jobs that have not run
   std::optional<Error> error_;  // the first
   at::Tensor scattered_;        // the result of a reduce_scatter
   Promise<at::Tensor> result_;

@@ -238,8 +238,8 @@ void works_in_the_buffer(const MakeMembers& make) {
   const Tensors buffers = uneven_of(members.size());
   Pending pending;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
-    pending.push_back(members[rank].collective->all_reduce(
-        group_of(members), sequence_of(0), buffers[rank]));
+    pending.push_back(
+        members[rank].collective->all_reduce(group_of(members), sequence_of(0), buffers[rank]));
   }
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
     CHECK(pending[rank]->wait(patience()).is_same(buffers[rank]));
@@ -329,8 +329,8 @@ void unlike_buffers(const MakeMembers& make) {
   for (const Operation operation : kAll) {
     // Owners of the first two parts see no difference between 138 and 144 elements.
     const bool equal_parts = operation != &Collective::all_reduce;
-    for (const at::Tensor& other : {at::ones({equal_parts ? 288 : 138}, at::kFloat),
-                                    at::ones({144}, at::kInt)}) {
+    for (const at::Tensor& other :
+         {at::ones({equal_parts ? 288 : 138}, at::kFloat), at::ones({144}, at::kInt)}) {
       const at::Tensor usual = at::ones({144}, at::kFloat);
       for (const auto& pending :
            start(members, operation, {usual, other, usual}, sequence_of(number++))) {
