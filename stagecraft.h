@@ -42,3 +42,5 @@
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/scheduler/simulate/to_array.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
+#include "stagecraft/scheduler/strategy/strategy_text.h"

@@ -75,8 +75,8 @@ class StageExecutor {
 
   /// Gives up an update that was begun (AC-1).
   void drop_accumulated();
-  /// Returns the gradients of the last update by the names of their parameters (StageBuckets::gradients);
-  /// living.
+  /// Returns the gradients of the last update by the names of their parameters
+  /// (StageBuckets::gradients); living.
   [[nodiscard]] std::vector<StateTensor> gradients() const;
 
   /// Returns the copies kept of committed states; null unless TrainerOptions::mirror is set.

@@ -4,28 +4,27 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <utility>
 
 namespace stagecraft {
 
 bool SumOrder::is_plain() const {
-  return std::ranges::all_of(stages, [](const std::vector<RankSum>& ranks) {
-    return ranks.empty() || (ranks.size() == 1 && ranks.front().size() == 1 &&
-                             std::ranges::is_sorted(ranks.front().front()));
-  });
+  const auto in_one = [](const std::vector<RankSum>& ranks) {
+    return ranks.empty() || (ranks.size() == 1 && ranks.front().size() == 1);
+  };
+  return std::ranges::all_of(stages, in_one) &&
+         std::ranges::all_of(
+             chains, [](const Microbatches& chain) { return std::ranges::is_sorted(chain); });
 }
 
 std::optional<SumOrder::Microbatches> SumOrder::common_order(std::int32_t microbatches) const {
   const auto count = static_cast<std::size_t>(microbatches);
   std::vector<Microbatches> after(count);
   std::vector<int> missing(count);
-  for (const std::vector<RankSum>& ranks : stages) {
-    for (const RankSum& rank : ranks) {
-      for (const Microbatches& copy : rank) {
-        for (std::size_t i = 1; i < copy.size(); ++i) {
-          after[static_cast<std::size_t>(copy[i - 1])].push_back(copy[i]);
-          ++missing[static_cast<std::size_t>(copy[i])];
-        }
-      }
+  for (const Microbatches& chain : chains) {
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      after[static_cast<std::size_t>(chain[i - 1])].push_back(chain[i]);
+      ++missing[static_cast<std::size_t>(chain[i])];
     }
   }
   std::priority_queue<std::int32_t, Microbatches, std::greater<>> ready;
@@ -50,16 +49,18 @@ std::optional<SumOrder::Microbatches> SumOrder::common_order(std::int32_t microb
 SumOrder sum_order_of(const Plan& plan) {
   SumOrder order;
   for (const RankPlan& rank : plan.ranks) {
-    std::map<StageId, SumOrder::Microbatches> sums;  // by stage of the schedule
+    std::map<std::pair<StageId, std::int32_t>, SumOrder::Microbatches> chains;  // then first chunk
     for (const Instruction& i : plan.list_of(rank.rank).instructions) {
       if (i.op == Op::Accumulate) {
         const PlanStage& stage = plan.tables.stages[i.task.stage.index()];
-        const auto m = in_step_of(rank, i.task.microbatch, stage.size).value;
-        SumOrder::Microbatches& mine = sums[i.task.stage];
-        if (mine.empty() || mine.back() != m) {  // a task may add in several parts
-          mine.push_back(m);
-        }
+        chains[{i.task.stage, i.chunks.first}].push_back(
+            in_step_of(rank, i.task.microbatch, stage.size).value);
       }
+    }
+    std::map<StageId, SumOrder::Microbatches> sums;  // by stage of the schedule
+    for (auto& [of, chain] : chains) {
+      sums.try_emplace(of.first, chain);
+      order.chains.insert(std::move(chain));
     }
     std::map<StageId, SumOrder::RankSum> by_program;
     for (auto& [stage, microbatches] : sums) {

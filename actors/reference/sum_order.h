@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "stagecraft/compiler/plan/plan.h"
@@ -17,6 +18,7 @@ struct SumOrder {
   using Microbatches = std::vector<std::int32_t>;  ///< of the step, one after the other
   using RankSum = std::vector<Microbatches>;       ///< by copy on the rank
   std::vector<std::vector<RankSum>> stages;        ///< by stage of the program, then rank
+  std::set<Microbatches> chains;                   ///< the orders in which chunks are added up
 
   /// Returns whether all microbatches of every stage are added one after the other.
   [[nodiscard]] bool is_plain() const;

@@ -1,8 +1,8 @@
-/// Execution: a program with the schedule that runs it: checked and lowered.
+/// Execution: a program with the schedule or the strategy that runs it: checked and lowered.
 ///
-/// Made once by make_execution, from a program and a schedule alone, before any rank exists. A
-/// Trainer runs it. `stagecraft train` also reads its memory and its order from it.
-/// EX-1: a schedule is checked and lowered once, however many users an execution has: copies share
+/// Made once by make_execution, before any rank exists. A Trainer runs it. `stagecraft train` also
+/// reads its memory and its order from it.
+/// EX-1: a strategy is checked and lowered once, however many users an execution has: copies share
 ///       program and plan.
 #pragma once
 
@@ -20,10 +20,10 @@ namespace stagecraft {
 
 struct Execution {
   Program program;  ///< as it was compiled
-  Program sized;    ///< its stages at their sizes of microbatches
+  Program sized;    ///< its stages at their sizes of microbatches, and in their chunks
   Schedule schedule;
   Layout layout;
-  Strategy strategy;                           ///< that the schedule stands for
+  Strategy strategy;                           ///< given, or that the schedule stands for
   std::shared_ptr<const Plan> plan;            ///< of a training step of `sized`
   std::vector<std::string> reordered_buffers;  ///< as in CheckResult
   std::vector<std::string> notes;              ///< likewise
@@ -32,10 +32,14 @@ struct Execution {
   [[nodiscard]] StageGraph stage_graph() const { return layout.expand(sized.stage_graph()); }
 };
 
-/// Errors: ScheduleInvalid with every violation on the grid; those of resize (resize.h).
-/// `copies`: how copies of a stage share gradients.
+/// Takes a schedule as the strategy that it stands for. `copies`: how copies of a stage share
+/// gradients. Errors: ScheduleInvalid with every violation on the grid; those of resize (resize.h).
 [[nodiscard]] Execution make_execution(const Program& program,
                                        const Schedule& schedule,
                                        const ReplicateOptions& copies = {});
+
+/// Takes a strategy; its schedule is the order in which its ranks compute (schedule_of.h).
+/// Errors: ScheduleInvalid with every fault of the strategy; likewise.
+[[nodiscard]] Execution make_execution(const Program& program, const Strategy& strategy);
 
 }  // namespace stagecraft

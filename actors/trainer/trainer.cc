@@ -235,6 +235,14 @@ Trainer::Trainer(const Cluster& cluster,
     : Trainer(
           cluster, make_execution(program, schedule), std::move(optimizer), std::move(options)) {}
 
+Trainer::Trainer(const Cluster& cluster,
+                 Program program,
+                 const Strategy& strategy,
+                 Optimizer optimizer,
+                 TrainerOptions options)
+    : Trainer(
+          cluster, make_execution(program, strategy), std::move(optimizer), std::move(options)) {}
+
 Trainer::Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options)
     : Trainer(
           Cluster::local(most_ranks(schedule)), program, schedule, optimizer, std::move(options)) {}

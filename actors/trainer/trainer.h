@@ -81,8 +81,15 @@ class Trainer {
           Optimizer optimizer,
           TrainerOptions options = {});
 
-  /// Takes a schedule that was checked and lowered before (execution.h). Errors: likewise,
-  /// without those of the schedule.
+  /// Runs a strategy: docs/strategies.md. Errors: likewise, with every fault of the strategy.
+  Trainer(const Cluster& cluster,
+          Program program,
+          const Strategy& strategy,
+          Optimizer optimizer,
+          TrainerOptions options = {});
+
+  /// Takes what was checked and lowered before (execution.h). Errors: likewise, without those of
+  /// the schedule.
   Trainer(const Cluster& cluster,
           Execution execution,
           Optimizer optimizer,

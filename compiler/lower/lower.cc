@@ -158,14 +158,6 @@ void name_ranks(Lowering& l) {
     }
   }
   for (auto& [number, rank] : ranks) {
-    if (number != Rank(l.plan.ranks.size())) {
-      throw Error(
-          Errc::ScheduleInvalid,
-          fmt::format("the strategy places stages on rank {} and nothing on rank {}: number "
-                      "ranks from 0 without a gap",
-                      ranks.rbegin()->first.value,
-                      l.plan.ranks.size()));
-    }
     l.plan.ranks.push_back(std::move(rank));
   }
 }

@@ -24,8 +24,8 @@
 
 namespace stagecraft {
 
-/// Annotation is one open scope. `tag` is "PP" (kStageTag) for stages and the user's word for regions; `index`
-/// counts the tag's scopes in order of entry.
+/// Annotation is one open scope. `tag` is "PP" (kStageTag) for stages and the user's word for
+/// regions; `index` counts the tag's scopes in order of entry.
 struct Annotation {
   std::string tag;
   std::string name;

@@ -205,8 +205,11 @@ std::string to_string(const PlanTables& tables, const PlanGroup& group) {
     return bucket.stages == group.stages && bucket.chunks != chunks;
   };
   return std::ranges::any_of(tables.buckets, part)
-             ? fmt::format(
-                   "chunks {}-{} of {}", chunks.first, chunks.end() - 1, stages_text(group.stages))
+             ? fmt::format("{} of {}",
+                           chunks.count == 1
+                               ? fmt::format("chunk {}", chunks.first)
+                               : fmt::format("chunks {}-{}", chunks.first, chunks.end() - 1),
+                           stages_text(group.stages))
              : stages_text(group.stages);
 }
 

@@ -11,6 +11,7 @@
 #include "stagecraft/compiler/graph/stage_assignment.h"
 #include "stagecraft/compiler/module/module_state.h"
 #include "stagecraft/compiler/module/split_batch.h"
+#include "stagecraft/compiler/program/chunk_borders.h"
 #include "stagecraft/compiler/program/cut_report.h"
 #include "stagecraft/compiler/program/pass_time.h"
 #include "stagecraft/compiler/stage/partition.h"
@@ -27,6 +28,7 @@ struct CompiledProgram {
   bool marked = true;  ///< it was cut at the module's markers
   CutReport cut;
   Recompute recompute;
+  std::vector<ChunkBorders> chunk_borders;  ///< by stage, of sums in parts; empty without
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
   std::vector<std::string> input_names;    ///< empty for an input without a name

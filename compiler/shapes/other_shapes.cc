@@ -245,6 +245,11 @@ std::shared_ptr<const OtherShape> OtherShapes::of_size(int size) {
   return of(inputs, labels, input_part, label_part);
 }
 
+std::shared_ptr<OtherShapes> OtherShapes::of_program(
+    std::shared_ptr<const CompiledProgram> model) const {
+  return std::make_shared<OtherShapes>(std::move(model), source_, most_, example_);
+}
+
 int OtherShapes::count() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<int>(captured_.size()) + 1;
@@ -292,6 +297,9 @@ std::vector<StageProgram> OtherShapes::captured(const Tensors& inputs,
     std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);
     find_gradient_flow(made, runs);
     recompute_stages(graph, model_->stage_graph, model_->recompute, made, std::move(runs));
+    for (std::size_t s = 0; s < model_->chunk_borders.size(); ++s) {
+      cut_at(made.stages[s], model_->chunk_borders[s]);
+    }
   }
   order_inputs(model_->partition.stages, made.stages);
   check_fit(model_->partition.stages, made.stages);

@@ -58,6 +58,11 @@ class OtherShapes {
   /// Errors, cost: likewise.
   [[nodiscard]] std::shared_ptr<const OtherShape> of_size(int size);
 
+  /// Returns an object without captures for a program that was made from this one: of the same
+  /// module, with its stages in other chunks.
+  [[nodiscard]] std::shared_ptr<OtherShapes> of_program(
+      std::shared_ptr<const CompiledProgram> model) const;
+
   /// Returns how many shapes there are so far.
   [[nodiscard]] int count() const;
 

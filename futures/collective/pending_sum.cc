@@ -249,7 +249,7 @@ at::Tensor PendingSum::wait(Deadline deadline) {
   const std::shared_ptr<Work> work = std::exchange(work_, nullptr);
   SC_CHECK(work != nullptr, name_ + " was waited for twice");
   try {
-    // A part shows whether its sender has started. After that a sum is missing because of its owner.
+    // A part shows whether its sender has started. Later a sum is missing because of its owner.
     wait_for(*board_, name_, work->parts, deadline);
     wait_for(*board_, name_, work->sums, deadline);
     const process_end::Elsewhere elsewhere;  // the job thread works

@@ -55,6 +55,21 @@ class Places {
     return static_cast<int>(dag_.places.size()) - 1;
   }
 
+  void check_gaps() {
+    Rank next(0);
+    for (const auto& [rank, list] : list_of_) {
+      if (rank != next) {
+        faults_.note(
+            fmt::format("{} is placed and rank {} has no stage: number ranks from 0 "
+                        "without a gap",
+                        place_text(dag_, static_cast<int>(list)),
+                        next.value));
+        return;
+      }
+      next = Rank(rank.value + 1);
+    }
+  }
+
  private:
   TrainingDag& dag_;
   StrategyFaults& faults_;
@@ -136,6 +151,7 @@ void place(TrainingDag& dag,
     }
   }
   check_stages(dag, faults);
+  lists.check_gaps();
   std::vector<int> place_of(static_cast<std::size_t>(dag.source.graph.size()), kNone);
   for (const DagNode& node : dag.nodes) {
     if (computes(node.kind)) {

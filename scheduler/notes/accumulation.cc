@@ -31,6 +31,14 @@ std::optional<std::string> reordered_accumulation(const Schedule& schedule,
         "are added",
         replicas);
   }
+  for (const std::vector<Rank>& ranks : schedule.headers().places) {
+    if (ranks.size() > 1 && std::ssize(graph.frozen()) < graph.size()) {
+      return fmt::format(
+          "{} ranks run the same stages, add up the gradients of their own samples, and then these "
+          "sums are added",
+          ranks.size());
+    }
+  }
   struct Sum {
     int terms = 0;
     Microbatch largest;

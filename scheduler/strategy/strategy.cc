@@ -1,5 +1,7 @@
 #include "stagecraft/scheduler/strategy/strategy.h"
 
+#include <algorithm>
+
 namespace stagecraft {
 namespace {
 
@@ -34,6 +36,16 @@ Strategy& Strategy::shard(Filter filter, std::vector<Rank> ranks, std::string st
 Strategy& Strategy::order(std::vector<OrderDirective::Group> groups) {
   directives_.emplace_back(OrderDirective{std::move(groups)});
   return *this;
+}
+
+int placed_stages(const Strategy& strategy) {
+  int stages = 0;
+  for (const Directive& directive : strategy.directives()) {
+    if (const auto* const place = std::get_if<PlaceDirective>(&directive)) {
+      stages = std::max(stages, place->filter.number_of(kStageTag).value_or(-1) + 1);
+    }
+  }
+  return stages;
 }
 
 namespace filters {

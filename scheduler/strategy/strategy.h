@@ -113,6 +113,9 @@ class Strategy {
   std::vector<Directive> directives_;
 };
 
+/// Returns one more than the largest stage that a directive places by its number; 0 without one.
+[[nodiscard]] int placed_stages(const Strategy& strategy);
+
 /// The names of the alternatives, in their order.
 inline constexpr std::array<std::string_view, std::variant_size_v<Directive>> kDirectiveNames{
     "split", "place", "replicate", "shard", "order"};

@@ -12,6 +12,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/base/split.h"
 #include "stagecraft/scheduler/formats/parts/cell_text.h"
 #include "stagecraft/scheduler/formats/parts/fault_list.h"
 #include "stagecraft/scheduler/model/schedule.h"
@@ -344,6 +345,18 @@ struct Writer {
 };
 
 }  // namespace
+
+bool looks_like_strategy(std::string_view text) {
+  for (const std::string_view whole : split(text, '\n')) {
+    const std::string_view line = formats::trim(whole.substr(0, whole.find('#')));
+    if (!line.empty()) {
+      return std::ranges::any_of(kDirectiveNames, [&](std::string_view name) {
+        return line.starts_with(name) && line.substr(name.size()).starts_with(' ');
+      });
+    }
+  }
+  return false;
+}
 
 Strategy parse_strategy(std::string_view text) {
   formats::require_size(text);

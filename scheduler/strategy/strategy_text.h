@@ -19,6 +19,9 @@
 
 namespace stagecraft {
 
+/// Returns whether the first line that is no comment begins with the name of a directive.
+[[nodiscard]] bool looks_like_strategy(std::string_view text);
+
 /// Errors: ScheduleParse, with line and column of everything that is no directive.
 [[nodiscard]] Strategy parse_strategy(std::string_view text);
 

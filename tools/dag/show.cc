@@ -1,7 +1,5 @@
 #include "stagecraft/tools/dag/show.h"
 
-#include <algorithm>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -9,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/split.h"
 #include "stagecraft/scheduler/dag/apply.h"
 #include "stagecraft/scheduler/dag/issue.h"
 #include "stagecraft/scheduler/model/layout.h"
@@ -35,32 +32,6 @@ struct ShowOptions {
   bool json = false;
   std::string output;
 };
-
-/// Returns whether the first line that is no comment begins with the name of a directive.
-bool is_strategy(std::string_view text) {
-  for (std::string_view line : split(text, '\n')) {
-    const std::size_t word = line.find_first_not_of(" \t\r");
-    if (word == std::string_view::npos || line[word] == '#') {
-      continue;
-    }
-    line.remove_prefix(word);
-    return std::ranges::any_of(kDirectiveNames, [&](std::string_view name) {
-      return line.starts_with(name) && line.substr(name.size()).starts_with(' ');
-    });
-  }
-  return false;
-}
-
-/// Returns one more than the largest stage that a directive places.
-int placed_stages(const Strategy& strategy) {
-  int stages = 0;
-  for (const Directive& directive : strategy.directives()) {
-    if (const auto* const place = std::get_if<PlaceDirective>(&directive)) {
-      stages = std::max(stages, place->filter.number_of(kStageTag).value_or(-1) + 1);
-    }
-  }
-  return stages;
-}
 
 TrainingDag dag_of_strategy(const std::string& text, const ShowOptions& o, Console& console) {
   const Strategy strategy = parse_strategy(text);
@@ -118,8 +89,8 @@ ExitCode show_dag(const std::vector<std::string>& words, Console& console) {
   }
   std::string text = read_source(options.file, "FILE", console);
   const IssuedDag issued =
-      issue(is_strategy(text) ? dag_of_strategy(text, options, console)
-                              : dag_of_schedule(std::move(text), options, console));
+      issue(looks_like_strategy(text) ? dag_of_strategy(text, options, console)
+                                      : dag_of_schedule(std::move(text), options, console));
   write_output(options.output, options.json ? dag_json(issued) : dag_text(issued), console);
   return ExitCode::Good;
 }

@@ -2,8 +2,8 @@
 /// come in together after a backward, or each as soon as autograd has it. The second way adds a
 /// gradient while it is in cache, and all gradients of a stage never exist at once.
 ///
-/// Made by a StageBuckets, and shared with the hooks that it puts on the parameters. Confined to the
-/// thread that trains the stage.
+/// Made by a StageBuckets, and shared with the hooks that it puts on the parameters. Confined to
+/// the thread that trains the stage.
 /// GS-1: a gradient is taken when it is complete: autograd has added up the parameter's uses. So it
 ///       is the tensor that the backward would have returned, and the same operator adds it to the
 ///       sum.

@@ -5,9 +5,9 @@
 ///               [null, [1, 0, "F"], [1, 0, "B"]]]}
 ///
 /// A cell is null, a task [stage, microbatch, kind], or a list of tasks: an overlap group. "form",
-/// "devices", "stages", "microbatches", "edges", "replicas", "frozen" (a list of stages), "sizes" (of
-/// microbatches, by stage) and "place" (the ranks of each row) are optional. A cell of another shape and an unknown kind
-/// are no errors here: they break rules V03 and V06. Any thread.
+/// "devices", "stages", "microbatches", "edges", "replicas", "frozen" (a list of stages), "sizes"
+/// (of microbatches, by stage) and "place" (the ranks of each row) are optional. A cell of another
+/// shape and an unknown kind are no errors here: they break rules V03 and V06. Any thread.
 #pragma once
 
 #include <string>

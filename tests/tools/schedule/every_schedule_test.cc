@@ -7,17 +7,14 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/cluster/cluster.h"
-#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/notes/accumulation.h"
+#include "stagecraft/tests/tools/train/run/runs_on_clusters.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
-#include "stagecraft/tools/train/job/job.h"
-#include "stagecraft/tools/train/run/run.h"
 #include "stagecraft/tools/train/verify/verify.h"
 
 // This include comes last: LibTorch has a CHECK of its own.
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tools/train/options/parse_options.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -32,47 +29,6 @@ nlohmann::json verify(Words words) {
     words.insert(words.end(), {"--layers", "8"});
   }
   return train_json(words).verify;
-}
-
-/// Holds what a run printed at its end.
-struct Ending {
-  nlohmann::json verified;
-  std::string sha256;  ///< of the weights
-};
-
-Ending ending_of(const std::string& output) {
-  Ending ending;
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json object = nlohmann::json::parse(line);
-    if (object.at("event") == "verify") {
-      ending.verified = object;
-    } else if (object.at("event") == "done") {
-      ending.sha256 = object.at("weights_sha256");
-    }
-  }
-  return ending;
-}
-
-/// Makes the same run once on each of the clusters, in this process. The clusters serve all
-/// builders, because starting workers takes longer than training.
-std::vector<Ending> endings_on(const std::vector<Cluster>& clusters, const Words& words) {
-  const SingleThreaded alone;
-  std::istringstream in;
-  std::ostringstream err;
-  tools::Console aside{.in = in, .out = err, .err = err};
-  const auto options = std::get<tools::TrainOptions>(tools::parse_train_options(words));
-  const tools::TrainJob job = tools::make_job(options, tools::find_start(options, aside), aside);
-  std::vector<Ending> endings;
-  for (const Cluster& cluster : clusters) {
-    std::ostringstream out;
-    tools::Console console{.in = in, .out = out, .err = err};
-    const tools::ExitCode code = tools::TrainRun(job, cluster, console).run();
-    CAPTURE(out.str(), err.str());
-    REQUIRE(code == tools::ExitCode::Good);
-    endings.push_back(ending_of(out.str()));
-  }
-  return endings;
 }
 
 /// Returns the smallest sizes that every builder's constraints allow on four ranks.

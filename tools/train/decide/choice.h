@@ -5,18 +5,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/scheduler/strategy/strategy.h"
 #include "stagecraft/tools/train/work/work_shape.h"
 
 namespace stagecraft::tools {
 
 struct Choice {
-  WorkShape shape;
+  WorkShape shape;  ///< of a step, over all copies of the pipeline
   Schedule schedule;
-  Layout layout;           ///< of the schedule
-  std::int64_t steps = 0;  ///< the step at which the run ends
+  Layout layout;                     ///< of the schedule
+  std::optional<Strategy> strategy;  ///< of --strategy; the schedule is then the order of its ranks
+  std::int64_t steps = 0;            ///< the step at which the run ends
 };
 
 }  // namespace stagecraft::tools

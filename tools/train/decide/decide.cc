@@ -11,11 +11,13 @@
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/strategy_input.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/decide/run_costs.h"
 #include "stagecraft/tools/train/decide/schedule_by_name.h"
 #include "stagecraft/tools/train/decide/schedule_from_file.h"
 #include "stagecraft/tools/train/decide/step_size.h"
+#include "stagecraft/tools/train/decide/strategy_from_file.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -64,7 +66,7 @@ StageGraph graph_before_program(const Choice& choice, const std::optional<StageG
 /// Throws with the grid on which every violation is marked, and their texts below it. Keeps SC-1.
 void check_rules(const Choice& choice, const StageGraph& graph, const std::string& name) {
   const std::vector<Violation> violations =
-      validate(choice.schedule, graph, {.microbatches = choice.shape.microbatches});
+      validate(choice.schedule, graph, {.microbatches = choice.schedule.microbatches()});
   if (violations.empty()) {
     return;
   }
@@ -82,6 +84,9 @@ Choice choose_by_options(const TrainOptions& options,
                          const StepSize& size,
                          const std::optional<StageGraph>& graph,
                          Console& console) {
+  if (options.pipeline.strategy) {
+    return choose_from_strategy(options, size, graph, console);
+  }
   const std::string& name = options.pipeline.schedule;
   const BuilderInfo* builder = builder_named(name);
   Choice choice = builder != nullptr ? choose_by_name(*builder, options.pipeline, size, graph)
@@ -108,6 +113,7 @@ Choice choose_by_plan(const PlannedRun& planned, const StepSize& size) {
                     .cut = planned.cut},
           .schedule = best.candidate.schedule,
           .layout = std::move(layout),
+          .strategy = std::nullopt,
           .steps = size.steps};
 }
 
@@ -150,13 +156,20 @@ Decision decide(const TrainOptions& options,
 
   const Program program = compile(choice);
   check_graph(graph, program.stage_graph());
-  build_over(program.stage_graph(), options.pipeline, choice);
-  Execution execution = make_execution(program, choice.schedule);
+  if (!choice.strategy) {
+    build_over(program.stage_graph(), options.pipeline, choice);
+  }
+  Execution execution = choice.strategy ? make_execution(program, *choice.strategy)
+                                        : make_execution(program, choice.schedule);
+  choice.schedule = execution.schedule;
+  choice.layout = execution.layout;
 
   std::optional<PlannedWith> costs;
   if (costs_file) {
     costs = costs_of_schedule(*costs_file, options.workers, choice, program);
-    build_for(costs->costs, options.pipeline, choice);
+    if (!choice.strategy) {
+      build_for(costs->costs, options.pipeline, choice);
+    }
     if (choice.schedule != execution.schedule) {
       execution = make_execution(program, choice.schedule);
     }
@@ -168,15 +181,21 @@ Decision decide(const TrainOptions& options,
 
 int expected_ranks(const TrainOptions& options, Console& console) {
   const PipelineOptions& pipeline = options.pipeline;
+  const auto copies = static_cast<int>(pipeline.dp);
   if (pipeline.ranks) {
     return static_cast<int>(*pipeline.ranks);
   }
-  if (const BuilderInfo* builder = builder_named(pipeline.schedule)) {
-    return ranks_for(*builder, pipeline, pipeline.stages, std::nullopt);
+  const std::string& file = pipeline.strategy.value_or(pipeline.schedule);
+  if (file == "-") {  // standard input can be read only once, and the job reads it
+    return static_cast<int>(pipeline.usual_ranks);
   }
-  // Standard input can be read only once, and the job reads it.
-  return pipeline.schedule == "-" ? static_cast<int>(pipeline.usual_ranks)
-                                  : Layout::of(read_schedule_file(pipeline, console)).ranks();
+  if (pipeline.strategy) {
+    return ranks_of(read_strategy(file, "--strategy", console));
+  }
+  if (const BuilderInfo* builder = builder_named(pipeline.schedule)) {
+    return copies * ranks_for(*builder, pipeline, pipeline.stages, std::nullopt);
+  }
+  return copies * Layout::of(read_schedule_file(pipeline, console)).ranks();
 }
 
 }  // namespace stagecraft::tools

@@ -1,7 +1,7 @@
 /// decide: settles what the options leave open, in this order, each from what is known by then:
 ///
 ///     sizes        of microbatches, batches and steps: options, data, the cut's file
-///     schedule     of a planner, a file, or a builder by its name
+///     schedule     of a planner, a file, a strategy, or a builder by its name
 ///     program      the model, compiled for this cut
 ///     graph        schedules of stage graphs are built again, for the graph of the program
 ///     execution    the program, checked against the schedule and lowered

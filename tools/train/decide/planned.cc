@@ -37,7 +37,7 @@ PlannedRun plan_run(const TrainOptions& options,
                     Console& console) {
   const SingleThreaded alone;  // this thread's computation must not start a pool of helper threads
   const WorkShape whole = WorkShape::uncut(
-      static_cast<int>(size.microbatches.value_or(kUsualMicrobatches)), size.microbatch_size);
+      static_cast<int>(size.microbatches_of(1).value_or(kUsualMicrobatches)), size.microbatch_size);
   const PlannedSizes sizes = planned_sizes(options, whole);
   if (!sizes.note.empty()) {
     console.err << fmt::format("plan: {}\n", sizes.note);

@@ -16,9 +16,22 @@ int to_int(std::int64_t n) {
   return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
 }
 
-void replace_schedule(Schedule schedule, Choice& choice) {
-  choice.layout = Layout::of(schedule);
-  choice.schedule = std::move(schedule);
+void replace_schedule(const Schedule& schedule, const PipelineOptions& options, Choice& choice) {
+  choice.schedule = in_copies(schedule, to_int(options.dp));
+  choice.layout = Layout::of(choice.schedule);
+}
+
+/// Returns the ranks of each copy of the pipeline. Errors: UsageArgument if they do not divide.
+int ranks_of_copy(const PipelineOptions& options) {
+  const std::int64_t ranks = options.ranks.value_or(options.usual_ranks);
+  if (ranks % options.dp != 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--dp expects a divisor of {}, the number of ranks, found {}; change "
+                            "it or --ranks",
+                            ranks,
+                            options.dp));
+  }
+  return to_int(ranks / options.dp);
 }
 
 }  // namespace
@@ -42,13 +55,10 @@ int ranks_for(const BuilderInfo& builder,
               const PipelineOptions& options,
               const std::optional<std::int64_t>& stages,
               const std::optional<StageGraph>& graph) {
-  if (options.ranks) {
-    return to_int(*options.ranks);
+  if (!options.ranks && builder.chunks == ChunkRule::One && (stages || graph)) {
+    return stages ? to_int(*stages) : graph->size();
   }
-  if (builder.chunks != ChunkRule::One) {
-    return to_int(options.usual_ranks);
-  }
-  return to_int(stages.value_or(graph ? graph->size() : options.usual_ranks));
+  return ranks_of_copy(options);
 }
 
 Choice choose_by_name(const BuilderInfo& builder,
@@ -56,7 +66,7 @@ Choice choose_by_name(const BuilderInfo& builder,
                       const StepSize& size,
                       const std::optional<StageGraph>& graph) {
   const int ranks = ranks_for(builder, options, size.stages, graph);
-  const int microbatches = to_int(size.microbatches.value_or(kUsualMicrobatches));
+  const int microbatches = to_int(size.microbatches_of(options.dp).value_or(kUsualMicrobatches));
   BuildRequest request{.devices = ranks, .microbatches = microbatches, .set = options.set};
   if (options.chunks) {
     request.chunks = to_int(*options.chunks);
@@ -64,7 +74,7 @@ Choice choose_by_name(const BuilderInfo& builder,
   if (builder.takes_graph) {
     request.graph = graph.value_or(StageGraph::chain(ranks));
   }
-  Schedule schedule = build_schedule(builder.name, request);
+  Schedule schedule = in_copies(build_schedule(builder.name, request), to_int(options.dp));
   Layout layout = Layout::of(schedule);
   const int stages = layout.model_stages();
   if (size.stages && *size.stages != stages) {
@@ -77,11 +87,12 @@ Choice choose_by_name(const BuilderInfo& builder,
                             *size.stages));
   }
   return {.shape = {.stages = stages,
-                    .microbatches = microbatches,
+                    .microbatches = layout.units() * microbatches,
                     .microbatch_size = size.microbatch_size,
                     .cut = size.cut},
           .schedule = std::move(schedule),
           .layout = std::move(layout),
+          .strategy = std::nullopt,
           .steps = size.steps};
 }
 
@@ -91,7 +102,8 @@ void build_over(const StageGraph& graph, const PipelineOptions& options, Choice&
     replace_schedule(
         build_schedule(
             builder->name,
-            {.microbatches = choice.shape.microbatches, .graph = graph, .set = options.set}),
+            {.microbatches = choice.schedule.microbatches(), .graph = graph, .set = options.set}),
+        options,
         choice);
   }
 }
@@ -101,9 +113,10 @@ void build_for(const Costs& costs, const PipelineOptions& options, Choice& choic
   if (builder != nullptr && builder->takes_costs) {
     replace_schedule(build_schedule(builder->name,
                                     {.devices = choice.layout.rows(),
-                                     .microbatches = choice.shape.microbatches,
+                                     .microbatches = choice.schedule.microbatches(),
                                      .set = options.set,
                                      .costs = costs}),
+                     options,
                      choice);
   }
 }

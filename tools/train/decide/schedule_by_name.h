@@ -20,8 +20,9 @@ namespace stagecraft::tools {
 [[nodiscard]] const BuilderInfo* builder_named(const std::string& name);
 [[nodiscard]] std::vector<std::string> builder_names();
 
-/// Returns how many ranks the options ask of a builder. `stages`: of the cut or --stages. `graph`:
-/// of --graph.
+/// Returns how many ranks the options ask of a builder, for each copy of the pipeline. `stages`: of
+/// the cut or --stages. `graph`: of --graph.
+/// Errors: UsageArgument for ranks that do not divide over the copies.
 [[nodiscard]] int ranks_for(const BuilderInfo& builder,
                             const PipelineOptions& options,
                             const std::optional<std::int64_t>& stages,

@@ -20,25 +20,6 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Checks a number that the file fixes.
-void check_fixed(const char* option,
-                 const std::optional<std::int64_t>& given,
-                 int fixed,
-                 const std::string& file) {
-  if (given && *given != fixed) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format(
-            "{} expects {}, as the schedule file '{}' fixes it, found {}; leave {} out or change "
-            "the file",
-            option,
-            fixed,
-            file,
-            *given,
-            option));
-  }
-}
-
 /// Errors: UsageArgument for edges or frozen stages that the model does not have.
 void check_model(const TrainOptions& options, const Schedule& schedule, const Layout& layout) {
   if (options.model.file) {
@@ -76,19 +57,45 @@ void check_options(const TrainOptions& options,
   }
   check_fixed("--stages", size.stages, layout.model_stages(), file);
   check_fixed("--ranks", options.pipeline.ranks, layout.ranks(), file);
-  if (options.data.folder && size.microbatches != schedule.microbatches()) {
+  check_microbatches("--schedule", file, size, schedule, layout);
+}
+
+}  // namespace
+
+void check_fixed(const char* option,
+                 const std::optional<std::int64_t>& given,
+                 int fixed,
+                 const std::string& file) {
+  if (given && *given != fixed) {
     throw Error(Errc::UsageArgument,
-                fmt::format("--schedule expects a file for {} microbatches, as '{}' has them in a "
-                            "step, found {} in '{}'",
-                            *size.microbatches,
-                            *options.data.folder,
-                            schedule.microbatches(),
+                fmt::format("{} expects {}, as '{}' fixes it, found {}; leave {} out or change "
+                            "the file",
+                            option,
+                            fixed,
+                            file,
+                            *given,
+                            option));
+  }
+}
+
+void check_microbatches(const char* option,
+                        const std::string& file,
+                        const StepSize& size,
+                        const Schedule& schedule,
+                        const Layout& layout) {
+  const int of_step = layout.units() * schedule.microbatches();
+  if (size.data && size.data->microbatches != of_step) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} expects a file for {} microbatches, as '{}' has them in a step, "
+                            "found {} in '{}'",
+                            option,
+                            size.data->microbatches,
+                            size.data->folder,
+                            of_step,
                             file));
   }
   check_fixed("--microbatches", size.microbatches, schedule.microbatches(), file);
 }
-
-}  // namespace
 
 bool is_chain(const Schedule& schedule, const Layout& layout) {
   return schedule.stage_graph().edges() ==
@@ -120,15 +127,19 @@ Choice choose_from_file(const TrainOptions& options, const StepSize& size, Conso
             "the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
             options.pipeline.schedule));
   }
+  if (options.pipeline.dp > 1) {
+    schedule = in_copies(schedule, static_cast<int>(options.pipeline.dp));
+  }
   Layout layout = Layout::of(schedule);
   check_model(options, schedule, layout);
   check_options(options, size, schedule, layout);
   return {.shape = {.stages = layout.model_stages(),
-                    .microbatches = schedule.microbatches(),
+                    .microbatches = layout.units() * schedule.microbatches(),
                     .microbatch_size = size.microbatch_size,
                     .cut = size.cut},
           .schedule = std::move(schedule),
           .layout = std::move(layout),
+          .strategy = std::nullopt,
           .steps = size.steps};
 }
 

@@ -1,6 +1,10 @@
 /// The schedule of a run from a file of the user, in any format.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/tools/common/console.h"
@@ -20,6 +24,20 @@ namespace stagecraft::tools {
 [[nodiscard]] Choice choose_from_file(const TrainOptions& options,
                                       const StepSize& size,
                                       Console& console);
+
+/// Checks a number that a file fixes. Errors: UsageArgument.
+void check_fixed(const char* option,
+                 const std::optional<std::int64_t>& given,
+                 int fixed,
+                 const std::string& file);
+
+/// Checks the data and --microbatches against the schedule of a file, which `option` named.
+/// Errors: UsageArgument.
+void check_microbatches(const char* option,
+                        const std::string& file,
+                        const StepSize& size,
+                        const Schedule& schedule,
+                        const Layout& layout);
 
 /// Returns whether the schedule has no graph of its own: then it is a chain, once per replica.
 [[nodiscard]] bool is_chain(const Schedule& schedule, const Layout& layout);

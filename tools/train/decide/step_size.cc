@@ -23,17 +23,6 @@ std::optional<std::int64_t> stages_asked(const PipelineOptions& o, const std::op
   return stages ? *stages : o.stages;
 }
 
-std::int64_t microbatches_of(const PipelineOptions& o, const FixedData& data) {
-  if (o.microbatches && *o.microbatches != data.microbatches) {
-    refuse_size(
-        fmt::format("--microbatches expects {}, as '{}' has them in a step, found {}; leave it out",
-                    data.microbatches,
-                    data.folder,
-                    *o.microbatches));
-  }
-  return data.microbatches;
-}
-
 /// A step takes --accumulate batches of the data.
 std::int64_t steps_of(const TrainOptions& o, const FixedData& data) {
   const std::int64_t most = data.batches / o.run.accumulate;
@@ -63,12 +52,37 @@ std::int64_t steps_of(const TrainOptions& o, const FixedData& data) {
 
 }  // namespace
 
+std::optional<std::int64_t> StepSize::microbatches_of(std::int64_t copies) const {
+  if (!data) {
+    return microbatches;
+  }
+  if (data->microbatches % copies != 0) {
+    refuse_size(fmt::format(
+        "'{}' has {} microbatches in a step, and they do not divide over {} copies; use a number "
+        "of copies that divides them",
+        data->folder,
+        data->microbatches,
+        copies));
+  }
+  const std::int64_t own = data->microbatches / copies;
+  if (microbatches && *microbatches != own) {
+    refuse_size(fmt::format(
+        "--microbatches expects {}, as '{}' has them in a step{}, found {}; leave it out",
+        own,
+        data->folder,
+        copies == 1 ? "" : fmt::format(" for each of {} copies", copies),
+        *microbatches));
+  }
+  return own;
+}
+
 StepSize step_size(const TrainOptions& o, const Work& work) {
-  StepSize size{.cut = cut_option(o.pipeline.cut), .microbatches = o.pipeline.microbatches};
+  StepSize size{.cut = cut_option(o.pipeline.cut),
+                .microbatches = o.pipeline.microbatches,
+                .data = work.fixed_data()};
   size.stages = stages_asked(o.pipeline, size.cut);
-  if (const auto data = work.fixed_data()) {
-    size.microbatches = microbatches_of(o.pipeline, *data);
-    size.steps = steps_of(o, *data);
+  if (size.data) {
+    size.steps = steps_of(o, *size.data);
     return size;
   }
   // A cut that was planned for one size of microbatches trains with that size.

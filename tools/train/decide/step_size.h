@@ -18,9 +18,15 @@ inline constexpr std::int64_t kUsualMicrobatchSize = 4;
 struct StepSize {
   std::optional<Cut> cut;                    ///< of --cut
   std::optional<std::int64_t> stages;        ///< of the cut, or --stages
-  std::optional<std::int64_t> microbatches;  ///< of the data, or --microbatches
+  std::optional<std::int64_t> microbatches;  ///< --microbatches: of each copy of the pipeline
+  std::optional<FixedData> data;
   std::int64_t microbatch_size = kUsualMicrobatchSize;
   std::int64_t steps = 0;  ///< the step at which the run ends
+
+  /// Returns the microbatches of each of so many copies of the pipeline; none if neither data nor
+  /// options say it. Errors: UsageArgument if the data do not divide, or say something else than
+  /// --microbatches.
+  [[nodiscard]] std::optional<std::int64_t> microbatches_of(std::int64_t copies) const;
 };
 
 /// Errors: UsageArgument for options that contradict the data or the cut; those of cut_option().

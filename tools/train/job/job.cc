@@ -11,6 +11,7 @@
 #include "stagecraft/compiler/program/planned_bytes.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
+#include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
@@ -93,11 +94,14 @@ void check_patterns(const TrainOptions& options, const Program& program) {
   }
 }
 
-/// Writes the cut and, for a dry run, its costs.
+/// Writes cut and strategy and, for a dry run, its costs.
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
   if (o.pipeline.cut_out) {
     write_output(*o.pipeline.cut_out, write_cut(job.execution.program.cut()), console);
+  }
+  if (o.pipeline.strategy_out) {
+    write_output(*o.pipeline.strategy_out, to_string(job.execution.strategy), console);
   }
   if (o.run.dry_run && job.costs_out) {
     write_output(*o.costs.out, to_json(*job.costs_out), console);

@@ -33,8 +33,8 @@ struct TrainJob {
 };
 
 /// Tests the output paths, reads the text or the model, decides what the options leave open, judges
-/// the memory and compiles the model. Steps that can fail fast come first. Then writes --cut-out
-/// and, for a dry run, --costs-out.
+/// the memory and compiles the model. Steps that can fail fast come first. Then writes --cut-out,
+/// --strategy-out and, for a dry run, --costs-out.
 /// Errors: those of each step; UsageFile for a file that could not be written later, and for two
 ///         options that name one file if one output would be lost; DeviceOutOfMemory, with the
 ///         bill, if memory does not suffice, unless forced.

@@ -43,6 +43,15 @@ std::string verdict(double needed, const MemoryLimit& limit) {
       "{} needed, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
 }
 
+/// Returns on how many ranks a stage is, on average.
+double copies_of_stages(const Layout& layout) {
+  double copies = 0.0;
+  for (int s = 0; s < layout.stages(); ++s) {
+    copies += static_cast<double>(layout.ranks_of(StageId(s)).size());
+  }
+  return copies / layout.model_stages();
+}
+
 }  // namespace
 
 MemoryBill::MemoryBill(const TrainOptions& options,
@@ -56,7 +65,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double held = work.on_stages > 0.0 ? work.on_stages : weights;
   const double optimized = work.optimized.value_or(held);  // has optimizer states
   const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
-  const auto replicas = static_cast<double>(choice.layout.replicas());
+  const double replicas = copies_of_stages(choice.layout);
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);
   add(Time::Always, "modules and operators", work.description);

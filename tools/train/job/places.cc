@@ -150,6 +150,7 @@ std::vector<Named> inputs_of(const TrainOptions& options) {
   if (fs::exists(pipeline.schedule, ignored)) {
     add("--schedule", pipeline.schedule);
   }
+  add("--strategy", pipeline.strategy);
   add("--costs", options.costs.in);
   return inputs;
 }
@@ -178,6 +179,7 @@ void check_places(const TrainOptions& options, const RunStart& start) {
     others.push_back(weights);
   }
   check_output("--cut-out", options.pipeline.cut_out, &try_file_or_stream, others);
+  check_output("--strategy-out", options.pipeline.strategy_out, &try_file_or_stream, others);
   check_output("--costs-out", options.costs.out, &try_file_or_stream, others);
   if (start.checkpoint) {
     others.emplace_back("--load", *start.checkpoint);

@@ -8,7 +8,7 @@
 namespace stagecraft::tools {
 
 /// Tests whether --save, --save-dir, --save-weights, --save-module, --metrics, --cut-out,
-/// --costs-out and --trace can be written, and changes nothing.
+/// --strategy-out, --costs-out and --trace can be written, and changes nothing.
 /// Errors: UsageFile, naming the option, for a path that cannot be written, and for a path that
 ///         another option or standard output uses too, if one of the two would be lost.
 void check_places(const TrainOptions& options, const RunStart& start);

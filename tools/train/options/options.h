@@ -27,16 +27,20 @@ enum class SeedChoice { Same, Checkpoint, Option };
 
 /// How a step is divided among ranks, and how its operators compute.
 struct PipelineOptions {
-  std::string schedule = "1f1b";             ///< a builder's name or a file
-  std::optional<std::string> graph;          ///< the edges between stages, or @FILE
-  std::optional<std::string> cut;            ///< places or @FILE; none: the work's own
-  std::optional<std::string> cut_out;        ///< file to write the cut to
-  std::optional<std::int64_t> ranks;         ///< none: usual_ranks, stages, or as the file says
-  std::int64_t usual_ranks = 4;              ///< the hosts' number of places in a launch
-  std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
-  std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
-  std::map<std::string, std::string> set;    ///< further parameters of the builder
-  std::optional<std::int64_t> microbatches;  ///< none: 8, or as the schedule's file or data say
+  std::string schedule = "1f1b";            ///< a builder's name or a file
+  std::optional<std::string> strategy;      ///< a file, instead of a schedule
+  std::optional<std::string> strategy_out;  ///< file to write the run's strategy to
+  std::int64_t dp = 1;                      ///< copies of the whole pipeline
+  std::optional<std::string> graph;         ///< the edges between stages, or @FILE
+  std::optional<std::string> cut;           ///< places or @FILE; none: the work's own
+  std::optional<std::string> cut_out;       ///< file to write the cut to
+  std::optional<std::int64_t> ranks;        ///< in all; none: usual_ranks, stages, or the file's
+  std::int64_t usual_ranks = 4;             ///< the hosts' number of places in a launch
+  std::optional<std::int64_t> stages;       ///< none: what the schedule makes of the ranks
+  std::optional<std::int64_t> chunks;       ///< stages per rank, for builders that leave it open
+  std::map<std::string, std::string> set;   ///< further parameters of the builder
+  /// Of each copy of the pipeline; none: 8, or as the schedule's file or data say.
+  std::optional<std::int64_t> microbatches;
   std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or as the cut's file says
   Recompute recompute = Recompute::nothing();   ///< parts that run again before their backward
   Precision precision = Precision::Float32;

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -26,10 +27,27 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kPipelineGroup);
+  app.add_option(
+         "--strategy", o.strategy, "file of a strategy, instead of a schedule: docs/strategies.md")
+      ->type_name("FILE")
+      ->excludes("--schedule")
+      ->excludes("--set")
+      ->group(kPipelineGroup);
+  app.add_option("--strategy-out", o.strategy_out, "write the strategy of this run, for --strategy")
+      ->type_name("FILE")
+      ->group(kPipelineGroup);
+  app.add_option("--dp",
+                 o.dp,
+                 "copies of the whole pipeline, each on its own ranks and samples; they sum their "
+                 "gradients")
+      ->check(whole_number(1, kMaxRanks))
+      ->excludes("--strategy")
+      ->type_name("N")
+      ->group(kPipelineGroup);
   app.add_option("--ranks",
                  o.ranks,
-                 "number of workers, one per row of the schedule [4, the places of the launched "
-                 "hosts, or the rows of the schedule file]")
+                 "number of workers, one per row of the schedule and copy [4, the places of the "
+                 "launched hosts, or as the file says]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
   app.add_option("--usual-ranks", o.usual_ranks)
@@ -42,10 +60,13 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->group(kPipelineGroup);
   app.add_option("--chunks", o.chunks, "stages per rank, if the schedule leaves that open")
       ->check(whole_number(1))
+      ->excludes("--strategy")
       ->group(kPipelineGroup);
-  app.add_option("--microbatches",
-                 o.microbatches,
-                 "microbatches per batch [8, or as in the schedule file or in the data]")
+  app.add_option(
+         "--microbatches",
+         o.microbatches,
+         "microbatches per batch, for each copy of the pipeline [8, or as in the file or in "
+         "the data]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
   app.add_option("--microbatch-size",

@@ -90,12 +90,21 @@ class TextProgress : public Progress {
       text(fmt::format("verify: bit-equal to one process ({})\n", compared_text(line)));
     } else if (line.good) {
       text(
-          fmt::format("verify: within {:g} of one process ({}; largest "
+          fmt::format("verify: {}within {:g} of one process ({}; largest "
                       "difference {:g}); not bit-equal, because {}\n",
+                      line.equal_as_ranks.value_or(false)
+                          ? "bit-equal to one process that adds gradients as the ranks do, and "
+                          : "",
                       line.bound,
                       compared_text(line),
                       line.max_abs_diff,
                       line.reordered));
+    } else if (line.equal_as_ranks && !*line.equal_as_ranks) {
+      text(
+          fmt::format("verify: NOT bit-equal to one process that adds gradients as the ranks do: "
+                      "{}; largest difference from one process {:g}\n",
+                      line.first_difference,
+                      line.max_abs_diff));
     } else {
       text(fmt::format(
           "verify: NOT {} one process: {}; largest difference {:g}\n",
@@ -185,6 +194,9 @@ class JsonProgress : public Progress {
     }
     if (!line.bit_equal) {
       object["first_difference"] = line.first_difference;
+    }
+    if (line.equal_as_ranks) {
+      object["bit_equal_as_ranks"] = *line.equal_as_ranks;
     }
     if (!line.likely_cause.empty()) {
       object["likely_cause"] = line.likely_cause;

@@ -46,7 +46,10 @@ struct VerifyLine {
   std::int64_t buffers = 0;                    ///< number compared
   std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
   std::string first_difference;                ///< empty when bit-equal
-  std::string likely_cause = {};               ///< empty if unknown
+  /// Whether the run is bit-equal to one process that adds gradients in the order of the ranks;
+  /// none: it was compared with one process alone.
+  std::optional<bool> equal_as_ranks = {};
+  std::string likely_cause = {};  ///< empty if unknown
 };
 
 struct DoneLine {

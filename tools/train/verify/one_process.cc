@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <c10/core/GradMode.h>
@@ -22,14 +23,21 @@ namespace {
 
 constexpr const char* kNowhere = "no stage";
 
-ReferenceOptions reference_options(const TrainJob& job) {
+ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const SumOrder> sums) {
   const OptimizerOptions& optimizer = job.options.optimizer;
   return {.learning_rate = make_learning_rate(optimizer, job.choice.steps),
           .groups = make_groups(optimizer),
           .decay_on = make_decay_on(optimizer),
           .clip = optimizer.clip,
           .seed = job.start.seed,
-          .threads = static_cast<int>(job.options.workers.threads)};
+          .threads = static_cast<int>(job.options.workers.threads),
+          .sums = std::move(sums)};
+}
+
+/// Returns why the schedule's sums differ from those of one process, if they do.
+std::optional<std::string> reordered(const TrainJob& job) {
+  return reordered_accumulation(job.choice.schedule,
+                                job.choice.layout.expand(job.execution.program.stage_graph()));
 }
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
@@ -72,14 +80,28 @@ NamedTensors select(const NamedTensors& all, const NamedTensors& wanted) {
 
 }  // namespace
 
-OneProcess::OneProcess(const TrainJob& job)
-    : job_(job),
-      reference_(
-          resize(job.execution.program, job.choice.schedule.stage_graph().microbatch_sizes()),
-          make_optimizer(job.options.optimizer),
-          reference_options(job)),
-      verifier_(reordered_accumulation(
-          job.choice.schedule, job.choice.layout.expand(job.execution.program.stage_graph()))) {}
+OneProcess::Side::Side(const TrainJob& job,
+                       std::shared_ptr<const SumOrder> sums,
+                       const std::optional<std::string>& reordered)
+    : reference(resize(job.execution.program, job.choice.schedule.stage_graph().microbatch_sizes()),
+                make_optimizer(job.options.optimizer),
+                reference_options(job, std::move(sums))),
+      verifier(reordered) {}
+
+OneProcess::OneProcess(const TrainJob& job) : job_(job), plain_(job, nullptr, reordered(job)) {
+  auto sums = std::make_shared<const SumOrder>(sum_order_of(*job.execution.plan));
+  if (reordered(job) && sums->common_order(job.execution.program.microbatches())) {
+    as_ranks_.emplace(job, std::move(sums), std::nullopt);
+  }
+}
+
+template <class Use>
+void OneProcess::for_each_side(Use&& use) {
+  use(plain_);
+  if (as_ranks_) {
+    use(*as_ranks_);
+  }
+}
 
 void OneProcess::load(const Checkpoint& checkpoint) {
   std::map<std::string, at::Tensor> saved;
@@ -87,37 +109,57 @@ void OneProcess::load(const Checkpoint& checkpoint) {
     saved.emplace(state.name, state.tensor);
   }
   const at::NoGradGuard no_grad;
-  for (const StateTensor& state : reference_.state()) {
-    state.tensor.copy_(saved.at(state.name));
-  }
-  reference_.set_steps(checkpoint.step);
+  for_each_side([&](Side& side) {
+    for (const StateTensor& state : side.reference.state()) {
+      state.tensor.copy_(saved.at(state.name));
+    }
+    side.reference.set_steps(checkpoint.step);
+  });
 }
 
 void OneProcess::train(const WorkBatch& batch, bool updates) {
-  last_ = updates ? reference_.step(batch.inputs, batch.labels)
-                  : reference_.accumulate(batch.inputs, batch.labels);
+  for_each_side([&](Side& side) {
+    side.last = updates ? side.reference.step(batch.inputs, batch.labels)
+                        : side.reference.accumulate(batch.inputs, batch.labels);
+  });
 }
 
 void OneProcess::compare(std::int64_t number, const StepResult& pipeline) {
-  verifier_.step(number, pipeline.losses, last_.losses, pipeline.mean_loss, last_.mean_loss);
+  for_each_side([&](Side& side) {
+    side.verifier.step(
+        number, pipeline.losses, side.last.losses, pipeline.mean_loss, side.last.mean_loss);
+  });
 }
 
-VerifyLine OneProcess::compare_state(Trainer& trainer) {
+void OneProcess::compare_state(Side& side, const ModuleState& state) const {
   const auto stage = [&](const std::string& name) {
     return stage_of(job_.execution.program.compiled(), name);
   };
-  const NamedTensors buffers = state_of(reference_, kBuffer);
+  const NamedTensors buffers = state_of(side.reference, kBuffer);
   const std::vector<std::string>& reordered = job_.execution.reordered_buffers;
-  const ModuleState state = trainer.module_state();
   NamedTensors parameters = first_names(job_.execution.program, state.parameters);
   // Parameters that no stage uses are not trained, and the single process does not hold them.
   std::erase_if(parameters, [&](const auto& named) { return stage(named.first) == kNowhere; });
-  verifier_.parameters(parameters, state_of(reference_, kWeight), stage);
-  verifier_.buffers(select(first_names(job_.execution.program, state.buffers), buffers),
-                    buffers,
-                    stage,
-                    {reordered.begin(), reordered.end()});
-  return verifier_.result();
+  side.verifier.parameters(parameters, state_of(side.reference, kWeight), stage);
+  side.verifier.buffers(select(first_names(job_.execution.program, state.buffers), buffers),
+                        buffers,
+                        stage,
+                        {reordered.begin(), reordered.end()});
+}
+
+VerifyLine OneProcess::compare_state(Trainer& trainer) {
+  const ModuleState state = trainer.module_state();
+  for_each_side([&](Side& side) { compare_state(side, state); });
+  VerifyLine line = plain_.verifier.result();
+  if (as_ranks_) {
+    const VerifyLine& as_ranks = as_ranks_->verifier.result();
+    line.equal_as_ranks = as_ranks.bit_equal;
+    if (!as_ranks.bit_equal) {
+      line.good = false;
+      line.first_difference = as_ranks.first_difference;
+    }
+  }
+  return line;
 }
 
 }  // namespace stagecraft::tools

@@ -1,12 +1,17 @@
-/// OneProcess: with --verify, the same training in one process, compared with the pipeline's.
+/// OneProcess: with --verify, the same training in one process, compared with the pipeline's. Where
+/// the ranks add up gradients in another order than one process, a second one adds them as they do.
 ///
 /// Trained by the run on the same batches, step by step; single-threaded.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 
 #include "stagecraft/actors/driver/step_result.h"
 #include "stagecraft/actors/reference/reference.h"
+#include "stagecraft/actors/reference/sum_order.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/tools/train/job/job.h"
@@ -34,10 +39,23 @@ class OneProcess {
   [[nodiscard]] VerifyLine compare_state(Trainer& trainer);
 
  private:
+  struct Side {
+    Side(const TrainJob& job,
+         std::shared_ptr<const SumOrder> sums,
+         const std::optional<std::string>& reordered);
+
+    Reference reference;
+    ReferenceStep last;
+    Verifier verifier;
+  };
+
+  template <class Use>
+  void for_each_side(Use&& use);
+  void compare_state(Side& side, const ModuleState& state) const;
+
   const TrainJob& job_;
-  Reference reference_;
-  ReferenceStep last_;
-  Verifier verifier_;
+  Side plain_;                    ///< adds microbatch after microbatch
+  std::optional<Side> as_ranks_;  ///< adds in the order of the ranks, where that is another
 };
 
 }  // namespace stagecraft::tools

@@ -1,0 +1,204 @@
+/// Tests `stagecraft train --strategy` and `--dp`: the combinations of docs/strategies.md, on
+/// threads and processes, and what is refused.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/strategy/strategy_text.h"
+#include "stagecraft/tests/tools/train/run/runs_on_clusters.h"
+#include "stagecraft/tests/tools/train/run/train_run.h"
+
+// This include comes last: LibTorch has a CHECK of its own.
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::ContainsSubstring;
+using Words = std::vector<std::string>;
+
+std::string page() {
+  return read_text_file(STAGECRAFT_SOURCE_DIR "/docs/strategies.md");
+}
+
+/// Returns the commands of the page's table: the words in the last column.
+std::vector<Words> combinations() {
+  std::vector<Words> found;
+  std::istringstream lines(page());
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t begin = line.find("| `--"); begin != std::string::npos) {
+      std::istringstream words(line.substr(begin + 3, line.rfind('`') - begin - 3));
+      Words& command = found.emplace_back();
+      for (std::string word; words >> word;) {
+        command.push_back(word);
+      }
+    }
+  }
+  return found;
+}
+
+/// Returns the code block of the page whose first line is "# NAME".
+std::string file_of_page(const std::string& name) {
+  const std::string text = page();
+  const std::size_t begin = text.find(fmt::format("```text\n# {}\n", name));
+  REQUIRE(begin != std::string::npos);
+  const std::size_t body = text.find('\n', begin) + 1;
+  return text.substr(body, text.find("```", body) - body);
+}
+
+/// Writes the file beside the test and returns its path.
+std::string write(const std::string& name, const std::string& text) {
+  const std::string path = (fs::temp_directory_path() / fmt::format("{}-{}", getpid(), name));
+  std::ofstream(path) << text;
+  return path;
+}
+
+Words tiny(Words words) {
+  const bool clip = std::find(words.begin(), words.end(), "clip") != words.end();
+  Words sizes = clip ? Words{"--microbatch-size", "2"}
+                     : Words{"--dim",
+                             "16",
+                             "--heads",
+                             "2",
+                             "--ffn",
+                             "24",
+                             "--seq",
+                             "8",
+                             "--microbatch-size",
+                             "1",
+                             "--layers",
+                             "8"};
+  const bool strategy = std::find(words.begin(), words.end(), "--strategy") != words.end();
+  if (!strategy) {
+    sizes.insert(sizes.end(), {"--microbatches", "4"});
+  }
+  words.insert(words.end(), sizes.begin(), sizes.end());
+  words.insert(words.end(), {"--steps", "2", "--verify", "--json"});
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("every combination of the page trains as its ranks add up, on threads and processes",
+          "[tools][train][strategies][processes]") {
+  const std::vector<Cluster> clusters{Cluster::local(7), Cluster::spawn(7)};
+  const std::vector<Words> all = combinations();
+  REQUIRE(all.size() >= 7);
+  for (Words words : all) {
+    for (std::string& word : words) {
+      if (word.ends_with(".strategy")) {
+        word = write(word, file_of_page(word));
+      }
+    }
+    CAPTURE(words);
+    const std::vector<Ending> endings = endings_on(clusters, tiny(words));
+    for (const auto& [verified, sha256] : endings) {
+      CAPTURE(verified.dump());
+      CHECK(verified.at("bit_equal_as_ranks") == true);
+      CHECK(verified.at("within_bound") == true);
+      CHECK(sha256 == endings.front().sha256);
+    }
+  }
+}
+
+TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategies]") {
+  const Words how =
+      GENERATE(Words{"--ranks", "4", "--dp", "2"},
+               Words{"--schedule", "zb-v", "--ranks", "4", "--dp", "2"},
+               Words{"--schedule", "dualpipev", "--ranks", "2", "--microbatches", "4"},
+               Words{"--schedule", "gpipe", "--ranks", "3", "--layers", "6"});
+  const std::string file = write("out.strategy", "");
+  Words first = how;
+  first.insert(first.end(), {"--strategy-out", file});
+  const TrainOutput short_form = train_json(first);
+  Words again{"--strategy", file};
+  for (std::size_t i = 0; i + 1 < how.size(); i += 2) {
+    if (how[i] == "--layers" || how[i] == "--microbatches") {
+      again.insert(again.end(), {how[i], how[i + 1]});
+    }
+  }
+  CAPTURE(read_text_file(file));
+  CHECK(train_json(again).sha256() == short_form.sha256());
+}
+
+TEST_CASE("a schedule file names the ranks of its rows", "[tools][train][strategies]") {
+  const std::string file = write("placed.txt",
+                                 "@place 0=0,2 1=1,3\n"
+                                 "0F0 0F1 .   0B0 .   0B1\n"
+                                 ".   1F0 1B0 1F1 1B1 .\n");
+  const TrainOutput placed = train_json({"--schedule", file, "--microbatches", "2", "--verify"});
+  CHECK(placed.verify.at("bit_equal_as_ranks") == true);
+  CHECK(placed.ranks.at("ranks").size() == 4);
+  const TrainOutput copies = train_json({"--dp", "2", "--ranks", "4", "--microbatches", "2"});
+  CHECK(copies.sha256() == placed.sha256());
+  const CommandResult twice = run_train({"--schedule", file, "--microbatches", "2", "--dp", "2"});
+  CHECK(twice.exit_code != 0);
+  CHECK_THAT(twice.err, ContainsSubstring("@place already"));
+}
+
+TEST_CASE("options that contradict a strategy are refused, and all its faults told at once",
+          "[tools][train][strategies][bad-input]") {
+  const std::string two =
+      "split {} dim=MB n=4\nplace {PP:0} on [0,2]\nplace {PP:1} on [1,3]\n"
+      "replicate {PP:0} on [0,2]\nreplicate {PP:1} on [1,3]\n";
+  struct Case {
+    std::string file;
+    Words more;
+    std::vector<std::string> told;
+  };
+  const std::vector<Case> cases{
+      {two, {"--ranks", "3"}, {"--ranks expects 4", "found 3"}},
+      {two, {"--microbatches", "8"}, {"--microbatches expects 4", "found 8"}},
+      {two, {"--dp", "2"}, {"--strategy excludes --dp"}},
+      {two, {"--plan", "auto"}, {"--strategy", "leave one of the two out"}},
+      {"split {} dim=MB n=4\nplace {PP:0} on [0]\nplace {PP:2} on [1]\n"
+       "order [{PP:0,MB:9,PASS:F}] [{PP:0,MB:0,PASS:F}]\n",
+       {},
+       {"PP:1", "MB:9"}},
+      {"split {} dim=MB n=4\nplace {PP:0} on [0]\nplace {PP:1} on [2]\n", {}, {"without a gap"}},
+      {"place {PP:0} over [0]\n", {}, {"line 1"}},
+      {two + "replicate {PP:1} on [0,1]\n", {}, {"replicate {PP:1} on [0,1]"}},
+  };
+  for (const Case& one : cases) {
+    Words words{"--strategy", write("wrong.strategy", one.file)};
+    words.insert(words.end(), one.more.begin(), one.more.end());
+    if (std::find(words.begin(), words.end(), "--microbatches") == words.end()) {
+      words.insert(words.end(), {"--microbatches", "4"});
+    }
+    const CommandResult result = run_train(words);
+    CAPTURE(one.file, one.more, result.err);
+    CHECK(result.exit_code != 0);
+    for (const std::string& part : one.told) {
+      CHECK_THAT(result.err, ContainsSubstring(part));
+    }
+  }
+  CHECK_THAT(run_train({"--dp", "3", "--ranks", "4"}).err,
+             ContainsSubstring("--dp expects a divisor of 4"));
+}
+
+TEST_CASE("copies of a pipeline continue each other's checkpoints, evaluate and keep mirrors",
+          "[tools][train][strategies]") {
+  const std::string file = write("copies.checkpoint", "");
+  const Words copies{"--ranks", "4", "--dp", "2", "--microbatches", "2"};
+  Words first = copies;
+  first.insert(first.end(), {"--steps", "2", "--save", file, "--eval-every", "1", "--mirror"});
+  const TrainOutput saved = train_json(first);
+  CHECK(std::count_if(saved.others.begin(), saved.others.end(), [](const auto& line) {
+          return line.at("event") == "eval";
+        }) == 2);
+  Words whole = copies;
+  whole.insert(whole.end(), {"--steps", "4"});
+  Words rest = copies;
+  rest.insert(rest.end(), {"--steps", "4", "--load", file});
+  CHECK(train_json(rest).sha256() == train_json(whole).sha256());
+  // The same file continues without copies, with the bits of one process.
+  const TrainOutput alone = train_json(
+      {"--ranks", "2", "--microbatches", "4", "--steps", "4", "--load", file, "--verify"});
+  CHECK(alone.verify.at("bit_equal") == true);
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,20 @@
+/// Reads the strategy files of commands.
+#pragma once
+
+#include <string>
+
+#include "stagecraft/scheduler/strategy/strategy.h"
+#include "stagecraft/tools/common/console.h"
+
+namespace stagecraft::tools {
+
+/// Reads a file, or standard input for "-". `what` names it in errors: "FILE", "--strategy".
+/// Errors: UsageFile; ScheduleParse with the file, and line and column of what is no directive.
+[[nodiscard]] Strategy read_strategy(const std::string& path,
+                                     const std::string& what,
+                                     Console& console);
+
+/// Returns the number of ranks on which a strategy places stages.
+[[nodiscard]] int ranks_of(const Strategy& strategy);
+
+}  // namespace stagecraft::tools
