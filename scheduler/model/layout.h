@@ -15,9 +15,9 @@
 ///       if it has a task. A row without a task has none. Ranks are numbered from 0 without a gap,
 ///       and each belongs to one row.
 /// LA-3: the ranks of a row run the same tasks, each on its share of the samples. U, the least
-///       common multiple of the rows' numbers of ranks, divides a step into U units: unit u's microbatch j
-///       is the step's microbatch u * M + j. Rank i of n has the U / n units from i * U / n on, and
-///       runs a task once for each of them.
+///       common multiple of the rows' numbers of ranks, divides a step into U units: unit u's
+///       microbatch j is the step's microbatch u * M + j. Rank i of n has the U / n units from
+///       i * U / n on, and runs a task once for each of them.
 #pragma once
 
 #include <span>
