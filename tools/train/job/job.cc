@@ -101,6 +101,12 @@ void write_files(const TrainJob& job, Console& console) {
     write_output(*o.pipeline.cut_out, write_cut(job.execution.program.cut()), console);
   }
   if (o.pipeline.strategy_out) {
+    if (job.choice.layout.replicas() > 1) {
+      throw Error(
+          Errc::UsageArgument,
+          "--strategy-out expects a schedule whose rows run each stage once, found one with "
+          "@replicas, which a strategy cannot say; leave it out");
+    }
     write_output(*o.pipeline.strategy_out, to_string(job.execution.strategy), console);
   }
   if (o.run.dry_run && job.costs_out) {

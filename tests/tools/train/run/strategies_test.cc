@@ -176,6 +176,18 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
       CHECK_THAT(result.err, ContainsSubstring(part));
     }
   }
+  CHECK_THAT(run_train({"--schedule",
+                        "dualpipe",
+                        "--ranks",
+                        "4",
+                        "--layers",
+                        "8",
+                        "--microbatches",
+                        "8",
+                        "--strategy-out",
+                        write("none.strategy", "")})
+                 .err,
+             ContainsSubstring("found one with @replicas"));
   CHECK_THAT(run_train({"--dp", "3", "--ranks", "4"}).err,
              ContainsSubstring("--dp expects a divisor of 4"));
 }
