@@ -125,6 +125,20 @@ TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategie
   CHECK(train_json(again).sha256() == short_form.sha256());
 }
 
+TEST_CASE("sums in parts change no bit", "[tools][train][strategies]") {
+  const std::string file =
+      write("parts.strategy",
+            "split {} dim=MB n=4\nplace {PP:0} on [0,2]\nplace {PP:1} on [1,3]\n"
+            "replicate {PP:0} on [0,2] bucket_size=8K reduce_stream=dp\n"
+            "replicate {PP:1} on [1,3] bucket_size=8K reduce_stream=dp\n");
+  CHECK_THAT(run_train({"--strategy", file, "--dry-run"}).out,
+             ContainsSubstring("gradients of chunk 1 of stage 0 on ranks 0, 2"));
+  const TrainOutput parts = train_json({"--strategy", file, "--eval-every", "1", "--verify"});
+  CHECK(parts.verify.at("bit_equal_as_ranks") == true);
+  const TrainOutput whole = train_json({"--ranks", "4", "--dp", "2"});
+  CHECK(parts.sha256() == whole.sha256());
+}
+
 TEST_CASE("a schedule file names the ranks of its rows", "[tools][train][strategies]") {
   const std::string file = write("placed.txt",
                                  "@place 0=0,2 1=1,3\n"
