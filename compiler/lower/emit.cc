@@ -24,19 +24,6 @@ struct KeyHash {
   }
 };
 
-CellKind cell_kind(DagKind kind) {
-  switch (kind) {
-    case DagKind::Forward:
-      return CellKind::Forward;
-    case DagKind::Input:
-      return CellKind::BackwardInput;
-    case DagKind::Weight:
-      return CellKind::BackwardWeight;
-    default:
-      return CellKind::Backward;
-  }
-}
-
 CollectiveKind collective_kind(DagKind kind) {
   switch (kind) {
     case DagKind::ReduceScatter:
@@ -376,7 +363,7 @@ class Emission {
   }
 
   [[nodiscard]] Task own_task(const DagNode& node, int unit) const {
-    return {cell_kind(node.kind), node.stage, own(node.stage, node.microbatch, unit)};
+    return {node.task().kind, node.stage, own(node.stage, node.microbatch, unit)};
   }
 
   /// Emits the receives of inputs and labels that the driver sends.

@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-/// What the lists of a step have in common.
+/// Holds the parts of a step that all its lists share.
 struct EmitInput {
   const TrainingDag& dag;
   const DagAdjacency& edges;

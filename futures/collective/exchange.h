@@ -1,5 +1,5 @@
-/// What the operations over a transport have in common: how members send each other tensors, and
-/// how a member waits for those of the others.
+/// exchange holds what all operations over a transport use: it sends tensors to the other members,
+/// and waits for theirs.
 #pragma once
 
 #include <cstddef>

@@ -33,26 +33,19 @@ nlohmann::json verify(Words words) {
 
 /// Returns the smallest sizes that every builder's constraints allow on four ranks.
 Words tiny_verify(std::string_view builder) {
-  return {"--schedule",
-          std::string(builder),
-          "--ranks",
-          "4",
-          "--microbatches",
-          "8",
-          "--steps",
-          "2",
-          "--dim",
-          "16",
-          "--heads",
-          "2",
-          "--ffn",
-          "24",
-          "--seq",
-          "8",
-          "--microbatch-size",
-          "1",
-          "--verify",
-          "--json"};
+  Words words = tiny_llama();
+  words.insert(words.end(),
+               {"--schedule",
+                std::string(builder),
+                "--ranks",
+                "4",
+                "--microbatches",
+                "8",
+                "--steps",
+                "2",
+                "--verify",
+                "--json"});
+  return words;
 }
 
 }  // namespace

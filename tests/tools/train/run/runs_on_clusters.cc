@@ -50,4 +50,8 @@ std::vector<Ending> endings_on(const std::vector<Cluster>& clusters,
   return endings;
 }
 
+std::vector<std::string> tiny_llama() {
+  return {"--dim", "16", "--heads", "2", "--ffn", "24", "--seq", "8", "--microbatch-size", "1"};
+}
+
 }  // namespace stagecraft::tests

@@ -21,4 +21,7 @@ struct Ending {
 [[nodiscard]] std::vector<Ending> endings_on(const std::vector<Cluster>& clusters,
                                              const std::vector<std::string>& words);
 
+/// Returns the options of the smallest Llama that fits two heads.
+[[nodiscard]] std::vector<std::string> tiny_llama();
+
 }  // namespace stagecraft::tests

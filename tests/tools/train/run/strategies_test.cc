@@ -59,19 +59,10 @@ std::string write(const std::string& name, const std::string& text) {
 
 Words tiny(Words words) {
   const bool clip = std::find(words.begin(), words.end(), "clip") != words.end();
-  Words sizes = clip ? Words{"--microbatch-size", "2"}
-                     : Words{"--dim",
-                             "16",
-                             "--heads",
-                             "2",
-                             "--ffn",
-                             "24",
-                             "--seq",
-                             "8",
-                             "--microbatch-size",
-                             "1",
-                             "--layers",
-                             "8"};
+  Words sizes = clip ? Words{"--microbatch-size", "2"} : tiny_llama();
+  if (!clip) {
+    sizes.insert(sizes.end(), {"--layers", "8"});
+  }
   const bool strategy = std::find(words.begin(), words.end(), "--strategy") != words.end();
   if (!strategy) {
     sizes.insert(sizes.end(), {"--microbatches", "4"});
