@@ -1,15 +1,19 @@
-/// Strategies: an accepted text can be printed and reads back the same, and one that applies to a
-/// short chain makes a graph without a cycle, in which every node has a place.
+/// Strategies: an accepted text can be printed and reads back the same. One that applies to a short
+/// chain makes a graph without a cycle, in which every node has a place, and every rank issues each
+/// of its nodes once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 #include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/issue.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 
 namespace sc = stagecraft;
@@ -43,11 +47,17 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   try {
-    const sc::TrainingDag dag = apply(*read, sc::bare_source(sc::StageGraph::chain(kStages)));
+    sc::TrainingDag dag = apply(*read, sc::bare_source(sc::StageGraph::chain(kStages)));
     sc::fuzz::require(find_cycle(dag).empty(), "an applied strategy has no cycle");
     sc::fuzz::require(
         std::ranges::none_of(dag.nodes, [](const sc::DagNode& n) { return n.place == sc::kNone; }),
         "every node has a place");
+    const sc::IssuedDag issued = issue(std::move(dag));
+    std::size_t count = 0;
+    for (const std::vector<int>& list : issued.lists) {
+      count += list.size();
+    }
+    sc::fuzz::require(count == issued.dag.nodes.size(), "every node is issued once");
   } catch (const sc::Error& error) {
     sc::fuzz::require(error.code() == sc::Errc::ScheduleInvalid, "faults are told as such");
   }

@@ -115,7 +115,7 @@ void KnownPrograms::tell(Crew& crew,
                          const std::vector<StateTensor>& unused) const {
   const CompiledProgram& compiled = evaluation.program.compiled();
   auto plan = std::make_shared<const Plan>(
-      lower(evaluation.program, strategy_, layout_, /*training=*/false));
+      lower(evaluation.program, strategy_, layout_, /*training=*/false).plan);
   auto stages = std::make_shared<std::vector<StageProgram>>(compiled.partition.stages);
   evaluation.has_unused = give(*stages, compiled.graph, unused);
   crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = evaluation.number,

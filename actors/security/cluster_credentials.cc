@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -111,28 +112,53 @@ PrivateKey kept_key(const std::string& folder, const Authority& authority) {
   return read_key(folder, kKeyFile);
 }
 
-void write_cluster(NewFolder& folder, const CredentialsRequest& request) {
+/// Writes all files but the authority's key. Returns the authority.
+Authority write_cluster(NewFolder& folder, const CredentialsRequest& request) {
   CertificateTerms terms{
       .cluster = request.cluster.empty() ? random_cluster() : request.cluster,
       .name = "authority",
       .valid_from = request.starts - kClocksDisagree,
       .valid_until = request.starts + std::max(request.valid_for, request.authority_valid_for)};
-  const Authority authority = new_authority(terms);
+  Authority authority = new_authority(terms);
   folder.write(kAuthorityFile, to_pem(authority.certificate), kPublic);
-  folder.write(kAuthorityKeyFile, to_pem(authority.key).text(), kSecret);
   terms.valid_until = request.starts + request.valid_for;
   for (int worker = -1; worker < request.members; ++worker) {
     terms.name = worker < 0 ? "driver" : worker_name(worker);
     folder.make_folder(terms.name);
     write_member(folder, terms.name, authority, terms);
   }
+  return authority;
 }
 
-/// `terms` has no cluster yet. The certificate ends with the authority at the latest.
-void issue_into(const std::string& folder, const Authority& authority, CertificateTerms terms) {
+/// Makes the folder of a cluster. Returns its authority, whose key is in the folder if `keeps_key`.
+Authority make_cluster(const std::string& dir, const CredentialsRequest& request, bool keeps_key) {
+  check_request(request);
+  if (dir.empty()) {
+    throw Error(Errc::UsageArgument,
+                "expected the name of a new folder, found an empty one; name the folder to make");
+  }
+  NewFolder folder(dir, request.durable);
+  Authority authority = write_cluster(folder, request);
+  if (keeps_key) {
+    folder.write(kAuthorityKeyFile, to_pem(authority.key).text(), kSecret);
+  }
+  folder.publish();
+  return authority;
+}
+
+/// Makes or renews the member's folder in `dir`. The certificate ends with the authority at the
+/// latest.
+void issue_into(const std::string& dir,
+                const std::string& member,
+                const Authority& authority,
+                seconds valid_for,
+                TimePoint starts) {
+  const std::string folder = without_slashes(dir) + "/" + member;
   const CertificateFacts issuer = facts_of(authority.certificate);
-  terms.cluster = issuer.cluster;
-  terms.valid_until = std::min(terms.valid_until, issuer.valid_until);
+  const CertificateTerms terms{.cluster = issuer.cluster,
+                               .name = member,
+                               .valid_from = starts - kClocksDisagree,
+                               .valid_until = std::min(starts + valid_for, issuer.valid_until)};
   if (exists(folder)) {
     const Certificate renewed = issue(authority, kept_key(folder, authority), terms);
     replace_file(folder + "/" + kCertificateFile, to_pem(renewed), kPublic);
@@ -147,14 +173,22 @@ void issue_into(const std::string& folder, const Authority& authority, Certifica
 }  // namespace security
 
 void make_credentials(const std::string& dir, const CredentialsRequest& request) {
-  security::check_request(request);
-  if (dir.empty()) {
-    throw Error(Errc::UsageArgument,
-                "expected the name of a new folder, found an empty one; name the folder to make");
-  }
-  security::NewFolder folder(dir, request.durable);
-  security::write_cluster(folder, request);
-  folder.publish();
+  security::make_cluster(dir, request, /*keeps_key=*/true);
+}
+
+MemberIssuer::MemberIssuer(std::string dir, const CredentialsRequest& request)
+    : dir_(std::move(dir)),
+      authority_(std::make_unique<const security::Authority>(
+          security::make_cluster(dir_, request, /*keeps_key=*/false))) {}
+
+MemberIssuer::~MemberIssuer() = default;
+MemberIssuer::MemberIssuer(MemberIssuer&&) noexcept = default;
+MemberIssuer& MemberIssuer::operator=(MemberIssuer&&) noexcept = default;
+
+void MemberIssuer::issue(const std::string& member, std::chrono::seconds valid_for) const {
+  security::check_name("member", member);
+  security::check_validity_time(valid_for);
+  security::issue_into(dir_, member, *authority_, valid_for, std::chrono::system_clock::now());
 }
 
 void issue_member(const std::string& dir,
@@ -163,11 +197,7 @@ void issue_member(const std::string& dir,
                   std::chrono::system_clock::time_point starts) {
   security::check_name("member", member);
   security::check_validity_time(valid_for);
-  security::issue_into(security::without_slashes(dir) + "/" + member,
-                       security::load_authority(dir),
-                       {.name = member,
-                        .valid_from = starts - security::kClocksDisagree,
-                        .valid_until = starts + valid_for});
+  security::issue_into(dir, member, security::load_authority(dir), valid_for, starts);
 }
 
 std::string worker_name(int worker) {

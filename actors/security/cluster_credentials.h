@@ -19,9 +19,14 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 namespace stagecraft {
+
+namespace security {
+struct Authority;
+}
 
 struct CredentialsRequest {
   /// Number of workers; the driver is extra.
@@ -41,6 +46,24 @@ struct CredentialsRequest {
 /// Makes the folder `dir` with the credentials of a new cluster. Keeps CC-1.
 /// Errors: UsageArgument for a request out of range; UsageFile if `dir` exists or cannot be made.
 void make_credentials(const std::string& dir, const CredentialsRequest& request = {});
+
+/// MemberIssuer makes the credentials of a cluster whose authority's key is only in this process:
+/// nobody can make a member once the object is gone. A value of one thread.
+class MemberIssuer {
+ public:
+  /// Makes the folder `dir` as make_credentials() does, without ca-key.pem. Errors: likewise.
+  MemberIssuer(std::string dir, const CredentialsRequest& request);
+  ~MemberIssuer();
+  MemberIssuer(MemberIssuer&&) noexcept;
+  MemberIssuer& operator=(MemberIssuer&&) noexcept;
+
+  /// Does for the cluster what issue_member() does. Errors: likewise.
+  void issue(const std::string& member, std::chrono::seconds valid_for) const;
+
+ private:
+  std::string dir_;
+  std::unique_ptr<const security::Authority> authority_;
+};
 
 /// Makes a certificate for `member` ("driver", "worker-3") from the authority in `dir`. Renews that
 /// of the member's folder, or makes the folder if there is none. The certificate ends with the

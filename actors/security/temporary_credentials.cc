@@ -14,10 +14,10 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/actors/security/credentials.h"
 #include "stagecraft/actors/security/new_folder.h"
 #include "stagecraft/actors/security/small_file.h"
+#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -35,15 +35,14 @@ std::vector<std::string> places() {
   return found;
 }
 
-/// For how long the authority of a run can issue new workers' certificates.
-constexpr std::chrono::hours kLongestRun{24 * 30};
+constexpr std::chrono::hours kLongestRun{24 * 365};
 
-void make_for_a_day(const std::string& dir, int members) {
-  make_credentials(dir,
-                   {.members = members,
-                    .valid_for = std::chrono::hours(24),
-                    .authority_valid_for = kLongestRun,
-                    .durable = false});
+MemberIssuer made_for_a_day(const std::string& dir, int members) {
+  return {dir,
+          {.members = members,
+           .valid_for = std::chrono::hours(24),
+           .authority_valid_for = kLongestRun,
+           .durable = false}};
 }
 
 /// Calls `make` with a folder in each of the places until one works. Returns its name.
@@ -114,12 +113,18 @@ std::string read_part(int descriptor, std::string_view word) {
 }  // namespace
 
 TemporaryCredentials::TemporaryCredentials(int members)
-    : dir_(make_in_place([&](const std::string& dir) { make_for_a_day(dir, members); })) {}
+    : dir_(make_in_place(
+          [&](const std::string& dir) { issuer_ = made_for_a_day(dir, members); })) {}
 
 TemporaryCredentials::TemporaryCredentials(int members, const std::string& dir) : dir_(dir) {
   std::error_code ignored;  // making the folder reports the fault
   std::filesystem::create_directories(std::filesystem::path(dir).parent_path(), ignored);
-  make_for_a_day(dir, members);
+  issuer_ = made_for_a_day(dir, members);
+}
+
+void TemporaryCredentials::issue(const std::string& member, std::chrono::seconds valid_for) const {
+  SC_CHECK(issuer_, "a cluster's credentials issue members, not those of one member");
+  issuer_->issue(member, valid_for);
 }
 
 std::unique_ptr<TemporaryCredentials> TemporaryCredentials::received(int descriptor) {

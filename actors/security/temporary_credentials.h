@@ -1,17 +1,21 @@
-/// TemporaryCredentials: credentials that go with their user: those of a cluster that is made for
-/// one run, or of one member that got its own over ssh.
+/// TemporaryCredentials are credentials that end with their user: those of a cluster that is made
+/// for one run, or of one member that got its own over ssh.
 ///
 /// Made in a private folder under $XDG_RUNTIME_DIR, which is in memory, else $TMPDIR, else /tmp,
-/// and removed with the object. A process that is killed leaves it behind, 0700; its certificates
-/// end after a day, its authority after 30. A process that runs longer than a day and starts
-/// another member must renew first (issue_member).
+/// and removed with the object. A process that is killed leaves the folder behind, 0700. Its
+/// certificates end after a day, and nobody can make others: the authority's key is only in the
+/// process. A process that runs longer than a day and starts another member must renew first
+/// (issue()).
 /// Thread: made and destroyed by one; dir() by any.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/process/home_process.h"
 
 namespace stagecraft {
@@ -37,6 +41,9 @@ class TemporaryCredentials {
   /// on; or the member's own folder.
   [[nodiscard]] const std::string& dir() const { return dir_; }
 
+  /// Makes or renews the credentials of a member of the cluster. Errors: those of issue_member.
+  void issue(const std::string& member, std::chrono::seconds valid_for) const;
+
   /// Removes the folder, for a process that ends without destroying the object. Any thread may call
   /// it.
   void remove() const;
@@ -44,6 +51,7 @@ class TemporaryCredentials {
  private:
   TemporaryCredentials() = default;
 
+  std::optional<MemberIssuer> issuer_;  ///< none for the credentials of one member
   std::string dir_;
   HomeProcess home_;  ///< a child of fork() leaves it to its parent
   mutable std::mutex removing_;

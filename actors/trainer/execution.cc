@@ -4,36 +4,27 @@
 
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/program/check.h"
-#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/in_chunks.h"
 #include "stagecraft/compiler/shapes/resize.h"
-#include "stagecraft/compiler/training/step_source.h"
-#include "stagecraft/scheduler/dag/apply.h"
-#include "stagecraft/scheduler/dag/issue.h"
 #include "stagecraft/scheduler/dag/schedule_of.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {
 namespace {
 
-/// `make_strategy`: makes the strategy for the layout of the schedule.
-template <class MakeStrategy>
 Execution execution_of(const Program& program,
+                       Program sized,
                        const Schedule& schedule,
-                       MakeStrategy&& make_strategy) {
-  const CheckResult checked = check(program, schedule);
-  checked.or_throw();
-  const Layout& layout = *checked.layout;
-  Strategy strategy = make_strategy(layout);
-  const Program sized =
-      in_chunks(resize(program, schedule.stage_graph().microbatch_sizes()), strategy, layout);
-  auto plan = std::make_shared<const Plan>(lower(sized, strategy, layout, /*training=*/true));
+                       const CheckResult& checked,
+                       Strategy strategy,
+                       Lowered lowered) {
   return {.program = program,
-          .sized = sized,
+          .sized = std::move(sized),
           .schedule = schedule,
-          .layout = layout,
+          .layout = *checked.layout,
           .strategy = std::move(strategy),
-          .plan = std::move(plan),
+          .plan = std::make_shared<const Plan>(std::move(lowered.plan)),
+          .lowering = std::move(lowered.passes),
           .reordered_buffers = checked.reordered_buffers,
           .notes = checked.notes};
 }
@@ -50,16 +41,25 @@ Layout layout_of_stages(const Program& program) {
 Execution make_execution(const Program& program,
                          const Schedule& schedule,
                          const ReplicateOptions& copies) {
-  return execution_of(program, schedule, [&](const Layout& layout) {
-    return strategy_of(schedule, layout, copies);
-  });
+  const CheckResult checked = check(program, schedule);
+  checked.or_throw();
+  const Layout& layout = *checked.layout;
+  Strategy strategy = strategy_of(schedule, layout, copies);
+  Program sized =
+      in_chunks(resize(program, schedule.stage_graph().microbatch_sizes()), strategy, layout);
+  Lowered lowered = lower(sized, strategy, layout, /*training=*/true);
+  return execution_of(
+      program, std::move(sized), schedule, checked, std::move(strategy), std::move(lowered));
 }
 
 Execution make_execution(const Program& program, const Strategy& strategy) {
   const Layout stages = layout_of_stages(program);
-  DagSource source = step_source(in_chunks(program, strategy, stages).compiled(), stages).dag;
-  const Schedule schedule = schedule_of(issue(apply(strategy, std::move(source))));
-  return execution_of(program, schedule, [&](const Layout&) { return strategy; });
+  Program sized = in_chunks(program, strategy, stages);
+  Lowered lowered = lower(sized, strategy, stages, /*training=*/true);
+  const Schedule schedule = schedule_of(lowered.issued);
+  const CheckResult checked = check(program, schedule);
+  checked.or_throw();
+  return execution_of(program, std::move(sized), schedule, checked, strategy, std::move(lowered));
 }
 
 }  // namespace stagecraft

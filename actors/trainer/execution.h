@@ -1,4 +1,4 @@
-/// Execution: a program with the schedule or the strategy that runs it: checked and lowered.
+/// Execution is a program with the schedule or the strategy that runs it, checked and lowered.
 ///
 /// Made once by make_execution, before any rank exists. A Trainer runs it. `stagecraft train` also
 /// reads its memory and its order from it.
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program/pass_time.h"
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
@@ -25,6 +26,7 @@ struct Execution {
   Layout layout;
   Strategy strategy;                           ///< given, or that the schedule stands for
   std::shared_ptr<const Plan> plan;            ///< of a training step of `sized`
+  std::vector<PassTime> lowering;              ///< the passes that made the plan
   std::vector<std::string> reordered_buffers;  ///< as in CheckResult
   std::vector<std::string> notes;              ///< likewise
 

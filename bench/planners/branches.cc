@@ -4,7 +4,8 @@
 /// The paper's sequential way is the same planner on the same operators, each of which also waits
 /// for the one before it: a pipeline of a chain. A user need not add that order. Therefore the
 /// program also runs other planners on the original operators: `balance`, and `pfeife` up to its
-/// largest number of devices. Memory is that of a device of 16 GB. Stages have no replicas, since
+/// largest number of devices. These give every device an operator, so they use fewer devices if
+/// there are fewer operators. Memory is that of a device of 16 GB. Stages have no replicas, since
 /// the comparison is about depth.
 ///
 ///   branches
@@ -15,7 +16,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/planners/graphpipe/graphpipe.h"
@@ -55,24 +58,49 @@ PlanProposal best(const PlanRequest& request) {
   return *std::ranges::min_element(all, {}, &PlanProposal::step);
 }
 
-/// Does the same for the planners that cut the order of the forward, on the true edges. Returns
-/// none if nothing that they find fits.
-std::optional<PlanProposal> best_of_others(const PlanRequest& request) {
+/// The best plan of other planners, or why there is none.
+struct Others {
+  std::optional<PlanProposal> best;
+  std::vector<std::string> refusals;
+};
+
+/// Asks the planners that cut the order of the forward, on the true edges.
+Others best_of_others(PlanRequest request) {
+  request.devices = std::min(request.devices, request.pieces());
   Judge judge(request);
+  Others others;
   std::vector<PlanProposal> all;
   for (const char* name : {"balance", "pfeife"}) {
     const PlannerInfo& planner = find_planner(name);
-    if (planner.refuses(request)) {
+    if (const auto reason = planner.refuses(request)) {
+      others.refusals.push_back(fmt::format("{}: {}", name, *reason));
       continue;
     }
-    for (const Candidate& candidate : planner.search(request)) {
-      all.push_back(judge.propose(candidate));
+    try {
+      for (const Candidate& candidate : planner.search(request)) {
+        all.push_back(judge.propose(candidate));
+      }
+    } catch (const Error& error) {
+      others.refusals.push_back(fmt::format("{}: {}", name, error.what()));
     }
   }
-  if (all.empty()) {
-    return std::nullopt;
+  if (!all.empty()) {
+    others.best = *std::ranges::min_element(all, {}, &PlanProposal::step);
   }
-  return *std::ranges::min_element(all, {}, &PlanProposal::step);
+  return others;
+}
+
+std::string text_of(const Others& others, double row_step) {
+  if (!others.best) {
+    return fmt::format("none: {}", fmt::join(others.refusals, "; "));
+  }
+  return fmt::format("{:.2f} x ({} by {}, {} devices, depth {}, microbatches of {})",
+                     row_step / others.best->step,
+                     others.best->candidate.schedule_name,
+                     others.best->candidate.planner,
+                     others.best->candidate.schedule.rows().size(),
+                     others.best->graph.depth(),
+                     others.best->candidate.microbatch_size);
 }
 
 std::vector<int> powers_of_two(int most) {
@@ -96,8 +124,7 @@ void compare(const std::string& name, const Costs& costs, int devices, int batch
   const PlanProposal side =
       best(request_of(costs, devices, batch, {row.candidate.microbatch_size}));
   const PlanProposal any = best(request_of(costs, devices, batch, sizes));
-  const std::optional<PlanProposal> others =
-      best_of_others(request_of(costs, devices, batch, sizes));
+  const Others others = best_of_others(request_of(costs, devices, batch, sizes));
   fmt::print(
       "{:22} {:2} devices  in a row: {}  side by side {:.2f} x ({})  any size {:.2f} x ({})  "
       "others {}\n",
@@ -108,12 +135,7 @@ void compare(const std::string& name, const Costs& costs, int devices, int batch
       text_of(side),
       row.step / any.step,
       text_of(any),
-      others ? fmt::format("{:.2f} x ({} by {}, {})",
-                           row.step / others->step,
-                           others->candidate.schedule_name,
-                           others->candidate.planner,
-                           text_of(*others))
-             : "none fits");
+      text_of(others, row.step));
   std::fflush(stdout);
 }
 

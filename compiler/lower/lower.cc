@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +20,7 @@
 #include "stagecraft/compiler/program/passes.h"
 #include "stagecraft/compiler/training/step_source.h"
 #include "stagecraft/scheduler/dag/apply.h"
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/strategy_faults.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {
@@ -40,6 +41,30 @@ struct Lowering {
 
   Plan plan;
 };
+
+/// Refuses directives that divide weights, gradients or optimizer states among ranks: ranks cannot
+/// do that yet.
+void refuse_sharding(Lowering& l) {
+  if (!l.training) {
+    return;
+  }
+  StrategyFaults faults(l.strategy);
+  const std::vector<Directive>& directives = l.strategy.directives();
+  for (std::size_t i = 0; i < directives.size(); ++i) {
+    const auto* const replicate = std::get_if<ReplicateDirective>(&directives[i]);
+    const bool divides = replicate != nullptr && (replicate->options.shard_optimizer ||
+                                                  replicate->options.shard_gradients ||
+                                                  replicate->options.shard_parameters);
+    if (divides) {
+      faults.note(i,
+                  "copies cannot divide weights, gradients or optimizer states among them when they "
+                  "train; leave shard_optimizer, shard_grads and shard_params out");
+    } else if (std::holds_alternative<ShardDirective>(directives[i])) {
+      faults.note(i, "ranks cannot divide the weights of a region when they train; leave it out");
+    }
+  }
+  faults.refuse_if_any();
+}
 
 void read_program(Lowering& l) {
   l.source = step_source(l.program, l.layout);
@@ -202,6 +227,7 @@ void prove(Lowering& l) {
 }
 
 constexpr NamedPass<Lowering> kPasses[] = {
+    {"refuse sharding", refuse_sharding},
     {"read the program", read_program},
     {"apply directives", apply_directives},
     {"put streams in order", put_in_order},
@@ -216,25 +242,23 @@ constexpr NamedPass<Lowering> kPasses[] = {
 
 }  // namespace
 
-Plan lower(const Program& program,
-           const Strategy& strategy,
-           const Layout& layout,
-           bool training,
-           std::vector<PassTime>* times) {
+Lowered lower(const Program& program,
+              const Strategy& strategy,
+              const Layout& layout,
+              bool training) {
   Lowering lowering{
       .program = program.compiled(), .strategy = strategy, .layout = layout, .training = training};
-  const std::vector<PassTime> taken = run_passes(kPasses, lowering);
-  if (times != nullptr) {
-    *times = taken;
-  }
-  return std::move(lowering.plan);
+  std::vector<PassTime> passes = run_passes(kPasses, lowering);
+  return {.plan = std::move(lowering.plan),
+          .issued = std::move(lowering.issued),
+          .passes = std::move(passes)};
 }
 
 Plan lower_schedule(const Program& program,
                     const Schedule& schedule,
                     const Layout& layout,
                     bool training) {
-  return lower(program, strategy_of(schedule, layout), layout, training);
+  return lower(program, strategy_of(schedule, layout), layout, training).plan;
 }
 
 }  // namespace stagecraft

@@ -7,22 +7,29 @@
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program/pass_time.h"
 #include "stagecraft/compiler/program/program.h"
+#include "stagecraft/scheduler/dag/issue.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/strategy/strategy.h"
 
 namespace stagecraft {
 
+struct Lowered {
+  Plan plan;
+  IssuedDag issued;  ///< the DAG that the plan was made from
+  std::vector<PassTime> passes;
+};
+
 /// Returns the plan of a strategy. With `training` false it keeps the forwards only.
 /// `layout` says which stages of the schedule are copies of one stage of the program; its ranks are
 /// not used.
-/// Errors: ScheduleInvalid with all faults of the strategy; PlanInvalid, with every rule that is
-///         broken. `times`: gets the time of each pass; may be null.
-[[nodiscard]] Plan lower(const Program& program,
-                         const Strategy& strategy,
-                         const Layout& layout,
-                         bool training,
-                         std::vector<PassTime>* times = nullptr);
+/// Errors: ScheduleInvalid with all faults of the strategy, and for a training step that shards
+///         weights or what is kept of them, which no rank does yet; PlanInvalid with every rule
+///         that is broken.
+[[nodiscard]] Lowered lower(const Program& program,
+                            const Strategy& strategy,
+                            const Layout& layout,
+                            bool training);
 
 /// Returns the plan of the strategy that a schedule stands for (strategy_of.h).
 /// Requires: validate() finds nothing in the schedule; `layout` is the schedule's.

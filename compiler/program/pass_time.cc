@@ -4,7 +4,7 @@
 
 namespace stagecraft {
 
-std::string to_string(const std::vector<PassTime>& times) {
+std::string to_string(const std::vector<PassTime>& times, std::string_view did) {
   if (times.empty()) {
     return {};
   }
@@ -14,7 +14,7 @@ std::string to_string(const std::vector<PassTime>& times) {
     total += pass.seconds;
     lines += fmt::format("{:>10.1f} ms  {}\n", pass.seconds * 1e3, pass.name);
   }
-  return fmt::format("compiled in {:.1f} ms:\n{}", total * 1e3, lines);
+  return fmt::format("{} in {:.1f} ms:\n{}", did, total * 1e3, lines);
 }
 
 }  // namespace stagecraft

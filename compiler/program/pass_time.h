@@ -1,5 +1,5 @@
-/// PassTime says how long one pass of a compilation took (passes.h). A program keeps those of
-/// compile.
+/// PassTime says how long one pass of a compilation took (passes.h). A program keeps the passes of
+/// compile, an execution those of lowering.
 #pragma once
 
 #include <string>
@@ -13,7 +13,9 @@ struct PassTime {
   double seconds = 0;     ///< on the calling thread, from beginning to end
 };
 
-/// Returns a line with the total, and one for each pass; an empty text for no passes.
-[[nodiscard]] std::string to_string(const std::vector<PassTime>& times);
+/// Returns a line with the total, and one for each pass; an empty text for no passes. `did`: what
+/// the passes did, as in "compiled in 3.1 ms".
+[[nodiscard]] std::string to_string(const std::vector<PassTime>& times,
+                                    std::string_view did = "compiled");
 
 }  // namespace stagecraft

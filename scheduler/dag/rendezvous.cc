@@ -9,7 +9,7 @@ namespace stagecraft {
 Rendezvous::Rendezvous(const TrainingDag& dag) : first_(dag.nodes.size()) {
   int first_vote = kNone;
   // A collective of several rank lists is over the copies of a bucket, or over a tie, once a step.
-  std::map<std::pair<int, int>, int> first_of;  // by bucket and tie
+  std::map<std::tuple<DagKind, int, int>, int> first_of;  // by kind, bucket and tie
   for (int n = 0; n < dag.size(); ++n) {
     const DagNode& node = dag.node(n);
     int& first = first_[static_cast<std::size_t>(n)];
@@ -21,7 +21,7 @@ Rendezvous::Rendezvous(const TrainingDag& dag) : first_(dag.nodes.size()) {
       first = first_vote;
     } else if (is_collective(node.kind) && node.microbatch.value == kNone &&
                (node.bucket != kNone || node.tie != kNone)) {
-      first = first_of.try_emplace({node.bucket, node.tie}, n).first->second;
+      first = first_of.try_emplace({node.kind, node.bucket, node.tie}, n).first->second;
     }
   }
   begin_.assign(dag.nodes.size() + 1, 0);

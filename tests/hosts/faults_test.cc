@@ -222,6 +222,24 @@ TEST_CASE("a worker that is stopped on its host is told, and ends when it contin
   run.go_on({Rank(1)});
 }
 
+TEST_CASE("a worker that ends between steps is told by the next save, with process and host",
+          "[hosts][faults]") {
+  LaunchedRun run;
+  run.training.train_step();
+  run.training.save();
+  const pid_t killed = run.process(1);
+  const Failure failure =
+      run.training.strike_and_save(0us, /*trains=*/false, [&] { kill(killed, SIGKILL); }, kLimit);
+  CHECK(failure.error.code() == Errc::WorkerLost);
+  CHECK(failure.error.context().rank == Rank(1));
+  for (const std::string& part : {fmt::format("process {}", killed),
+                                  std::string("on host-2"),
+                                  std::string("was killed by signal 9")}) {
+    CHECK_THAT(failure.error.what(), ContainsSubstring(part));
+  }
+  run.go_on({Rank(1)});
+}
+
 TEST_CASE("a host that is gone is told, and a worker of another host takes the place",
           "[hosts][faults]") {
   Run run;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "stagecraft/tests/hosts/test_slurm.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -384,6 +386,37 @@ TEST_CASE("a step that is cancelled while a worker is awaited leaves no credenti
   check_nothing_left(slurm);
 }
 
+TEST_CASE("processes of a step that miss each other are told where to look",
+          "[hosts][slurm][refusals]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  const auto step_without = [&](int process) {
+    return slurm.run(
+        {"srun",
+         "--nodes=2",
+         "--ntasks=2",
+         "bash",
+         "-c",
+         fmt::format("[ $SLURM_PROCID = {} ] || exec {} launch --join-seconds 2 -- train",
+                     process,
+                     STAGECRAFT_COMMAND)});
+  };
+  const CommandResult alone = step_without(1);
+  INFO(alone.err);
+  CHECK(alone.exit_code != 0);
+  CHECK_THAT(alone.err,
+             ContainsSubstring("not all workers have joined within 2000 ms") &&
+                 ContainsSubstring("other processes of this step") &&
+                 !ContainsSubstring("stagecraft worker --join"));
+  const CommandResult late = step_without(0);
+  INFO(late.err);
+  CHECK(late.exit_code != 0);
+  CHECK_THAT(late.err,
+             ContainsSubstring("process 0 of this step has not made") &&
+                 ContainsSubstring("or had ended before this process came"));
+  check_nothing_left(slurm);
+}
+
 TEST_CASE("a job that is suspended for longer than the usual silence continues where it may",
           "[hosts][slurm][faults]") {
   skip_without_slurm();
@@ -431,7 +464,8 @@ TEST_CASE("the doctor says of each task of a step where it is and what it has",
   INFO(run.out << run.err);
   for (const char* text : {"node host-0, task 0 of 2",
                            "node host-1, task 1 of 2",
-                           "step 1.0: 2 processors",
+                           "step 1.0: 2 processors, limit of memory not told (only to jobs of "
+                           "salloc and sbatch with --mem)",
                            "2 of 2 processes of this step meet there"}) {
     CHECK_THAT(run.out, ContainsSubstring(text));
   }
@@ -452,7 +486,7 @@ TEST_CASE("the doctor knows the memory of a job where Slurm allocates it",
   for (const auto& [memory, text] : std::vector<std::pair<Words, std::string>>{
            {{"--mem=500"}, "500.0 MiB of memory on this node"},
            {{"--mem-per-cpu=150"}, "300.0 MiB of memory on this node"},
-           {{}, "limit of memory not given (--mem)"}}) {
+           {{}, "limit of memory not told (only to jobs of salloc and sbatch with --mem)"}}) {
     CAPTURE(memory);
     const std::string out = doctor(memory);
     for (const char* task : {"0", "1"}) {

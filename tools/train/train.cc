@@ -43,7 +43,10 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   const auto held = make_held_cluster(options, console);
   const TrainJob job = make_job(options, start, console);
   if (options.run.verbose) {
-    console.err << to_string(job.execution.program.compiled().passes);
+    if (!options.run.dry_run) {  // which explains the program, with these times
+      console.err << to_string(job.execution.program.compiled().passes);
+    }
+    console.err << to_string(job.execution.lowering, "lowered");
   }
   if (options.run.dry_run) {
     print(dry_run(job), console);

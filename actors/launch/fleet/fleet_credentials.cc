@@ -43,10 +43,10 @@ void FleetCredentials::renew(int place, bool is_first) {
   if (!made_ || (is_first && std::filesystem::exists(of_place(place)))) {
     return;
   }
-  issue_member(dir_, worker_name(place), kMemberLife);
+  made_->issue(worker_name(place), kMemberLife);
   const Clock::Time now = clock_->now();
   if (now > driver_issued_ + kMemberLife / 24) {  // a connection checks both ends' certificates
-    issue_member(dir_, kDriverMember, kMemberLife);
+    made_->issue(kDriverMember, kMemberLife);
     driver_issued_ = now;
   }
 }

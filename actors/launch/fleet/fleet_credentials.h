@@ -27,7 +27,7 @@ class FleetCredentials {
   [[nodiscard]] std::string of_place(int place) const;
 
   /// Call it before a worker starts in a place: gives it, and the driver, credentials that last for
-  /// most of a day. Does not change given ones. Errors: those of issue_member.
+  /// most of a day. Does not change given ones. Errors: those of TemporaryCredentials::issue.
   void renew(int place, bool is_first);
 
  private:

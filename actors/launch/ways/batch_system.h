@@ -38,7 +38,8 @@ struct BatchSystem {
   std::string_view starts_one;    ///< starts one process: "srun --ntasks=1"
   std::string_view log_files;     ///< gives each process a file of output: "srun --output=..."
   std::string_view processors;    ///< the option that allocates processors: "--cpus-per-task"
-  std::string_view memory;        ///< the option that allocates memory: "--mem"
+  /// The jobs whose processes are told their memory: "jobs of salloc and sbatch with --mem".
+  std::string_view memory;
   std::string_view how_to_be_in;  ///< "to be run by srun inside a job of Slurm (...)"
 };
 

@@ -131,7 +131,7 @@ const BatchSystem kSlurm{
     .starts_one = "srun --ntasks=1",
     .log_files = "srun --output=rank-%t.log",
     .processors = "--cpus-per-task",
-    .memory = "--mem",
+    .memory = "jobs of salloc and sbatch with --mem",
     .how_to_be_in =
         "to be run by srun inside a job of Slurm (srun stagecraft launch -- ...; the "
         "shell of salloc and the script of sbatch are one process each)"};

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -23,6 +24,7 @@ namespace stagecraft::tests {
 namespace {
 
 namespace fs = std::filesystem;
+using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 
 TEST_CASE("temporary credentials go with their object, not with its copy in a child",
@@ -40,9 +42,17 @@ TEST_CASE("temporary credentials go with their object, not with its copy in a ch
     CHECK_NOTHROW(load_credentials(dir + "/" + worker_name(1)));
     const auto report = security::inspect_credentials(dir);
     CHECK(report.members.at(0).certificate->valid_until - std::chrono::system_clock::now() <= 24h);
-    CHECK(report.authority->valid_until - std::chrono::system_clock::now() <= 30 * 24h);
-    CHECK(report.authority->valid_until - std::chrono::system_clock::now() > 29 * 24h);
-    issue_member(dir, "worker-1", 24h);  // a run of several days continues
+    // A run of several days continues, and a process that finds the folder can make no member.
+    CHECK(report.authority->valid_until - std::chrono::system_clock::now() > 300 * 24h);
+    CHECK_FALSE(fs::exists(dir + "/ca-key.pem"));
+    CHECK_THROWS_WITH(issue_member(dir, "worker-1", 24h), ContainsSubstring("authority's key"));
+    credentials.issue("worker-1", 48h);
+    credentials.issue("worker-7", 24h);
+    CHECK_NOTHROW(load_credentials(dir + "/worker-7"));
+    const auto renewed = security::inspect_credentials(dir);
+    CHECK(std::ranges::any_of(renewed.members, [](const auto& member) {
+      return member.certificate->valid_until - std::chrono::system_clock::now() > 47h;
+    }));
   }
   CHECK_FALSE(fs::exists(dir));
 

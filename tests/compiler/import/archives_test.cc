@@ -19,6 +19,7 @@
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 #include "stagecraft/tests/compiler/import/trained_tensors.h"
 #include "stagecraft/tests/support/catch.h"
@@ -122,6 +123,11 @@ void check_final(const TrainedTensors& reference, const std::map<std::string, at
   CHECK(distance <= 1.0);
 }
 
+/// Returns a schedule that divides the backwards of two stages, and follows the graph of more.
+Schedule schedule_of(const StageGraph& graph, int microbatches) {
+  return graph.size() == 2 ? zb_h1(2, microbatches) : one_f_one_b(graph, microbatches);
+}
+
 /// Trains in a pipeline of this many ranks; compares with PyTorch's eager mode and, bit by bit,
 /// with one process.
 void check_pipeline(const ArchiveFolder& folder,
@@ -132,7 +138,7 @@ void check_pipeline(const ArchiveFolder& folder,
   Reference reference(program, Sgd{.lr = folder.lr}, {});
   Trainer trainer(Cluster::local(stages),
                   program,
-                  one_f_one_b(program.stage_graph(), folder.microbatches),
+                  schedule_of(program.stage_graph(), folder.microbatches),
                   Sgd{.lr = folder.lr});
   const MicrobatchFiles data = folder.data();
   for (int k = 0; k < folder.steps(); ++k) {

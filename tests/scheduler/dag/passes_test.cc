@@ -91,6 +91,26 @@ TEST_CASE("gathers and scatters that a neighbor makes needless are left out",
   CHECK(find_cycle(dag).empty());
 }
 
+TEST_CASE("copies that divide what they hold have an order in which ranks issue everything",
+          "[scheduler][dag][sharding]") {
+  const ReplicateOptions options = GENERATE(ReplicateOptions{.shard_optimizer = true},
+                                            ReplicateOptions{.shard_gradients = true},
+                                            ReplicateOptions{.shard_parameters = true});
+  Strategy strategy;
+  strategy.split({}, 2);
+  for (int s = 0; s < 2; ++s) {
+    const std::vector<Rank> ranks{Rank(s), Rank(s + 2)};
+    strategy.place(filters::stage(s), ranks).replicate(filters::stage(s), ranks, options);
+  }
+  const IssuedDag issued = issue(apply(strategy, bare_source(StageGraph::chain(2))));
+  std::size_t count = 0;
+  for (const std::vector<int>& list : issued.lists) {
+    count += list.size();
+  }
+  CHECK(count == issued.dag.nodes.size());
+  CHECK(issued.dag.count(DagKind::AllGather) == (options.shard_parameters ? 8 : 2));
+}
+
 /// A graph on one rank, written by hand, whose nodes have names.
 class Drawn {
  public:

@@ -29,7 +29,7 @@ std::string allocated_text(const BatchStep& step) {
   const std::string memory =
       step.memory_bytes > 0
           ? fmt::format("{} of memory on this node", bytes_text(step.memory_bytes))
-          : fmt::format("limit of memory not given ({})", step.system->memory);
+          : fmt::format("limit of memory not told (only to {})", step.system->memory);
   return processors + ", " + memory;
 }
 
