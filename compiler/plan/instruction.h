@@ -67,6 +67,7 @@ struct ChunkRange {
   std::int32_t count = 1;
 
   [[nodiscard]] std::int32_t end() const { return first + count; }
+  [[nodiscard]] bool has(std::int32_t chunk) const { return chunk >= first && chunk < end(); }
   friend bool operator==(const ChunkRange&, const ChunkRange&) = default;
 };
 
