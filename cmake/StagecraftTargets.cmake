@@ -54,7 +54,7 @@ function(stagecraft_compile_in_batches target)
   list(REMOVE_DUPLICATES rooms)
   foreach(room IN LISTS rooms)
     list(LENGTH ${room} count)
-    if(count LESS 4)
+    if(count LESS 8)
       list(APPEND small_rooms ${${room}})
       list(REMOVE_ITEM rooms ${room})
     endif()
@@ -130,36 +130,52 @@ function(stagecraft_add_program name)
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program_FOLDER}")
 endfunction()
 
-# stagecraft_compile_quickly(<target> [level])
+# stagecraft_compile_quickly(<target> <level>)
 #
-# Lowers the optimization of code that takes longer to compile than it ever computes: tests, and the
-# words and tables of a command.
-function(stagecraft_compile_quickly target)
-  set(level 1)
-  if(ARGC GREATER 1)
-    set(level ${ARGV1})
-  endif()
+# Lowers the optimization of code that takes longer to compile than it ever computes: level 1 for the words and
+# tables of a command, 0 for tests and examples. Call it before stagecraft_use_pch.
+function(stagecraft_compile_quickly target level)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+  set_target_properties(${target} PROPERTIES STAGECRAFT_LEVEL ${level})
 endfunction()
 
-# stagecraft_add_tests(<layer> SOURCES ... [LIBS ...])
+# stagecraft_add_tests(<layer> SOURCES ... [LIBS ...] [CASES_ALONE ...])
 #
-# Adds the executable stagecraft_<layer>_tests; each of its test cases is a CTest test labeled
-# <layer>. CTest lists the cases when it starts, not the build, because starting LibTorch takes
-# time.
+# Adds the executable stagecraft_<layer>_tests, and CTest tests labeled <layer>. All cases of a source file are one
+# CTest test, because starting a process that links LibTorch takes 0.3 s. Each case of a file in CASES_ALONE is a test
+# of its own, because its cases need a process that has done nothing before.
 function(stagecraft_add_tests layer)
-  cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "SOURCES;LIBS;CASES_ALONE")
   set(target stagecraft_${layer}_tests)
   add_executable(${target} ${tests_SOURCES})
   stagecraft_target_defaults(${target})
-  # The precompiled header fits only targets that optimize as it did.
-  stagecraft_compile_quickly(${target} $<BOOL:$<TARGET_PROPERTY:PRECOMPILE_HEADERS_REUSE_FROM>>)
+  stagecraft_compile_quickly(${target} 0)
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
-  catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: "
-    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300
-    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # keeps profiles out of the user's folder
+  # Catch2 tags each case with the name of its file.
+  set(alone "")
+  foreach(source IN LISTS tests_SOURCES)
+    cmake_path(GET source STEM file)
+    if(NOT file MATCHES "_test$")
+      continue()
+    elseif(source IN_LIST tests_CASES_ALONE)
+      string(APPEND alone "[#${file}],")
+    else()
+      string(REGEX REPLACE "_test$" "" name "${layer}: ${file}")
+      if(NOT TEST "${name}")
+        add_test(NAME "${name}" COMMAND ${target} --filenames-as-tags "[#${file}]" --durations yes
+          WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+        list(APPEND names "${name}")
+      endif()
+    endif()
+  endforeach()
+  set(cache "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # keeps profiles out of the user's folder
+  set_tests_properties(${names} PROPERTIES LABELS ${layer} TIMEOUT 600 SKIP_RETURN_CODE 4 ENVIRONMENT "${cache}")
+  if(alone)
+    catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: " TEST_SPEC --filenames-as-tags "${alone}"
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300 ENVIRONMENT "${cache}")
+  endif()
 endfunction()
 
 # stagecraft_use_pch(<target> <copy>)
@@ -167,15 +183,23 @@ endfunction()
 # Shares one precompiled copy of LibTorch's headers among all targets that read them; <copy> is
 #   tensors  for layers: tensors and autograd's nodes, 15 s a file without
 #   modules  <torch/torch.h>, 19 s a file without, and slower to load than the first
+# Targets that do not optimize (level 0) share another copy: a copy fits only targets that optimize if it did.
 # Link LibTorch::cpu before. A source that includes neither compiles faster without it.
 function(stagecraft_use_pch target copy)
   set(tensors_headers <ATen/core/Tensor.h> <torch/csrc/autograd/function.h> <fmt/format.h>)
   set(modules_headers <torch/torch.h>)
+  get_target_property(level ${target} STAGECRAFT_LEVEL)
   set(pch stagecraft_${copy}_pch)
+  if(level STREQUAL "0")
+    set(pch stagecraft_${copy}_unoptimized_pch)
+  endif()
   if(NOT TARGET ${pch})
     file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${pch}.cc" CONTENT "" @ONLY)
     add_library(${pch} OBJECT "${PROJECT_BINARY_DIR}/${pch}.cc")
     stagecraft_target_defaults(${pch})
+    if(level STREQUAL "0")
+      stagecraft_compile_quickly(${pch} 0)
+    endif()
     target_link_libraries(${pch} PRIVATE LibTorch::cpu fmt::fmt)
     target_precompile_headers(${pch} PRIVATE ${${copy}_headers})
   endif()
