@@ -1,10 +1,11 @@
 /// emit makes the instructions of a rank list from the nodes that its ranks issue.
 ///
-/// A pass of lower. It adds what a graph of chunks leaves out: the driver's tensors, tensors that
-/// are regrouped for another size of microbatches, sums of a microbatch's gradients into buckets,
-/// and the end of each collective just before its first user. Slots and waits come later.
-/// EM-1: chunks of a task that stand next to each other, and between which no collective begins or
-///       is needed, are one Run. So a stage without communication inside is one Run.
+/// It is a pass of lower. It adds what a graph of chunks leaves out: the driver's tensors, tensors
+/// that are regrouped for another size of microbatches, sums of a microbatch's gradients into
+/// buckets, and the end of each collective just before its first user. Later passes add slots and
+/// waits.
+/// EM-1: adjacent chunks of a task are one Run unless a collective begins or is needed between
+///       them. So a stage without communication inside is one Run.
 /// EM-2: a list whose ranks have several units of samples (LA-3) does each task once per unit.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace stagecraft {
 
-/// Holds the parts of a step that all its lists share.
+/// EmitInput holds the parts of a step that all its lists share.
 struct EmitInput {
   const TrainingDag& dag;
   const DagAdjacency& edges;
@@ -29,9 +30,10 @@ struct EmitInput {
   std::vector<int> group_of_tie;
 };
 
-/// A list, and what each of its peers is.
+/// EmittedList holds a list and its peers.
 struct EmittedList {
-  /// The other end of a list's transfers: for each rank, that which has the same unit of samples.
+  /// Peer is the other end of a list's transfers: for each rank, the rank that has the same unit of
+  /// samples.
   struct Peer {
     int place = kNone;  ///< position in TrainingDag::places; kNone: the driver
     int unit = 0;       ///< of the list's own units
@@ -40,7 +42,7 @@ struct EmittedList {
   std::vector<Peer> peers;  ///< by PeerId
 };
 
-/// `nodes`: those of rank list `place`, in issue order.
+/// Returns the list. `nodes`: those of rank list `place`, in issue order.
 [[nodiscard]] EmittedList emit(const EmitInput& input, int place, const std::vector<int>& nodes);
 
 }  // namespace stagecraft
