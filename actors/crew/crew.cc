@@ -174,7 +174,7 @@ struct Crew::Impl {
     return std::chrono::steady_clock::now() + job.options.end_deadline;
   }
 
-  /// Requires: no step is under way.
+  /// Requires: no step is in progress.
   void end_driver() {
     host.end({caf::actor_cast<caf::actor>(driver)}, end_deadline());
     driver = DriverActor();

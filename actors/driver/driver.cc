@@ -559,17 +559,17 @@ class Driver {
   std::size_t reported_ = 0, named_ = 0;
   AgentAnswers roll_;
   Epoch epoch_;
-  Epoch ordered_epoch_;  ///< of the step under way
+  Epoch ordered_epoch_;  ///< of the step in progress
 
   std::optional<StepRound> round_;    ///< absent when Idle
-  std::shared_ptr<const Plan> plan_;  ///< of the step under way
-  StepTimelines timelines_{0};        ///< of the step under way
+  std::shared_ptr<const Plan> plan_;  ///< of the step in progress
+  StepTimelines timelines_{0};        ///< of the step in progress
   UnfinishedUpdate update_;           ///< the update of this batch, if it trains
   Phase phase_ = Phase::Running;
-  double rate_ = 0.0;  ///< of the step under way
+  double rate_ = 0.0;  ///< of the step in progress
   bool told_ = false;  ///< its future has failed
   Time begun_, deadline_, look_at_;
-  std::optional<Time> tick_at_;  ///< time of the earliest message to itself under way
+  std::optional<Time> tick_at_;  ///< time of the earliest message to itself in progress
 };
 
 DriverState::DriverState() = default;

@@ -1,7 +1,7 @@
-/// StepTimes: how one rank spends the seconds of a step.
+/// StepTimes adds up how one rank spends the seconds of a step.
 ///
-/// Made by the executor, used on its plan thread. Events of the device measure compute, so that it
-/// is the time of the work and not of its submission. The host's clock measures waiting.
+/// The executor makes it and uses it on its plan thread. Events of the device measure computation,
+/// so that it is the time of the work and not of its submission. The host's clock measures waiting.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@ namespace stagecraft {
 
 class StepTimes {
  public:
-  /// One of the times of RankTimes.
+  /// Part is one of the times of RankTimes.
   using Part = double RankTimes::*;
 
-  /// Counts the compute from its making to its end for `part`.
+  /// Adds the device's time between construction and destruction to `part`.
   class Computing {
    public:
     Computing(StepTimes& times, Part part)
@@ -32,7 +32,7 @@ class StepTimes {
     Device::Event begin_;
   };
 
-  /// Counts the host's time from its making to its end for `part`.
+  /// Adds the host's time between construction and destruction to `part`.
   class Passing {
    public:
     Passing(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
