@@ -24,7 +24,7 @@ namespace stagecraft {
 
 class KnownPrograms {
  public:
-  struct Told {
+  struct Sent {
     std::int32_t number = 0;  ///< StepOrder::program
     Program program;
     std::shared_ptr<const Plan> plan;
@@ -43,7 +43,7 @@ class KnownPrograms {
   /// Returns the training program or an evaluation. If it or a shape of these parts is new, sends
   /// it to the ranks of `crew` first. `unused`: the parameters and buffers that no stage has.
   /// Errors: PlanInvalid, CompileShape; those of a rank that cannot take it on.
-  [[nodiscard]] const Told& told(Crew& crew,
+  [[nodiscard]] const Sent& sent(Crew& crew,
                                  const Program& program,
                                  const Parts& parts,
                                  const std::vector<StateTensor>& unused);
@@ -58,14 +58,14 @@ class KnownPrograms {
   [[nodiscard]] const Layout& layout() const { return layout_; }
 
  private:
-  [[nodiscard]] Told& known(Crew& crew,
+  [[nodiscard]] Sent& known(Crew& crew,
                             const Program& program,
                             const std::vector<StateTensor>& unused);
-  void tell(Crew& crew, Told& evaluation, const std::vector<StateTensor>& unused) const;
+  void send(Crew& crew, Sent& evaluation, const std::vector<StateTensor>& unused) const;
 
   const Strategy strategy_;
   const Layout layout_;
-  std::deque<Told> programs_;  ///< the training program, then the others in order of first use
+  std::deque<Sent> programs_;  ///< the training program, then the others in order of first use
 };
 
 }  // namespace stagecraft

@@ -52,7 +52,7 @@ class StepRound {
   /// Returns whether all known failures are transfers: the peer of one may be gone.
   [[nodiscard]] bool lacks_a_cause() const;
   /// Returns whether a rank gave up, so that no answer of the others can save the step.
-  [[nodiscard]] bool hopeless() const { return hopeless_; }
+  [[nodiscard]] bool cannot_succeed() const { return cannot_succeed_; }
 
   /// Sets the primary error if there is none. Called when a deadline has passed.
   void blame(const Error& why);
@@ -83,7 +83,7 @@ class StepRound {
   std::vector<bool> settled_;
   int missing_;
   bool needs_abort_ = false;
-  bool hopeless_ = false;
+  bool cannot_succeed_ = false;
   std::optional<Error> primary_;
   std::optional<Rank> primary_rank_;
   std::optional<Error> lost_;

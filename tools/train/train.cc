@@ -12,7 +12,7 @@
 #include "stagecraft/tools/train/job/run_start.h"
 #include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/parse_options.h"
-#include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/run/run.h"
 #include "stagecraft/tools/train/run/run_cluster.h"
 
@@ -60,7 +60,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   try {
     return TrainRun(job, make_cluster(job, held), console).run();
   } catch (const Error& error) {
-    throw told_error(error, options);
+    throw error_for_user(error, options);
   }
 }
 

@@ -18,7 +18,7 @@ namespace stagecraft {
 
 /// LoadedShape holds the stages for one shape.
 struct LoadedShape {
-  RankShape told;                    ///< empty for the shape of the rank's setup
+  RankShape received;                ///< empty for the shape of the rank's setup
   std::vector<StageRuntime> stages;  ///< ascending
 };
 

@@ -26,7 +26,7 @@ void ProcessorHold::tell(const std::vector<NamedProcessor>& ranks) {
   const std::string text = difference ? "ranks " + to_string(*difference) : "";
   {
     const std::scoped_lock lock(mutex_);
-    if (std::exchange(told_, text) == text || text.empty()) {
+    if (std::exchange(reported_, text) == text || text.empty()) {
       return;
     }
   }

@@ -35,7 +35,7 @@ class ProcessorHold {
   const std::function<void(const std::string& line)> tell_;
   mutable std::mutex mutex_;
   std::string capability_;
-  std::string told_;  ///< the last report
+  std::string reported_;  ///< the last report
 };
 
 }  // namespace stagecraft

@@ -24,7 +24,7 @@ using ResultWait = std::function<bool(Rank from, const Future<at::Tensor>& resul
 
 /// Waits for the results that have not arrived. `arrived`: one future per result of the plan.
 /// Errors: ClusterTimeout if one does not come in time; those of `wait`.
-[[nodiscard]] EvaluationResults take_results(const KnownPrograms::Told& evaluation,
+[[nodiscard]] EvaluationResults take_results(const KnownPrograms::Sent& evaluation,
                                              const Layout& layout,
                                              const Parts& parts,
                                              const std::vector<Future<at::Tensor>>& arrived,

@@ -47,7 +47,7 @@ class Evaluator {
  private:
   /// UnderWay is a batch that is being evaluated.
   struct UnderWay {
-    KnownPrograms::Told told;
+    KnownPrograms::Sent sent;
     Parts parts;  ///< without their tensors
     StepFuture step;
     std::shared_ptr<std::vector<Future<at::Tensor>>> results;

@@ -38,13 +38,13 @@ class StepEntry {
 
   /// Returns the program that the ranks have. Sends them the program and the shapes of these parts,
   /// if these are new (KP-1). Errors: those of KnownPrograms::sent.
-  [[nodiscard]] const KnownPrograms::Told& told(const Program& program, const Parts& parts) {
-    return programs_.told(crew_, program, parts, unused_);
+  [[nodiscard]] const KnownPrograms::Sent& sent(const Program& program, const Parts& parts) {
+    return programs_.sent(crew_, program, parts, unused_);
   }
 
   /// Returns the step of a batch. Takes the tensors out of `split`, the parts of the batch, and
   /// converts them to the form in which they cross to a rank. `scale`: of their weights.
-  [[nodiscard]] StepInput input(const KnownPrograms::Told& told,
+  [[nodiscard]] StepInput input(const KnownPrograms::Sent& sent,
                                 Parts& split,
                                 double scale = 1.0) const;
 

@@ -41,7 +41,7 @@ class PeerWatch {
   void* const events_;                                              ///< a socket of its own
   std::optional<Time> without_ = std::chrono::steady_clock::now();  ///< no connection since then
   std::optional<Time> cut_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace stagecraft

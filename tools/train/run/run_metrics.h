@@ -38,7 +38,7 @@ class RunMetrics {
   Console& console_;
   std::optional<MetricsWriter> writer_;
   std::int64_t step_ = 0;
-  Metrics told_;  ///< of this step, not written yet
+  Metrics values_;  ///< of this step, not written yet
   std::optional<Error> failure_;
 };
 
