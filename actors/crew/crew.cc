@@ -94,7 +94,7 @@ struct Crew::Impl {
 
   ~Impl() { end(); }
 
-  void mend() {
+  void take_replacements() {
     for (const Rank rank : workers.all_ranks()) {
       if (binding->was_replaced(rank)) {
         moved.insert(rank);
@@ -261,8 +261,8 @@ void Crew::add_shape(std::shared_ptr<const JobShape> shape) {
   impl_->shapes.push_back(std::move(shape));
 }
 
-void Crew::mend() {
-  impl_->mend();
+void Crew::take_replacements() {
+  impl_->take_replacements();
 }
 
 std::vector<StateListing> Crew::list_state() {

@@ -45,7 +45,7 @@ class Crew {
   /// be written next.
   /// Requires: no step is in progress.
   /// Errors: those of the constructor.
-  void mend();
+  void take_replacements();
 
   /// Makes every rank take on its stages for another shape, and later also each worker that
   /// replaces one. Waits for the steps in progress. After an error, steps must not use the shape.

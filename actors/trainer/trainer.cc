@@ -174,7 +174,7 @@ struct Trainer::Impl {
   void stop_training() {
     ledger->drain();
     updates.begin();
-    crew->mend();
+    crew->take_replacements();
   }
 
   Checkpoint checkpoint() {

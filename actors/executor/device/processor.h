@@ -59,7 +59,7 @@ using NamedProcessor = std::pair<std::string, ProcessorFacts>;
 struct ProcessorDifference {
   bool certain = false;  ///< ATen computes with other code; else MKL or oneDNN may
   std::string what;      ///< "AVX2 on node-a; AVX512 on node-b, node-c"
-  std::string mend;
+  std::string remedy;
 };
 
 /// Returns the difference; nothing if all choose the same code.

@@ -32,7 +32,7 @@ void ProcessorHold::tell(const std::vector<NamedProcessor>& ranks) {
   }
   log(tell_ ? Level::Info : Level::Warning,
       "ranks of several processors",
-      {{"what", difference->what}, {"mend", difference->mend}});
+      {{"what", difference->what}, {"mend", difference->remedy}});
   if (tell_) {
     tell_(text);
   }
