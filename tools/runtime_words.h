@@ -1,4 +1,5 @@
-/// The sub-commands of `stagecraft` in its runtime program, and their help texts.
+/// runtime_words lists the sub-commands of `stagecraft` in its runtime program, and their help
+/// texts.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ inline constexpr std::array kRuntimeWords{
   return std::ranges::find(kRuntimeWords, word, &RuntimeWord::word) != kRuntimeWords.end();
 }
 
-/// Requires: is_runtime_word(word).
+/// Returns the help text. Requires: is_runtime_word(word).
 [[nodiscard]] constexpr std::string_view about(std::string_view word) {
   return std::ranges::find(kRuntimeWords, word, &RuntimeWord::word)->about;
 }

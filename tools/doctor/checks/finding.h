@@ -1,4 +1,4 @@
-/// Finding: the result of one check of the doctor, and how to repair the fault.
+/// Finding is the result of one check of the doctor, with the way to repair the fault.
 #pragma once
 
 #include <cstdint>

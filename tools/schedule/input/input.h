@@ -1,5 +1,5 @@
-/// Reads the input of a schedule command: a schedule file of any format, standard input for "-",
-/// and stage edges from a word or a file.
+/// input reads the input of a schedule command: a schedule file of any format, standard input for
+/// "-", and stage edges from a word or a file.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ class App;
 
 namespace stagecraft::tools {
 
-/// How to read a schedule file.
+/// ReadOptions says how to read a schedule file.
 struct ReadOptions {
   std::string command;  ///< the reading command, for messages
   std::string from;     ///< the format's name; empty: detected from the file
   std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
-  /// The columns must be times. If false, only the order of rows counts if the format allows it and
-  /// the columns are no times.
+  /// If true, the columns must be times. If false, columns that are no times are ignored if the
+  /// format allows it, and only the order of rows counts.
   bool strict = false;
 };
 
