@@ -555,7 +555,8 @@ class Driver {
   const DriverSetup setup_;
   std::deque<Submission> waiting_;
   LostWorkers lost_;
-  // How many of the lost workers, in their order, the ledger knows, and a failed step has named.
+  // Count the lost workers, in their order, that the ledger knows, and that a failed step has
+  // named.
   std::size_t reported_ = 0, named_ = 0;
   AgentAnswers answers_;
   Epoch epoch_;

@@ -113,8 +113,8 @@ std::string read_part(int descriptor, std::string_view word) {
 }  // namespace
 
 TemporaryCredentials::TemporaryCredentials(int members)
-    : dir_(make_in_place(
-          [&](const std::string& dir) { issuer_ = made_for_a_day(dir, members); })) {}
+    : dir_(make_in_place([&](const std::string& dir) { issuer_ = made_for_a_day(dir, members); })) {
+}
 
 TemporaryCredentials::TemporaryCredentials(int members, const std::string& dir) : dir_(dir) {
   std::error_code ignored;  // making the folder reports the fault

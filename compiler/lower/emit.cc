@@ -37,7 +37,7 @@ CollectiveKind collective_kind(DagKind kind) {
   }
 }
 
-/// Which chunks of a stage of the program do what.
+/// ChunkFacts holds facts about the chunks of a stage of the program.
 struct ChunkFacts {
   std::vector<bool> trains;       ///< by chunk: a gradient of a parameter is complete there
   std::vector<int> first_reader;  ///< by input of the stage

@@ -56,9 +56,10 @@ void refuse_sharding(Lowering& l) {
                                                   replicate->options.shard_gradients ||
                                                   replicate->options.shard_parameters);
     if (divides) {
-      faults.note(i,
-                  "copies cannot divide weights, gradients or optimizer states among them when they "
-                  "train; leave shard_optimizer, shard_grads and shard_params out");
+      faults.note(
+          i,
+          "copies cannot divide weights, gradients or optimizer states among them when they "
+          "train; leave shard_optimizer, shard_grads and shard_params out");
     } else if (std::holds_alternative<ShardDirective>(directives[i])) {
       faults.note(i, "ranks cannot divide the weights of a region when they train; leave it out");
     }
@@ -157,7 +158,7 @@ void emit_lists(Lowering& l) {
   }
 }
 
-/// Says who runs each list, and with whom.
+/// Assigns each list to its ranks and resolves its peers.
 void name_ranks(Lowering& l) {
   const TrainingDag& dag = l.issued.dag;
   std::map<Rank, RankPlan> ranks;
