@@ -15,7 +15,8 @@ struct RuntimeWord {
 
 inline constexpr std::array kRuntimeWords{
     RuntimeWord{"train", "train a model as a pipeline"},
-    RuntimeWord{"import", "show what is in a model file, what is unsupported, and where to cut it"},
+    RuntimeWord{"import",
+                "show a model file: its contents, unsupported parts, and places to cut it"},
     RuntimeWord{"profile", "measure the costs of a model's operators and transfers, for planners"},
     RuntimeWord{"doctor", "check this machine and other hosts for common problems"},
     RuntimeWord{"launch", "run a program with workers on many hosts, over ssh or in a Slurm step"},

@@ -18,13 +18,13 @@ class StepTimes {
   using Part = double RankTimes::*;
 
   /// Adds the device's time between construction and destruction to `part`.
-  class Computing {
+  class DeviceSpan {
    public:
-    Computing(StepTimes& times, Part part)
+    DeviceSpan(StepTimes& times, Part part)
         : times_(times), part_(part), begin_(times.device_.record(kCompute)) {}
-    ~Computing() { times_.spans_.push_back({part_, begin_, times_.device_.record(kCompute)}); }
-    Computing(const Computing&) = delete;
-    Computing& operator=(const Computing&) = delete;
+    ~DeviceSpan() { times_.spans_.push_back({part_, begin_, times_.device_.record(kCompute)}); }
+    DeviceSpan(const DeviceSpan&) = delete;
+    DeviceSpan& operator=(const DeviceSpan&) = delete;
 
    private:
     StepTimes& times_;
@@ -33,12 +33,12 @@ class StepTimes {
   };
 
   /// Adds the host's time between construction and destruction to `part`.
-  class Passing {
+  class HostSpan {
    public:
-    Passing(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
-    ~Passing() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
-    Passing(const Passing&) = delete;
-    Passing& operator=(const Passing&) = delete;
+    HostSpan(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
+    ~HostSpan() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    HostSpan(const HostSpan&) = delete;
+    HostSpan& operator=(const HostSpan&) = delete;
 
    private:
     using Clock = std::chrono::steady_clock;
@@ -54,8 +54,8 @@ class StepTimes {
     spans_.clear();
   }
 
-  [[nodiscard]] Computing compute(Part part) { return {*this, part}; }
-  [[nodiscard]] Passing pass(Part part) { return {*this, part}; }
+  [[nodiscard]] DeviceSpan compute(Part part) { return {*this, part}; }
+  [[nodiscard]] HostSpan pass(Part part) { return {*this, part}; }
 
   /// Returns the sums. Requires: the device has reached all events (DV-2).
   [[nodiscard]] RankTimes take() {

@@ -129,8 +129,8 @@ std::string edges_of_lines(const std::string& text) {
 
 }  // namespace
 
-void add_file_argument(CLI::App& app, std::string& path) {
-  app.add_option("FILE", path, "a schedule file; - is standard input")->required()->type_name("");
+void add_file_argument(CLI::App& app, std::string& path, const std::string& what) {
+  app.add_option("FILE", path, what + "; - is standard input")->required()->type_name("");
 }
 
 void add_read_options(CLI::App& app, ReadOptions& options) {
@@ -142,10 +142,10 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
       ->type_name("FORMAT");
   app.add_option("--graph",
                  options.graph,
-                 "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
+                 "edges between stages, e.g. 0-2,1-2 [the file's own, or one chain]")
       ->type_name("EDGES|@FILE");
   app.add_flag(
-      "--strict", options.strict, fmt::format("take columns for times in files of {}", untimed()));
+      "--strict", options.strict, fmt::format("treat the columns of {} files as times", untimed()));
 }
 
 std::string source_name(const std::string& path) {

@@ -38,8 +38,10 @@ struct ScheduleFile {
   std::string left_out = {};              ///< what the file holds and a schedule does not
 };
 
-/// Adds the argument FILE. `path` must outlive the parse.
-void add_file_argument(CLI::App& app, std::string& path);
+/// Adds the argument FILE. `path` must outlive the parse. `what`: the file, for the help.
+void add_file_argument(CLI::App& app,
+                       std::string& path,
+                       const std::string& what = "a schedule file");
 /// Adds --from, --graph and --strict.
 void add_read_options(CLI::App& app, ReadOptions& options);
 
