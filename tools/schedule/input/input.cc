@@ -81,7 +81,7 @@ StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   return graph;
 }
 
-/// Reads the rows as lists if their columns show no times, and says so.
+/// Reads the rows as lists if their columns are not times, and prints a note.
 void read_by_order(Schedule& schedule,
                    const StageGraph& graph,
                    const std::string& name,
@@ -93,15 +93,15 @@ void read_by_order(Schedule& schedule,
   const bool chain = !find_wrong_graph(schedule);
   schedule = schedule.to_list();
   console.err << fmt::format(
-      "note: {}: the columns are no times, because {}; each row is read as an order{} (--strict "
-      "takes columns for times)\n",
+      "note: {}: the columns are not times, because {}; each row is read as an order{} (--strict "
+      "treats columns as times)\n",
       name,
       early == 1 ? "a cell stands before one that it needs"
                  : fmt::format("{} cells stand before cells that they need", early),
       chain ? "" : " of one chain of stages, unless --graph gives another graph");
 }
 
-/// Returns the names of the formats whose columns may be no times.
+/// Returns the names of the formats whose columns may not be times.
 std::string untimed() {
   std::vector<std::string_view> names;
   for (const ScheduleFormat& format : schedule_formats()) {

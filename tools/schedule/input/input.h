@@ -22,7 +22,7 @@ struct ReadOptions {
   std::string command;  ///< the reading command, for messages
   std::string from;     ///< the format's name; empty: detected from the file
   std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
-  /// If true, the columns must be times. If false, columns that are no times are ignored if the
+  /// If true, the columns must be times. If false, columns that are not times are ignored if the
   /// format allows it, and only the order of rows counts.
   bool strict = false;
 };
@@ -59,7 +59,7 @@ void add_read_options(CLI::App& app, ReadOptions& options);
 /// Errors: UsageFile for an unreadable file, UsageArgument for text that is no list of edges.
 [[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
 
-/// Reads a schedule. If its columns are no times and its format allows that, it is read as a list,
+/// Reads a schedule. If its columns are not times and its format allows that, it is read as a list,
 /// with a note on standard error.
 /// Errors: UsageFile; ScheduleParse with file, line, column and cell.
 [[nodiscard]] ScheduleFile read_schedule(const std::string& path,
