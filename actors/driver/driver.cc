@@ -64,7 +64,7 @@ class Driver {
       expect_cause(Rank(r));
     }
     if (epoch_ != Epoch(0)) {
-      begin_epoch(Error(Errc::WorkerAborted, "a worker was replaced: what was under way is over"));
+      begin_epoch(Error(Errc::WorkerAborted, "a worker was replaced: earlier steps have ended"));
     }
   }
   Driver(const Driver&) = delete;
