@@ -1,4 +1,4 @@
-/// The header for programs that embed Stagecraft: compile a module, choose or write a schedule,
+/// This header is for programs that embed Stagecraft: compile a module, choose or write a schedule,
 /// train.
 #pragma once
 

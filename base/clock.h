@@ -1,8 +1,9 @@
 /// Clock tells the time and waits for it. Code with deadlines uses a Clock instead of the system's,
 /// so that a test can let time pass at once (manual_clock.h).
 ///
-/// Made by the program, given to drivers, fleets and wait boards; the steady clock of the system
-/// unless a test gives another. Any thread may use it. Times of one clock mean nothing to another.
+/// The program makes one and gives it to drivers, fleets and wait boards. It is the steady clock of
+/// the system unless a test gives another. Any thread may use it. Times of different clocks cannot
+/// be compared.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ class Clock {
 
   [[nodiscard]] virtual Time now() const = 0;
 
-  /// Waits until `changed` is notified or the time has come. May return earlier, for no reason.
+  /// Waits until `changed` is notified or the time has come. May return earlier without a reason.
   /// Requires: `lock` holds the mutex of `changed`.
   virtual void wait_until(std::condition_variable& changed,
                           std::unique_lock<std::mutex>& lock,

@@ -12,7 +12,7 @@
 namespace stagecraft {
 
 struct ClockReading {
-  std::string domain;  ///< empty if the system does not tell; it then equals no other domain
+  std::string domain;  ///< empty if the system does not name it; an empty domain equals no other
   std::int64_t nanoseconds = 0;
 };
 
@@ -23,13 +23,13 @@ decltype(auto) visit_fields(ClockReading& m, V&& v) {
 
 [[nodiscard]] ClockReading read_clock();
 
-/// Returns the middle of a stretch of time.
+/// Returns the middle between two times.
 [[nodiscard]] std::int64_t halfway(std::int64_t begin, std::int64_t end);
 
-/// Returns the number to add to a time of their clock to get a time of ours. In one domain it is 0.
-/// Otherwise the peer has read `theirs` while it answered. The function takes that moment for the
-/// middle between `asked` and `answered`, which are times of our clock. The error is at most half
-/// the round trip.
+/// Returns the number that turns a time of their clock into a time of ours when it is added. In one
+/// domain it is 0. In different domains the peer read `theirs` while it answered. The function
+/// assumes that this happened in the middle between `asked` and `answered`, which are times of our
+/// clock. The error is at most half the round trip.
 [[nodiscard]] std::int64_t clock_offset(const ClockReading& theirs,
                                         const ClockReading& asked,
                                         std::int64_t answered);

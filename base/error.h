@@ -4,9 +4,9 @@
 /// reader's `get()` throws it again. Each layer on the way up adds the context that it knows
 /// (`with`). The message says what was expected, what was found and what to do.
 ///
-/// Readers differ: a program sets fields and calls functions, a user of a command has options and
-/// files. So an error names the option that it is about by a key, and what a program can do to
-/// continue is a part of its own. in_words() replaces both for another reader.
+/// Readers differ: a program sets fields and calls functions; a user of a command has options and
+/// files. So an error names its option by a key, and keeps the advice to a program apart from the
+/// message. in_words() replaces both for another reader.
 #pragma once
 
 #include <cstdint>
@@ -97,17 +97,17 @@ inline constexpr std::string_view kOption = "{option}";
 
 class Error : public std::exception {
  public:
-  /// `text`: the message; with kOption if the error is about an option.
+  /// `text`: the message. It contains kOption if the error is about an option.
   Error(Errc code, std::string text);
 
   [[nodiscard]] Errc code() const { return code_; }
-  /// Returns the text with the name of the option in its place.
+  /// Returns the text with the option's name in the place of kOption.
   [[nodiscard]] const std::string& message() const { return message_; }
-  /// Returns the text as it was given, to make another error of it.
+  /// Returns the text as the constructor got it, to make another error of it.
   [[nodiscard]] const std::string& text() const { return text_; }
   /// Returns the option that the error is about, as a program sets it ("memory_limit"), or "".
   [[nodiscard]] const std::string& option() const { return option_; }
-  /// Returns what a program can do to continue ("trainer.load(file)"), or "".
+  /// Returns the advice to a program on how to continue ("trainer.load(file)"), or "".
   [[nodiscard]] const std::string& advice() const { return advice_; }
   [[nodiscard]] const ErrorContext& context() const { return context_; }
   [[nodiscard]] const Error* cause() const { return cause_.get(); }
@@ -137,13 +137,13 @@ class Error : public std::exception {
   std::string what_;
 };
 
-/// How a reader calls what a program calls otherwise.
+/// ErrorWords holds a reader's words for the options and functions of a program.
 struct ErrorWords {
-  std::vector<std::pair<std::string, std::string>> options;  ///< a program's name, the reader's
-  std::string advice;  ///< in the place of each advice; empty: none
+  std::vector<std::pair<std::string, std::string>> options;  ///< a program's name and the reader's
+  std::string advice;  ///< replaces each advice; empty: no advice
 };
 
-/// Returns the error and those that led to it in other words.
+/// Returns the error and its causes in other words.
 [[nodiscard]] Error in_words(const Error& error, const ErrorWords& words);
 
 }  // namespace stagecraft

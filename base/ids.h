@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// An integer with a type of its own. `Name` is a tag type and never defined.
+/// StrongId is an integer with a type of its own. `Name` is a tag type and never defined.
 template <class Name, class Int = std::int32_t>
 struct StrongId {
   Int value{};
@@ -45,7 +45,7 @@ inline std::string peer_name(Rank rank) {
 using StageId = StrongId<struct StageName>;            ///< a node of the stage graph
 using Microbatch = StrongId<struct MicrobatchName>;    ///< a slice of one step's batch
 using Step = StrongId<struct StepName, std::int64_t>;  ///< one optimizer update
-/// One attempt at a step, or one transfer of state: an entry of a trainer's ledger.
+/// Identifies an attempt at a step, or a transfer of state: an entry of a trainer's ledger.
 using Submission = StrongId<struct SubmissionName, std::int64_t>;
 using PlanId = StrongId<struct PlanIdName, std::int64_t>;  ///< identifies one trainer's plan
 using Epoch =
@@ -54,8 +54,9 @@ using EdgeId = StrongId<struct EdgeName>;      ///< one tensor crossing between 
 using SlotId = StrongId<struct SlotName>;      ///< a place in a worker's store
 using InstructionId = StrongId<struct InstructionName>;
 using StreamId =
-    StrongId<struct StreamName>;           ///< a queue of a rank: a position in its list's names
-using PeerId = StrongId<struct PeerName>;  ///< whom a list's transfer is with, on each of its ranks
+    StrongId<struct StreamName>;  ///< a queue of a rank: a position in its list's names
+/// Identifies the other end of a transfer of a list, on each of its ranks.
+using PeerId = StrongId<struct PeerName>;
 
 }  // namespace stagecraft
 

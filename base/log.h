@@ -18,7 +18,7 @@ namespace stagecraft {
 
 enum class Level : std::uint8_t { Debug, Info, Warning, Error };
 
-/// A name and its value as text. Made in place: `{"rank", rank}`.
+/// LogField is a name and its value as text. Callers make it in place: `{"rank", rank}`.
 struct LogField {
   std::string_view name;
   std::string value;

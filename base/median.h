@@ -1,5 +1,5 @@
-/// median and quartiles summarize repeated measurements and how far they lie apart. Pure; any
-/// thread.
+/// median and quartiles summarize repeated measurements and their spread. The functions are pure;
+/// any thread may call them.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace stagecraft {
 
-/// Returns the sample at that share of the order: 0.5 is the median, 0.25 the first quartile.
+/// Returns the sample at that share of the sorted samples: 0.5 is the median, 0.25 the first
+/// quartile.
 /// Requires: samples.
 [[nodiscard]] inline double quantile(std::vector<double> samples, double share) {
   const auto last = static_cast<double>(samples.size() - 1);

@@ -1,5 +1,5 @@
-/// The questions that stagecraft_bench can answer. Each has a file of its own, which declares its
-/// options and prints its figures with the hardware.
+/// questions lists the questions that stagecraft_bench can answer. Each has a file of its own,
+/// which declares its options and prints its figures with the hardware.
 #pragma once
 
 #include <span>

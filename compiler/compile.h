@@ -8,8 +8,8 @@
 ///
 /// CO-1: parameters, buffers, gradients, modes, batch and random numbers stay as they were. Forward
 ///       and loss run four times, or a fifth time if they throw at the second. State that they keep
-///       elsewhere changes accordingly. For every other shape that a step brings they run as often
-///       again.
+///       elsewhere changes accordingly. They run as often again for every other shape that a step
+///       brings.
 /// CO-2: the program keeps module and loss for later shapes. If a shared_ptr owns the module, as in
 ///       every holder, the program shares its ownership. Any other module must live until the last
 ///       new shape.
@@ -74,12 +74,12 @@ struct TakeOutputs {
   }
 };
 
-/// TakeAnything accepts any result. It is used to find out why a module does not fit.
+/// TakeAnything accepts any result. It serves to find the reason why a module does not fit.
 struct TakeAnything {
   void operator()(const auto&...) const {}
 };
 
-/// Errors: UsageArgument for a number of inputs that forward does not take.
+/// Checks the number of inputs. Errors: UsageArgument for a number that forward does not take.
 void check_inputs(const TakenNumbers& taken, std::size_t found);
 
 /// Prints one sentence about the reason if a module cannot be compiled; returns true if it can.

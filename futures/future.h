@@ -102,9 +102,9 @@ class FutureCell {
 
 }  // namespace detail
 
-/// The reading end: a copyable handle; all copies see the same outcome. A default-constructed
-/// future has no promise: it may only be assigned to or asked `valid()`. For a future without a
-/// value use T = std::monostate.
+/// Future is the reading end: a copyable handle. All copies see the same outcome. A
+/// default-constructed future has no promise: assign to it or ask `valid()`, nothing else. For a
+/// future without a value use T = std::monostate.
 template <class T>
 class Future {
  public:
@@ -141,7 +141,7 @@ class Future {
   std::shared_ptr<detail::FutureCell<T>> cell_;
 };
 
-/// The completing end: moved, never copied.
+/// Promise is the completing end. It can be moved but not copied.
 template <class T>
 class Promise {
  public:
@@ -163,7 +163,8 @@ class Promise {
 
   [[nodiscard]] Future<T> future() const { return Future<T>(checked()); }
 
-  /// Each returns false and changes nothing if the promise is already complete.
+  /// Completes the future. Each returns false and changes nothing if the promise is already
+  /// complete.
   bool set_value(T value) { return checked()->complete(std::move(value)); }
   bool set_error(Error error) { return checked()->complete(std::move(error)); }
   bool cancel() { return set_error(Error(Errc::Cancelled, "cancelled before it had a value")); }

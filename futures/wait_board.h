@@ -1,9 +1,8 @@
-/// WaitBoard shows for which peers a rank currently waits.
+/// WaitBoard shows the peers for which a rank currently waits.
 ///
 /// The rank's plan thread waits through it, for one peer or for the members of a group. The rank's
 /// agent reads it meanwhile. The mutex guards the list, because two threads use it.
-/// WB-1: a peer is listed only if it has not delivered at the time of the question; a peer that has
-///       delivered is left out at once.
+/// WB-1: a peer is listed only if it has not delivered at the time of the question.
 #pragma once
 
 #include <memory>
@@ -19,7 +18,7 @@
 
 namespace stagecraft {
 
-/// A tensor on its way, with its sender.
+/// Arrival is a tensor on its way, with its sender.
 using Arrival = std::pair<Rank, Future<at::Tensor>>;
 
 class WaitBoard {

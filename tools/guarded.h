@@ -1,4 +1,4 @@
-/// guarded: the one place where a failure of a command becomes a message on standard error and an
+/// guarded is the one place where a failure of a command becomes a message on standard error and an
 /// exit status. It prints no stack traces: errors explain themselves in words.
 #pragma once
 
@@ -16,11 +16,12 @@
 
 namespace stagecraft::tools {
 
-/// Recognizes a lack of memory by the exception, and returns an error that says what to do.
+/// LackOfMemory recognizes a lack of memory by the exception, and returns an error that says what
+/// to do.
 using LackOfMemory = std::optional<Error> (*)(const std::exception& thrown,
                                               std::string_view what_to_do);
 
-/// Returns the command with a lack of memory turned into an error that names what to reduce:
+/// Returns the command with a lack of memory turned into an error that names the values to reduce:
 /// `appetite`.
 [[nodiscard]] decltype(SubCommand::run) thrifty(decltype(SubCommand::run) run,
                                                 const std::string& appetite,

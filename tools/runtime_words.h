@@ -1,4 +1,5 @@
-/// The sub-commands of `stagecraft` in its runtime program, and their help texts.
+/// runtime_words lists the sub-commands of `stagecraft` in its runtime program, and their help
+/// texts.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ struct RuntimeWord {
 
 inline constexpr std::array kRuntimeWords{
     RuntimeWord{"train", "train a model as a pipeline"},
-    RuntimeWord{"import", "show what is in a model file, what is unsupported, and where to cut it"},
+    RuntimeWord{"import",
+                "show a model file: its contents, unsupported parts, and places to cut it"},
     RuntimeWord{"profile", "measure the costs of a model's operators and transfers, for planners"},
     RuntimeWord{"doctor", "check this machine and other hosts for common problems"},
     RuntimeWord{"launch", "run a program with workers on many hosts, over ssh or in a Slurm step"},
@@ -25,7 +27,7 @@ inline constexpr std::array kRuntimeWords{
   return std::ranges::find(kRuntimeWords, word, &RuntimeWord::word) != kRuntimeWords.end();
 }
 
-/// Requires: is_runtime_word(word).
+/// Returns the help text. Requires: is_runtime_word(word).
 [[nodiscard]] constexpr std::string_view about(std::string_view word) {
   return std::ranges::find(kRuntimeWords, word, &RuntimeWord::word)->about;
 }

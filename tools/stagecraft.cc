@@ -75,7 +75,7 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                            &schedule,
                            "--devices, --microbatches or --chunks, or the file"),
                    command("dag",
-                           "show the computing and communication that a strategy makes",
+                           "show the computation and communication of a strategy",
                            &dag,
                            "the microbatches or stages, or the file"),
                    command("trace",

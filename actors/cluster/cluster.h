@@ -1,4 +1,4 @@
-/// Cluster: the ranks a trainer may use.
+/// Cluster holds the ranks that a trainer may use.
 ///
 /// Ranks are threads of this process, or worker processes on this host or on others. Several
 /// trainers may use a cluster, at once or one after the other; each has its own workers and its own
@@ -21,13 +21,13 @@ class Launcher;
 
 class Cluster {
  public:
-  // Declaring these leaves the class without a move: an object that was moved from is still a
+  // Declaring these leaves the class without a move, so an object that was moved from is still a
   // cluster.
   Cluster(const Cluster&) = default;
   Cluster& operator=(const Cluster&) = default;
   ~Cluster() = default;
 
-  /// Errors: UsageArgument for less than one rank.
+  /// Makes a cluster of threads. Errors: UsageArgument for less than one rank.
   [[nodiscard]] static Cluster local(int ranks);
 
   /// Makes a cluster of worker processes, which start when a trainer first needs them. They end

@@ -1,4 +1,4 @@
-/// GivenWord: one setting of a cluster, word for word, with the option or variable that gave it.
+/// GivenWord is one setting of a cluster, word for word, with the option or variable that gave it.
 #pragma once
 
 #include <limits>
@@ -18,7 +18,8 @@ struct GivenWord {
 /// Throws UsageArgument: "STAGECRAFT_RANKS expects a whole number of at least 1, found "two"".
 [[noreturn]] void refuse(const GivenWord& word, std::string_view expected);
 
-/// Errors: UsageArgument for a word that is no whole number of at least `least`.
+/// Returns the number. Errors: UsageArgument for a word that is no whole number of at least
+/// `least`.
 [[nodiscard]] int number_from(const GivenWord& word,
                               int least,
                               int most = std::numeric_limits<int>::max());

@@ -1,4 +1,4 @@
-/// The options of worker processes that the environment gives.
+/// spawn_options_of_env reads the options of worker processes from the environment.
 #pragma once
 
 #include "stagecraft/actors/launch/ways/spawn_options.h"

@@ -94,7 +94,7 @@ struct Crew::Impl {
 
   ~Impl() { end(); }
 
-  void mend() {
+  void take_replacements() {
     for (const Rank rank : workers.all_ranks()) {
       if (binding->was_replaced(rank)) {
         moved.insert(rank);
@@ -174,7 +174,7 @@ struct Crew::Impl {
     return std::chrono::steady_clock::now() + job.options.end_deadline;
   }
 
-  /// Requires: no step is under way.
+  /// Requires: no step is in progress.
   void end_driver() {
     host.end({caf::actor_cast<caf::actor>(driver)}, end_deadline());
     driver = DriverActor();
@@ -261,8 +261,8 @@ void Crew::add_shape(std::shared_ptr<const JobShape> shape) {
   impl_->shapes.push_back(std::move(shape));
 }
 
-void Crew::mend() {
-  impl_->mend();
+void Crew::take_replacements() {
+  impl_->take_replacements();
 }
 
 std::vector<StateListing> Crew::list_state() {

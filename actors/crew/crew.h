@@ -1,6 +1,6 @@
-/// Crew: the actors of one trainer, a driver and two per rank, with the data plane between them.
-/// The trainer reaches them only through it. The crew knows no modules and no files, and not where
-/// a rank runs: the cluster's launcher gives it a binding with workers and network.
+/// Crew holds the actors of one trainer, a driver and two per rank, with the data plane between
+/// them. The trainer reaches them only through it. The crew does not know modules, files, or the
+/// places of ranks: the cluster's launcher gives it a binding with workers and network.
 ///
 /// CR-1: ending a crew takes at most its deadline. The ranks' agents first close the transports, so
 ///       that no rank waits for a tensor or begins another instruction. A rank that is still busy
@@ -31,8 +31,7 @@ class Launcher;
 class Crew {
  public:
   /// Launches all actors, hands out plan and weights, and waits until every rank is ready. The
-  /// weights are those of the program. Draws the job's plan id.
-  /// All deadlines are times of `clock`.
+  /// weights are those of the program. Draws the job's plan id. All deadlines are times of `clock`.
   /// Errors: those of a rank that cannot get ready; ClusterTimeout.
   Crew(Launcher& launcher,
        std::shared_ptr<StepLedger> ledger,
@@ -43,12 +42,15 @@ class Crew {
   Crew& operator=(const Crew&) = delete;
 
   /// Takes on the workers that have replaced others: they get plan and setup, and their state must
-  /// be written next. Requires: no step is under way. Errors: as the constructor.
-  void mend();
+  /// be written next.
+  /// Requires: no step is in progress.
+  /// Errors: those of the constructor.
+  void take_replacements();
 
-  /// Has every rank take on its stages for another shape, and later also each worker that replaces
-  /// one. Waits for the steps under way. Errors: those of a rank that cannot; UsageArgument for a
-  /// shape that cannot travel to its process. Steps must not ask for that shape then.
+  /// Makes every rank take on its stages for another shape, and later also each worker that
+  /// replaces one. Waits for the steps in progress. After an error, steps must not use the shape.
+  /// Errors: those of a rank that cannot take it on; UsageArgument for a shape that cannot travel
+  /// to its process.
   void add_shape(std::shared_ptr<const JobShape> shape);
 
   /// Tells the driver that the ledger has a step for it.
@@ -63,14 +65,15 @@ class Crew {
   /// Replaces the state of every rank by `state`, in the form of read_state, after `updates`
   /// updates.
   void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates);
-  /// Has every rank restore its copy of this state. A lost rank gets it from its keeper.
+  /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point);
 
   /// Waits for a tensor that the rank sends. Returns false at the deadline. Errors: WorkerLost if
   /// the rank ends before the tensor has come.
   [[nodiscard]] bool wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const;
 
-  /// Returns what each rank is doing, by rank; nothing for a rank whose agent is gone or silent.
+  /// Returns the current activity of each rank, by rank; nothing for a rank whose agent is gone or
+  /// silent.
   [[nodiscard]] std::vector<std::optional<StatusReply>> status();
 
  private:

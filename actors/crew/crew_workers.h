@@ -1,7 +1,7 @@
-/// CrewWorkers: the workers of one crew by rank, what they are asked, and why one has ended.
+/// CrewWorkers holds the workers of a crew by rank. It asks them and finds out why one has ended.
 ///
-/// A crew has one. It is used on the thread of the trainer's caller. A question is sent at once,
-/// and its answer is a future; gather() waits for all answers. Every wait keeps CR-3 (crew.h).
+/// A crew has one, on the thread of the trainer's caller. It sends a question at once, and the
+/// answer is a future; gather() waits for all answers. Every wait keeps CR-3 (crew.h).
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace stagecraft {
 
-/// A question to one rank.
+/// Asked is a question to one rank, with the future of its answer.
 template <class Reply>
 struct Asked {
   Rank rank;
@@ -40,11 +40,12 @@ class CrewWorkers {
   [[nodiscard]] std::vector<Rank> all_ranks() const;
   /// Returns the workers by rank.
   [[nodiscard]] const std::vector<Worker>& all() const { return workers_; }
-  /// Returns, by rank, when and why each has ended (Binding::cause_of_end).
+  /// Returns futures by rank: each completes when the worker has ended, with the cause
+  /// (Binding::cause_of_end).
   [[nodiscard]] const std::vector<Future<std::string>>& causes() const { return causes_; }
 
-  /// Starts the worker of the setup's rank; an earlier one is told to quit. Errors: those of
-  /// Binding::launch.
+  /// Starts the worker of the setup's rank; an earlier worker is told to quit.
+  /// Errors: those of Binding::launch.
   void launch(RankSetup setup);
 
   /// Sets how a program continues after a loss, for later errors.
@@ -81,7 +82,8 @@ class CrewWorkers {
     return replies;
   }
 
-  /// Returns false at the deadline. Errors: WorkerLost if the rank ends first (keeps CR-3).
+  /// Waits for the future. Returns false at the deadline. Errors: WorkerLost if the rank ends first
+  /// (keeps CR-3).
   template <class T>
   [[nodiscard]] bool wait(Rank rank, const Future<T>& awaited, Deadline deadline) const {
     const WorkerLosses::Waited waited = losses_.wait(awaited, {rank}, deadline);
@@ -98,8 +100,8 @@ class CrewWorkers {
     return losses_.wait(awaited, {rank}, Deadline::max()) == WorkerLosses::Waited::Lost;
   }
 
-  /// Returns why the worker of a rank has ended, and how to continue. Waits for the cause, at most
-  /// for kCauseLimit.
+  /// Returns an error with the cause of a worker's end and the way to continue. Waits for the
+  /// cause, at most for kCauseLimit.
   [[nodiscard]] Error loss_of(Rank rank) const;
 
   /// Returns the deadline of a wait that begins now.

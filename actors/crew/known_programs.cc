@@ -51,11 +51,11 @@ KnownPrograms::KnownPrograms(Program training,
   programs_.push_back({kTraining, std::move(training), std::move(plan), {}});
 }
 
-const KnownPrograms::Told& KnownPrograms::told(Crew& crew,
+const KnownPrograms::Sent& KnownPrograms::sent(Crew& crew,
                                                const Program& program,
                                                const Parts& parts,
                                                const std::vector<StateTensor>& unused) {
-  Told& found = known(crew, program, unused);
+  Sent& found = known(crew, program, unused);
   for (const std::shared_ptr<const OtherShape>& shape : parts.shapes) {
     if (shape != nullptr && !found.shapes.contains(shape->number)) {
       auto stages = std::make_shared<std::vector<StageProgram>>(shape->stages);
@@ -72,28 +72,28 @@ const KnownPrograms::Told& KnownPrograms::told(Crew& crew,
 }
 
 void KnownPrograms::unused_changed() {
-  for (Told& told : programs_) {
-    told.up_to_date = !told.has_unused;
+  for (Sent& sent : programs_) {
+    sent.up_to_date = !sent.has_unused;
   }
 }
 
-KnownPrograms::Told& KnownPrograms::known(Crew& crew,
+KnownPrograms::Sent& KnownPrograms::known(Crew& crew,
                                           const Program& program,
                                           const std::vector<StateTensor>& unused) {
   const auto begin = programs_.begin() + 1;
-  const auto is_it = [&](const Told& told) { return told.program.shared() == program.shared(); };
+  const auto is_it = [&](const Sent& sent) { return sent.program.shared() == program.shared(); };
   if (program.compiled().evaluates == nullptr) {
     return programs_.front();
   }
   if (const auto found = std::find_if(begin, programs_.end(), is_it); found != programs_.end()) {
     std::rotate(found, found + 1, programs_.end());
-    Told& last = programs_.back();
+    Sent& last = programs_.back();
     if (!last.up_to_date) {
-      tell(crew, last, unused);
+      send(crew, last, unused);
     }
     return last;
   }
-  Told added{.number = static_cast<std::int32_t>(programs_.size()),
+  Sent added{.number = static_cast<std::int32_t>(programs_.size()),
              .program = program,
              .plan = nullptr,
              .shapes = {}};
@@ -101,7 +101,7 @@ KnownPrograms::Told& KnownPrograms::known(Crew& crew,
   if (full) {
     added.number = begin->number;
   }
-  tell(crew, added, unused);
+  send(crew, added, unused);
   if (full) {
     programs_.erase(begin);
   }
@@ -109,9 +109,9 @@ KnownPrograms::Told& KnownPrograms::known(Crew& crew,
   return programs_.back();
 }
 
-/// Tells the evaluation's first shape. The others are told when they are needed.
-void KnownPrograms::tell(Crew& crew,
-                         Told& evaluation,
+/// Sends the evaluation's first shape. The others are sent when they are needed.
+void KnownPrograms::send(Crew& crew,
+                         Sent& evaluation,
                          const std::vector<StateTensor>& unused) const {
   const CompiledProgram& compiled = evaluation.program.compiled();
   auto plan = std::make_shared<const Plan>(
@@ -129,9 +129,9 @@ void KnownPrograms::tell(Crew& crew,
 }
 
 const Plan& KnownPrograms::plan(std::int32_t number) const {
-  const auto found = std::ranges::find(programs_, number, &Told::number);
+  const auto found = std::ranges::find(programs_, number, &Sent::number);
   SC_CHECK(found != programs_.end(),
-           "a program is told to the ranks before a step of it is ordered");
+           "a program is sent to the ranks before a step of it is ordered");
   return *found->plan;
 }
 

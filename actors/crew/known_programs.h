@@ -1,8 +1,8 @@
-/// KnownPrograms: which programs and shapes the ranks of a trainer know, beyond those of their
+/// KnownPrograms records the programs and shapes that were sent to a trainer's ranks after their
 /// setups.
 ///
-/// Held by a Trainer, on its caller's thread.
-/// KP-1: a step is ordered of ranks that know its program and all its shapes.
+/// A Trainer holds it, on its caller's thread.
+/// KP-1: a step is ordered only after its ranks have the program and all shapes.
 /// KP-2: an evaluation has the trainer's current values of the parameters and buffers that no stage
 ///       trains (EV-3).
 #pragma once
@@ -24,13 +24,13 @@ namespace stagecraft {
 
 class KnownPrograms {
  public:
-  struct Told {
+  struct Sent {
     std::int32_t number = 0;  ///< StepOrder::program
     Program program;
     std::shared_ptr<const Plan> plan;
     std::set<int> shapes;     ///< numbers of its shapes
-    bool has_unused = false;  ///< constants that are the trainer's
-    bool up_to_date = true;   ///< these are what the trainer has now
+    bool has_unused = false;  ///< some constants are parameters or buffers that no stage trains
+    bool up_to_date = true;   ///< these constants have the trainer's current values
   };
 
   /// `training`: the program of the ranks' setups. Evaluations are distributed by `strategy` too,
@@ -40,32 +40,32 @@ class KnownPrograms {
                 Strategy strategy,
                 Layout layout);
 
-  /// Returns the training program or an evaluation. If it or a shape of these parts is new, tells
-  /// the ranks of `crew` first. `unused`: the parameters and buffers that no stage has.
+  /// Returns the training program or an evaluation. If it or a shape of these parts is new, sends
+  /// it to the ranks of `crew` first. `unused`: the parameters and buffers that no stage has.
   /// Errors: PlanInvalid, CompileShape; those of a rank that cannot take it on.
-  [[nodiscard]] const Told& told(Crew& crew,
+  [[nodiscard]] const Sent& sent(Crew& crew,
                                  const Program& program,
                                  const Parts& parts,
                                  const std::vector<StateTensor>& unused);
 
-  /// Records that the parameters and buffers that no stage has were changed: evaluations that use
-  /// them are told again.
+  /// Records that the parameters and buffers that no stage has were changed. Evaluations that use
+  /// them are sent again.
   void unused_changed();
 
-  /// Returns the plan of an order. Requires: the ranks were told of it.
+  /// Returns the plan of an order. Requires: it was sent to the ranks.
   [[nodiscard]] const Plan& plan(std::int32_t number) const;
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
 
  private:
-  [[nodiscard]] Told& known(Crew& crew,
+  [[nodiscard]] Sent& known(Crew& crew,
                             const Program& program,
                             const std::vector<StateTensor>& unused);
-  void tell(Crew& crew, Told& evaluation, const std::vector<StateTensor>& unused) const;
+  void send(Crew& crew, Sent& evaluation, const std::vector<StateTensor>& unused) const;
 
   const Strategy strategy_;
   const Layout layout_;
-  std::deque<Told> programs_;  ///< the training program, then the others in order of first use
+  std::deque<Sent> programs_;  ///< the training program, then the others in order of first use
 };
 
 }  // namespace stagecraft

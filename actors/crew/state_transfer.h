@@ -1,7 +1,7 @@
-/// StateTransfer: the state of a crew's ranks on its way: to the trainer, from it, and from a
-/// neighbor that keeps a copy. Names travel in messages, tensors over the data plane.
+/// StateTransfer moves the state of a crew's ranks: to the trainer, from it, and from a neighbor
+/// that keeps a copy. Names travel in messages, tensors over the data plane.
 ///
-/// A crew has one. It is used on the thread of the trainer's caller, while no step is under way.
+/// A crew has one. The thread of the trainer's caller uses it, while no step is in progress.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ class StateTransfer {
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients() const;
   /// Replaces the state of every rank by `state`, in the form of read(), after `updates` updates.
   void write(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) const;
-  /// Has every rank restore its copy of this state. A lost rank gets it from its keeper.
+  /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point) const;
 
  private:

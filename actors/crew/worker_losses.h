@@ -1,6 +1,6 @@
-/// WorkerLosses: which workers of a crew have ended, for the crew's waits.
+/// WorkerLosses records the workers of a crew that have ended, for the crew's waits.
 ///
-/// A crew has one. From its launch on, each worker reports its end here, so losses are known also
+/// A crew has one. From its launch on, each worker reports its end here, so losses are known even
 /// while there is no driver. The mutex guards the list of losses: workers end on threads of the
 /// actor system while the caller's thread waits.
 #pragma once
@@ -28,7 +28,8 @@ class WorkerLosses {
       : clock_(std::move(clock)),
         known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
 
-  /// From now on the rank is lost when this worker ends, and only then.
+  /// Begins to watch this worker: from now on the rank is lost when this worker ends, and only
+  /// then.
   void watch(Rank rank, const Worker& worker);
 
   [[nodiscard]] bool has(Rank rank) const;
@@ -60,7 +61,7 @@ class WorkerLosses {
     explicit Known(std::size_t ranks) : turns(ranks) {}
 
     void tell();
-    /// Requires: the mutex.
+    /// Requires: the caller holds the mutex.
     [[nodiscard]] bool any_of(const std::vector<Rank>& ranks) const;
 
     std::mutex mutex;

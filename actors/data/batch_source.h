@@ -1,5 +1,5 @@
-/// BatchSource: gives fit() its batches, epoch after epoch. RangeSource makes a source of a
-/// LibTorch data loader or of any range of batches.
+/// BatchSource gives fit() its batches, epoch after epoch. RangeSource makes a source of a LibTorch
+/// data loader or of any range of batches.
 ///
 /// One thread at a time reads a source. This file does not know LibTorch's loaders: a loader is any
 /// object that has begin() and end(), or that points at one, and a batch is any object that has
@@ -21,20 +21,20 @@
 
 namespace stagecraft {
 
-/// Holds the batch of one step.
+/// LabeledBatch holds the batch of one step.
 struct LabeledBatch {
   Batch inputs, labels;
 };
 
-/// Converts a batch type of yours to inputs and labels: specialize it with `static LabeledBatch
-/// make(const T&)`.
+/// BatchOf converts a batch type of yours to inputs and labels: specialize it with `static
+/// LabeledBatch make(const T&)`.
 template <class T>
 struct BatchOf {};
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Errors of begin_epoch() and next(): those that the loader throws.
+  /// Begins an epoch. Errors, also of next(): those that the loader throws.
   virtual void begin_epoch() = 0;
   /// Returns the next batch, or nothing at the end of the epoch.
   [[nodiscard]] virtual std::optional<LabeledBatch> next() = 0;

@@ -1,5 +1,5 @@
-/// Sources of batches that the ranks read themselves, so that the driver does not have to send all
-/// data.
+/// StepSource is a source of batches that the ranks read themselves, so that the driver does not
+/// have to send all data.
 ///
 ///   sc::register_source("digits", [](const std::string& folder) {     // first in main() of the
 ///     return std::make_unique<Digits>(folder);                        // driver and of workers
@@ -25,7 +25,7 @@
 
 namespace stagecraft {
 
-/// The part of a batch that a rank needs.
+/// BatchPart is the part of a batch that a rank needs.
 struct BatchPart {
   std::int64_t batch = 0;  ///< LocalBatch::number
   int microbatch = 0;      ///< from 0
@@ -34,14 +34,15 @@ struct BatchPart {
   bool labels = true;      ///< likewise
 };
 
+/// StepSource gives batches by number.
 /// Thread: one rank uses a source, on a thread of that rank. Several sources of one program may
-///         work at once.
+/// work at the same time.
 class StepSource {
  public:
   virtual ~StepSource() = default;
 
-  /// Returns batch `number`, as a caller of step(inputs, labels) would give it; a rank takes its
-  /// share of it.
+  /// Returns batch `number`, in the form that a caller gives to step(inputs, labels); a rank takes
+  /// its share of it.
   /// Errors: any exception is the step's failure.
   [[nodiscard]] virtual LabeledBatch batch(std::int64_t number) = 0;
 
@@ -52,7 +53,7 @@ class StepSource {
   }
 };
 
-/// Makes the source of a rank. Several ranks of a program may call it at once.
+/// SourceMaker makes the source of a rank. Several ranks of a program may call it at the same time.
 using SourceMaker = std::function<std::unique_ptr<StepSource>(const std::string& argument)>;
 
 /// Registers a source by name. Call it in main, before sc::worker_main() and before a trainer is
@@ -60,7 +61,8 @@ using SourceMaker = std::function<std::unique_ptr<StepSource>(const std::string&
 /// taken.
 void register_source(const std::string& name, SourceMaker make);
 
-/// Errors: UsageArgument for a name that this program has not registered; those of the maker.
+/// Makes a source. Errors: UsageArgument for a name that this program has not registered; those of
+/// the maker.
 [[nodiscard]] std::unique_ptr<StepSource> make_source(const std::string& name,
                                                       const std::string& argument);
 

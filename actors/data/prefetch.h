@@ -1,9 +1,9 @@
-/// Prefetch: reads a source ahead, epoch after epoch, on a thread of its own.
+/// Prefetch reads a source ahead, epoch after epoch, on a thread of its own.
 ///
-/// Made by fit() for one call, on the caller's thread, which also takes the batches. The mutex
+/// fit() makes one for each call, on the caller's thread, which also takes the batches. The mutex
 /// guards the loaded batches.
-/// PF-1: an exception of the source is rethrown by next() after the batches before it have been
-///       taken; the source is not read again.
+/// PF-1: next() rethrows an exception of the source after the batches before it have been taken;
+///       the source is not read again.
 /// PF-2: the destructor waits for the batch that is being loaded, and for no later one.
 #pragma once
 

@@ -1,6 +1,7 @@
-/// AgentAnswers: which agents of a trainer's ranks were asked, and what each said last.
+/// AgentAnswers records which agents of a trainer's ranks were asked, and the last answer of each.
 ///
-/// Kept by the driver; no actor, no clock of its own. A rank owes an answer from the question on.
+/// The driver keeps it; it has no actor and no clock of its own. A rank owes an answer from the
+/// question on.
 /// RC-1: a rank has at most one open question. A silent rank collects no more of them, and its debt
 ///       is as old as its silence.
 /// RC-2: an answer belongs to the step in which its question was asked, or is dropped.

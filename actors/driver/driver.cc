@@ -56,7 +56,7 @@ class Driver {
       : self_(self),
         setup_(std::move(setup)),
         lost_(setup_.options.mirror),
-        roll_(ranks()),
+        answers_(ranks()),
         epoch_(setup_.first_epoch) {
     for (std::size_t r = 0; r < setup_.members.size(); ++r) {
       self_->monitor(setup_.members[r].plan_thread);
@@ -64,7 +64,7 @@ class Driver {
       expect_cause(Rank(r));
     }
     if (epoch_ != Epoch(0)) {
-      begin_epoch(Error(Errc::WorkerAborted, "a worker was replaced: what was under way is over"));
+      begin_epoch(Error(Errc::WorkerAborted, "a worker was replaced: earlier steps have ended"));
     }
   }
   Driver(const Driver&) = delete;
@@ -219,8 +219,8 @@ class Driver {
         submission, step, training, ranks(), setup_.options.mirror, input.parts, input.updates);
     plan_ = input.plan;
     timelines_ = StepTimelines(ranks());
-    roll_.begin_step(submission);
-    told_ = false;
+    answers_.begin_step(submission);
+    failed_ = false;
     phase_ = Phase::Running;
     begun_ = now();
     look_at_ = begun_ + look_interval();
@@ -304,8 +304,8 @@ class Driver {
     log(Level::Info, "step aborted", {{"step", round_->step()}, {"why", why.what()}});
     epoch_ = Epoch(epoch_.value + 1);
     begin_epoch(why);
-    if (round_->hopeless()) {
-      tell();
+    if (round_->cannot_succeed()) {
+      fail_early();
     }
   }
 
@@ -333,7 +333,7 @@ class Driver {
   void ask_unfinished_ranks() {
     const Submission submission = round_->submission();
     for (const Rank rank : round_->silent()) {
-      if (lost_.has(rank) || !roll_.ask(rank, now())) {
+      if (lost_.has(rank) || !answers_.ask(rank, now())) {
         continue;
       }
       self_->request(setup_.members[rank.index()].agent, caf::infinite, Status{})
@@ -347,7 +347,7 @@ class Driver {
 
   void heard(Rank rank, Submission submission, std::optional<StatusReply> status) {
     const AtWork at_work;
-    roll_.said(rank, submission, std::move(status));
+    answers_.said(rank, submission, std::move(status));
     if (phase_ == Phase::Asking) {
       advance_round();
     }
@@ -355,7 +355,7 @@ class Driver {
 
   [[nodiscard]] bool waits_for_agents() const {
     return std::ranges::any_of(round_->silent(),
-                               [this](Rank r) { return !lost_.has(r) && roll_.owes(r); });
+                               [this](Rank r) { return !lost_.has(r) && answers_.owes(r); });
   }
 
   /// Returns whether agents and causes are known, or too late.
@@ -366,7 +366,7 @@ class Driver {
   /// Blames the round with what is known: an agent may not have answered.
   void blame() {
     const Plan& plan = *plan_;
-    std::vector<UnfinishedRank> unfinished = roll_.of(round_->silent(), now());
+    std::vector<UnfinishedRank> unfinished = answers_.of(round_->silent(), now());
     if (has_lost()) {
       blame_lost_ranks(std::move(unfinished), plan);
     } else if (!round_->needs_abort()) {
@@ -435,8 +435,8 @@ class Driver {
         round_->gave_up(rank, lost_.error_of(rank));
       }
       named_ = lost_.ranks().size();
-      if (round_->hopeless()) {
-        tell();
+      if (round_->cannot_succeed()) {
+        fail_early();
       }
     }
     advance_round();
@@ -454,9 +454,9 @@ class Driver {
     }
   }
 
-  /// Keeps DR-6. Requires: the step is hopeless, and its abort was sent.
-  void tell() {
-    if (std::exchange(told_, true)) {
+  /// Keeps DR-6. Requires: the step cannot succeed, and its abort was sent.
+  void fail_early() {
+    if (std::exchange(failed_, true)) {
       return;
     }
     fail(*round_);
@@ -490,7 +490,7 @@ class Driver {
       setup_.ledger->complete(round.submission(),
                               round.training() ? update_.complete(std::move(result)) : result,
                               round.updates());
-    } else if (!told_) {
+    } else if (!failed_) {
       fail(round);
     }
     settle_losses();  // a rank that had answered does not change the step
@@ -555,21 +555,22 @@ class Driver {
   const DriverSetup setup_;
   std::deque<Submission> waiting_;
   LostWorkers lost_;
-  // How many of the lost workers, in their order, the ledger knows, and a failed step has named.
+  // Count the lost workers, in their order, that the ledger knows, and that a failed step has
+  // named.
   std::size_t reported_ = 0, named_ = 0;
-  AgentAnswers roll_;
+  AgentAnswers answers_;
   Epoch epoch_;
-  Epoch ordered_epoch_;  ///< of the step under way
+  Epoch ordered_epoch_;  ///< of the step in progress
 
   std::optional<StepRound> round_;    ///< absent when Idle
-  std::shared_ptr<const Plan> plan_;  ///< of the step under way
-  StepTimelines timelines_{0};        ///< of the step under way
+  std::shared_ptr<const Plan> plan_;  ///< of the step in progress
+  StepTimelines timelines_{0};        ///< of the step in progress
   UnfinishedUpdate update_;           ///< the update of this batch, if it trains
   Phase phase_ = Phase::Running;
-  double rate_ = 0.0;  ///< of the step under way
-  bool told_ = false;  ///< its future has failed
+  double rate_ = 0.0;    ///< of the step in progress
+  bool failed_ = false;  ///< its future has failed
   Time begun_, deadline_, look_at_;
-  std::optional<Time> tick_at_;  ///< time of the earliest message to itself under way
+  std::optional<Time> tick_at_;  ///< time of the earliest message to itself in progress
 };
 
 DriverState::DriverState() = default;

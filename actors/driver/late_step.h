@@ -1,10 +1,10 @@
-/// late_step: says which rank holds up a step that was not done in time, from the reports of the
-/// agents of the ranks that have not answered. A slow rank has an agent that says so. A rank whose
-/// agent owes an answer is silent.
+/// late_step finds the rank that holds up a late step, from the reports of the agents of the ranks
+/// that have not answered. The agent of a slow rank says what the rank does. A rank whose agent
+/// owes an answer is silent.
 ///
-/// LS-1: the blamed rank is one at the end of a chain of waits, never one that is known to wait. If
-///       chains end at several ranks, it is a silent one, then the one that most ranks wait for,
-///       directly or not; among equals the one longest in its instruction.
+/// LS-1: the blamed rank is at the end of a chain of waits, and is never one that is known to wait.
+///       If chains end at several ranks, the order of preference is: a silent rank; the rank that
+///       most ranks wait for, directly or not; the rank that has been longest in its instruction.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-/// recovery_advice: the calls that make weights good again which are undefined or went with a
-/// worker. Errors about such weights carry it (Error::advise).
+/// recovery_advice names the calls that restore weights after a failed update or a lost worker.
+/// Errors about such weights carry it (Error::advise).
 #pragma once
 
 #include <string_view>

@@ -1,13 +1,13 @@
-/// StepLedger: the steps that a trainer has asked for, their inputs until they start, and their
+/// StepLedger holds the steps that a trainer has entered, their inputs until they start, and their
 /// outcomes.
 ///
-/// Shared by the trainer, whose thread enters steps and waits, and the driver actor, which starts
-/// and ends them. The mutex guards everything; futures complete and tensors are destroyed outside
-/// it.
+/// The trainer, whose thread enters steps and waits, and the driver actor, which starts and ends
+/// them, share it. The mutex guards everything; futures complete and tensors are destroyed outside
+/// of it.
 ///
 /// SL-1: every step entered completes exactly once: with a result, an error, or cancelled by
 ///       close().
-/// SL-2: inputs are here and not in the message that announces the step, since they are tensors.
+/// SL-2: inputs are here and not in the message that announces the step, because they are tensors.
 /// SL-3: `committed` and `lost` change before the step that changes them completes.
 #pragma once
 
@@ -39,7 +39,7 @@ struct StepInput {
   LocalBatch local;                                     ///< replaces them if it has a source
   PartRuns parts;                                       ///< the parts of the batch
   std::optional<double> learning_rate;                  ///< none: as the options say
-  // For training: which update this batch belongs to, and which of its batches it is, both from 0.
+  // For training: the update of this batch, and the batch's number in it, both from 0.
   std::int64_t update = 0;
   std::int32_t batch = 0;
   bool updates = true;  ///< it is the last batch of the update
@@ -55,14 +55,14 @@ struct EnteredStep {
 
 class StepLedger {
  public:
-  /// Enters a step. Waits first while `most` steps are under way.
+  /// Enters a step. Waits first while `most` steps are in progress.
   /// Errors: ClusterClosed after close(); the error of break_down().
   [[nodiscard]] EnteredStep enter(StepInput input, int most);
 
   /// Returns a number for a transfer of state, from the same count as submissions.
   [[nodiscard]] Submission next_request();
 
-  /// Hands the inputs over to start the step; nothing if the step is no longer wanted.
+  /// Hands the inputs over to start the step; nothing if the step was cancelled meanwhile.
   [[nodiscard]] std::optional<StepInput> start(Submission submission);
 
   /// Completes a step that ended without an error; `committed` counts it as an update.
@@ -78,16 +78,17 @@ class StepLedger {
   /// Returns the updates made so far.
   [[nodiscard]] std::int64_t committed() const;
 
-  /// Waits until no step is under way. Each step ends by its deadline, so drain() ends too.
+  /// Waits until no step is in progress. Each step ends by its deadline, so drain() ends too.
   void drain();
 
-  /// Cancels every step under way, and refuses later ones.
+  /// Cancels every step in progress, and refuses later ones.
   void close();
 
-  /// Fails the steps under way, since their driver has gone. Another driver may run later ones.
+  /// Fails the steps in progress, because their driver has gone. Another driver may run later ones.
   void fail_under_way(const Error& why);
 
-  /// Fails all steps under way and all later ones with `why`, since no driver runs steps any more.
+  /// Fails all steps in progress and all later ones with `why`, because no driver runs steps any
+  /// more.
   void break_down(const Error& why);
 
  private:

@@ -1,5 +1,5 @@
-/// StepResult: the result of a step. Made by the driver when every rank has answered, and read
-/// through a StepFuture.
+/// StepResult is the result of a step. The driver makes it when every rank has answered; callers
+/// read it through a StepFuture.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,7 @@ void StepRound::gave_up(Rank rank, const Error& why) {
   }
   settled_[rank.index()] = true;
   --missing_;
-  hopeless_ = true;
+  cannot_succeed_ = true;
   note(rank, why);
   if (!lost_) {
     lost_ = why;

@@ -1,13 +1,14 @@
-/// StepRound: one step as the driver sees it: which ranks have answered, and what the answers mean.
+/// StepRound collects the answers of one step: which ranks have answered, and what follows from the
+/// answers.
 ///
-/// Made by the driver for each step; no actor, no clock. Answers may come twice, late, or for
-/// another step.
+/// The driver makes one for each step; it has no actor and no clock. Answers may come twice, late,
+/// or for another step.
 ///
 /// SR-1: a rank's first answer counts, every other is dropped.
-/// SR-2: the primary error is the first that is not a consequence. Consequences are an abort and,
-///       if there is another error, a connection that went with its peer. All ranks report a value
-///       that is not finite: of these reports, the primary one says in which stage and comes from a
-///       rank that has it; of several, from the lowest rank.
+/// SR-2: the primary error is the first that is not a consequence. Two kinds of error are
+///       consequences: an abort, and a connection that ended with its peer if there is another
+///       error. A value that is not finite is reported by all ranks. Then the primary error is the
+///       report that names the stage; if several do, that of the lowest rank.
 /// SR-3: ranks agree on `committed`; otherwise the state of the weights is unknown and the round is
 ///       lost.
 #pragma once
@@ -40,7 +41,7 @@ class StepRound {
   [[nodiscard]] bool updates() const { return training_ && updates_; }
 
   void answered(StepReport done);
-  /// Records that the rank has ended or stays silent: what it did to its weights is unknown.
+  /// Records that the rank has ended or stays silent: the state of its weights is unknown.
   void gave_up(Rank rank, const Error& why);
 
   [[nodiscard]] bool complete() const { return missing_ == 0; }
@@ -50,14 +51,14 @@ class StepRound {
   [[nodiscard]] bool needs_abort() const { return needs_abort_; }
   /// Returns whether all known failures are transfers: the peer of one may be gone.
   [[nodiscard]] bool lacks_a_cause() const;
-  /// Returns whether a rank gave up: no answer of the others can save the step.
-  [[nodiscard]] bool hopeless() const { return hopeless_; }
+  /// Returns whether a rank gave up, so that no answer of the others can save the step.
+  [[nodiscard]] bool cannot_succeed() const { return cannot_succeed_; }
 
-  /// Blames the round, unless there is a primary error: a deadline passed.
+  /// Sets the primary error if there is none. Called when a deadline has passed.
   void blame(const Error& why);
   [[nodiscard]] const std::optional<Error>& primary() const { return primary_; }
 
-  /// Returns why the weights are undefined, or nothing. Requires: complete().
+  /// Returns the reason why the weights are undefined, or nothing. Requires: complete().
   [[nodiscard]] std::optional<Error> lost() const;
   /// Returns whether every rank did its part without an error, even after a deadline. Requires:
   /// complete().
@@ -82,7 +83,7 @@ class StepRound {
   std::vector<bool> settled_;
   int missing_;
   bool needs_abort_ = false;
-  bool hopeless_ = false;
+  bool cannot_succeed_ = false;
   std::optional<Error> primary_;
   std::optional<Rank> primary_rank_;
   std::optional<Error> lost_;

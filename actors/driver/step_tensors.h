@@ -1,7 +1,7 @@
-/// The tensors of one step that the driver itself sends and receives: inputs and labels, and the
-/// plan's results.
+/// step_tensors sends and receives the tensors of one step that belong to the driver itself: inputs
+/// and labels, and the plan's results.
 ///
-/// Used by the driver when it starts a step.
+/// The driver calls it when it starts a step.
 #pragma once
 
 #include "stagecraft/actors/driver/step_ledger.h"

@@ -1,8 +1,8 @@
-/// StepTimelines: the timelines of one step that come to the driver over the data plane, beside the
-/// reports that announce them.
+/// StepTimelines holds the timelines of one step. They come to the driver over the data plane,
+/// apart from the reports that announce them.
 ///
-/// Made by the driver for each step; no actor, no clock. A rank announces at most one timeline. The
-/// timeline of a rank that has ended may never come.
+/// The driver makes one for each step; it has no actor and no clock. A rank announces at most one
+/// timeline. The timeline of a rank that has ended may never come.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class StepTimelines {
 
   /// Announces a timeline of `rows` instructions from a rank.
   void expect(Rank rank, std::int64_t rows, Future<at::Tensor> arrival);
-  /// Returns the ranks whose timelines are not here yet.
+  /// Returns the ranks whose timelines have not arrived yet.
   [[nodiscard]] std::vector<Rank> missing() const;
 
   /// Returns the timelines by rank, in the driver's clock. A rank has an empty one if it sent none,

@@ -1,9 +1,10 @@
-/// UnfinishedUpdate: an update of several batches as the driver sees it, from its first batch to
+/// UnfinishedUpdate is the driver's record of an update of several batches, from its first batch to
 /// its last: how many have run, and their combined result.
 ///
-/// Made by the driver; no actor, no clock. An update of one batch passes through unchanged.
+/// The driver makes it; it has no actor and no clock. An update of one batch passes through
+/// unchanged.
 /// UU-1: a batch runs only if all batches of its update before it ran, in order: an update never
-///       uses a part of the caller's batches. When one fails, so do those after it.
+///       uses a part of the caller's batches. If one fails, all later ones fail too.
 /// UU-2: the result of the last batch covers the whole update: losses of all batches, in order,
 ///       their mean by samples (PT-2), and the sums of times. Its timelines are its own.
 #pragma once
@@ -19,10 +20,10 @@ namespace stagecraft {
 
 class UnfinishedUpdate {
  public:
-  /// Begins to train on a batch. Returns why it cannot be run, or nothing. Keeps UU-1.
+  /// Begins to train on a batch. Returns the reason why it cannot run, or nothing. Keeps UU-1.
   [[nodiscard]] std::optional<Error> begin(const StepInput& batch);
 
-  /// Returns how many batches of the update under way have run.
+  /// Returns how many batches of the update in progress have run.
   [[nodiscard]] std::int32_t accumulated() const { return run_; }
 
   /// Records that the batch begun last has failed, or cannot begin.

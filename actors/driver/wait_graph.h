@@ -1,10 +1,10 @@
-/// WaitGraph: which rank waits for which in a step, and for what, from the reports of the ranks'
-/// agents.
+/// WaitGraph holds the waits between ranks in a step, and the values for which they wait, from the
+/// reports of the ranks' agents.
 ///
 ///   rank 0 waits for 1B3 from rank 1, which waits for 2B3 from rank 2, silent since 4.1 s
 ///
-/// Made by late_step and LostWorkers from what the driver knows when a step goes wrong. It is a
-/// value that views the plan and the ranks.
+/// late_step and LostWorkers make it when a step goes wrong, from the facts that the driver has. It
+/// is a value that views the plan and the ranks.
 /// WG-1: a chain of waits ends at a rank that waits for no rank, or is silent: the wait that it
 ///       last reported may be over.
 /// WG-2: a task counts as begun if its rank was seen in it or after it, or if a peer has received
@@ -22,7 +22,7 @@
 
 namespace stagecraft {
 
-/// A rank that has not answered its order.
+/// UnfinishedRank is a rank that has not answered its order.
 struct UnfinishedRank {
   Rank rank;
   std::optional<StatusReply> status = std::nullopt;  ///< the last report of its agent in this step
@@ -34,17 +34,18 @@ class WaitGraph {
  public:
   WaitGraph(const std::vector<UnfinishedRank>& unfinished, const Plan& plan);
 
-  /// Returns null for a rank that has answered its order.
+  /// Returns the unfinished rank; null for a rank that has answered its order.
   [[nodiscard]] const UnfinishedRank* find(Rank rank) const;
   [[nodiscard]] bool is_silent(Rank rank) const;
-  /// Keeps WG-1.
+  /// Returns the ranks for which the rank waits. Keeps WG-1.
   [[nodiscard]] std::vector<Rank> waiting_for(Rank rank) const;
   /// Returns whether the rank is unfinished and waits for no rank.
   [[nodiscard]] bool holds_up(Rank rank) const;
   [[nodiscard]] double seconds_in_instruction(Rank rank) const;
 
   /// Returns the chain from `rank` on, in which each rank waits for the next. It is the shortest
-  /// way to a rank that holds others up, else to any other end, else until a rank comes twice.
+  /// way to a rank that holds others up. If there is none, it ends at any other end; if there is no
+  /// end, it ends when a rank comes twice.
   [[nodiscard]] std::vector<Rank> chain_from(Rank rank) const;
   /// Returns the longest chain that ends at `rank`; each candidate is the shortest from its begin.
   /// Returns `rank` alone if no rank waits for it.

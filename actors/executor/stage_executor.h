@@ -1,20 +1,20 @@
-/// StageExecutor: runs one rank's plan, instruction by instruction. It does not know actors.
+/// StageExecutor runs one rank's plan, instruction by instruction. It does not know actors.
 ///
-/// Made by the stage worker on its plan thread and used on that thread alone. Other threads see it
+/// The stage worker makes it on its plan thread, and only that thread uses it. Other threads see it
 /// through its Progress, and stop it through its transport, by ending the epoch.
 ///
 /// gradients are added into the bucket in the order of the plan's Accumulate instructions.
 /// no weight changes before the vote; a step that fails before it leaves weights, optimizer
 ///      state, buffers and step count as they were.
 /// AC-1: in an update of several batches a rank keeps, after each batch but the last, the sums of
-///       gradients and the buffers that forwards have written. When one batch fails, or when an
-///       order says that no batch came before it, the sums are dropped and the buffers are restored
-///       to those before the first batch. An evaluation in between changes neither.
+///       gradients and the buffers that forwards have written. If one batch fails, or an order says
+///       that no batch came before it, the sums are dropped and the buffers are restored to those
+///       before the first batch. An evaluation in between changes neither.
 /// AC-2: random operators count the microbatches of an update through all its batches.
 /// after a failed step the slots are empty and the next step may run.
 /// once its transport is closed, or the step's epoch is over, a rank begins no further
-///      instruction. After the vote an abort comes too late: to stop between two updates would only
-///      lose the weights.
+///      instruction. After the vote an abort comes too late, because a stop between two updates
+///      would only lose the weights.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@
 
 namespace stagecraft {
 
-/// One tensor of a rank's state with its name in checkpoints (state_names.h).
+/// StateTensor is one tensor of a rank's state with its name in checkpoints (state_names.h).
 using StateTensor = NamedTensor;
 
 class StageExecutor {
@@ -48,7 +48,8 @@ class StageExecutor {
   StageExecutor& operator=(const StageExecutor&) = delete;
 
   /// Takes on the stages for another shape or an evaluation, and replaces those that it has under
-  /// these numbers. Requires: no step is under way.
+  /// these numbers.
+  /// Requires: no step is in progress.
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
   void add_shape(RankShape shape);
 
@@ -58,8 +59,8 @@ class StageExecutor {
   ///         after the vote: this rank's weights are undefined until loaded.
   StepReport run(const StepOrder& order, const LocalRead& local = {});
 
-  /// Returns when each instruction of the last step ran, by its position in the rank's plan. Empty
-  /// if it was not recorded, or was taken before.
+  /// Returns the times of each instruction of the last step, by its position in the rank's plan.
+  /// Empty if they were not recorded, or were taken before.
   [[nodiscard]] std::vector<InstructionTime> take_timeline();
 
   /// Copies the tensors of `state` that belong to this rank; its other tensors stay.
@@ -69,8 +70,7 @@ class StageExecutor {
   /// tensors: copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
 
-  /// Returns the state as after the last update, also in the middle of the next one (AC-1). Read
-  /// only.
+  /// Returns the state after the last update, also in the middle of the next one (AC-1). Read only.
   [[nodiscard]] std::vector<StateTensor> committed_state() const;
 
   /// Gives up an update that was begun (AC-1).

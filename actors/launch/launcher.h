@@ -1,9 +1,8 @@
-/// Launcher: starts the workers of crews, on any hosts. Binding: the workers of one crew, rank
+/// Launcher starts the workers of crews, on any hosts. Binding holds the workers of one crew, rank
 /// by rank, and the network between them.
 ///
 /// A cluster has one launcher, which its trainers' crews share. Every crew has its own binding,
-/// which may outlive the cluster. A plan names ranks; only the binding knows the workers behind
-/// them.
+/// which may outlive the cluster. A plan names ranks; only the binding knows their workers.
 /// BN-1: another worker may replace a worker (Launcher::replace). The binding continues with the
 ///       old one until launch() is called again for the rank.
 #pragma once
@@ -34,14 +33,13 @@ class Binding {
   [[nodiscard]] virtual std::shared_ptr<Transport> driver_end() const = 0;
 
   /// Starts a worker for `setup.rank()` at its end of the network, in the rank's current place. Its
-  /// setup is there, or on its way, when LoadPlan asks for it.
+  /// setup has arrived, or is on its way, when LoadPlan asks for it.
   /// Errors: DeviceOutOfMemory if resources for it are missing; those of a worker process that does
-  ///         not come (ClusterMember, ClusterTimeout); UsageArgument for a setup that cannot
-  ///         travel.
+  /// not come (ClusterMember, ClusterTimeout); UsageArgument for a setup that cannot travel.
   [[nodiscard]] virtual Worker launch(RankSetup setup) = 0;
 
-  /// Hands the rank's worker its stages for another shape, for the LoadShape of this request:
-  /// they are there, or on their way, when the worker asks for them.
+  /// Hands the rank's worker its stages for another shape, for the LoadShape of this request: they
+  /// have arrived, or are on their way, when the worker asks for them.
   /// Errors: UsageArgument for a shape that cannot travel; the transport's.
   virtual void hand_over(RankShape shape, PlanId plan, Submission request) = 0;
 
@@ -57,7 +55,7 @@ class Binding {
   Binding() = default;
 };
 
-/// May be used from any thread.
+/// Any thread may use it.
 class Launcher {
  public:
   Launcher(const Launcher&) = delete;
@@ -74,7 +72,7 @@ class Launcher {
   ///         the rank's place is in another.
   virtual void require_fit(const std::vector<RankSetup>& setups) const = 0;
 
-  /// Makes places for ranks 0 to ranks - 1. Errors: as Binding::launch.
+  /// Makes places for ranks 0 to ranks - 1. Errors: those of Binding::launch.
   [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks) = 0;
 
   /// Returns the worker in the rank's place.
@@ -85,7 +83,7 @@ class Launcher {
   [[nodiscard]] virtual PortCounts traffic() const = 0;
 
   /// Ends the process in the rank's place and starts a new worker there, for the next launch().
-  /// Errors: UsageArgument for a rank that cannot be replaced; as Binding::launch.
+  /// Errors: UsageArgument for a rank that cannot be replaced; those of Binding::launch.
   virtual void replace(Rank rank) = 0;
 
  protected:

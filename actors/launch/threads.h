@@ -1,4 +1,5 @@
-/// ThreadLauncher: ranks that are threads of this process, connected by the in-process network.
+/// ThreadLauncher launches ranks that are threads of this process, connected by the in-process
+/// network.
 #pragma once
 
 #include <map>
@@ -12,11 +13,11 @@
 
 namespace stagecraft {
 
-/// Passes stages for other shapes to ranks of this process, between two steps.
+/// Shelf passes stages for other shapes to ranks of this process, between two steps.
 class Shelf {
  public:
   void put(RankShape shape, Submission request);
-  /// Errors: Internal for a shape that was not put there.
+  /// Takes a shape. Errors: Internal for a shape that was not put there.
   [[nodiscard]] RankShape take(Rank rank, Submission request);
 
  private:
@@ -37,8 +38,8 @@ class Shelf {
                                    RankSetup setup,
                                    std::shared_ptr<Shelf> shelf);
 
-/// Completes with "" when one of the worker's actors has ended: no process has ended with it that
-/// could tell why.
+/// Returns a future that completes with "" when one of the worker's actors has ended. There is no
+/// other cause, because no process has ended with it.
 [[nodiscard]] Future<std::string> end_of_thread(const Worker& worker);
 
 class ThreadLauncher final : public Launcher {

@@ -1,4 +1,4 @@
-/// WorkerPlace: where the worker of a rank runs, as a cluster reports it.
+/// WorkerPlace says where the worker of a rank runs, as a cluster reports it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// ActorHost: the system in which actors live, and how threads that are no actors use it: `ask`
-/// asks an actor, `call_later` sets a timer.
+/// ActorHost is the system in which actors live. Threads that are no actors use it too: `ask` asks
+/// an actor, `call_later` sets a timer.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@
 
 namespace stagecraft {
 
-/// How to reach actors of other processes: over mutual TLS with these PEM files, and with
-/// heartbeats at both ends (launch/port/control_port.h).
+/// ControlLink says how to reach actors of other processes: over mutual TLS with these PEM files,
+/// and with heartbeats at both ends (launch/port/control_port.h).
 struct ControlLink {
   std::string certificate, key, authority;
   std::chrono::milliseconds interval, silence;
 };
 
-/// An actor system. The system of this process holds the actors of every trainer whose ranks are
-/// threads. A system with a link belongs to a cluster of processes. The code that spawns actors
-/// into a system ends them by `end`.
+/// ActorHost is an actor system. The system of this process holds the actors of every trainer whose
+/// ranks are threads. A system with a link belongs to a cluster of processes. The code that spawns
+/// actors into a system ends them by `end`.
 ///
 /// AH-1: a system is never destroyed. CAF 0.17 does not survive a shutdown among the destructors of
 ///       static objects, and a static Trainer would cause one. An idle system costs a few sleeping
@@ -40,8 +40,8 @@ class ActorHost {
 
   [[nodiscard]] caf::actor_system& system() { return system_; }
 
-  /// Tells `actors` to quit and waits for them until the deadline. Leaves those behind that are
-  /// still busy then, and returns their number.
+  /// Tells `actors` to quit and waits for them until the deadline. Leaves those that are still
+  /// busy, and returns their number.
   int end(const std::vector<caf::actor>& actors, Deadline deadline);
 
  private:

@@ -1,5 +1,5 @@
-/// Our use of the C++ Actor Framework (CAF) 0.17: how CAF sees our messages, and the types of a
-/// crew's actors. actor_host.h has the system they live in.
+/// caf_types defines our use of the C++ Actor Framework (CAF) 0.17: how CAF sees our messages, and
+/// the types of a crew's actors. actor_host.h has the system in which they live.
 ///
 /// This is our only header that includes CAF. The actor shells (crew, driver, stage worker,
 /// launchers), which use CAF too, include it. No header of a user's program does.
@@ -26,19 +26,19 @@ auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
 
 // ---- actors ---------------------------------------------------------------------------------
 
-/// Detached: owns a thread, and the executor lives on that thread.
+/// PlanActor is detached: it owns a thread, and the executor lives on that thread.
 using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
                                    caf::replies_to<StepOrder>::with<StepReport>,
                                    caf::replies_to<SendState>::with<StateListing>,
                                    caf::replies_to<TakeState>::with<StateTaken>,
                                    caf::replies_to<LoadShape>::with<ShapeLoaded>>;
 
-/// Scheduled: answers while the plan thread runs a step.
+/// AgentActor is scheduled: it answers while the plan thread runs a step.
 using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,
                                     caf::replies_to<Status>::with<StatusReply>,
                                     caf::replies_to<EndWorker>::with<WorkerEnded>>;
 
-/// One rank as its crew and its driver see it. Both actors end when they are told to quit. The
+/// Worker is one rank for its crew and its driver. Both actors end when they are told to quit. The
 /// agent closes the rank's transport when EndWorker asks it to.
 struct Worker {
   PlanActor plan_thread;

@@ -1,5 +1,5 @@
-/// The tags of setups, state and timelines, which travel beside the plan's tensors between a rank
-/// and the driver.
+/// data_tags defines the tags of setups, state and timelines, which travel beside the plan's
+/// tensors between a rank and the driver.
 ///
 /// DT-1: setup and state belong to an epoch that never ends, so that the abort of a step does not
 ///       drop a checkpoint. A timeline belongs to its step and is dropped with it. A copy that one

@@ -1,4 +1,4 @@
-/// Messages: all messages between driver, stage workers and agents.
+/// messages.h defines all messages between driver, stage workers and agents.
 ///
 ///   crew    -> plan thread   LoadPlan                         answered by Ready
 ///   crew    -> plan thread   LoadShape                      answered by ShapeLoaded
@@ -31,8 +31,8 @@
 
 namespace stagecraft {
 
-/// Asks a rank to build what the plan needs and to get ready for steps. A rank of another process
-/// gets its setup over the data plane.
+/// LoadPlan asks a rank to build the parts that the plan needs and to get ready for steps. A rank
+/// of another process gets its setup over the data plane.
 struct LoadPlan {
   Rank rank;
   PlanId plan;
@@ -45,8 +45,8 @@ struct Ready {
   ErrorChain error;
 };
 
-/// Asks a rank to take on its stages for another shape or evaluation. A rank of another process
-/// gets them over the data plane, under the tags of `request`.
+/// LoadShape asks a rank to take on its stages for another shape or evaluation. A rank of another
+/// process gets them over the data plane, under the tags of `request`.
 struct LoadShape {
   Rank rank;
   Submission request;
@@ -58,7 +58,7 @@ struct ShapeLoaded {
   ErrorChain error;
 };
 
-/// Asks a rank to give up every epoch of the plan before this one.
+/// Abort asks a rank to give up every epoch of the plan before this one.
 struct Abort {
   PlanId plan;
   Epoch epoch;
@@ -67,8 +67,8 @@ struct Abort {
 
 struct Status {};
 
-/// Asks an agent to close its end of the data plane, since the trainer ends. Work under way fails
-/// with `reason`.
+/// EndWorker asks an agent to close its end of the data plane, because the trainer ends. Work in
+/// progress fails with `reason`.
 struct EndWorker {
   ErrorChain reason;
 };
@@ -85,22 +85,23 @@ struct StatusReply {
   std::vector<Rank> waiting_for;     ///< ranks that it waits for
 };
 
-/// Asks a rank to list its state and, if `tensors` is set, to send it to the driver under the tags
-/// of `request`.
+/// SendState asks a rank to list its state and, if `tensors` is set, to send it to the driver under
+/// the tags of `request`.
 struct SendState {
   Submission request;
   bool tensors = true;
-  /// Asks instead to send `to` the copy of the state of the rank before this one after so many
-  /// updates (mirror.h), packed.
+  /// If not -1, the message asks instead to send `to` the copy of the state of the rank before this
+  /// one after so many updates (mirror.h), packed.
   std::int64_t kept = -1;
   Rank to = kDriver;
-  /// Asks instead for the gradients of the last update (TrainerOptions::keep_gradients), by the
-  /// names of their parameters.
+  /// If true, the message asks instead for the gradients of the last update
+  /// (TrainerOptions::keep_gradients), by the names of their parameters.
   bool gradients = false;
   Epoch epoch{};  ///< of a copy that goes to another rank
 };
 
-/// The state of a rank: names, shapes and types in the order in which the tensors are sent.
+/// StateListing is the state of a rank: names, shapes and types in the order in which the tensors
+/// are sent.
 struct StateListing {
   Rank rank;
   std::vector<std::string> names;
@@ -111,8 +112,8 @@ struct StateListing {
   ErrorChain error;
 };
 
-/// Asks a rank to replace its whole state by the tensors sent under the tags of `request`, or by
-/// none.
+/// TakeState asks a rank to replace its whole state by the tensors sent under the tags of
+/// `request`, or by none.
 struct TakeState {
   Submission request;
   std::vector<std::string> names;  ///< as in the rank's StateListing, when the driver sends it
@@ -127,12 +128,12 @@ struct StateTaken {
   ErrorChain error;
 };
 
-/// Tells the driver that a step is in the ledger under this number.
+/// Submit tells the driver that a step is in the ledger under this number.
 struct Submit {
   Submission submission;
 };
 
-/// Tells the driver that a timeline of this step has arrived, or will not arrive.
+/// TimelineHere tells the driver that a timeline of this step has arrived, or will not arrive.
 struct TimelineHere {
   Submission submission;
 };
@@ -140,8 +141,8 @@ struct TimelineHere {
 /// Longest wait for the cause of a worker's end, after its loss.
 inline constexpr std::chrono::milliseconds kCauseLimit{1000};
 
-/// Tells the driver why the worker of a rank has ended: "process 4711 was killed by signal 9
-/// (Killed)". Empty: nobody knows.
+/// CauseOfEnd tells the driver why the worker of a rank has ended: "process 4711 was killed by
+/// signal 9 (Killed)". Empty: nobody knows.
 struct CauseOfEnd {
   Rank rank;
   std::string cause;
@@ -212,8 +213,7 @@ decltype(auto) visit_fields(CauseOfEnd& m, V&& v) {
   return v(m.rank, m.cause);
 }
 
-/// Lists every message type. CAF registers them from this list, and the test of MS-1 looks through
-/// it.
+/// Lists every message type. CAF registers them from this list, and the test of MS-1 examines it.
 using MessageTypes = std::tuple<LoadPlan,
                                 Ready,
                                 StepOrder,

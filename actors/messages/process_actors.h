@@ -1,5 +1,5 @@
-/// The actors by which a worker process and the driver's process talk (process_messages.h), and the
-/// one message that holds handles of actors.
+/// process_actors defines the actors by which a worker process and the driver's process talk
+/// (process_messages.h), and the one message that holds handles of actors.
 #pragma once
 
 #include "stagecraft/actors/messages/caf_types.h"
@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-/// Answers StartRank. This is the only message that holds handles of actors: it brings them from
-/// one process to the other.
+/// RankStarted answers StartRank. This is the only message that holds handles of actors: it brings
+/// them from one process to the other.
 struct RankStarted {
   Worker worker;
   ErrorChain error;
@@ -20,12 +20,12 @@ decltype(auto) visit_fields(RankStarted& m, V&& v) {
   return v(m.worker.plan_thread, m.worker.agent, m.error);
 }
 
-/// In the driver's process: admits worker processes.
+/// AdmissionActor admits worker processes, in the driver's process.
 using AdmissionActor = caf::typed_actor<caf::replies_to<Hello>::with<Welcome>,
                                         caf::replies_to<Join>::with<Joined>,
                                         caf::reacts_to<PeerCut>>;
 
-/// In a worker process: opens networks and starts ranks.
+/// WorkerHostActor opens networks and starts ranks, in a worker process.
 using WorkerHostActor = caf::typed_actor<caf::replies_to<OpenNetwork>::with<NetworkOpened>,
                                          caf::replies_to<StartRank>::with<RankStarted>,
                                          caf::reacts_to<CloseNetwork>,

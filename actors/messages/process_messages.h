@@ -1,5 +1,5 @@
-/// The messages between a worker process and the driver's process, before and beside the work of
-/// ranks.
+/// process_messages defines the messages between a worker process and the driver's process, before
+/// and beside the work of ranks.
 ///
 ///   worker process -> admission      Hello, Join       answered by Welcome, Joined
 ///   worker process -> admission      PeerCut
@@ -8,8 +8,8 @@
 ///   launcher       -> worker host    CloseNetwork
 ///   fleet          -> worker host    AreYouThere       answered by Here
 ///
-/// HE-1: Hello and Welcome never change: by them two builds find out that they differ. Nothing else
-///       is said before both have agreed.
+/// HE-1: Hello and Welcome never change, because two builds compare themselves by them. Nothing
+///       else is said before both have agreed.
 /// These messages keep MS-1 and MS-2 of actors/messages/messages.h.
 #pragma once
 
@@ -43,7 +43,7 @@ struct Welcome {
   std::string refusal;  ///< empty: join
 };
 
-/// Sent by a worker process that is ready for ranks.
+/// Join is sent by a worker process that is ready for ranks.
 struct Join {
   std::int32_t place = -1;        ///< the cluster's place it was started for; -1: any
   std::int64_t incarnation = -1;  ///< the incarnation of that place; -1: any
@@ -63,7 +63,8 @@ struct PeerPlace {
   PortAddress port;
 };
 
-/// Makes the process a part of a crew's network; sent again when a peer has moved.
+/// OpenNetwork makes the process a part of a crew's network. It is sent again when a peer has
+/// moved.
 struct OpenNetwork {
   NetworkId network;
   std::int32_t ranks = 0;
@@ -75,7 +76,7 @@ struct NetworkOpened {
   ErrorChain error;
 };
 
-/// Starts a worker for a rank of an open network.
+/// StartRank starts a worker for a rank of an open network.
 struct StartRank {
   NetworkId network;
   Rank rank;
@@ -85,14 +86,14 @@ struct CloseNetwork {
   NetworkId network;
 };
 
-/// Reports that the way for tensors from this process to a peer is cut (DP-6): tensors on it may be
-/// lost.
+/// PeerCut reports that the way for tensors from this process to a peer is cut (DP-6): tensors on
+/// it may be lost.
 struct PeerCut {
   std::string key;  ///< of the peer's port
   ErrorChain why;
 };
 
-/// Asks a process that another one does not reach.
+/// AreYouThere asks a process that another one does not reach.
 struct AreYouThere {};
 
 struct Here {};
@@ -147,8 +148,7 @@ decltype(auto) visit_fields(Here&, V&& v) {
   return v();
 }
 
-/// Lists these message types. CAF registers them from this list, and the test of MS-1 looks through
-/// it.
+/// Lists these message types. CAF registers them from this list, and the test of MS-1 examines it.
 using ProcessMessageTypes = std::tuple<Hello,
                                        Welcome,
                                        Join,

@@ -1,5 +1,6 @@
-/// Packs a rank's timeline into a tensor. It travels to the driver in this form beside the step's
-/// report, so that a message's size does not depend on the number of instructions in a plan.
+/// timeline_tensor packs a rank's timeline into a tensor. It travels to the driver in this form,
+/// apart from the step's report, so that a message's size does not depend on the number of
+/// instructions.
 ///
 /// The plan thread packs it, the driver unpacks it.
 /// Shapes: [instructions, 6], int64; the columns are InstructionTime's fields in their order.

@@ -4,8 +4,8 @@
 ///     const auto makers = std::make_shared<BlockMakers>();
 ///     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, makers);
 ///
-/// It sees what its thread allocates and frees while it is the thread's profiler. Memory from
-/// before is not counted, even if it is freed. Used by time_model() and measure_split().
+/// It sees all memory that its thread allocates and frees while it is the thread's profiler. Memory
+/// from before is not counted, even if it is freed. time_model() and measure_split() use it.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class BlockMakers : public c10::MemoryReportingInfoBase {
   }
   [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
 
-  /// Blocks that are allocated from now on are made by this operator.
+  /// Sets the operator that makes the blocks allocated from now on.
   void set_maker(std::optional<std::size_t> maker) { maker_ = maker; }
 
   /// Restarts the peak. From now on it counts all blocks except those made by operators before

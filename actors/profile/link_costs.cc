@@ -69,7 +69,7 @@ std::set<std::int64_t> sizes() {
   return all;
 }
 
-/// How often each size is sent: large ones need fewer repeats.
+/// Times says how often each size is sent: large ones need fewer repeats.
 struct Times {
   int warm_up = 5;
   int timed = 10;

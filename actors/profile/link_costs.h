@@ -1,5 +1,5 @@
-/// measure_link: measures a transfer between two ranks of this host, on the transport that they
-/// will use. Used by profile().
+/// measure_link measures a transfer between two ranks of this host, on the transport that they will
+/// use. profile() uses it.
 ///
 /// Two threads send a tensor there and back; half of that time is a transfer. Ranks that are
 /// threads hand it over. Ranks of several processes send it through the data port, encrypted, over
@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-/// Where ranks will run.
+/// RankHomes says where ranks will run.
 enum class RankHomes { Threads, Processes };
 
 struct TransferTime {
@@ -25,10 +25,10 @@ struct TransferTime {
   double seconds = 0;  ///< a median
 };
 
-/// Larger sizes of the benchmark add seconds and no information.
+/// The largest transfer. Larger sizes of the benchmark add seconds and no information.
 inline constexpr double kLargestTransfer = 64e6;
 
-/// Errors: those of DataPort::open.
+/// Measures the transfers. Errors: those of DataPort::open.
 /// Cost: about a second.
 [[nodiscard]] std::vector<TransferTime> measure_transfers(RankHomes homes);
 

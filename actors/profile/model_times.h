@@ -1,12 +1,12 @@
-/// time_model: times the operators of a whole model inside a step, with the code that steps use:
-/// one stage program, autograd's engine, the bucket and its optimizer.
+/// time_model measures the times of a whole model's operators inside a step, with the code that
+/// steps use: one stage program, autograd's engine, the bucket and its optimizer.
 ///
-/// compiler/measure/operator_costs.h measures each operator alone, with warm caches; here the times
-/// of the operators add up to that of the microbatch (MDT-1). Used by profile().
+/// compiler/measure/operator_costs.h measures each operator alone, with warm caches. Here the times
+/// of the operators add up to that of the microbatch (MDT-1). profile() uses it.
 ///
 /// A node of autograd belongs to the operator that made it, by its sequence number. The time from
-/// its begin to the begin of the next node counts for its operator: after the node the engine hands
-/// its gradients on, and adds them to those of other readers.
+/// its begin to the begin of the next node counts for its operator, because after the node the
+/// engine hands its gradients on, and adds them to those of other readers.
 /// MDT-1: in every repetition forwards and backwards of the operators add up to the microbatch's
 ///        time.
 /// A separate run counts the memory held, with waiting gradients, which a measurement of one
@@ -30,14 +30,15 @@ struct ModelTiming {
   Optimizer optimizer;
 };
 
-/// Units: seconds of one microbatch, medians; bytes.
+/// OperatorTimes holds the times and peaks of one operator. Units: seconds of one microbatch,
+/// medians; bytes.
 struct OperatorTimes {
   double forward = 0;
   double backward = 0;
   double sums = 0;  ///< of the backward: additions to other gradients and sums outside nodes
   double forward_peak = 0;  ///< bytes: most that the microbatch holds while the operator runs
-  /// Bytes: most that the microbatch holds while the operator goes back, without what operators
-  /// before it made in the forward.
+  /// Bytes: the most that the microbatch holds while the operator goes back, without the values
+  /// that operators before it made in the forward.
   double backward_peak = 0;
 };
 
@@ -48,8 +49,9 @@ struct ModelTimes {
   double saved_bytes = 0;                ///< kept from forward to backward
 };
 
+/// Measures the model.
 /// Errors: UsageArgument for no repeats or no threads; LibTorch's own.
-/// Thread: any; a thread of its own does the work, with the thread count asked for.
+/// Thread: any; a thread of its own does the work, with the requested count of threads.
 [[nodiscard]] ModelTimes time_model(const Graph& graph,
                                     const std::vector<at::Tensor>& inputs,
                                     const std::vector<at::Tensor>& labels,

@@ -1,9 +1,10 @@
-/// measure_overhead: measures the time of a step beside operators and transfers. Used by profile().
+/// measure_overhead measures the time of a step in addition to operators and transfers. profile()
+/// uses it.
 #pragma once
 
 namespace stagecraft {
 
-/// Units: seconds.
+/// Overhead holds the result. Units: seconds.
 struct Overhead {
   double task = 0;  ///< of each forward and backward
   double step = 0;  ///< of each step, for any tasks

@@ -1,4 +1,4 @@
-/// placed_times: assigns the times of a whole model to its operators. Used by profile(); runs
+/// placed_times assigns the times of a whole model to its operators. profile() uses it; it runs
 /// nothing.
 ///
 /// The time of a backward is divided between values and parameters in proportion to the times that
@@ -20,21 +20,21 @@ namespace stagecraft {
 void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
 /// Replaces the memory that an operator needs alone by the most that is held while it runs, beyond
-/// what the operators before it keep, with gradients that wait for other operators. In a backward,
-/// values of operators before it may be gone; they are left out one by one, because a stage that
-/// receives such a value keeps it to its end.
+/// the values kept by the operators before it, with gradients that wait for other operators. In a
+/// backward, values of operators before it may be gone. They are left out one by one, because a
+/// stage that receives such a value keeps it to its end.
 /// Requires: likewise; `kept` of all operators is that of a step.
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
-/// Puts down to operators what waits between I and W. Those that were not measured get what the
-/// others have on average for what they keep. Returns that: bytes that wait over bytes kept; 1,
-/// with nothing put down, if none was measured.
+/// Assigns to operators the bytes that wait between I and W. An operator that was not measured gets
+/// the average of the others in proportion to its kept bytes. Returns that average: bytes that wait
+/// over bytes kept. If none was measured, it assigns nothing and returns 1.
 /// Requires: `waiting` is empty or has one for each node; `kept` of all operators is known.
 double place_waiting(const std::vector<std::optional<WaitingBytes>>& waiting,
                      std::vector<OperatorCost>& costs);
 
-/// Returns the parameters that operators use, and puts the time of their update, in proportion to
-/// their bytes, down to the first operator that uses each.
+/// Returns the parameters that operators use, and assigns the time of their update, in proportion
+/// to their bytes, to the first operator that uses each.
 /// `states`: tensors that the optimizer keeps for each; `update`: seconds for all of them.
 [[nodiscard]] std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                                        double update,

@@ -1,4 +1,4 @@
-/// plan: proposes cut, schedule and microbatches for a program on the given workers.
+/// plan proposes cut, schedule and microbatches for a program on the given workers.
 ///
 ///     sc::Program whole = sc::compile(model, options);                     // with any cut
 ///     sc::Profile found = sc::profile(whole, inputs, labels, {.microbatch_sizes = {2, 4, 8}});
@@ -30,8 +30,8 @@ struct PlanningOptions {
 };
 
 /// Returns the planner's proposals for one worker per rank of the cluster, best first. Each uses
-/// microbatches of a size that the costs cover and that divides the batch. Only what a Trainer can
-/// run is proposed: no replicas of single stages.
+/// microbatches of a size that the costs cover and that divides the batch. It proposes only plans
+/// that a Trainer can run: no replicas of single stages.
 /// Errors: UsageArgument for costs of another model; those of propose().
 [[nodiscard]] std::vector<PlanProposal> plan(const Program& program,
                                              const Costs& costs,

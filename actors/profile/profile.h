@@ -1,12 +1,12 @@
-/// profile: measures the costs of a model on this machine, for planners: operator by operator, on
+/// profile measures the costs of a model on this machine, for planners: operator by operator, on
 /// microbatches of several sizes, and of transfers between ranks.
 ///
 ///     const auto found = sc::profile(program, inputs, labels, {.microbatch_sizes = {1, 4}});
 ///     std::ofstream("costs.json") << sc::to_json(found.costs);
 ///
-/// The model runs uncut, whatever the program's stages. Times are those inside a step
-/// (profile/model_times.h): their sum is that of a microbatch. A backward is divided between
-/// values and parameters in proportion to the times that they take alone
+/// The model runs uncut, for any stages of the program. Times are those inside a step
+/// (profile/model_times.h): their sum is that of a microbatch. A backward is divided between values
+/// and parameters in proportion to the times that they take alone
 /// (compiler/measure/operator_costs.h). That measurement also gives the bytes.
 ///
 /// PRF-1: results are kept (profile_cache.h), and a profile of known results measures nothing. A
@@ -32,7 +32,7 @@
 
 namespace stagecraft {
 
-/// How often a size is measured at most while it is too noisy.
+/// The largest number of measurements of a size that is too noisy.
 inline constexpr int kMostTries = 3;
 
 struct ProfileOptions {
@@ -47,10 +47,11 @@ struct ProfileOptions {
   /// below ~/.cache.
   std::optional<std::string> cache;
   bool fresh = false;  ///< measures known results again, and keeps the new ones
-  /// A size with more noise is measured again, kMostTries times in all. If it stays noisy, the
-  /// result is the least noisy figures, with a note.
+  /// The largest accepted noise. A size with more noise is measured again, kMostTries times in all.
+  /// If it stays noisy, the result is the least noisy figures, with a note.
   double most_noise = kMostNoise;
-  /// Called before each measurement with its name, its number, and the number of all measurements.
+  /// A function that is called before each measurement with its name, its number, and the number of
+  /// all measurements.
   std::function<void(std::string_view what, int place, int all)> progress;
 };
 
@@ -64,12 +65,12 @@ struct Profile {
   std::vector<std::string> notes;
 };
 
-/// `inputs`, `labels`: a batch like the one with which the program was compiled; microbatches of
-/// `samples` are its first rows.
+/// Measures the program. `inputs`, `labels`: a batch like the one with which the program was
+/// compiled; microbatches of `samples` are its first rows.
 /// Errors: UsageArgument for sizes below 1, repeated or larger than the batch, for no repeats or no
-///         threads, and for a tensor of which a sample does not have a whole number of rows;
-///         CompileShape if the model cannot be captured for a size, or has other operators there;
-///         UsageFile for a cache that cannot be written.
+/// threads, and for a tensor of which a sample does not have a whole number of rows; CompileShape
+/// if the model cannot be captured for a size, or has other operators there; UsageFile for a cache
+/// that cannot be written.
 /// Thread: any; it captures models on this thread, and runs them on one of its own.
 /// Cost: for each size some 40 forwards and backwards of a microbatch, up to three times as many on
 ///       a busy machine; about a second for links.

@@ -1,4 +1,4 @@
-/// ProfileCache: keeps earlier measurements, one file for each key. Used by profile().
+/// ProfileCache keeps earlier measurements, one file for each key. profile() uses it.
 ///
 /// A file is a costs.json that appears whole (whole_file.h). Its name is the hash of its key,
 /// and the key names the version of the profiler too. A file that cannot be read, or that has wrong
@@ -16,14 +16,15 @@ namespace stagecraft {
 
 class ProfileCache {
  public:
-  /// Empty: keeps nothing. Absent: the usual folder; a user without a home has none.
+  /// Requires: `folder` names the folder. Empty: keeps nothing. Absent: the usual folder; a user
+  /// without a home has none.
   explicit ProfileCache(const std::optional<std::string>& folder);
 
-  /// Returns nothing if the key is not known. A broken file makes a note.
+  /// Returns the costs; nothing if the key is not known. A broken file makes a note.
   [[nodiscard]] std::optional<Costs> find(const std::string& key,
                                           const std::function<bool(const Costs&)>& fits);
 
-  /// Errors: UsageFile if the folder or the file cannot be written.
+  /// Writes the costs. Errors: UsageFile if the folder or the file cannot be written.
   void keep(const std::string& key, const Costs& costs) const;
 
   [[nodiscard]] std::vector<std::string> take_notes() { return std::move(notes_); }

@@ -29,11 +29,12 @@ using SteadyClock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
 constexpr int kSplitWarmUp = 2;
-/// Where else the cut is tried, as parts of the operators.
+/// The other places at which the cut is tried, as parts of the operators.
 constexpr std::array kCuts{0.125, 0.25, 0.5, 0.75};
 
-/// The stage of each operator, 0 or 1. In the first are those with which the gradient's way ends,
-/// as they read nothing that owes one, and what they need. So I passes all others.
+/// Returns the stage of each operator, 0 or 1. Stage 0 has the operators with which the gradient's
+/// way ends, because they read nothing that owes one, and the operators that these need. So I
+/// passes all others.
 std::vector<int> without_sources(const Graph& graph) {
   std::vector<int> stage_of(graph.nodes.size(), 1);
   std::set<ValueId> of_batch(graph.inputs.begin(), graph.inputs.end());
@@ -160,7 +161,7 @@ class SplitTiming {
     return all > 0 ? std::max(1.0, median(std::move(halves)) / all) : 1;
   }
 
-  /// Of a run that nobody times: a meter takes time.
+  /// Measures in a run that nobody times, because a meter takes time.
   std::vector<std::optional<WaitingBytes>> waiting() {
     std::vector<std::optional<WaitingBytes>> found(stage_.stage_of.size());
     std::vector<std::size_t> nodes;

@@ -92,7 +92,7 @@ struct Reference::Impl {
   std::int64_t done = 0;
   std::optional<double> set_rate;
 
-  /// The batches so far of the update under way.
+  /// The batches so far of the update in progress.
   struct Unfinished {
     std::int64_t first_samples = 1;
     PartRuns parts;

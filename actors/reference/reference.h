@@ -1,7 +1,7 @@
-/// Reference: trains in one process, without a pipeline, with the same arithmetic. A pipelined run
+/// Reference trains in one process, without a pipeline, with the same arithmetic. A pipelined run
 /// is compared with it.
 ///
-/// Runs the stages of a program one after the other as a single autograd graph, microbatch by
+/// It runs the stages of a program one after the other as a single autograd graph, microbatch by
 /// microbatch, and shares everything else with the executor: buckets, averaging, vote, clipping,
 /// optimizer. Its steps run on a thread of their own, with the thread count of a worker.
 ///
@@ -41,7 +41,7 @@ struct ReferenceOptions {
   bool keep_gradients = false;        ///< for gradients(), if clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
   int threads = 1;
-  /// Adds gradients as the ranks of this plan do. Null: microbatch after microbatch.
+  /// The plan whose ranks' order of additions it follows. Null: microbatch after microbatch.
   std::shared_ptr<const SumOrder> sums;
 };
 
@@ -63,7 +63,7 @@ class Reference {
   /// Errors: those of Trainer::step and StepFuture::get; the accumulated batches are then dropped.
   ReferenceStep step(const Batch& inputs, const Batch& labels);
 
-  /// As Trainer::accumulate.
+  /// Works like Trainer::accumulate.
   ReferenceStep accumulate(const Batch& inputs, const Batch& labels);
 
   /// Returns weights, optimizer state and buffers, named as in checkpoints; the living tensors. A
@@ -79,7 +79,7 @@ class Reference {
   [[nodiscard]] std::int64_t steps() const;
   void set_steps(std::int64_t steps);
 
-  /// As Trainer::set_learning_rate.
+  /// Works like Trainer::set_learning_rate.
   void set_learning_rate(std::optional<double> rate);
 
  private:

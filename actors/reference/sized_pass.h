@@ -1,9 +1,9 @@
-/// SizedPass: forward and backward of a batch in one process, stage by stage, for a program whose
-/// stages take microbatches of different sizes (resize.h).
+/// SizedPass runs forward and backward of a batch in one process, stage by stage, for a program
+/// whose stages take microbatches of different sizes (resize.h).
 ///
-/// A part of the reference. Unlike the reference, a pass differentiates each stage by itself:
-/// autograd's own graph over all stages would add the gradients of a stage's microbatches in
-/// another order.
+/// It is a part of the reference. Unlike the reference, a pass differentiates each stage by itself,
+/// because autograd's own graph over all stages would add the gradients of a stage's microbatches
+/// in another order.
 /// SZ-1: every stage runs its own microbatches in ascending order, forwards and backwards, and adds
 ///       their gradients in that order. Rows of results cross between stages, as between ranks.
 #pragma once
@@ -32,7 +32,7 @@ class SizedPass {
   [[nodiscard]] std::vector<double> run(const RandomKey& first);
 
  private:
-  /// Tensors by the microbatches of the stage that made them.
+  /// ByMicrobatch holds tensors by the microbatches of the stage that made them.
   using ByMicrobatch = std::map<int, at::Tensor>;
 
   void forward(const StageRuntime& stage, Microbatch m, const RandomKey& key);
@@ -47,7 +47,8 @@ class SizedPass {
   const CompiledProgram* program_;
   std::vector<StageRuntime>* stages_;
   const Parts* parts_;
-  // For the samples under way: the least number that is whole microbatches of every stage.
+  // The next members hold the samples in progress: the least number that is whole microbatches of
+  // every stage.
   std::map<ValueId, ByMicrobatch> activations_;
   std::map<std::pair<ValueId, StageId>, ByMicrobatch> gradients_;  // by their consumer
   std::map<std::pair<StageId, Microbatch>, SavedStage> saved_;

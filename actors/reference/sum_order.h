@@ -1,5 +1,5 @@
-/// SumOrder says in which order the ranks of a plan add up the gradients of a step, for a reference
-/// that adds them in the same order.
+/// SumOrder holds the order in which the ranks of a plan add up the gradients of a step, for a
+/// reference that adds them in the same order.
 ///
 /// Each copy of a stage adds the gradients of its microbatches one after the other. Copies on one
 /// rank are then added in their order, and the ranks in ascending order (SU-1).
@@ -28,7 +28,7 @@ struct SumOrder {
   [[nodiscard]] std::optional<Microbatches> common_order(std::int32_t microbatches) const;
 };
 
-/// Requires: a training plan.
+/// Returns the order. Requires: a training plan.
 [[nodiscard]] SumOrder sum_order_of(const Plan& plan);
 
 }  // namespace stagecraft

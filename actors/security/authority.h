@@ -1,4 +1,4 @@
-/// Authority: the private certificate authority of one cluster, which makes its members'
+/// Authority is the private certificate authority of one cluster, which makes its members'
 /// certificates.
 ///
 /// Keys are ECDSA on prime256v1: TLS 1.2 and 1.3 take them with every list of ciphers that CAF 0.17
@@ -13,7 +13,7 @@
 
 namespace stagecraft::security {
 
-/// The contents of a certificate.
+/// CertificateTerms is the content of a certificate.
 struct CertificateTerms {
   std::string cluster, name;
   TimePoint valid_from, valid_until;  ///< to the second

@@ -1,4 +1,4 @@
-/// CertificateFacts: the contents of a certificate, for people and for checks.
+/// CertificateFacts holds the contents of a certificate, for people and for checks.
 #pragma once
 
 #include <chrono>

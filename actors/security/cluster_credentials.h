@@ -1,5 +1,5 @@
-/// The credentials of a whole cluster: a private authority, and one short-lived certificate and key
-/// for the driver and for each worker.
+/// cluster_credentials makes the credentials of a whole cluster: a private authority, and one
+/// short-lived certificate and key for the driver and for each worker.
 ///
 ///     DIR/            0700
 ///       ca.pem        the authority, which every member trusts
@@ -8,7 +8,7 @@
 ///         ca.pem, certificate.pem, key.pem (0600)
 ///       worker-0/  worker-1/  ...
 ///
-/// An owner of ca-key.pem can make members: copy it to no host. It may be put away; only
+/// The owner of ca-key.pem can make members: copy it to no host. It may be put away; only
 /// issue_member needs it again.
 /// An operator copies one member's folder to one host. A process reads its certificate again for
 /// every connection, so a renewed one counts at once and without a restart.

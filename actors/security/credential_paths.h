@@ -1,12 +1,12 @@
-/// Credentials: the paths of the three files by which a process of a cluster proves its membership
-/// and judges others, and the names of all files of credentials.
+/// Credentials holds the paths of the three files by which a process of a cluster proves its
+/// membership and judges others. This file also has the names of all files of credentials.
 #pragma once
 
 #include <string>
 
 namespace stagecraft {
 
-/// Paths of PEM files.
+/// Credentials holds paths of PEM files.
 struct Credentials {
   std::string certificate, key, authority;
 };

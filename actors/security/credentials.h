@@ -1,13 +1,14 @@
-/// Credentials: the files by which a process of a cluster proves itself to others and judges them.
+/// load_credentials checks the files by which a process of a cluster proves itself to others and
+/// judges them.
 ///
-/// Three files in the member's own folder: `certificate.pem` and `key.pem`, which it shows and
-/// proves, and `ca.pem`, the authority of its cluster. cluster_credentials.h makes them;
+/// There are three files in the member's own folder: `certificate.pem` and `key.pem`, which it
+/// shows and proves, and `ca.pem`, the authority of its cluster. cluster_credentials.h makes them;
 /// docs/security.md says what a certificate allows. The control plane reads the files by name and
 /// ends, or hangs, on wrong ones, so they are judged here first.
 ///
 /// CE-1: TLS takes the result of load_credentials, as server and as client. By the modes of folder
-///       and files, only their owner and root could have read the key or changed the files; a key
-///       that root lends to a group, also the group's members could have read.
+///       and files, only their owner and root could have read the key or changed the files. The
+///       members of a group could also have read a key that root lends to the group.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-/// CredentialsReport: the contents of a folder of credentials, of a cluster or of one member, and
-/// all its faults. `stagecraft credentials show` prints it. It never contains keys.
+/// CredentialsReport holds the contents of a folder of credentials, of a cluster or of one member,
+/// and all its faults. `stagecraft credentials show` prints it. It never contains keys.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct CredentialsReport {
   [[nodiscard]] bool good() const;
 };
 
-/// Errors: UsageFile for a folder that holds no credentials.
+/// Examines a folder. Errors: UsageFile for a folder that holds no credentials.
 [[nodiscard]] CredentialsReport inspect_credentials(const std::string& dir);
 
 }  // namespace stagecraft::security

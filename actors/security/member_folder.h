@@ -1,5 +1,6 @@
-/// Examines the folder of one member of a cluster: the contents of its files, and all their faults.
-/// load_credentials throws these faults, `stagecraft credentials show` lists them.
+/// examine_member examines the folder of one member of a cluster: the contents of its files, and
+/// all their faults. load_credentials throws these faults, `stagecraft credentials show` lists
+/// them.
 #pragma once
 
 #include <optional>
@@ -25,7 +26,7 @@ struct MemberFolder {
   std::vector<std::string> problems;  ///< whole messages, the most severe first
 };
 
-/// Errors: none for faults of the folder; Internal for a lack of memory.
+/// Examines the folder. Errors: none for faults of the folder; Internal for a lack of memory.
 [[nodiscard]] MemberFolder examine_member(const std::string& dir);
 
 /// Returns whether `dir` is the folder of a cluster and not of a member.
@@ -43,13 +44,13 @@ struct MemberFolder {
                                   const std::string& name,
                                   std::vector<FileMode>* modes = nullptr);
 
-/// Errors: UsageFile for a folder in which others may replace files.
+/// Checks a folder. Errors: UsageFile for a folder in which others may replace files.
 void require_own_folder(const std::string& dir);
 
-/// Errors: UsageFile for an authority that has expired or is not valid yet.
+/// Checks an authority. Errors: UsageFile for one that has expired or is not valid yet.
 void require_valid_authority(const std::string& path, const CertificateFacts& facts);
 
-/// Errors: UsageFile for a key that is not the certificate's.
+/// Checks a key. Errors: UsageFile for a key that is not the certificate's.
 void require_pair(const std::string& certificate_path,
                   const Certificate& certificate,
                   const std::string& key_path,

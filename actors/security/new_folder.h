@@ -1,4 +1,4 @@
-/// NewFolder: a folder of private files that appears whole under its name, or never.
+/// NewFolder is a folder of private files that appears whole under its name, or never.
 ///
 ///     NewFolder folder("DIR");
 ///     folder.write("key.pem", bytes, 0600);
@@ -7,7 +7,7 @@
 /// NF-1: a name that is taken is refused, and its file or folder does not change.
 /// NF-2: an object that is destroyed before publish() leaves nothing behind. A process that is
 ///       killed can leave .NAME.part-XXXXXXXX.
-/// NF-3: folders are 0700 and files have the requested mode, whatever the umask; at no time do they
+/// NF-3: folders are 0700 and files have the requested mode, under any umask; at no time do they
 ///       have wider permissions.
 #pragma once
 
@@ -27,7 +27,7 @@ class NewFolder {
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
-  /// `name`: relative. Errors: UsageFile, with the system's reason.
+  /// Makes a folder inside. `name`: relative. Errors: UsageFile, with the system's reason.
   void make_folder(const std::string& name);
   /// Makes the file, 0600 while it is written. Errors: as above.
   void write(const std::string& name, std::string_view bytes, mode_t mode);

@@ -1,4 +1,5 @@
-/// Certificates and private keys as OpenSSL holds them, and as the PEM text of their files.
+/// pem holds certificates and private keys as OpenSSL does, and reads and writes the PEM text of
+/// their files.
 ///
 /// Reading describes the faults of a file in our words, before a TLS library reads the file. It
 /// never asks for a passphrase. Thread: any; OpenSSL's queue of errors is empty afterwards.
@@ -21,7 +22,7 @@ struct FreeKey {
 using Certificate = std::unique_ptr<x509_st, FreeCertificate>;
 using PrivateKey = std::unique_ptr<evp_pkey_st, FreeKey>;
 
-/// Text that contains a private key: the destructor overwrites it.
+/// SecretText is text that contains a private key: the destructor overwrites it.
 class SecretText {
  public:
   explicit SecretText(std::string text) : text_(std::move(text)) {}
@@ -48,8 +49,8 @@ class SecretText {
 [[nodiscard]] std::string to_pem(const Certificate& certificate);
 [[nodiscard]] SecretText to_pem(const PrivateKey& key);
 
-/// Returns why the last call of OpenSSL failed, and empties its queue of errors: TLS on this thread
-/// would take errors left there for its own.
+/// Returns the reason why the last call of OpenSSL failed, and empties its queue of errors, because
+/// TLS on this thread would take errors left there for its own.
 [[nodiscard]] std::string openssl_reason();
 
 /// Throws Internal, with OpenSSL's reason, unless `good`. For calls that fail only for lack of

@@ -1,5 +1,5 @@
-/// Reads a small file once, with its owner and mode: the permissions are as much a part of a
-/// credential as its bytes.
+/// small_file reads a small file once, with its owner and mode: the permissions are as much a part
+/// of a credential as its bytes.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,8 @@ struct Folder {
   uid_t owner = 0;
 };
 
-/// Errors: UsageFile if there is nothing, or if it is no folder, or may not be entered.
+/// Returns the folder. Errors: UsageFile if there is nothing, or if it is no folder, or may not be
+/// entered.
 [[nodiscard]] Folder find_folder(const std::string& path);
 
 /// Returns `path` without slashes at its end.

@@ -1,11 +1,11 @@
-/// TemporaryCredentials are credentials that end with their user: those of a cluster that is made
+/// TemporaryCredentials holds credentials that end with their user: those of a cluster that is made
 /// for one run, or of one member that got its own over ssh.
 ///
-/// Made in a private folder under $XDG_RUNTIME_DIR, which is in memory, else $TMPDIR, else /tmp,
-/// and removed with the object. A process that is killed leaves the folder behind, 0700. Its
-/// certificates end after a day, and nobody can make others: the authority's key is only in the
-/// process. A process that runs longer than a day and starts another member must renew first
-/// (issue()).
+/// They are made in a private folder under $XDG_RUNTIME_DIR, which is in memory, otherwise $TMPDIR,
+/// otherwise /tmp, and removed with the object. A process that is killed leaves the folder, 0700.
+/// Its certificates end after a day, and nobody can make others, because the authority's key is
+/// only in the process. A process that runs longer than a day and starts another member must renew
+/// first (issue()).
 /// Thread: made and destroyed by one; dir() by any.
 #pragma once
 
@@ -37,8 +37,8 @@ class TemporaryCredentials {
   /// Errors: UsageFile for other input, and as above.
   [[nodiscard]] static std::unique_ptr<TemporaryCredentials> received(int descriptor);
 
-  /// Returns the cluster's folder, as of make_credentials, with members in dir() + "/driver" and so
-  /// on; or the member's own folder.
+  /// Returns the cluster's folder, like that of make_credentials, with members in dir() + "/driver"
+  /// and so on; or the member's own folder.
   [[nodiscard]] const std::string& dir() const { return dir_; }
 
   /// Makes or renews the credentials of a member of the cluster. Errors: those of issue_member.

@@ -1,5 +1,5 @@
-/// Checkpoints: the checkpoints of a run in a folder, named step-000000120.ckpt and so on. A thread
-/// of its own writes them while steps continue.
+/// Checkpoints keeps the checkpoints of a run in a folder, named step-000000120.ckpt and so on. A
+/// thread of its own writes them while steps continue.
 ///
 ///   sc::Checkpoints checkpoints("runs/first", 3);
 ///   checkpoints.resume(trainer);             // from the newest whole one, or from nothing
@@ -11,7 +11,7 @@
 ///   }
 ///   tell(checkpoints.wait());
 ///
-/// Used by `stagecraft train --save-every` and by programs. Thread: one at a time.
+/// `stagecraft train --save-every` and programs use it. Thread: one at a time.
 /// CS-1: a step never waits for the disk. save() waits while the save before it is still being
 ///       written, so at most one state is held for writing.
 /// CS-2: an older file is removed once a newer one stands whole (CK-3). A file of a later step is
@@ -34,14 +34,14 @@
 
 namespace stagecraft {
 
-/// The outcome of a save.
+/// SavedCheckpoint is the outcome of a save.
 struct SavedCheckpoint {
   std::int64_t step = 0;
   std::string path;
   std::optional<Error> failure;  ///< none: the file stands whole
 };
 
-/// The newest whole checkpoint of a folder.
+/// FoundCheckpoint is the newest whole checkpoint of a folder.
 struct FoundCheckpoint {
   std::string path;
   std::int64_t step = 0;
@@ -64,13 +64,14 @@ class Checkpoints {
   /// Errors: UsageFile if the folder cannot be written to, or if another process writes to it;
   ///         UsageArgument for a `keep` below 1.
   explicit Checkpoints(const std::string& folder, int keep = 3);
-  /// Waits until the save under way has ended. Logs a failure that no caller took.
+  /// Waits until the save in progress has ended. Logs a failure that no caller took.
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  /// Copies the state after the steps under way, and begins to write it. Returns the outcome of
-  /// the save before, unless a caller has it already. Errors: those of Trainer::checkpoint.
+  /// Copies the state after the steps in progress, and begins to write it. Returns the outcome of
+  /// the previous save, unless a caller has it already.
+  /// Errors: those of Trainer::checkpoint.
   [[nodiscard]] std::optional<SavedCheckpoint> save(Trainer& trainer);
   [[nodiscard]] std::optional<SavedCheckpoint> save(Checkpoint checkpoint);
 

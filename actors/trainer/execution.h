@@ -1,9 +1,9 @@
 /// Execution is a program with the schedule or the strategy that runs it, checked and lowered.
 ///
-/// Made once by make_execution, before any rank exists. A Trainer runs it. `stagecraft train` also
+/// make_execution makes it once, before any rank exists. A Trainer runs it. `stagecraft train` also
 /// reads its memory and its order from it.
-/// EX-1: a strategy is checked and lowered once, however many users an execution has: copies share
-///       program and plan.
+/// EX-1: a strategy is checked and lowered once for all users of an execution: copies share program
+///       and plan.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct Execution {
   Program sized;    ///< its stages at their sizes of microbatches, and in their chunks
   Schedule schedule;
   Layout layout;
-  Strategy strategy;                           ///< given, or that the schedule stands for
+  Strategy strategy;                           ///< the given one, or that of the schedule
   std::shared_ptr<const Plan> plan;            ///< of a training step of `sized`
   std::vector<PassTime> lowering;              ///< the passes that made the plan
   std::vector<std::string> reordered_buffers;  ///< as in CheckResult
@@ -34,13 +34,15 @@ struct Execution {
   [[nodiscard]] StageGraph stage_graph() const { return layout.expand(sized.stage_graph()); }
 };
 
-/// Takes a schedule as the strategy that it stands for. `copies`: how copies of a stage share
-/// gradients. Errors: ScheduleInvalid with every violation on the grid; those of resize (resize.h).
+/// Makes the execution of a schedule, by the strategy that it stands for. `copies`: how copies of a
+/// stage share gradients.
+/// Errors: ScheduleInvalid with every violation on the grid; those of resize (resize.h).
 [[nodiscard]] Execution make_execution(const Program& program,
                                        const Schedule& schedule,
                                        const ReplicateOptions& copies = {});
 
-/// Takes a strategy; its schedule is the order in which its ranks compute (schedule_of.h).
+/// Makes the execution of a strategy; its schedule is the order in which its ranks compute
+/// (schedule_of.h).
 /// Errors: ScheduleInvalid with every fault of the strategy; likewise.
 [[nodiscard]] Execution make_execution(const Program& program, const Strategy& strategy);
 

@@ -1,4 +1,4 @@
-/// fit: the loop of a trainer over a loader: epochs, batches, steps, and progress reports.
+/// fit is the loop of a trainer over a loader: epochs, batches, steps, and progress reports.
 ///
 ///   trainer.fit(*loader, {.epochs = 3, .on_step = [](const sc::FitStep& s) { ... }});
 ///
@@ -6,7 +6,7 @@
 /// (prefetch.h).
 /// FI-1: on_step and the progress line report every step that was made, once, in order. Steps
 ///       after a failure are finished, but not reported.
-/// FI-2: when fit() returns or throws, no step is under way, nothing is accumulated and no thread
+/// FI-2: when fit() returns or throws, no step is in progress, nothing is accumulated and no thread
 ///       reads the loader.
 #pragma once
 
@@ -25,15 +25,15 @@ namespace stagecraft {
 
 class Trainer;
 
-/// The result of one update, of one batch or of FitOptions::accumulate batches.
+/// FitStep is the result of one update, of one batch or of FitOptions::accumulate batches.
 struct FitStep : StepResult {
   std::int64_t epoch = 1;    ///< counted from 1
   std::int64_t batches = 1;  ///< of which it was made
   std::int64_t samples = 0;  ///< rows of the first input of these batches
 };
 
-/// Wraps any callable of a FitStep or of a StepResult. If the callable returns a bool, false ends
-/// the loop: fit() begins no further step, and reports those under way.
+/// OnStep wraps any callable of a FitStep or of a StepResult. If the callable returns a bool, false
+/// ends the loop: fit() begins no further step, and reports those in progress.
 class OnStep {
  public:
   OnStep() = default;
@@ -70,8 +70,8 @@ struct FitOptions {
   /// update of an epoch if it has fewer batches than the others.
   bool drop_last = false;
   int prefetch = 2;  ///< batches loaded before they are needed; 0: load on the caller's thread
-  /// Gets the progress: one line that is overwritten on a terminal, else a line per epoch. Null:
-  /// none.
+  /// The stream of the progress: one line that is overwritten on a terminal, elsewhere a line per
+  /// epoch. Null: none.
   std::ostream* progress = standard_error();
 };
 
@@ -85,9 +85,10 @@ struct FitResult {
   bool stopped = false;  ///< on_step ended the loop
 };
 
+/// Runs the loop.
 /// Errors: UsageArgument for options that make no sense, for an epoch without a batch, and for an
-///         exception of the loader, with the batch's place in front; those of Trainer::step and
-///         StepFuture::get; exceptions of on_step, unchanged.
+/// exception of the loader, with the batch's place in front; those of Trainer::step and
+/// StepFuture::get; exceptions of on_step, unchanged.
 FitResult run_fit(Trainer& trainer, BatchSource& source, const FitOptions& options);
 
 }  // namespace stagecraft

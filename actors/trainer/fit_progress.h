@@ -1,7 +1,7 @@
-/// FitProgress: the progress line of fit().
+/// FitProgress writes the progress line of fit().
 ///
-/// Made for one call and used on its thread alone. On a terminal, the line of a step overwrites the
-/// one before, at most ten times a second. Elsewhere it writes one line per epoch.
+/// fit() makes it for one call and uses it on its thread alone. On a terminal, the line of a step
+/// overwrites the one before, at most ten times a second. Elsewhere it writes one line per epoch.
 #pragma once
 
 #include <chrono>
@@ -20,9 +20,9 @@ class FitProgress {
   FitProgress(const FitProgress&) = delete;
   FitProgress& operator=(const FitProgress&) = delete;
 
-  /// `loss`: the mean over the epoch so far. `steps`: updates of this call.
+  /// Shows a step. `loss`: the mean over the epoch so far. `steps`: updates of this call.
   void step(std::int64_t epoch, std::int64_t step, double loss, std::int64_t steps);
-  /// Call it after the last step of the epoch.
+  /// Ends an epoch. Call it after the epoch's last step.
   void end_epoch();
 
  private:

@@ -1,4 +1,4 @@
-/// step_metrics: the result of a step as the numbers of a MetricsWriter.
+/// step_metrics converts the result of a step to the numbers of a MetricsWriter.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace stagecraft {
 
 /// Returns loss, seconds, gradient_norm, learning_rate, bubble (a share), and peak_bytes (of the
-/// rank that held most).
+/// rank that held the most bytes).
 [[nodiscard]] inline Metrics metrics_of(const StepResult& step) {
   std::int64_t peak = 0;
   for (const RankTimes& rank : step.ranks) {

@@ -169,12 +169,12 @@ struct Trainer::Impl {
     return {all.begin(), all.end()};
   }
 
-  /// Ends what is under way, so that another state can follow. Workers that replaced others get
+  /// Ends the steps in progress, so that another state can follow. Workers that replaced others get
   /// their setup.
   void stop_training() {
     ledger->drain();
     updates.begin();
-    crew->mend();
+    crew->take_replacements();
   }
 
   Checkpoint checkpoint() {

@@ -1,4 +1,4 @@
-/// Trainer: trains a program by a schedule on a cluster. It is the public face of the runtime.
+/// Trainer trains a program by a schedule on a cluster. It is the public face of the runtime.
 ///
 ///   sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 3e-4});
 ///   sc::StepFuture step = trainer.step({images}, {labels});
@@ -12,8 +12,9 @@
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. A step that
 ///       fails later leaves weights undefined: every step, save and state_dict fails until load()
 ///       or recover().
-/// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. A trainer that
-///       is never destroyed, or only among static objects, does not harm the end of the process.
+/// TR-3: destroying a trainer cancels the steps in progress and takes a bounded time. A trainer
+///       that is never destroyed, or only among static objects, does not harm the end of the
+///       process.
 /// TR-4: a trainer that was moved from, and the copy of one in a child of fork(), fail every call
 ///       with that reason, and may be destroyed.
 #pragma once
@@ -47,19 +48,19 @@
 
 namespace stagecraft {
 
-/// Parameters, then buffers, each under every name that the module has for it.
+/// StateDict holds parameters, then buffers, each under every name that the module has for it.
 using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
 
 struct Checkpoint;  // actors/trainer/state/checkpoint.h
 
-/// Which random numbers follow after a checkpoint was loaded.
+/// SeedFrom selects the random numbers that follow after a checkpoint was loaded.
 enum class SeedFrom {
   Same,        ///< trainer and checkpoint must have the same seed
   Checkpoint,  ///< those of the saved run, as if it had never stopped
   Trainer,
 };
 
-/// What a rank is doing now.
+/// RankStatus is the current activity of a rank.
 struct RankStatus {
   Rank rank;
   bool answers = true;      ///< false: its worker has ended or is silent, and nothing else is known
@@ -88,8 +89,8 @@ class Trainer {
           Optimizer optimizer,
           TrainerOptions options = {});
 
-  /// Takes what was checked and lowered before (execution.h). Errors: likewise, without those of
-  /// the schedule.
+  /// Runs an execution, which was checked and lowered before (execution.h). Errors: likewise,
+  /// without those of the schedule.
   Trainer(const Cluster& cluster,
           Execution execution,
           Optimizer optimizer,
@@ -109,28 +110,27 @@ class Trainer {
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  /// Starts one optimizer update and returns. Waits first while `outstanding` steps are under way.
-  /// Copies the batch: it may be changed once this returns. A batch of another shape than the
-  /// program's example is split as PT-1 says (compiler/shapes/parts.h). For a new shape of
-  /// microbatches the program captures its module again, here, and every rank takes that on after
-  /// the steps under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a
-  /// rank that cannot take a shape on; the trainer is unchanged then. All other errors are in the
-  /// future.
+  /// Starts one optimizer update and returns. Waits first while `outstanding` steps are in
+  /// progress. Copies the batch: it may be changed once this returns. A batch of another shape than
+  /// the program's example is split as PT-1 says (compiler/shapes/parts.h). For a new shape of
+  /// microbatches the program captures its module again, here, and every rank takes the shape on
+  /// after the steps in progress.
+  /// Errors: UsageArgument, CompileShape and others of parts_of, those of a rank that cannot take a
+  /// shape on; the trainer is unchanged then. All other errors are in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
   /// Runs a batch as step() does, but keeps its gradients for the update of the next step(). That
   /// update uses the mean over the samples of all batches since the last one (PT-2), bit by bit as
   /// one batch of all their microbatches would. This result is the batch's; that of step() is the
-  /// whole update's. A failure here fails step() too. Until then evaluate() sees the weights of the
-  /// last update, and save() and state_dict() the state after it. When a batch fails before the
-  /// vote, nothing changes and the update's batches are dropped; load() and recover() drop them
-  /// too.
+  /// whole update's. A failure here fails step() too. Until then evaluate() uses the weights of the
+  /// last update, and save() and state_dict() the state after it. If a batch fails before the vote,
+  /// nothing changes and the update's batches are dropped; load() and recover() drop them too.
   StepFuture accumulate(const Batch& inputs, const Batch& labels);
 
   /// Trains on a batch that the ranks read where they run (local_source.h): this process sends no
-  /// tensor of it. Errors: UsageArgument for an empty name or a number below 0. All other errors
-  /// are in the future, also that a rank does not know the source or cannot read it: nothing has
-  /// changed then.
+  /// tensor of it.
+  /// Errors: UsageArgument for an empty name or a number below 0. All other errors are in the
+  /// future, also if a rank does not know the source or cannot read it; nothing has changed then.
   [[nodiscard]] StepFuture step(const LocalBatch& batch);
   StepFuture accumulate(const LocalBatch& batch);
 
@@ -149,13 +149,13 @@ class Trainer {
   /// Returns the model's outputs for the inputs, one tensor per tensor that its forward returns.
   /// The parts of the microbatches are concatenated in dim 0; a number gives one element for each
   /// of them. Runs forward only, in evaluation mode (dropout off, running statistics used), after
-  /// the steps under way, for any number of samples from 1 on. Changes nothing. The first call
+  /// the steps in progress, for any number of samples from 1 on. Changes nothing. The first call
   /// captures the module in evaluation mode, and so does every new shape.
   /// Errors: those of Evaluations::prediction (compiler/shapes/evaluations.h), and of a step.
   [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
 
   /// Returns mean loss and metrics over all samples of a loader's batches, read once. Takes a
-  /// loader as fit() does, or a list: {{inputs, labels}, ...}. Otherwise as predict().
+  /// loader like fit(), or a list: {{inputs, labels}, ...}. Otherwise works like predict().
   template <class Loader>
   requires(!std::convertible_to<Loader, const Batch&>) [[nodiscard]] Evaluation
       evaluate(Loader&& loader, const std::vector<Metric>& metrics = {}) {
@@ -171,18 +171,17 @@ class Trainer {
   /// Returns the mean loss of one batch.
   [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
 
-  /// Sets the learning rate of the steps asked for from now on, instead of the rate of the options;
-  /// none: use the options again. Groups follow it as they follow that of the options. A checkpoint
-  /// does not hold it.
+  /// Sets the learning rate of the steps that are started from now on, instead of the rate of the
+  /// options. None: use the options again. Groups follow it as they follow that of the options. A
+  /// checkpoint does not hold it.
   /// Errors: UsageArgument for a number below 0 or not finite.
   void set_learning_rate(std::optional<double> rate);
 
   /// Returns copies of the averaged gradients, before clipping, of all parameters that the last
-  /// step has updated, by name in the model's order, after the steps under way. Tied parameters
+  /// step has updated, by name in the model's order, after the steps in progress. Tied parameters
   /// and replicas appear once.
   /// Errors: UsageArgument without TrainerOptions::keep_gradients, and before the first step since
-  ///         the trainer was made or its state was replaced; WorkerLost if the weights are
-  ///         undefined.
+  /// the trainer was made or its state was replaced; WorkerLost if the weights are undefined.
   [[nodiscard]] StateDict gradients();
 
   /// Returns the updates made by steps that are over.
@@ -191,24 +190,24 @@ class Trainer {
   /// Returns the seed of the random operators of the steps to come.
   [[nodiscard]] std::uint64_t seed() const;
 
-  /// Returns copies of all parameters and buffers, after the steps under way, also of those that
+  /// Returns copies of all parameters and buffers, after the steps in progress, also of those that
   /// no stage uses. As in PyTorch, a tied tensor appears under each of its names.
   [[nodiscard]] StateDict state_dict();
 
   /// Returns the same, parameters and buffers apart.
   [[nodiscard]] ModuleState module_state();
 
-  /// Replaces weights and buffers, after the steps under way; optimizer state, step and seed stay.
-  /// One name of a tied tensor is enough.
+  /// Replaces weights and buffers, after the steps in progress; optimizer state, step and seed
+  /// stay. One name of a tied tensor is enough.
   /// Errors: UsageFile with every tensor that is missing, unknown, of another shape or type, or
-  ///         different under two names of one tensor: nothing has changed. Those of a rank that
-  ///         cannot take its part, which leaves weights undefined.
+  /// different under two names of one tensor: nothing has changed. Those of a rank that cannot take
+  /// its part, which leaves weights undefined.
   void load_state_dict(const StateDict& state);
 
   /// Writes weights and buffers back into a module like the compiled one: itself, a holder, or a
   /// pointer to one. Copies values into the module's own tensors, so its ties, its gradients and
-  /// the optimizers that hold its parameters stay valid. Errors: as load_state_dict, with the
-  /// module unchanged.
+  /// the optimizers that hold its parameters stay valid.
+  /// Errors: those of load_state_dict, with the module unchanged.
   template <class Given>
   void copy_to(Given&& module) {
     copy_into(internal::state_of_module(module));
@@ -220,11 +219,11 @@ class Trainer {
   /// Calls load_state_dict with the contents of a file of torch::save(module, path) or save_module.
   void load_module(const std::string& path);
 
-  /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
+  /// Writes weights, optimizer state, buffers, step and seed, after the steps in progress.
   /// Errors: UsageFile; WorkerLost if the weights are undefined.
   void save(const std::string& path);
 
-  /// Returns what `save` writes: copies that no step changes.
+  /// Returns the content that `save` writes: copies that no step changes.
   [[nodiscard]] Checkpoint checkpoint();
 
   /// Takes over the contents of a file of `save`, of any schedule and cut. Changes nothing if it
@@ -233,8 +232,7 @@ class Trainer {
   void load(const std::string& path, SeedFrom seed_from = SeedFrom::Same);
   void load(const Checkpoint& checkpoint, SeedFrom seed_from = SeedFrom::Same);
 
-  /// Returns the texts by which the ranks choose the code that they compute with, as checkpoints
-  /// keep them.
+  /// Returns the texts of the ranks' choice of code (choice_text), as checkpoints keep them.
   [[nodiscard]] std::vector<std::string> processors() const;
 
   /// Takes all ranks back to the newest committed state of which every rank has a copy; a lost rank
@@ -243,8 +241,8 @@ class Trainer {
   /// updates of that state, which steps() returns from then on. Continue with the batch of that
   /// number: usually the one that failed, or the one before it if its last copies had not arrived.
   /// Errors: UsageArgument without mirrors; WorkerLost if there is no complete state, after the
-  ///         loss of a rank and of its keeper, the next rank; those of a rank that does not answer.
-  ///         Load a checkpoint then.
+  /// loss of a rank and of its keeper, the next rank; those of a rank that does not answer. Load a
+  /// checkpoint then.
   std::int64_t recover();
 
   /// Returns the plan of a training step.
@@ -252,7 +250,7 @@ class Trainer {
 
   [[nodiscard]] const TrainerOptions& options() const;
 
-  /// Returns the status of each rank. Answers also while a step hangs or a worker is gone.
+  /// Returns the status of each rank. Answers even while a step hangs or a worker is gone.
   [[nodiscard]] std::vector<RankStatus> status();
 
  private:

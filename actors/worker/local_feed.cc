@@ -120,7 +120,7 @@ class LocalFeed::Share final : public BatchSource {
   LocalBatch at_;  ///< the next batch
   bool inputs_ = false, labels_ = false;
   std::unique_ptr<StepSource> source_;
-  // Of the batch that is being read.
+  // These belong to the batch that is being read.
   std::optional<LabeledBatch> whole_;
   std::map<Microbatch, LabeledBatch> parts_;
 };

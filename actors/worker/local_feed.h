@@ -1,12 +1,12 @@
-/// LocalFeed: reads one rank's share of the batches of a source, so that the driver need not send
-/// it (LocalBatch).
+/// LocalFeed reads one rank's share of the batches of a source, so that the driver need not send it
+/// (LocalBatch).
 ///
-/// Made by the stage worker with its plan, and used on its plan thread. A thread of the feed reads
-/// sources, one batch ahead of the steps (Prefetch).
+/// The stage worker makes it with its plan and uses it on its plan thread. A thread of the feed
+/// reads sources, one batch ahead of the steps (Prefetch).
 /// LF-1: a microbatch is cut as the driver cuts it, and checked by the same rules (split_batch.h);
 ///       it gets the memory order with which the program was compiled.
-/// LF-2: a rank reads of a batch what its instruction list receives from the driver. A rank that
-///       receives nothing makes no source.
+/// LF-2: a rank reads the parts of a batch that its instruction list receives from the driver. A
+///       rank that receives nothing makes no source.
 /// LF-3: batches may come in any order and more than once; only the next one of the same source is
 ///       ready at once.
 #pragma once
@@ -36,10 +36,10 @@ class LocalFeed {
   /// Sets the batch of the next step.
   void begin(const LocalBatch& batch);
 
-  /// Returns what the list receives from the driver by that edge for that microbatch, once in a
-  /// step. Reads the rank's share of the batch first, if that has not been done.
-  /// Errors: each says what was to be read, and where: UsageArgument for a source that is not known
-  ///         here; those of the source; those of check_batch.
+  /// Returns the tensor that the list receives from the driver by that edge for that microbatch,
+  /// once in a step. Reads the rank's share of the batch first, if that has not been done.
+  /// Errors: each names the read and its place: UsageArgument for a source that is not known here;
+  /// those of the source; those of check_batch.
   [[nodiscard]] at::Tensor take(EdgeId edge, Microbatch microbatch);
 
  private:
@@ -50,7 +50,7 @@ class LocalFeed {
   const std::vector<Feed> feeds_;
   const std::vector<BatchSlice> inputs_, labels_;
   const int microbatches_;
-  LocalBatch batch_;                                             ///< of the step under way
+  LocalBatch batch_;                                             ///< of the step in progress
   std::map<std::pair<EdgeId, Microbatch>, at::Tensor> tensors_;  ///< of it, not taken yet
   bool is_read_ = false;
   std::unique_ptr<Share> share_;  ///< reads the source

@@ -1,4 +1,4 @@
-/// Stage worker: the two actors behind one rank. They share a context:
+/// Stage worker is the pair of actors of one rank. They share a context:
 ///
 ///   plan thread   detached, with a thread of its own; owns the executor, runs whole steps in it
 ///   agent         scheduled; handles Abort, Status and EndWorker meanwhile
@@ -8,14 +8,14 @@
 ///   Ready --WorkerLost: weights are undefined until replaced--> Failed --TakeState--> Ready
 ///   LoadShape changes no phase, once there is a plan
 ///
-/// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
+/// A launcher (actors/launch/launcher.h) makes it, in the process in which the rank runs.
 /// W-1: the executor is made, used and given up on the plan thread.
 /// W-2: `answer` is the one place where an exception becomes an error value.
 /// W-3: TakeState replaces the whole state or, if it fails, nothing. The first one may leave out
 ///      the optimizer's state: in a rank that was just loaded, that is the one before the first
 ///      step.
-/// W-4: both actors are marked busy (process_end.h) while they may touch tensors: in messages
-///      that make, move or drop tensors, and where the plan thread gives up what it holds.
+/// W-4: both actors are marked busy (process_end.h) while they may touch tensors: in messages that
+///      make, move or drop tensors, and where the plan thread drops its objects.
 #pragma once
 
 #include <chrono>
@@ -33,18 +33,19 @@
 
 namespace stagecraft {
 
-/// Holds what both actors of a rank share. Any thread may use any part of it.
+/// WorkerContext holds the parts that both actors of a rank share. Any thread may use any part of
+/// it.
 struct WorkerContext {
   Rank rank;
   std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
-/// Returns a rank's setup; called once for each LoadPlan on the plan thread. Within one process the
-/// setup was handed over; to another process it travels (received_setup).
+/// SetupSource returns a rank's setup; called once for each LoadPlan on the plan thread. Within one
+/// process the setup was handed over; to another process it travels (received_setup).
 using SetupSource = std::function<RankSetup(const WorkerContext&, const LoadPlan&)>;
 
-/// Does the same for each LoadShape.
+/// ShapeSource does the same for each LoadShape.
 using ShapeSource = std::function<RankShape(const WorkerContext&, const LoadShape&, PlanId)>;
 
 /// Receives a rank's stages for another shape, in a process other than the driver's.
@@ -53,7 +54,7 @@ using ShapeSource = std::function<RankShape(const WorkerContext&, const LoadShap
                                        const LoadShape& m,
                                        PlanId plan);
 
-/// Handles each message of the plan thread, without the actor around it.
+/// StageWorker handles each message of the plan thread, without the actor around it.
 class StageWorker {
  public:
   StageWorker(std::shared_ptr<WorkerContext> context,
@@ -94,7 +95,7 @@ class StageWorker {
   Phase phase_ = Phase::Idle;
 };
 
-/// Errors: DeviceOutOfMemory if no thread can be started for it.
+/// Starts the plan thread. Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerContext> context,
                                           SetupSource source,
@@ -108,8 +109,9 @@ class StageWorker {
 /// Errors: WireFormat; ClusterTimeout after the message's patience.
 [[nodiscard]] RankSetup received_setup(const WorkerContext& context, const LoadPlan& m);
 
-/// Asks agents, from a thread that is no actor, what their ranks are doing. Returns the answers in
-/// the agents' order; nothing for an agent that is gone, or silent for longer than `limit`.
+/// Asks agents, from a thread that is no actor, for the activity of their ranks. Returns the
+/// answers in the agents' order; nothing for an agent that is gone, or silent for longer than
+/// `limit`.
 [[nodiscard]] std::vector<std::optional<StatusReply>> ask_status(
     ActorHost& host, const std::vector<AgentActor>& agents, std::chrono::milliseconds limit);
 

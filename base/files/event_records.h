@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-/// CRC-32 of Castagnoli's polynomial (RFC 3720, appendix B.4), not masked.
+/// Returns the CRC-32C (RFC 3720, appendix B.4) of the bytes, not masked.
 [[nodiscard]] std::uint32_t crc32c(std::string_view bytes);
 
 /// Returns the first record of a file. In every record, `wall_time` is in seconds since 1970.

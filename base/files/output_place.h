@@ -1,4 +1,5 @@
-/// OutputPlace tells what stands at the path of a file to write, before anything is written.
+/// OutputPlace describes the path of a file to write, before anything is written: what is there,
+/// and where its links end.
 ///
 /// It follows symbolic links to their end, even if nothing is there yet, so that a writer to `path`
 /// leaves every link a link. It opens and changes nothing.
@@ -34,8 +35,8 @@ struct OutputPlace {
 /// Returns "a directory", "a pipe", ...
 [[nodiscard]] std::string_view to_string(OutputPlace::Kind kind);
 
-/// Errors: UsageFile for an empty name, for a folder that does not exist or cannot be searched, and
-/// for links in a circle.
+/// Returns the place at the end of the path's links. Errors: UsageFile for an empty name, for a
+/// folder that does not exist or cannot be searched, and for links in a circle.
 [[nodiscard]] OutputPlace output_place(const std::string& path);
 
 }  // namespace stagecraft

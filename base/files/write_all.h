@@ -1,4 +1,4 @@
-/// write_all writes all bytes to a descriptor, however few the system takes at once.
+/// write_all writes all bytes to a descriptor, even if the system takes a few at a time.
 #pragma once
 
 #include <span>

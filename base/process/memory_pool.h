@@ -28,9 +28,9 @@
 
 namespace stagecraft {
 
-/// The memory of one pool. Units: bytes.
+/// MemoryUse counts the memory of one pool. Units: bytes.
 struct MemoryUse {
-  std::int64_t live = 0;    ///< asked for and not freed
+  std::int64_t live = 0;    ///< requested and not freed
   std::int64_t cached = 0;  ///< kept from the system beyond that
   std::int64_t peak = 0;    ///< the most that was live, since begin_step()
 };

@@ -23,10 +23,10 @@ namespace stagecraft::process_end {
 /// The longest time that the end of the process waits for threads at work. An operator is shorter.
 inline constexpr std::chrono::seconds kLastWait{10};
 
-/// Makes the handler run at exit, before the static objects that exist now are destroyed. Called
-/// before threads are made. LibTorch makes some static objects on first use, so this is called
-/// again after new code may have run: after a rank's first steps. Cost: one entry in the process's
-/// list of exit handlers.
+/// Registers the handler, which runs at exit before the static objects that exist now are
+/// destroyed. Call it before threads are made. LibTorch makes some static objects on first use, so
+/// call it again after new code may have run, for example after a rank's first steps. Cost: one
+/// entry in the process's list of exit handlers.
 void arm();
 
 [[nodiscard]] bool begun();
@@ -34,9 +34,8 @@ void arm();
 /// Parks the calling thread if the end has begun and the thread is at work; else returns.
 void gate();
 
-/// Parks the calling thread if the end has begun, because no thread will answer, unless it is the
-/// thread that called exit(). For threads of the program, before they ask our threads for
-/// something.
+/// Parks the calling thread if the end has begun, because no thread will answer. The thread that
+/// called exit() passes. Threads of the program call it before they ask our threads for something.
 void admit();
 
 /// Registers `work`, which runs once when the end begins, before the wait: it installs more gates.

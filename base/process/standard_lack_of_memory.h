@@ -11,7 +11,7 @@
 namespace stagecraft {
 
 /// Returns DeviceOutOfMemory with the advice, or nothing if `thrown` has another cause. A size
-/// larger than any address counts as well, and so does a thread that the system cannot make.
+/// larger than any address and a thread that the system cannot make also count as a lack of memory.
 [[nodiscard]] std::optional<Error> standard_lack_of_memory(const std::exception& thrown,
                                                            std::string_view what_to_do);
 

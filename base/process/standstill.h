@@ -1,6 +1,6 @@
 /// Standstills records the times when this whole process did not run, for example because its job
-/// was suspended or a signal stopped it. Its peers take such a time for silence. Code that loses a
-/// peer asks here whether this process was the silent one.
+/// was suspended or a signal stopped it. To its peers, the process was silent in that time. Code
+/// that loses a peer asks here whether the silence was on its own side.
 ///
 /// watch_standstills() looks at the clock on a thread of its own. Any thread may read the record; a
 /// mutex guards it.

@@ -73,7 +73,7 @@ class Scene {
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
 
-  /// Runs steps as a trainer does, with two steps under way.
+  /// Runs steps as a trainer does, with two steps in progress.
   Cost driver_round(int steps) {
     const Stopwatch begun;
     Future<StepResult> last;

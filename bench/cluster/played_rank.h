@@ -1,4 +1,5 @@
-/// The two actors of a rank that answer every message at once, without plan or tensors.
+/// played_rank spawns the two actors of a rank that answer every message at once, without plan or
+/// tensors.
 #pragma once
 
 #include "stagecraft/actors/messages/caf_types.h"

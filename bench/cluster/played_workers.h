@@ -2,7 +2,7 @@
 /// of them, each with an actor system, a connection and a greeting of its own. They have no models
 /// and no data ports, and answer every order at once.
 ///
-/// They end with the object, or with the process that made it, however it ends.
+/// They end with the object, or with the process that made it, for any end of it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace stagecraft::bench {
 
 class PlayedWorkers {
  public:
-  /// Starts them by fork(). Requires: no thread was made in this process yet.
+  /// Starts the processes by fork(). Requires: no thread was made in this process yet.
   /// Errors: std::runtime_error if the system has no process or socket left.
   explicit PlayedWorkers(int workers);
   ~PlayedWorkers();  ///< waits until they have ended
@@ -36,7 +36,8 @@ class PlayedWorkers {
   std::vector<int> orders_;
 };
 
-/// CAF distinguishes at most 256 actor systems of one process.
+/// The most workers that one process plays. CAF distinguishes at most 256 actor systems of one
+/// process.
 inline constexpr int kPlayedByOne = 64;
 
 }  // namespace stagecraft::bench

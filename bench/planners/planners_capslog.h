@@ -1,4 +1,4 @@
-/// planners_capslog measures how long CAPSlog's cut takes, on layers like those of the published
+/// planners_capslog measures the time of CAPSlog's cut, on layers like those of the published
 /// measurement.
 #pragma once
 

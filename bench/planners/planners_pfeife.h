@@ -30,7 +30,7 @@ struct PfeifeFigures {
 /// The paper's search time for three loops of SDXL on 8 devices.
 inline constexpr double kPublishedSeconds = 600;
 
-/// Cost: a few seconds on one core.
+/// Measures the planner. Cost: a few seconds on one core.
 [[nodiscard]] PfeifeFigures pfeife_figures(unsigned seed = 1);
 
 }  // namespace stagecraft::bench

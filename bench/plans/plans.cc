@@ -45,7 +45,7 @@ void declare(CLI::App& app, Options& o) {
   CLI::Option* file = app.add_option("--model-file", o.model_file, "a model from a file");
   file->needs(app.add_option("--data", o.data, "its folder of microbatches")->needs(file));
   CLI::Option* sweep =
-      app.add_flag("--sweep", o.sweep, "only moves a split through the first model");
+      app.add_flag("--sweep", o.sweep, "only move a split through the first model");
   app.add_option("--splits", o.splits)->needs(sweep)->check(CLI::PositiveNumber);
   app.add_option("--plot", o.plot, "an SVG file of the sweep")->needs(sweep);
   app.add_option("MODEL",

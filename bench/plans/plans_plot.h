@@ -9,7 +9,8 @@
 
 namespace stagecraft::bench {
 
-/// `below_title`: where and how it was measured. Requires: the sweep has a point.
+/// Returns the picture. `below_title`: the place and the way of the measurement. Requires: the
+/// sweep has a point.
 [[nodiscard]] std::string plot_of(const Sweep& sweep, const std::string& below_title);
 
 }  // namespace stagecraft::bench

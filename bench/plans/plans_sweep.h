@@ -10,7 +10,7 @@
 
 namespace stagecraft::bench {
 
-/// Units: seconds of a step.
+/// SplitPoint holds the times of one split. Units: seconds of a step.
 struct SplitPoint {
   int at = 0;  ///< operators before the split
   double predicted = 0;

@@ -25,7 +25,7 @@ struct WaysOptions {
   int rounds = 10;
 };
 
-/// Units: seconds of a step.
+/// MeasuredWay holds the result of one way. Units: seconds of a step.
 struct MeasuredWay {
   std::string name;
   double predicted = 0;

@@ -136,7 +136,7 @@ class Metered {
   c10::DebugInfoGuard guard_;
 };
 
-/// Copies holds the copies under way by receiver. Those of a step have one tag each.
+/// Copies holds the copies in progress by receiver. Those of a step have one tag each.
 class Copies {
  public:
   void sent(Rank to, const Tag& tag, const void* block) {

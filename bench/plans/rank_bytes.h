@@ -3,7 +3,7 @@
 ///
 /// Ranks are threads here, each with its executor and its pool as in a trainer. Each is counted as
 /// if it were alone on its device:
-/// RB-1: a block belongs to the rank whose thread allocates it, whichever thread frees it.
+/// RB-1: a block belongs to the rank whose thread allocates it, even if another thread frees it.
 /// RB-2: a tensor that is sent is copied, as between processes. The copy belongs to the receiver
 ///       from the instruction that takes it. Until then it waits and is counted separately: the
 ///       amount that waits depends on which rank is faster, and everything else depends on the plan
@@ -27,7 +27,7 @@
 
 namespace stagecraft::bench {
 
-/// Units: bytes.
+/// RankBytes holds the bytes of one rank. Units: bytes.
 struct RankBytes {
   std::int64_t state = 0;      ///< between steps: weights, gradients, optimizer state, buffers
   std::int64_t peak = 0;       ///< the most at once, with the state

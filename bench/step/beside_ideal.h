@@ -15,7 +15,7 @@
 
 namespace stagecraft::bench {
 
-/// Units: seconds.
+/// BesideIdeal holds the result. Units: seconds.
 struct BesideIdeal {
   double step = 0.0, best_step = 0.0;
   double ideal_before = 0.0, ideal_after = 0.0;

@@ -12,7 +12,7 @@
 
 namespace stagecraft::bench {
 
-/// Units: seconds.
+/// BesidePeer holds the result. Units: seconds.
 struct BesidePeer {
   struct Contender {
     std::string name;

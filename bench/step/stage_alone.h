@@ -11,7 +11,8 @@
 
 namespace stagecraft::bench {
 
-/// Units: seconds; forward and backward of one microbatch, update of a step.
+/// StageTimes holds the result. Units: seconds; forward and backward of one microbatch, update of a
+/// step.
 struct StageTimes {
   double forward = 0.0, backward = 0.0, update = 0.0;
 };

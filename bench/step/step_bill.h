@@ -31,7 +31,7 @@ inline constexpr std::size_t kParts = 8;
 /// by its name in RecordFunction.
 [[nodiscard]] Part part_of(std::string_view name);
 
-/// Units: seconds.
+/// PartSeconds holds the time of each part. Units: seconds.
 class PartSeconds {
  public:
   double& operator[](Part part) { return seconds_[static_cast<std::size_t>(part)]; }

@@ -10,7 +10,7 @@
 
 namespace stagecraft::bench {
 
-/// Units: seconds a step.
+/// ThreadGain holds the result. Units: seconds a step.
 struct ThreadGain {
   struct Steps {
     double one_thread = 0.0, two_threads = 0.0;

@@ -18,20 +18,20 @@ constexpr std::uint8_t kPriority = std::numeric_limits<std::uint8_t>::max();
 
 std::atomic<const AllocatorWatch*> watching{nullptr};
 
-class Told {
+class TimedCall {
  public:
-  Told() : watch_(watching.load(std::memory_order_acquire)) {
+  TimedCall() : watch_(watching.load(std::memory_order_acquire)) {
     if (watch_ != nullptr) {
       watch_->begin();
     }
   }
-  ~Told() {
+  ~TimedCall() {
     if (watch_ != nullptr) {
       watch_->end();
     }
   }
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
+  TimedCall(const TimedCall&) = delete;
+  TimedCall& operator=(const TimedCall&) = delete;
 
  private:
   const AllocatorWatch* watch_;
@@ -43,24 +43,25 @@ constexpr std::size_t kDeleters = 8;
 std::array<std::atomic<c10::DeleterFnPtr>, kDeleters> deleters{};
 
 template <std::size_t number>
-void told_and_deleted(void* context) {
-  const Told told;
+void timed_delete(void* context) {
+  const TimedCall call;
   deleters[number].load(std::memory_order_relaxed)(context);
 }
 
 template <std::size_t... numbers>
-constexpr std::array<c10::DeleterFnPtr, kDeleters> all_told(std::index_sequence<numbers...>) {
-  return {&told_and_deleted<numbers>...};
+constexpr std::array<c10::DeleterFnPtr, kDeleters> all_timed_deletes(
+    std::index_sequence<numbers...>) {
+  return {&timed_delete<numbers>...};
 }
-constexpr auto kTold = all_told(std::make_index_sequence<kDeleters>());
+constexpr auto kTimedDeletes = all_timed_deletes(std::make_index_sequence<kDeleters>());
 
 /// Returns our function for `deleter`; `deleter` itself if there are too many, and then its frees
 /// are not reported.
-c10::DeleterFnPtr told_deleter(c10::DeleterFnPtr deleter) {
+c10::DeleterFnPtr timed_deleter(c10::DeleterFnPtr deleter) {
   for (std::size_t i = 0; i < kDeleters; ++i) {
     c10::DeleterFnPtr known = nullptr;
     if (deleters[i].compare_exchange_strong(known, deleter) || known == deleter) {
-      return kTold[i];
+      return kTimedDeletes[i];
     }
   }
   return deleter;
@@ -72,15 +73,15 @@ class Handing : public c10::Allocator {
   c10::Allocator* in_place = nullptr;
 
   c10::DataPtr allocate(std::size_t bytes) override {
-    const Told told;
+    const TimedCall call;
     c10::DataPtr memory = in_place->allocate(bytes);
     const c10::DeleterFnPtr deleter = memory.get_deleter();
-    (void)memory.compare_exchange_deleter(deleter, told_deleter(deleter));
+    (void)memory.compare_exchange_deleter(deleter, timed_deleter(deleter));
     return memory;
   }
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override {
     const c10::DeleterFnPtr deleter = in_place->raw_deleter();
-    return deleter == nullptr ? nullptr : told_deleter(deleter);
+    return deleter == nullptr ? nullptr : timed_deleter(deleter);
   }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     in_place->copy_data(to, from, bytes);
@@ -95,10 +96,10 @@ Handing& handing() {
 }  // namespace
 
 TimedAllocator::TimedAllocator(AllocatorWatch watch) {
-  static AllocatorWatch told;
-  told = watch;
+  static AllocatorWatch current;
+  current = watch;
   handing().in_place = c10::GetCPUAllocator();
-  watching.store(&told, std::memory_order_release);
+  watching.store(&current, std::memory_order_release);
   c10::SetCPUAllocator(&handing(), kPriority);
 }
 

@@ -23,7 +23,7 @@ struct CostRequest {
   int rounds = 3;
 };
 
-/// Units: seconds.
+/// TrainingCost holds the result. Units: seconds.
 struct TrainingCost {
   std::string model, schedule;
   int ranks = 0, threads = 0;

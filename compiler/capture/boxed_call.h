@@ -10,13 +10,13 @@
 
 namespace stagecraft {
 
-/// Requires: `op` is about to run.
+/// Returns the arguments. Requires: `op` is about to run.
 [[nodiscard]] inline std::vector<c10::IValue> arguments_on(const torch::jit::Stack& stack,
                                                            const c10::OperatorHandle& op) {
   return {stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size()), stack.end()};
 }
 
-/// Requires: `op` has just run.
+/// Returns the results. Requires: `op` has just run.
 [[nodiscard]] inline std::vector<c10::IValue> results_on(const torch::jit::Stack& stack,
                                                          const c10::OperatorHandle& op) {
   return {stack.end() - static_cast<std::ptrdiff_t>(op.schema().returns().size()), stack.end()};

@@ -25,7 +25,7 @@ namespace stagecraft {
 
 class CapturedAttachments {
  public:
-  /// Requires: all three outlive this.
+  /// Requires: all three outlive this object.
   CapturedAttachments(Graph& graph, CapturedValues& values, CapturedConstants& constants)
       : graph_(graph), values_(values), constants_(constants) {}
 

@@ -25,7 +25,7 @@ namespace stagecraft {
 
 class CapturedConstants {
  public:
-  /// Requires: both outlive this.
+  /// Requires: both outlive this object.
   CapturedConstants(Graph& graph, CapturedValues& values) : graph_(graph), values_(values) {}
 
   /// Returns whether `see` was given the tensor. The tensor may have become dependent since then.

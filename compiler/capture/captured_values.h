@@ -22,7 +22,7 @@ namespace stagecraft {
 
 class CapturedValues {
  public:
-  /// Requires: `graph` outlives this.
+  /// Requires: `graph` outlives this object.
   explicit CapturedValues(Graph& graph) : graph_(graph) {}
 
   /// Returns the value that stands for `tensor`.
@@ -49,7 +49,7 @@ class CapturedValues {
   void hold(const at::Tensor& tensor);
 
  private:
-  /// Layout says which part of its storage a tensor shows.
+  /// Layout describes the part of its storage that a tensor shows.
   struct Layout {
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset = 0;

@@ -17,21 +17,22 @@ namespace stagecraft {
 
 class FixedValues {
  public:
-  /// Requires: the graph outlives this.
+  /// Requires: the graph outlives this object.
   explicit FixedValues(const Graph& graph) : graph_(graph) {}
 
-  /// Returns whether the value is fixed, as far as the graph has been recorded. If it is, check()
+  /// Returns whether the value is fixed, according to the graph recorded so far. If it is, check()
   /// later makes sure that it stayed so.
   [[nodiscard]] bool rely_on(ValueId value);
 
-  /// Errors: CompileCapture if an operator has written a buffer that was relied upon.
+  /// Checks the buffers. Errors: CompileCapture if an operator has written a buffer that rely_on()
+  /// used.
   void check() const;
 
  private:
   [[nodiscard]] std::set<int> written_sets() const;
 
   const Graph& graph_;
-  std::set<ValueId> buffers_;  ///< those that were relied upon
+  std::set<ValueId> buffers_;  ///< buffers that rely_on() used
 };
 
 }  // namespace stagecraft

@@ -12,7 +12,8 @@
 
 namespace stagecraft {
 
-/// Errors: CompileCapture for a device other than the program's; the errors of `value_of`.
+/// Returns the operand. Errors: CompileCapture for a device other than the program's; the errors of
+/// `value_of`.
 [[nodiscard]] Operand operand_of(const c10::OperatorHandle& op,
                                  const c10::IValue& argument,
                                  const std::function<ValueId(const at::Tensor&)>& value_of);

@@ -1,10 +1,9 @@
-/// operator_traits answers questions about an operator that its schema does not answer: which
-/// further arguments it writes, whether it draws random numbers, whether it reads values, and
-/// whether the shape of its result depends on them.
+/// operator_traits returns facts about an operator that its schema does not contain: the further
+/// arguments that it writes, whether it draws random numbers, whether it reads values, and whether
+/// the shape of its result depends on them.
 ///
-/// Each question is about a call, not about the operator: dropout with p = 0 draws nothing, and
-/// indexing has a fixed shape unless the index is a mask. This file only answers; the recorder acts
-/// on the answers.
+/// Each fact is about a call, not about the operator: dropout with p = 0 draws nothing, and
+/// indexing has a fixed shape unless the index is a mask. The recorder decides by these facts.
 #pragma once
 
 #include <cstddef>

@@ -29,8 +29,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Looks at an operator that is about to run. Returns true if it is recorded, false if it is to
-  /// be folded.
+  /// Examines an operator that is about to run. Returns true if it is recorded, false if it will be
+  /// folded.
   /// Errors: CompileCapture, for an operator that cannot be replayed.
   bool before(const c10::OperatorHandle& op, const torch::jit::Stack& stack, int random_index);
   /// Records the results of an operator that `before` recorded.
@@ -38,7 +38,7 @@ class Recorder {
   /// Records the results of an operator that ran on constants only.
   void folded(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-  /// Looks at an operator that the running operator calls inside.
+  /// Examines an operator that the running operator calls inside.
   /// Errors: CompileCapture, for a read of values that depend on the input.
   void check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   /// Returns the name of the recorded operator that is running, for messages.

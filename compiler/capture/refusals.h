@@ -16,17 +16,19 @@ namespace stagecraft {
 /// message.
 [[nodiscard]] std::string under_marker();
 
+/// Checks an operator.
 /// Errors: for an operator that reads values, or returns a shape that depends on them.
 void check_replayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments);
 
 /// Refuses `op`, which found two tensors equal, perhaps by chance.
 [[noreturn]] void refuse_equal(const c10::OperatorHandle& op);
 
-/// Refuses `op`, which stands inside `running`, a composite operator.
+/// Refuses `op`, which `running`, a composite operator, calls.
 [[noreturn]] void refuse_hidden_read(std::string_view running, const c10::OperatorHandle& op);
 [[noreturn]] void refuse_hidden_draw(std::string_view running, const c10::OperatorHandle& op);
 
-/// `through_another`: the written tensor is not the parameter itself but shares its memory.
+/// Refuses the write of a parameter. `through_another`: the written tensor is not the parameter
+/// itself but shares its memory.
 [[noreturn]] void refuse_parameter_write(const c10::OperatorHandle& op,
                                          std::string_view parameter,
                                          bool through_another);

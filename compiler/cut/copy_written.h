@@ -1,7 +1,8 @@
 /// copy_written gives a stage a copy of a value that another stage made and that this stage writes.
 ///
-/// Stages share no memory. If training makes a new value at a border (behind dropout, for example),
-/// evaluation may pass on the same one, and an operator behind the border may write it in place.
+/// Stages share no memory. Training may make a new value at a border (after dropout, for example)
+/// where evaluation passes on the same one. Then an operator after the border may write it in
+/// place.
 #pragma once
 
 #include "stagecraft/compiler/graph/graph.h"
@@ -9,9 +10,9 @@
 
 namespace stagecraft {
 
-/// Adds a copy before the first operator of a stage that uses memory of another stage and writes
-/// it, if from there on only one of the values made before shows this memory. All later operators
-/// then use the copy. Partition refuses the remaining cases.
+/// Adds a copy before the first operator of a stage that uses and writes memory of another stage,
+/// if after it only one of the earlier values still shows this memory. All later operators then use
+/// the copy. Partition refuses the remaining cases.
 /// Requires: the graph is not differentiated.
 void copy_written(Graph& graph, StageAssignment& assignment);
 

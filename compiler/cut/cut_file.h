@@ -7,7 +7,7 @@
 ///   {0-11 30-35}    # if stages are not a chain: the operators of each
 ///   {12-29 36}
 ///
-/// A first line `@microbatch-size 4` says for how many samples per microbatch the cut was made.
+/// A first line `@microbatch-size 4` gives the samples per microbatch for which the cut was made.
 /// Text after a `#` is a comment, and empty lines are ignored. The first stage begins with the
 /// first operator; its line is not used.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-/// Errors: UsageFile, with `name` and the line, the expected text and the text found.
+/// Reads a cut. Errors: UsageFile, with `name` and the line, the expected text and the text found.
 [[nodiscard]] Cut read_cut(std::string_view text, const std::string& name);
 
 /// Returns the samples per microbatch that the text names, if it does.

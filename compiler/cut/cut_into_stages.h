@@ -1,7 +1,7 @@
 /// cut_into_stages turns a Cut into the stage of every operator.
 ///
 /// Stages of a balanced cut and of places are consecutive operators and begin at cut points
-/// (cut_points.h). Each is named after the module that its first parameters belong to.
+/// (cut_points.h). The name of each is that of the module of its first parameters.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-/// `costs`: the cost of every operator, for a balanced cut.
+/// Returns the stages. `costs`: the cost of every operator, for a balanced cut.
 /// Errors: UsageArgument for a place that does not exist or does not follow the one before, for
 ///         more stages than the graph has separable parts, for sets that lack an operator or have
 ///         one twice, for costs of another model, and the errors of balanced_cut.

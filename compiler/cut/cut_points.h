@@ -1,4 +1,4 @@
-/// cut_points says between which operators a graph may be cut.
+/// cut_points finds the operators between which a graph may be cut.
 ///
 /// Stages share no memory. An operator that writes in place therefore stays with all operators that
 /// used that memory before it. If the memory is not the graph's own (an input, a parameter, a

@@ -30,8 +30,9 @@ class CustomFunction : public std::enable_shared_from_this<CustomFunction> {
   [[nodiscard]] static bool made(const torch::autograd::Node& node);
 
   struct Taken;
+  /// Returns the function of a node of autograd.
   /// Errors: CompileCapture for a function whose backward cannot be called without its node:
-  ///         mark_dirty, mark_non_differentiable.
+  /// mark_dirty, mark_non_differentiable.
   [[nodiscard]] static Taken take(const std::shared_ptr<torch::autograd::Node>& node);
 
   /// Returns "custom function Reverse".

@@ -52,7 +52,7 @@ struct Value {
   at::ScalarType dtype = at::kFloat;
   bool requires_grad = false;
   int alias_set = 0;          ///< values with equal sets share storage
-  int hooks = kNoAttachment;  ///< which attachment is called with the value's gradient
+  int hooks = kNoAttachment;  ///< the attachment that is called with the value's gradient
   MemoryOrder order;          ///< the order in which it comes from the driver and crosses borders
 };
 

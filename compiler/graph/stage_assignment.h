@@ -1,5 +1,5 @@
-/// StageAssignment says which stage each operator of a captured graph belongs to. marked_stages.h
-/// or cut_into_stages.h makes it; partition reads it.
+/// StageAssignment maps each operator of a captured graph to its stage. marked_stages.h or
+/// cut_into_stages.h makes it; partition reads it.
 #pragma once
 
 #include <string>

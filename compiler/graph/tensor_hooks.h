@@ -3,8 +3,8 @@
 ///
 /// Capture finds them on intermediate values and on parameters. The code that runs a backward calls
 /// them, on its thread.
-/// TH-1: a value's hooks are a node of their own right behind the one that made the value, so that
-///       they see its whole gradient and run once, even if the backward is split.
+/// TH-1: a value's hooks are a node of their own directly after the one that made the value, so
+///       that they see its whole gradient and run once, even if the backward is split.
 /// TH-2: they exist in this process alone, since they are the user's code.
 #pragma once
 

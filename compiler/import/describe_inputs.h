@@ -1,4 +1,4 @@
-/// describe_inputs takes the shapes and types of a model's inputs from its training data.
+/// describe_inputs gets the shapes and types of a model's inputs from its training data.
 ///
 /// A TorchScript file does not contain them, and an exported one may leave sizes open. The training
 /// data define them. After that MF-2 holds for both kinds of file.
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// Makes every input of `model` known, with the type and shape of the argument in its place.
+/// Gives every input of `model` the type and shape of the argument in its place.
 /// Errors: UsageFile if the number of arguments differs from the number of the model's inputs, and
 ///         for every argument whose type or shape differs from the model's file, each with its
 ///         file.

@@ -6,10 +6,10 @@
 
 namespace stagecraft {
 
-/// Returns whether the archive says that it is one.
+/// Returns whether the archive is one of torch.export.
 [[nodiscard]] bool is_exported_model(const Archive& archive);
 
-/// Errors: as load_model.
+/// Reads the archive. Errors: those of load_model.
 [[nodiscard]] ModelFile exported_model(Archive& archive);
 
 }  // namespace stagecraft

@@ -20,9 +20,10 @@
 
 namespace stagecraft {
 
+/// Reads the file.
 /// Errors: UsageFile for a file that does not exist, is of another kind, damaged or of another
-///         version; the message has the expected and the found value. Unsupported parts of a valid
-///         file are not an error here.
+/// version; the message has the expected and the found value. Unsupported parts of a valid file are
+/// not an error here.
 [[nodiscard]] ModelFile load_model(const std::string& path);
 
 /// Does the same for an archive of torch.export in memory; `name` replaces its path.

@@ -1,8 +1,8 @@
 /// ModelFile is a model that was read from a file, with everything that its file says about it.
 ///
 /// load_model makes it; `compile` takes it like a module.
-/// MF-1: without a loss of the caller's, the first output is the loss of one microbatch, or the
-///       output that the file marks as the loss.
+/// MF-1: if the caller gives no loss, the first output is the loss of one microbatch, or the output
+///       that the file marks as the loss.
 /// MF-2: a batch is split in dim 0, so an input that is one number per microbatch (a tensor without
 ///       dimensions, `known`) is given as one of shape [microbatches].
 /// MF-3: a parameter with several names (tied weights) is one tensor under each of them.
@@ -23,8 +23,7 @@ namespace stagecraft {
 
 enum class ModelFormat : std::uint8_t { Exported, TorchScript };
 
-/// ModelMode is the mode that the file's operators were set to when it was written. A file holds
-/// one mode.
+/// ModelMode is the mode in which the file's operators were written. A file holds one mode.
 enum class ModelMode : std::uint8_t {
   Training,
   Evaluation,  ///< dropout is off and batch_norm keeps its statistics, also while training here
@@ -50,7 +49,7 @@ struct ModelFile {
                                                  ///< "aten::linear"
   std::vector<Unsupported> unsupported;          ///< every part that is known before a run to be
                                                  ///< unsupported
-  Workload workload;                             ///< keeps what it needs of the file alive
+  Workload workload;                             ///< keeps the needed parts of the file alive
 };
 
 }  // namespace stagecraft

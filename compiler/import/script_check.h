@@ -16,6 +16,7 @@ struct Module;
 
 namespace stagecraft {
 
+/// Checks the file's code.
 /// Requires: the file at `path` is a ZIP archive.
 /// Errors: UsageFile for code that LibTorch would run while it loads the file.
 void refuse_code_at_load(const std::string& path);

@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-/// Errors: as load_model.
+/// Reads the file. Errors: those of load_model.
 [[nodiscard]] ModelFile script_model(const std::string& path);
 
 }  // namespace stagecraft

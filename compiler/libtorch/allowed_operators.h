@@ -1,5 +1,5 @@
-/// allowed_operators decides which operators a program may call if this process did not make that
-/// program: a model's file, or a stage of another process.
+/// allowed_operators decides which operators a program of another origin may call: a model's file,
+/// or a stage of another process.
 ///
 /// LibTorch's registry also has operators that open files (`from_file`), follow pointers (packed
 /// weights, `set_`), trust indices without checking them (`*_backward`, most private ones) or
@@ -29,7 +29,7 @@ namespace stagecraft {
 
 enum class ProgramOrigin : std::uint8_t { ModelFile, OtherProcess };
 
-/// Returns why a program of this origin may not call the operator; nothing if it may.
+/// Returns the reason why a program of this origin may not call the operator; nothing if it may.
 [[nodiscard]] std::optional<std::string> operator_refusal(const c10::OperatorName& name,
                                                           ProgramOrigin origin);
 

@@ -1,4 +1,4 @@
-/// without_optional: the type of an operator's argument, as an operand that is given has it.
+/// without_optional returns the type that an operand has when it is given for an argument.
 #pragma once
 
 #include <ATen/core/jit_type.h>

@@ -1,10 +1,9 @@
 /// memory_order handles the order in which the dimensions of a tensor lie in memory, and restores
 /// this order after a tensor has crossed a border of stages.
 ///
-/// Operators choose their kernels by strides, and strides decide whether views are possible. A
-/// value that leaves its border in another order (channels last, a transpose) would be another
-/// value to them. So values cross as contiguous tensors with their dimensions in the order of
-/// memory.
+/// Operators choose their kernels by strides, and strides decide whether views are possible. For
+/// operators, a value that arrives in another order (channels last, a transpose) is another value.
+/// So values cross as contiguous tensors with their dimensions in the order of memory.
 #pragma once
 
 #include <cstdint>

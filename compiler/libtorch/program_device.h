@@ -1,7 +1,7 @@
-/// program_device says on which device the tensors of a program are while it is captured, checked,
-/// cut and measured. The compiler knows the device from here alone. All of it uses this file.
+/// program_device names the device of a program's tensors while it is captured, checked, cut and
+/// measured. All of the compiler uses this file, and knows the device only from here.
 ///
-/// The device on which a rank runs its steps is actors/executor/device/device.h.
+/// actors/executor/device/device.h defines the device on which a rank runs its steps.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ struct RandomKey {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t microbatch = 0;
-  /// OtherShape::random of the microbatch; 0 for the sizes of the example batch.
+  /// The number OtherShape::random of the microbatch; 0 for the sizes of the example batch.
   std::uint64_t shape = 0;
 };
 

@@ -5,7 +5,7 @@
 
 namespace stagecraft {
 
-/// Returns true also for two undefined tensors.
+/// Returns whether the bits are equal; true also for two undefined tensors.
 [[nodiscard]] bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace stagecraft

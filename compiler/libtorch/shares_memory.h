@@ -1,5 +1,4 @@
-/// shares_memory says whether two tensors have a common byte. It does not matter which handles they
-/// are and how they were made.
+/// shares_memory checks whether two tensors have a common byte, however their handles were made.
 ///
 /// It is used for the tensors that a module registers and for those that its forward writes.
 /// Parameters are often views of one flat buffer. This is not sharing, even if they interleave in
@@ -23,8 +22,9 @@ struct MemoryRange {
 
 [[nodiscard]] MemoryRange memory_range_of(const at::Tensor& tensor);
 
+/// Returns whether the tensors share memory.
 /// Cost: constant; if the ranges interleave, the elements of both and a bit for each byte of the
-///       first range.
+/// first range.
 [[nodiscard]] bool shares_memory(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace stagecraft

@@ -1,10 +1,10 @@
-/// thread_count sets how many threads LibTorch uses inside one operator, for one thread of the
-/// program.
+/// thread_count sets, for one thread of the program, the number of threads that LibTorch uses
+/// inside one operator.
 ///
 /// Every thread that runs a parallel operator gets a pool of helper threads that lives as long as
 /// the thread. Helpers of all pools wait by spinning until together they outnumber the processors.
-/// Then they sleep, and each operator pays for waking them. Only workers' threads may therefore
-/// keep a pool. Work on the caller's thread runs on that thread alone.
+/// Then they sleep, and each operator pays for waking them. So only workers' threads may keep a
+/// pool. Work on the caller's thread runs on that thread alone.
 ///
 /// TC-1: the counts of other threads, and of threads made later, stay as they were, although
 ///       at::set_num_threads changes the latter for the whole process.
@@ -17,9 +17,9 @@ namespace stagecraft {
 /// Sets the calling thread's count. Call it at the beginning of a thread. Cost: 0.1 ms.
 void set_own_thread_count(int count);
 
-/// Call this before making threads that use operators. In a child of fork() LibTorch makes its pool
-/// again for the first thread that asks, and if two threads ask at once one of them fails. This
-/// function asks before them. Cost: 0.1 ms.
+/// Prepares for threads that use operators; call it before making them. In a child of fork()
+/// LibTorch makes its pool again for the first thread that asks, and if two threads ask at once one
+/// of them fails. This function asks first. Cost: 0.1 ms.
 void expect_threads();
 
 /// Runs `work` on a thread of its own with that count and returns its result. The caller's thread

@@ -1,7 +1,7 @@
 /// feeds_of lists the inputs and labels of a batch that one rank's list receives from the driver.
 ///
-/// The driver uses it to know what to send. A rank that reads its batches itself uses it to know
-/// what to read.
+/// The driver uses it to decide what to send. A rank that reads its batches itself uses it to
+/// decide what to read.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Returns the feeds in the order of the list. `programs`: those of the list's stages, and maybe
+/// Returns the feeds in the order of the list. `programs`: those of the list's stages, and possibly
 /// others.
 [[nodiscard]] std::vector<Feed> feeds_of(const RankList& list,
                                          const RankPlan& rank,

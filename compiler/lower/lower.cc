@@ -158,7 +158,7 @@ void emit_lists(Lowering& l) {
   }
 }
 
-/// Says who runs each list, and with whom.
+/// Assigns each list to its ranks and resolves its peers.
 void name_ranks(Lowering& l) {
   const TrainingDag& dag = l.issued.dag;
   std::map<Rank, RankPlan> ranks;

@@ -35,7 +35,7 @@ class KeptBytes {
   [[nodiscard]] double kept_by_others(std::size_t node) const { return kept_by_others_[node]; }
 
  private:
-  /// Maker says which operator made a piece of memory, and of how many bytes.
+  /// Maker is the operator that made a piece of memory, with the number of bytes.
   struct Maker {
     std::size_t node = 0;
     double bytes = 0;

@@ -40,7 +40,7 @@ struct OperatorMeasuring {
 };
 
 /// Returns the cost of every node of the graph, in its order; `id` is the node's number there. A
-/// node that no gradient flows through has no backward.
+/// node without gradients has no backward.
 /// Units: seconds and bytes of one microbatch, the first of the batch.
 /// Errors: UsageArgument for no repeats or threads; those of split_batch for the batch; LibTorch's
 ///         own.

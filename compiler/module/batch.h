@@ -23,7 +23,7 @@ struct BatchTensor {
   BatchTensor(at::Tensor t, bool whole) : tensor(std::move(t)), replicated(whole) {}
 };
 
-/// Returns a BatchTensor of which every microbatch gets the whole.
+/// Returns a BatchTensor that every microbatch gets as a whole.
 [[nodiscard]] inline BatchTensor replicated(at::Tensor tensor) {
   return {std::move(tensor), true};
 }

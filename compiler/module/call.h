@@ -1,6 +1,5 @@
-/// Stagecraft calls a module by its `forward` and anything else by `()`. For a holder or a pointer
-/// it calls the object inside. This file does not depend on tensors. Markers, compile and Loss use
-/// it.
+/// call.h calls a module by its `forward` and anything else by `()`. For a holder or a pointer it
+/// calls the object inside. This file does not depend on tensors. Markers, compile and Loss use it.
 ///
 /// Namespace internal holds helpers that the templates need in headers. Programs do not call them
 /// by name.
@@ -14,8 +13,8 @@
 
 namespace stagecraft::internal {
 
-/// kNever is false, but only once it is instantiated. It is the condition of a static_assert that
-/// only prints a message.
+/// kNever is false once it is instantiated. It is the condition of a static_assert that only prints
+/// a message.
 template <class...>
 inline constexpr bool kNever = false;
 

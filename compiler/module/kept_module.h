@@ -26,7 +26,7 @@ class KeptModule {
   /// `owner` is null if no owner is known.
   KeptModule(std::shared_ptr<const void> owner, const std::vector<NamedTensor>& parameters);
 
-  /// Errors: CompileShape if the module no longer exists.
+  /// Checks the module. Errors: CompileShape if it no longer exists.
   void require_alive() const;
 
  private:

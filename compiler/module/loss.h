@@ -7,9 +7,9 @@
 ///   [](const std::vector<torch::Tensor>& outputs,
 ///      const std::vector<torch::Tensor>& labels) { ... }
 ///
-/// LO-1: a loss of tensors gets all outputs, then all labels. A loss that does not take so many
-///       gets the first output and all labels, and the module's other outputs are ignored. A
-///       template is taken for a loss of tensors.
+/// LO-1: a loss of tensors gets all outputs, then all labels. A loss that takes fewer tensors gets
+///       the first output and all labels, and the module's other outputs are ignored. A template
+///       counts as a loss of tensors.
 /// LO-2: copies of a Loss share the state of the callable.
 #pragma once
 
@@ -82,8 +82,9 @@ consteval bool takes_two_lists() {
   return fits<Callee, TakeScalar, Tensors&, Tensors&>();
 }
 
-/// For a template, tensors are tried first, since its body may not compile with lists. For a
-/// callable with one signature, lists are tried first, since one tensor converts to a TensorList.
+/// Returns the loss as a function. For a template, tensors are tried first, since its body may not
+/// compile with lists. For a callable with one signature, lists are tried first, since one tensor
+/// converts to a TensorList.
 template <class Callee>
 consteval bool takes_tensors() {
   if constexpr (kOneSignature<Callee>) {

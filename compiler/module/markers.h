@@ -2,14 +2,14 @@
 ///
 /// They are used inside an ordinary `forward`. Outside of capture a marker costs a push and a pop
 /// on a thread-local stack and changes nothing. During capture every operator is recorded together
-/// with the stack that it ran under.
+/// with its stage.
 ///
 ///   auto h = sc::stage("encoder", encoder, x);        // a module, or anything callable with x
 ///   auto y = sc::stage("head", [&] { return head(h); });
 ///   x = sc::recompute(block, x);                      // inside of a stage
 ///
-/// MK-1: a stage inside a stage is an error, and so is a stage name used twice in one forward. Both
-///       are noticed during capture. Regions nest freely.
+/// MK-1: a stage inside a stage is an error, and so is a stage name used twice in one forward.
+///       Capture reports both. Regions nest freely.
 #pragma once
 
 #include <concepts>
@@ -68,7 +68,7 @@ class AnnotationCounter {
 
 namespace internal {
 
-/// Errors: UsageArgument.
+/// Throws UsageArgument.
 [[noreturn]] void refuse_nothing_marked(std::string_view tag, std::string_view name);
 
 template <class Given, class... Args>
@@ -116,7 +116,7 @@ decltype(auto) region(std::string_view tag, Callable&& callable, Args&&... args)
 /// the backward it runs again. Any number of regions may be in stages or around them; a region
 /// inside another one is part of that one. If Recompute (recompute.h) says otherwise, and outside
 /// of programs, this is a plain call.
-/// Errors: as stage().
+/// Errors: those of stage().
 template <class Callable, class... Args>
 requires(!std::convertible_to<Callable, std::string_view>) decltype(auto)
     recompute(Callable&& callable, Args&&... args) {

@@ -1,18 +1,18 @@
-/// Metric is a quantity that an evaluation measures beside the loss, as a function of the module's
-/// outputs and the batch's labels.
+/// Metric is a quantity that an evaluation measures in addition to the loss, as a function of the
+/// module's outputs and the batch's labels.
 ///
 ///   sc::Metric{"accuracy", sc::accuracy}
 ///   sc::Metric{"error", [](torch::Tensor output, torch::Tensor label) {
 ///                         return (output - label).abs().mean(); }}
 ///
-/// The caller of Trainer::evaluate makes it. It is captured beside the module, so the rank that
-/// computes the loss computes it, in any process.
+/// The caller of Trainer::evaluate makes it. It is captured together with the module, so the rank
+/// that computes the loss computes it, in any process.
 /// ME-1: a metric is the mean over samples of the function's result, a number or a tensor, for the
 ///       samples of one microbatch. A metric that is not such a mean must be computed from the
 ///       results of predict().
-/// ME-2: it takes the same arguments as a Loss (LO-1). Two metrics are recognized as the same, and
-///       captured once, if they are copies of each other, or functions or stateless lambdas of the
-///       same code.
+/// ME-2: it takes the same arguments as a Loss (LO-1). Two metrics are the same, and are captured
+///       once, if they are copies of each other, or functions or stateless lambdas of the same
+///       code.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class Metric {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const internal::LossFunction& call() const { return call_; }
 
-  /// Keeps ME-2.
+  /// Compares by ME-2.
   friend bool operator==(const Metric& a, const Metric& b) {
     return a.name_ == b.name_ && a.code_ == b.code_ && a.object_ == b.object_;
   }

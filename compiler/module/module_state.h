@@ -43,7 +43,7 @@ namespace internal {
 /// Returns the paths of all modules below this one that LibTorch saves with it.
 [[nodiscard]] std::vector<std::string> submodules_of(const torch::nn::Module& module);
 
-/// Errors: UsageArgument, always.
+/// Throws UsageArgument.
 [[noreturn]] void refuse_no_module();
 
 template <class T>

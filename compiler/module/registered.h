@@ -12,9 +12,10 @@ namespace stagecraft::internal {
 /// first name.
 [[nodiscard]] std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors);
 
+/// Checks the tensors.
 /// Requires: both are without aliases.
 /// Errors: UsageArgument, naming the tensors, for one that no worker can compute with, and for two
-///         that share memory: they would become two copies, trained separately.
+/// that share memory: they would become two copies, trained separately.
 void check_registered(const std::vector<NamedTensor>& parameters,
                       const std::vector<NamedTensor>& buffers);
 

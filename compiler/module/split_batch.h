@@ -1,6 +1,6 @@
-/// split_batch divides a batch into its microbatches. The expected form of each of them is found
-/// once, from the example batch (`slices_of`, called by compile), and every batch of training is
-/// checked against it.
+/// split_batch divides a batch into its microbatches. slices_of finds the expected form of each
+/// microbatch once, from the example batch (compile calls it). Every batch of training is checked
+/// against this form.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct BatchSlice {
                                                 int microbatches,
                                                 std::string_view what);
 
-/// Returns the form of a microbatch that is already split. `batch`: the batch it belongs to.
+/// Returns the form of a microbatch that is already split. `batch`: the batch to which it belongs.
 [[nodiscard]] std::vector<BatchSlice> slices_of_part(const std::vector<at::Tensor>& part,
                                                      const Batch& batch);
 
@@ -61,8 +61,8 @@ void check_batch(const Batch& batch,
     int microbatches,
     std::string_view what);
 
-/// Returns why a program cannot compute with a tensor, as the end of a sentence ("is sparse");
-/// empty if it can.
+/// Returns the reason why a program cannot compute with a tensor, as the end of a sentence ("is
+/// sparse"); empty if it can.
 [[nodiscard]] std::string why_unusable(const at::Tensor& tensor);
 
 template <class V>

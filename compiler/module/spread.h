@@ -1,10 +1,10 @@
 /// spread calls a module or function with tensors whose number is known only when the program runs.
 ///
-/// For each number up to eight the compiler finds out whether the callee can be called with so many
-/// tensors: as lvalues (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues
-/// (Tensor&&). The call itself thus resolves overloads, templates and default arguments. If a
-/// number does not fit, all tensors go as one list, if the callee takes one, or into the structures
-/// that its forward takes (structured_call.h).
+/// For each number up to eight, the C++ compiler checks whether the callee takes so many tensors:
+/// as lvalues (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues
+/// (Tensor&&). So the call itself resolves overloads, templates and default arguments. If a number
+/// does not fit, all tensors go as one list, if the callee takes one, or into the structures that
+/// its forward takes (structured_call.h).
 #pragma once
 
 #include <array>

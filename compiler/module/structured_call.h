@@ -90,7 +90,7 @@ T made_of_parts(TensorReader& in, std::index_sequence<I...>) {
   return T{internal::made_of<std::remove_cvref_t<std::tuple_element_t<I, Parts>>>(in)...};
 }
 
-/// Requires: can_be_made<T>().
+/// Makes a T. Requires: can_be_made<T>().
 template <class T>
 T made_of(TensorReader& in) {
   if constexpr (MadeByUser<T>) {

@@ -1,6 +1,6 @@
-/// TensorsOf says how to make a type of yours from tensors, and how to take it apart into them. It
-/// extends the types that a module's forward may take and return beyond those that are known anyway
-/// (structured_call.h, tensors_in.h).
+/// TensorsOf defines how to make a type of yours from tensors, and how to take it apart into them.
+/// It extends the built-in types that a module's forward may take and return (structured_call.h,
+/// tensors_in.h).
 ///
 ///   template <>
 ///   struct stagecraft::TensorsOf<Ragged> {
@@ -27,13 +27,13 @@ class TensorReader {
 
   [[nodiscard]] bool done() const { return next_ == tensors_.size(); }
 
-  /// Errors: UsageArgument if none is left.
+  /// Returns the next tensor. Errors: UsageArgument if none is left.
   [[nodiscard]] at::Tensor next();
 
   /// Returns the name of the next tensor. Errors: UsageArgument if it has none.
   [[nodiscard]] std::string next_name() const;
 
-  /// Errors: UsageArgument if some are left.
+  /// Checks the end. Errors: UsageArgument if some are left.
   void require_done() const;
 
  private:

@@ -1,5 +1,5 @@
-/// Instruction is one thing that a rank does in a step. Lowering makes it, the executor runs it,
-/// and to_string(Plan) prints it.
+/// Instruction is one action of a rank in a step. Lowering makes it, the executor runs it, and
+/// to_string(Plan) prints it.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace stagecraft {
 
-/// The stream of everything that computes. A list names its other streams.
+/// The stream of all computation. A list names its other streams.
 inline constexpr StreamId kCompute{0};
-/// The driver, in every list.
+/// The driver, as a peer of every list.
 inline constexpr PeerId kDriverPeer{0};
 
 enum class CollectiveKind : std::uint8_t {

@@ -1,13 +1,13 @@
-/// IssueOrder says which instructions of a list are over when another begins, by its streams and
-/// waits alone.
+/// IssueOrder computes, from streams and waits alone, which instructions of a list are over when
+/// another begins.
 ///
 /// Lowering uses it to find the waits that are needed, verify() to check that they are there.
 /// Instructions are added in the order of the list. It is a value that one thread uses.
 ///
-/// IO-1: its answer "is over" holds however far the streams drift apart, and in whichever order the
+/// IO-1: the answer "is over" holds for any drift of the streams, and for any order in which the
 ///       blocks of an overlap group are issued (P-2). It keeps one count per stream and
-///       instruction: "the first n of this stream". Inside a group the count stays where the group
-///       begins.
+///       instruction: "the first n of this stream". Inside a group the count stays at the beginning
+///       of the group.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace stagecraft {
 
 class IssueOrder {
  public:
-  /// For a list of this many streams and instructions, whose ids are the numbers below the second
-  /// (P-1).
+  /// Makes an order for a list of this many streams and instructions, whose ids are the numbers
+  /// below the second (P-1).
   IssueOrder(std::size_t streams, std::size_t instructions);
 
   /// Adds the next instruction. A wait for an instruction that was not added orders nothing.

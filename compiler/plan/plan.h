@@ -22,9 +22,9 @@
 ///      its list, and no send and no start waits.
 /// P-6: an instruction waits only for earlier ones of its list. The instruction that fills a slot
 ///      is over before another reads it.
-/// P-7: a training list has one vote, after all its tasks and collectives, and only updates behind
-///      it; a list of forwards has none of these. A group sums once in a step on every member: a
-///      Start, behind the tasks whose gradients it sums, and a Finish on the same stream, before
+/// P-7: a training list has one vote, after all its tasks and collectives; after it only updates
+///      follow. A list of forwards has none of these. A group sums once in a step on every member:
+///      a Start after the tasks whose gradients it sums, and a Finish on the same stream, before
 ///      the vote.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
@@ -77,14 +77,14 @@ struct PlanResult {
 /// PlanStage is a stage of the schedule.
 struct PlanStage {
   StageId program;  ///< the program's stage that it runs
-  int copy = 0;     ///< which of the schedule's copies of that stage it is
+  int copy = 0;     ///< the number of this copy in the schedule
   int size = 1;     ///< of its microbatches (SG-4)
 };
 
 /// PlanBucket is a set of parameters whose gradients are summed together, and which are updated
 /// together: those of some chunks of a stage.
 struct PlanBucket {
-  std::vector<StageId> stages;  ///< that have it: one, or all copies in the schedule
+  std::vector<StageId> stages;  ///< the stages that have it: one, or all copies in the schedule
   ChunkRange chunks;
 };
 
@@ -107,7 +107,7 @@ struct PlanGroup {
   [[nodiscard]] std::vector<Rank> members(Rank rank) const;
 };
 
-/// PlanTables says what the instructions of a plan refer to by number.
+/// PlanTables holds the objects to which the instructions of a plan refer by number.
 struct PlanTables {
   bool training = true;             ///< false: forward only
   int microbatches = 1;             ///< of the step, the smallest that a stage has
@@ -117,7 +117,7 @@ struct PlanTables {
   std::vector<PlanGroup> groups;    ///< likewise
 };
 
-/// RankList is what ranks do in a step.
+/// RankList is the work of ranks in a step.
 struct RankList {
   std::vector<StageId> stages;       ///< ascending
   std::vector<std::string> streams;  ///< their names; the first is that of kCompute
@@ -187,9 +187,9 @@ struct Plan {
                                     const RankPlan& rank,
                                     const Instruction& instruction);
 
-/// Returns everything that breaks P-1 to P-10, one sentence each; empty for a sound plan. "Over"
-/// and "before" are judged by streams and waits alone, not by the order of the list. A deadlock is
-/// told with a short cycle.
+/// Returns all breaches of P-1 to P-10, one sentence each; empty for a sound plan. "Over" and
+/// "before" are judged by streams and waits alone, not by the order of the list. A deadlock is
+/// reported with a short cycle.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
 /// Returns the part of these violations that one list shows. `name`: of the list, for messages.
 [[nodiscard]] std::vector<std::string> verify(const RankList& list,

@@ -313,7 +313,7 @@ class ListCheck {
     slot.users.assign(1, i.id);
   }
 
-  /// Checks that a list without training has forwards alone.
+  /// Checks that a list without training has only forwards.
   void check_forward_only(const Instruction& i) {
     const bool backward = i.op == Op::Run && i.task.kind != CellKind::Forward;
     if (backward || i.op == Op::Accumulate || is_collective(i.op) || i.op == Op::Vote ||
@@ -322,7 +322,7 @@ class ListCheck {
     }
   }
 
-  /// Checks what P-7 asks of one list.
+  /// Checks the part of P-7 that one list shows.
   void check_gradients(const Instruction& i) {
     if (vote_ && i.op != Op::Update && i.op != Op::Free) {
       fault("P-7", i, "comes behind the vote");
@@ -417,7 +417,7 @@ class ListCheck {
   std::set<std::pair<StageId, std::int32_t>> updated_;
 };
 
-/// Checks that the tables refer to what they have.
+/// Checks that the tables refer to existing entries.
 std::vector<std::string> faults_in(const PlanTables& tables) {
   std::vector<std::string> faults;
   const auto has_stages = [&](const std::vector<StageId>& stages) {

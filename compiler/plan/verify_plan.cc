@@ -1,7 +1,7 @@
 /// verify(Plan) checks each list by itself, and then all lists together: P-3, P-5, P-7 and P-10.
 ///
 /// Ranks that transfer nothing to each other, directly or over others, are parts of their own. The
-/// replicas of a pipeline are such parts, all alike: only the first of them is looked at.
+/// replicas of a pipeline are such parts, all alike; only the first of them is checked.
 #include <algorithm>
 #include <compare>
 #include <cstdint>
@@ -32,7 +32,7 @@ std::string name_of(const Plan& plan, std::size_t list) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
-/// Checks that ranks, lists, edges and peers refer to what the plan has (P-9).
+/// Checks that ranks, lists, edges and peers refer to existing entries (P-9).
 void check_names(const Plan& plan, std::vector<std::string>& faults) {
   const auto has = [](std::int32_t number, std::size_t count) {
     return number >= 0 && static_cast<std::size_t>(number) < count;

@@ -1,4 +1,4 @@
-/// check decides whether a schedule may run a program, before anything runs. A trainer uses it too.
+/// check decides whether a schedule may run a program, before anything runs. Trainers use it too.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,17 @@ struct CheckResult {
   /// statistics. They end with other bits. This is no fault, but a comparison of runs must take it
   /// into account.
   std::vector<std::string> reordered_buffers;
-  std::vector<std::string> notes;  ///< why, a sentence for each stage with reordered buffers
+  /// the reasons, a sentence for each stage with reordered buffers
+  std::vector<std::string> notes;
   std::string grid;  ///< the schedule with offending cells marked, and the violations below it
 
   [[nodiscard]] bool ok() const { return violations.empty(); }
 
-  /// Errors: ScheduleInvalid with the grid.
+  /// Throws ScheduleInvalid with the grid unless ok().
   void or_throw() const;
 };
 
-/// Returns everything that keeps `schedule` from running `program`.
+/// Returns all reasons why `schedule` cannot run `program`.
 [[nodiscard]] CheckResult check(const Program& program, const Schedule& schedule);
 
 }  // namespace stagecraft

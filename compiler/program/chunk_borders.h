@@ -1,7 +1,7 @@
-/// ChunkBorders says where a stage is cut into chunks, so that the gradients of one are summed over
-/// the copies of the stage while earlier chunks still compute theirs.
+/// ChunkBorders lists the borders of a stage's chunks, so that the gradients of one chunk are
+/// summed over the copies of the stage while earlier chunks still compute theirs.
 ///
-/// Chosen and applied by in_chunks() (shapes/in_chunks.h).
+/// in_chunks() (shapes/in_chunks.h) chooses and applies them.
 /// CKB-1: borders name parameters, not operators, so that they fit the stage in every shape.
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace stagecraft {
 
-/// The parameters at whose first reader a chunk begins, in the order of the readers.
+/// ChunkBorders holds the parameters at whose first reader a chunk begins, in the order of the
+/// readers.
 using ChunkBorders = std::vector<std::string>;
 
 /// Returns the borders whose chunks have at most so many bytes of trained parameters each. A chunk
@@ -21,7 +22,7 @@ using ChunkBorders = std::vector<std::string>;
 /// (cut_into_chunks). Empty for a stage of several chunks: its borders are given.
 [[nodiscard]] ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes);
 
-/// Errors: CompilePartition for a stage that does not have such borders.
+/// Cuts the stage. Errors: CompilePartition for a stage that does not have such borders.
 void cut_at(StageProgram& stage, const ChunkBorders& borders);
 
 }  // namespace stagecraft

@@ -1,5 +1,4 @@
-/// CompiledProgram holds everything that compile found out about a model, for the layers that lower
-/// and run it.
+/// CompiledProgram holds all results of compile, for the layers that lower and run a model.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// CutReport says where a program was cut and what each of its stages costs. People read it, and so
-/// do the writers of costs.json.
+/// CutReport lists the cut of a program and the costs of its stages. People read it, and so do the
+/// writers of costs.json.
 #pragma once
 
 #include <string>
@@ -28,12 +28,12 @@ struct CutReport {
   std::vector<OperatorCost> operators;  ///< with their stages; empty if nothing was measured
 };
 
-/// `costs`: the cost of every operator, or empty.
+/// Returns the report. `costs`: the cost of every operator, or empty.
 [[nodiscard]] CutReport cut_report(const Graph& graph,
                                    const StageAssignment& assignment,
                                    std::vector<OperatorCost> costs);
 
-/// Returns a line per stage: where it begins, and its cost.
+/// Returns a line per stage with its beginning and its cost.
 [[nodiscard]] std::string to_string(const CutReport& report);
 
 }  // namespace stagecraft

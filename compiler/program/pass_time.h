@@ -1,4 +1,4 @@
-/// PassTime says how long one pass of a compilation took (passes.h). A program keeps the passes of
+/// PassTime is the time of one pass of a compilation (passes.h). A program keeps the passes of
 /// compile, an execution those of lowering.
 #pragma once
 

@@ -1,5 +1,5 @@
-/// A pass is one named step of a compilation: a function that reads a state and adds to it. A
-/// compilation is a list of passes, so the list says in order what it does.
+/// NamedPass is one step of a compilation: a function that reads a state and adds to it. A
+/// compilation is a list of passes, so the list shows the steps in order.
 ///
 ///   constexpr NamedPass<Compilation> kPasses[] = {{"capture", capture}, {"cut", cut}};
 ///   const std::vector<PassTime> times = run_passes(kPasses, compilation);

@@ -23,7 +23,7 @@ class OtherShapes;
 
 class Program {
  public:
-  /// Errors: UsageArgument for null.
+  /// Requires: `compiled` is not null. Errors: UsageArgument for null.
   explicit Program(std::shared_ptr<const CompiledProgram> compiled,
                    std::shared_ptr<OtherShapes> other_shapes = nullptr,
                    std::shared_ptr<Evaluations> evaluations = nullptr);
@@ -36,19 +36,20 @@ class Program {
   [[nodiscard]] int microbatches() const;
   /// Returns the names of the parameters, in the module's order.
   [[nodiscard]] std::vector<std::string> parameter_names() const;
-  /// Returns where the model was cut, and the costs of stages and operators if they were measured.
+  /// Returns the places at which the model was cut, and the costs of stages and operators if they
+  /// were measured.
   [[nodiscard]] const CutReport& cut() const;
   /// Returns a text for people: stages, values that cross between them, bytes per edge, parameters
-  /// per stage, and how long each pass of compile took.
+  /// per stage, and the time of each pass of compile.
   [[nodiscard]] std::string explain() const;
   /// Returns the captured operators, one line each.
   [[nodiscard]] std::string graph_text() const;
 
   [[nodiscard]] const CompiledProgram& compiled() const { return *compiled_; }
   [[nodiscard]] const std::shared_ptr<const CompiledProgram>& shared() const { return compiled_; }
-  /// Returns null if no other shape can be captured.
+  /// Returns the captures for other shapes; null if no other shape can be captured.
   [[nodiscard]] const std::shared_ptr<OtherShapes>& other_shapes() const { return other_shapes_; }
-  /// Returns null if there is no module to evaluate.
+  /// Returns the evaluations; null if there is no module to evaluate.
   [[nodiscard]] const std::shared_ptr<Evaluations>& evaluations() const { return evaluations_; }
 
  private:

@@ -1,5 +1,5 @@
-/// same_module checks, when a module is captured once more, that it is still the one that the
-/// program was compiled from, and sets the modes for the capture.
+/// same_module checks, when a module is captured again, that it is still the one from which the
+/// program was compiled, and sets the modes for the capture.
 ///
 /// other_shapes.cc and evaluations.cc use it, on the caller's thread.
 #pragma once
@@ -11,8 +11,9 @@
 
 namespace stagecraft {
 
+/// Checks the module.
 /// Errors: UsageArgument for a module whose parameters or buffers are not those of `model`, or
-///         whose modes do not correspond to the model's.
+/// whose modes do not correspond to the model's.
 void require_same_module(const CompiledProgram& model, const Workload& workload);
 
 /// InModes keeps the module and those below it in the given modes while it lives.

@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// Keeps SP-2. Called when `trained` says where a gradient arrives.
+/// Keeps SP-2. Requires: `trained` is set for the parameters that a gradient reaches.
 void train_together(Partition& partition);
 
 /// Returns the parameters of several stages, in the model's order. All of them are summed if they

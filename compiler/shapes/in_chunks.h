@@ -1,5 +1,5 @@
-/// in_chunks makes the program that a strategy with sums in parts runs: its stages in chunks
-/// (chunk_borders.h), in every shape that it meets.
+/// in_chunks makes the program for a strategy with sums in parts: its stages in chunks
+/// (chunk_borders.h), in every shape that occurs.
 #pragma once
 
 #include "stagecraft/compiler/program/program.h"

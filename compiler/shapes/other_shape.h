@@ -24,8 +24,8 @@ struct OtherShape {
   std::vector<StageProgram> stages;        ///< by id
 };
 
-/// Returns why `stage` cannot be run in the place of `program` (VT-1), as a sentence without its
-/// subject: "has no parameter head.bias any more". Empty if it can.
+/// Returns the reason why `stage` cannot run in the place of `program` (VT-1), as a sentence
+/// without its subject: "has no parameter head.bias any more". Empty if it can.
 [[nodiscard]] std::string misfit(const StageProgram& program, const StageProgram& stage);
 
 /// Does the same for a stage that evaluates on the parameters and buffers of `program`: it may lack

@@ -1,13 +1,13 @@
-/// OtherShapes holds the captures of a program for further shapes of microbatches, beside that of
-/// its example batch. The order of dimensions in memory is part of a shape, since operators choose
-/// kernels by it, and capture records a view or a copy depending on it.
+/// OtherShapes holds the captures of a program for further shapes of microbatches, in addition to
+/// that of its example batch. The order of dimensions in memory is part of a shape, since operators
+/// choose kernels by it, and capture records a view or a copy depending on it.
 ///
 /// The Program and all its copies hold it; parts_of calls it for every microbatch of another shape.
 /// The module runs on the caller's thread, in the modes that it was compiled in, with its present
 /// weights and buffers. Capture records the operators, not their results, so later changes of the
 /// weights make no difference. Training uses the trainer's weights (PR-1).
-/// VC-1: a shape is captured once, however many trainers and threads ask for it. A shape that
-///       cannot be captured leaves everything as it was.
+/// VC-1: a shape is captured once for all trainers and threads that request it. A shape that cannot
+///       be captured leaves everything as it was.
 /// VC-2: the capture for a shape depends on nothing else, in particular not on the shapes that came
 ///       before.
 #pragma once
@@ -25,7 +25,7 @@ namespace stagecraft {
 
 class OtherShapes {
  public:
-  /// The microbatches of the example batch.
+  /// Example holds the microbatches of the example batch.
   struct Example {
     std::vector<Tensors> inputs, labels;
   };
@@ -58,7 +58,7 @@ class OtherShapes {
   /// Errors, cost: likewise.
   [[nodiscard]] std::shared_ptr<const OtherShape> of_size(int size);
 
-  /// Returns an object without captures for a program that was made from this one: of the same
+  /// Returns an object without captures for a program that was made from this one, of the same
   /// module, with its stages in other chunks.
   [[nodiscard]] std::shared_ptr<OtherShapes> of_program(
       std::shared_ptr<const CompiledProgram> model) const;

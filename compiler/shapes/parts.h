@@ -34,8 +34,9 @@ struct FirstPart {
   std::vector<BatchSlice> input_slices, label_slices;
 };
 
+/// Returns the first part.
 /// Errors: UsageArgument for a batch that differs from the program's in more than sizes. A batch
-///         without labels is always accepted.
+/// without labels is always accepted.
 [[nodiscard]] FirstPart first_part(const CompiledProgram& program,
                                    const Batch& inputs,
                                    const Batch& labels);
@@ -58,7 +59,7 @@ struct Parts {
 ///         fewer samples than microbatches.
 [[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
 
-/// Returns the parts of a batch of the compiled shape that is elsewhere, so without tensors.
+/// Returns the parts, without tensors, of a batch of the compiled shape that is elsewhere.
 [[nodiscard]] Parts parts_as_compiled(const Program& program);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
 /// resize makes a program whose stages take microbatches of different sizes (SG-4). Each stage is
-/// the one captured on microbatches of its size, so that later passes only handle stages.
+/// the one captured on microbatches of its size, so later passes handle only stages.
 ///
 /// RZ-1: a value that crosses between two stages has the same name at both ends, that of the given
 ///       program. If the stages' sizes differ, its dimension 0 counts samples and is the outermost

@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// Returns 0 if no input is split.
+/// Returns the number of rows; 0 if no input is split.
 [[nodiscard]] std::int64_t sample_rows(const Batch& inputs);
 
 }  // namespace stagecraft

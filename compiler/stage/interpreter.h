@@ -1,7 +1,7 @@
 /// ChunkInterpreter runs a chunk of a stage program on real tensors.
 ///
-/// It looks operators up once, when it is made; a run then only fills stacks and calls. Autograd
-/// sees the same calls as in the module's own forward, so gradients come out the same.
+/// It looks up operators once, when it is made; a run then only fills stacks and calls. Autograd
+/// sees the same calls as in the module's own forward, so the gradients are the same.
 ///
 /// Thread: one run at a time per interpreter; different interpreters are independent.
 #pragma once

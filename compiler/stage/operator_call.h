@@ -1,7 +1,7 @@
 /// OperatorCall is an operator of a chunk, looked up once, with the places of the values that it
 /// reads and makes.
 ///
-/// The interpreter makes it. A run of several calls is a loop over them. Their values lie in a list
+/// The interpreter makes it. A run of several calls is a loop over them. Their values are in a list
 /// in which each has a place.
 #pragma once
 
@@ -32,7 +32,8 @@ class OperatorCall {
   using PlaceOf = std::function<int(ValueId)>;
   static constexpr int kAbsent = -1;
 
-  /// Errors: CompileCapture for an operator that no loaded library registers.
+  /// Looks up the operator. Errors: CompileCapture for an operator that no loaded library
+  /// registers.
   OperatorCall(const StageProgram& stage, const Node& node, const PlaceOf& place_of);
 
   /// Runs the operator and its hooks. The caller has set autograd and autocast.

@@ -16,9 +16,9 @@ struct Partition {
   std::vector<StageId> order;  ///< a topological order of the stages; ties by number
 };
 
+/// Returns the stages. `results`: computed values that stages also send to the driver.
 /// Errors: CompilePartition for an in-place operator on a value that another stage reads, and for a
-///         parameter with a hook that two stages use; each names operators and markers.
-/// `results`: computed values that stages also send to the driver.
+/// parameter with a hook that two stages use; each names operators and markers.
 [[nodiscard]] Partition partition(const Graph& graph,
                                   const StageAssignment& assignment,
                                   const std::vector<ValueId>& results = {});

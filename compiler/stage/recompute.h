@@ -1,6 +1,6 @@
-/// Recompute says which parts of a model keep only their inputs from a microbatch's forward until
-/// its backward, and run again right before the backward. This costs one more forward of these
-/// parts and saves the memory that autograd would have kept.
+/// Recompute selects the parts of a model that keep only their inputs from a microbatch's forward
+/// until its backward, and run again right before the backward. This costs one more forward of
+/// these parts and saves the memory that autograd would have kept.
 ///
 ///   sc::compile(model, {..., .recompute = sc::Recompute::stages()});
 ///

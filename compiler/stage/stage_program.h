@@ -1,12 +1,12 @@
-/// StageProgram is the computation of one stage for one microbatch, as data that stands by itself:
-/// nothing in it points into the graph of the whole model.
+/// StageProgram is the computation of one stage for one microbatch, as self-contained data: nothing
+/// in it points into the graph of the whole model.
 ///
-/// partition makes it; the executor runs it, and so does compile, which checks and measures. It is
+/// partition makes it. The executor runs it, and so does compile, which checks and measures. It is
 /// a row of chunks, one unless it was cut (chunks.h): autograd ends at their borders, and a
 /// backward runs over them in reverse. Some chunks are recomputed (recompute.h). Values keep the
 /// ids of the whole graph. Weights are not part of it: it holds their names and shapes.
 ///
-/// SP-1: the producer makes a value that crosses contiguous, in the order of memory
+/// SP-1: a value that crosses is made contiguous by its producer, in the order of memory
 ///       (memory_order.h), so every transport delivers the same strides, and the value has its
 ///       order at both ends.
 /// SP-2: every stage program that uses a parameter has it; one of them counts it. If it trains, it

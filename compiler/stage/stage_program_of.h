@@ -1,4 +1,4 @@
-/// stage_program_of takes the parts that concern a stage out of the graph of the whole model.
+/// stage_program_of extracts the parts of a stage from the graph of the whole model.
 ///
 /// partition uses it for each stage and for the whole model as one.
 #pragma once

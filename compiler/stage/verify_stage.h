@@ -1,5 +1,5 @@
 /// verify checks that a stage program from any source can be bound and run without access to
-/// anything that is not there.
+/// anything that does not exist.
 ///
 /// It is used for programs of other processes. Programs that partition makes keep all these rules.
 /// SV-1: for a program that passes, no interpreter, executor or bucket reads outside of its lists,
@@ -16,8 +16,8 @@
 
 namespace stagecraft {
 
-/// Returns everything that is wrong with the stage, one sentence each, each with the stage's
-/// number; empty for a sound stage. At most kMostFaults.
+/// Returns all faults of the stage, one sentence each, each with the stage's number; empty for a
+/// sound stage. At most kMostFaults.
 [[nodiscard]] std::vector<std::string> verify(const StageProgram& stage);
 
 inline constexpr std::size_t kMostFaults = 16;

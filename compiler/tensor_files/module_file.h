@@ -15,8 +15,8 @@
 
 namespace stagecraft {
 
-/// `submodules`: those of the module, if they are known. Without them LibTorch does not find those
-/// that have no tensor below them (ReLU); PyTorch does.
+/// Writes the file. `submodules`: those of the module, if they are known. Without them LibTorch
+/// does not find those that have no tensor below them (ReLU); PyTorch does.
 /// Errors: UsageFile if `path` cannot be written; UsageArgument for names that no module can have.
 void write_module(const std::string& path,
                   const ModuleState& state,
@@ -26,8 +26,8 @@ void write_module(const std::string& path,
 /// Errors: UsageFile for a file that cannot be read, or is no such file.
 [[nodiscard]] ModuleState read_module(const std::string& path);
 
-/// Does torch::save(module, path), whole or not at all. `module`: a module, a holder, or a pointer
-/// to one.
+/// Works like torch::save(module, path), but writes all or nothing. `module`: a module, a holder,
+/// or a pointer to one.
 /// Errors: those of write_module.
 template <class Given>
 void save_module(const std::string& path, Given&& module) {
@@ -36,8 +36,8 @@ void save_module(const std::string& path, Given&& module) {
       path, state, internal::submodules_of(internal::owner_of(internal::callee_of(module))));
 }
 
-/// Does torch::load(module, path), but changes nothing if it cannot load all. It copies values into
-/// the tensors that the module has, so ties and other handles stay valid.
+/// Works like torch::load(module, path), but changes nothing if it cannot load all. It copies
+/// values into the tensors that the module has, so ties and other handles stay valid.
 /// Errors: those of read_module; UsageFile with every tensor that is missing, unknown, or of
 ///         another shape or type.
 template <class Given>

@@ -1,7 +1,7 @@
-/// tensor_bytes is shared by the readers of tensor files: it reads a file's bytes and computes how
-/// many a tensor has.
+/// tensor_bytes is common to the readers of tensor files: it reads a file's bytes and computes how
+/// many bytes a tensor has.
 ///
-/// TB-1: a size that a file names is compared with the bytes that are there before anything is
+/// TB-1: a size that a file names is compared with the bytes that exist before anything is
 ///       allocated for it.
 #pragma once
 
@@ -18,7 +18,8 @@ namespace stagecraft {
 /// TensorFile is a file that is read from its beginning to its end.
 class TensorFile {
  public:
-  /// Errors: UsageFile for a file that does not exist, may not be opened or is not a regular file.
+  /// Opens the file. Errors: UsageFile for a file that does not exist, may not be opened or is not
+  /// a regular file.
   explicit TensorFile(const std::string& path);
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
@@ -31,7 +32,7 @@ class TensorFile {
   /// Reads the next bytes as a tensor with default strides. Requires: as read.
   [[nodiscard]] at::Tensor tensor(at::ScalarType dtype, const std::vector<std::int64_t>& sizes);
 
-  /// Errors: UsageFile, always, with the file's name, the expected and the found value.
+  /// Throws UsageFile with the file's name, the expected and the found value.
   [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
 
   /// Returns the bytes of a tensor. Keeps TB-1: callers call it before they allocate.
@@ -46,7 +47,7 @@ class TensorFile {
   std::uint64_t at_ = 0;
 };
 
-/// Returns the tensor as a file holds it: on the CPU, row after row, and detached.
+/// Returns the tensor in the form that a file holds: on the CPU, row after row, and detached.
 /// Errors: UsageArgument, naming it, for a tensor that is not dense or is quantized.
 [[nodiscard]] at::Tensor plain_tensor(const std::string& name, const at::Tensor& tensor);
 

@@ -1,6 +1,6 @@
 /// weights reads and writes weights by name in files: one .safetensors file, or a folder with one
-/// .npy file per tensor, named after it ("layers.0.weight.npy"). The end of the path decides which
-/// of them it means.
+/// .npy file per tensor, named after it ("layers.0.weight.npy"). The end of the path decides
+/// between them.
 ///
 /// WE-1: weights are checked completely before any is taken over. An error names every wrong
 ///       tensor, and nothing has changed.
@@ -17,8 +17,9 @@ namespace stagecraft {
 /// Returns true for a name that ends in .safetensors; any other name is a folder.
 [[nodiscard]] bool is_weights_file(const std::string& path);
 
+/// Reads the weights.
 /// Errors: those of read_safetensors and read_npy; UsageFile for a folder that does not exist or
-///         has no .npy file.
+/// has no .npy file.
 [[nodiscard]] std::vector<NamedTensor> read_weights(const std::string& path);
 
 /// Makes the folder if there is none. Each file appears whole; the files of a folder appear one
@@ -28,7 +29,8 @@ namespace stagecraft {
 ///         be taken for weights of this model.
 void write_weights(const std::string& path, const std::vector<NamedTensor>& tensors);
 
-/// Errors: those errors of write_weights that do not depend on the tensors; nothing is written.
+/// Checks the place without writing anything. Errors: those of write_weights that do not depend on
+/// the tensors.
 void check_weights_place(const std::string& path, const std::vector<std::string>& names);
 
 /// Copies `found` into the tensors of `parameters` and `buffers`, which have ties under each of

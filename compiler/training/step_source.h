@@ -1,8 +1,8 @@
-/// StepSource is a program as a training DAG needs it: its stages with their chunks, the tensors
-/// that cross between them, and the parameters that they share.
+/// StepSource is the view of a program that a training DAG needs: its stages with their chunks, the
+/// tensors that cross between them, and the parameters that they share.
 ///
-/// Made from a program and a layout, once for training and once for each evaluation. The scheduler
-/// makes the DAG (scheduler/dag); lowering reads the rest.
+/// It is made from a program and a layout, once for training and once for each evaluation. The
+/// scheduler makes the DAG (scheduler/dag); lowering reads the rest.
 /// SS-1: the DAG's stages are the schedule's. A stage of the program has one for each copy.
 #pragma once
 
@@ -21,10 +21,11 @@ struct StepSource {
   std::vector<PlanStage> stages;  ///< by the schedule's number
   /// The tensors that can cross, by EdgeId: activations, gradients, then results of an evaluation.
   std::vector<PlanEdge> edges;
-  /// By tie of the DAG: all its parameters.
+  /// All parameters of each tie of the DAG.
   std::vector<std::vector<std::string>> tied;
 };
 
+/// Returns the source.
 /// Errors: ScheduleParameter for a layout of copies of another number of stages.
 [[nodiscard]] StepSource step_source(const CompiledProgram& program, const Layout& layout);
 

@@ -1,5 +1,5 @@
-/// put and get write and read any record that has a list of its fields (visit_fields), field by
-/// field.
+/// fields.h defines put and get, which write and read any record that has a list of its fields
+/// (visit_fields), field by field.
 ///
 ///   integers, ids, enumerators   integers          vectors             arrays
 ///   bool, double, std::string    their own kinds   std::map            maps, keys ascending
@@ -198,6 +198,7 @@ void get_vector(In& in, std::vector<T>& value) {
 
 }  // namespace internal
 
+/// Reads a value.
 /// Requires: `value` is default-constructed.
 /// Errors: WireFormat.
 template <class In, class T>

@@ -16,10 +16,10 @@ namespace stagecraft::wire {
 /// Returns whether there is a form for the literal.
 [[nodiscard]] bool can_travel(const c10::IValue& literal);
 
-/// Requires: can_travel.
+/// Writes the literal. Requires: can_travel.
 void put_literal(Writer& out, const c10::IValue& literal);
 
-/// Errors: WireFormat.
+/// Reads a literal. Errors: WireFormat.
 [[nodiscard]] c10::IValue get_literal(Reader& in);
 
 }  // namespace stagecraft::wire

@@ -39,13 +39,13 @@ class Reader {
   [[nodiscard]] std::uint64_t natural();
   [[nodiscard]] double number();
   [[nodiscard]] std::string_view text();
-  /// Return how many values that belong to it follow; for a map, how many pairs.
+  /// Return how many values of the list follow; for a map, how many pairs.
   [[nodiscard]] std::size_t array();
   [[nodiscard]] std::size_t map();
   /// Skips the head of an array of `count`.
   void array_of(std::size_t count, std::string_view what);
 
-  /// Errors: if there is a value left.
+  /// Ends the text. Errors: WireFormat if there is a value left.
   void end() const;
 
   [[noreturn]] void refuse(const std::string& found) const;

@@ -1,5 +1,5 @@
-/// TensorTable holds the tensors that a message refers to by number. They are sent beside it, over
-/// the data plane: a message contains only their facts.
+/// TensorTable holds the tensors to which a message refers by number. They are sent separately,
+/// over the data plane: a message contains only their facts.
 ///
 /// WT-1: a tensor is sent as the flat span of its memory, first element to last, and is laid over
 ///       the span again at the other end. So strides, shared elements (stride 0) and gaps stay as
@@ -29,8 +29,8 @@ decltype(auto) visit_fields(TensorFacts& m, V&& v) {
   return v(m.dtype, m.sizes, m.strides, m.wrapped_number);
 }
 
-/// Returns why the tensor cannot be sent; empty if it can. A tensor can be sent if it has strided
-/// memory of this machine, is not a computed view (a conjugate) and does not train.
+/// Returns the reason why the tensor cannot be sent; empty if it can. A tensor can be sent if it
+/// has strided memory of this machine, is not a computed view (a conjugate) and does not train.
 [[nodiscard]] std::string obstacle(const at::Tensor& tensor);
 
 class TensorTable {
@@ -49,9 +49,9 @@ class TensorTable {
   std::vector<at::Tensor> spans_;
 };
 
-/// Returns the tensors again, over the memory of `spans`.
+/// Makes the tensors again, over the memory of `spans`, and returns them.
 /// Errors: WireFormat (through `in`) for facts that describe no tensor, or another tensor than the
-///         one received.
+/// one received.
 [[nodiscard]] std::vector<at::Tensor> laid_over(const Reader& in,
                                                 const std::vector<TensorFacts>& facts,
                                                 const std::vector<at::Tensor>& spans);

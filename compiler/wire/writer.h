@@ -20,7 +20,7 @@ class Writer {
   void natural(std::uint64_t value);
   void number(double value);
   void text(std::string_view value);
-  /// Writes the head of a list: `count` values that belong to it follow; for a map, twice as many.
+  /// Writes the head of a list: `count` values of the list follow; for a map, twice as many.
   void array(std::size_t count);
   void map(std::size_t count);
 

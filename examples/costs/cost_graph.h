@@ -35,8 +35,8 @@ class CostGraph {
  public:
   explicit CostGraph(CostDeviceModel device = {}) : device_(std::move(device)) {}
 
-  /// Each adds an operator that reads the results of `reads` (the batch, if that is empty) and
-  /// returns its id. `rows`: per sample.
+  /// Adds an operator that reads the results of `reads` (the batch, if that is empty) and returns
+  /// its id, like the next three functions. `rows`: per sample.
   int linear(std::string name, std::vector<int> reads, double rows, double in, double out);
   /// Adds self-attention with its four projections over all rows of a sample.
   int attention(std::string name, std::vector<int> reads, double rows, double width, int heads);

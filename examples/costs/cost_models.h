@@ -55,7 +55,7 @@ struct CostModel {
 /// Returns "mmt", "dlrm", "candle-uno", "case-study", "transformer" (a chain) and "skips".
 [[nodiscard]] std::span<const CostModel> cost_models();
 
-/// Errors: UsageArgument for an unknown name.
+/// Returns the model. Errors: UsageArgument for an unknown name.
 [[nodiscard]] const CostModel& find_cost_model(std::string_view name);
 
 }  // namespace stagecraft::examples

@@ -22,16 +22,17 @@ namespace stagecraft::examples {
 inline constexpr std::uint64_t kEmbeddingIndex = 1'000'000;
 inline constexpr std::uint64_t kHeadIndex = 2'000'000;
 
-/// Errors: UsageArgument with `message` unless `holds`.
+/// Checks an option. Errors: UsageArgument with `message` unless `holds`.
 void require_option(bool holds, const std::string& message);
 
-/// Errors: UsageArgument unless 1 to `pieces` stages are requested; `piece` is the word for one.
+/// Checks stages. Errors: UsageArgument unless 1 to `pieces` stages are requested; `piece` is the
+/// word for one.
 void require_stages(std::int64_t stages, std::int64_t pieces, const std::string& piece);
 
-/// Errors: UsageArgument unless `patch` divides `image`.
+/// Checks patches. Errors: UsageArgument unless `patch` divides `image`.
 void require_patches(std::int64_t image, std::int64_t patch);
 
-/// Errors: UsageArgument unless `heads` divide `dim`.
+/// Checks heads. Errors: UsageArgument unless `heads` divide `dim`.
 void require_heads(std::int64_t dim, std::int64_t heads);
 
 [[nodiscard]] torch::nn::Linear unbiased(std::int64_t from, std::int64_t to);
@@ -46,8 +47,8 @@ void draw_weights(torch::nn::Module& module,
                   bool by_fan_in = false);
 
 /// Returns the layers of each stage. They are balanced by the parameters of each layer, whose
-/// products are most of its work, times how often an input meets them, which is once if `uses` is
-/// empty.
+/// products are most of its work, times how often an input meets them. If `uses` is empty, that is
+/// once.
 [[nodiscard]] std::vector<ItemRange> divided(const torch::nn::ModuleList& layers,
                                              std::int64_t stages,
                                              const std::vector<double>& uses = {});

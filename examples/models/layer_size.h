@@ -1,7 +1,7 @@
 /// layer_size counts the weights of single layers, from which each model knows its size before it
 /// is built.
 ///
-/// In double: a size beyond 64 bits must stay large.
+/// Sizes are in double: a size beyond 64 bits must stay large.
 #pragma once
 
 #include <cstdint>

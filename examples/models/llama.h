@@ -48,7 +48,7 @@ struct LlamaOptions {
 /// operands of its matrix products. `sequences`: in the microbatch.
 [[nodiscard]] double least_activation_bytes(const LlamaOptions& model, std::int64_t sequences);
 
-/// Errors: UsageArgument unless `heads` divide `dim` into heads of an even width.
+/// Checks heads. Errors: UsageArgument unless `heads` divide `dim` into heads of an even width.
 void require_rotary_heads(std::int64_t dim, std::int64_t heads);
 
 /// Returns the angle of every (position, feature). Shape: [sequence, head_dim].

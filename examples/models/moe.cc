@@ -163,7 +163,8 @@ double least_activation_bytes(const MoeOptions& m, std::int64_t sequences) {
   const double tokens = as_double(sequences) * as_double(m.sequence);
   const double dim = as_double(m.dim), experts = as_double(m.experts);
   const double capacity = std::min(std::ceil(m.capacity_factor * 2 * tokens / experts), tokens);
-  // As for the Llama, and the experts' inputs, intermediate values and answers; the routing, twice.
+  // Counts the same as for the Llama, and the experts' inputs, intermediate values and answers; the
+  // routing, twice.
   const double attention = tokens * 10 * dim;
   const double answers = experts * capacity * (2 * dim + 4 * as_double(m.ffn));
   const double routing = 2 * tokens * experts * capacity;

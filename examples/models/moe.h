@@ -5,9 +5,9 @@
 /// for a token, each with a SwiGLU. Its weights keep LL-1; only `forward` knows about stages.
 ///
 /// MX-1: no shape depends on values. Experts have a fixed number of places for the tokens of a
-///       microbatch, first choices before second ones, earlier tokens before later ones. A choice
-///       that finds no place is dropped, and its token continues with its other choice and the
-///       residual.
+///       microbatch. First choices come before second ones, earlier tokens before later ones. A
+///       choice that finds no place is dropped, and its token continues with its other choice and
+///       the residual.
 /// MX-2: the sum of the load-balance losses is passed on from layer to layer, so that no cut
 ///       changes it.
 ///
@@ -121,7 +121,7 @@ class MoeImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Moe);
 
-/// MoeLoss is the mean cross entropy of every position, and `balance` times the load-balance loss.
+/// MoeLoss is the mean cross entropy of every position, plus `balance` times the load-balance loss.
 /// For compile's `loss`: moe_loss(options.balance).
 class MoeLoss {
  public:

@@ -1,8 +1,8 @@
-/// Collective is an operation of a group of ranks. One object is one rank's side of it.
+/// Collective is the interface of one rank to the operations of a group of ranks.
 ///
 /// Every member starts the same operation with the same group and sequence, continues to compute,
 /// and waits for the result later. Buffers are flat: contiguous, of one dimension, and of equal
-/// size and dtype on all members. Called from the plan thread; a form says which thread does the
+/// size and dtype on all members. The plan thread calls it; each form says which thread does the
 /// work. tests/conformance/collective_conformance.h proves the contract for every form:
 ///
 /// CL-1: results depend only on ranks, never on the order of arrival: parts lie in ascending order
@@ -29,7 +29,8 @@
 
 namespace stagecraft {
 
-/// The members: distinct ranks in ascending order. The id distinguishes groups that share members.
+/// Group lists the members: distinct ranks in ascending order. The id distinguishes groups with the
+/// same members.
 struct Group {
   std::vector<Rank> ranks;
   std::int32_t id = 0;
@@ -37,7 +38,7 @@ struct Group {
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-/// Identifies one of the group's collectives; equal on all members.
+/// Sequence identifies one of the group's collectives. It is equal on all members.
 struct Sequence {
   PlanId plan;
   Epoch epoch;
@@ -47,8 +48,8 @@ struct Sequence {
   friend constexpr auto operator<=>(const Sequence&, const Sequence&) = default;
 };
 
-/// The result of an operation that this rank has started. Dropping it without a wait harms no
-/// member.
+/// PendingResult is the result of an operation that this rank has started. Dropping it without a
+/// wait harms no member.
 class PendingResult {
  public:
   PendingResult(const PendingResult&) = delete;
@@ -57,15 +58,14 @@ class PendingResult {
   PendingResult& operator=(PendingResult&&) = delete;
   virtual ~PendingResult() = default;
 
-  /// Waits until every member has started the operation, and returns the result. The rank's
-  /// WaitBoard shows the missing members meanwhile. Called once.
-  /// Errors: ClusterTimeout, with the members still missing at the deadline; the transport's own
-  /// (WorkerAborted, TransportClosed); Internal, on all members, with two ranks whose sizes or
-  /// dtypes differ.
+  /// Waits until every member has started the operation, and returns the result. Meanwhile the
+  /// rank's WaitBoard shows the missing members. Requires: the first call. Errors: ClusterTimeout,
+  /// with the members that are missing at the deadline; WorkerAborted and TransportClosed from the
+  /// transport; Internal, on all members, with two ranks whose sizes or dtypes differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
-  /// Gives up, with the step: from now on this member neither reads nor writes the buffer, and
-  /// others may wait for its part in vain.
+  /// Gives up the operation together with the step. From now on this member neither reads nor
+  /// writes the buffer, and other members may wait for its part until their deadline.
   virtual void abandon() = 0;
 
  protected:

@@ -1,5 +1,5 @@
-/// exchange holds what all operations over a transport use: it sends tensors to the other members,
-/// and waits for theirs.
+/// exchange holds the functions that all operations over a transport share: they send tensors to
+/// the other members and wait for theirs.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,23 @@ namespace stagecraft::collective {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The tensors of one round of an operation.
+/// Round distinguishes the tensors of an operation's two rounds.
 enum class Round : std::uint8_t { First, Second };
 
-/// Returns a buffer in equal parts.
-/// Errors: Internal if it does not divide.
+/// Returns the buffer in equal parts. Errors: Internal if `count` does not divide its size.
 [[nodiscard]] Tensors equal_parts(const at::Tensor& buffer, std::size_t count);
 
 /// Keeps TG-1: group g has edge -1 - g. The number within the step takes the place of the
-/// microbatch; in the second round, the numbers below 0.
+/// microbatch. In the second round the numbers are below 0.
 [[nodiscard]] Tag tag_of(const Group& group, const Sequence& sequence, Round round = Round::First);
 
-/// Asks for the tensors of all members, by rank. `own`: this member's.
+/// Requests the tensors of all members, by rank. `own`: this member's tensor.
 [[nodiscard]] std::vector<Arrival> receive_all(Transport& transport,
                                                const Group& group,
                                                const Tag& tag,
                                                const at::Tensor& own);
 
-/// Waits until all have arrived or failed. `name`: of the operation.
+/// Waits until all have arrived or failed. `name`: the operation's name, for messages.
 /// Errors: ClusterTimeout, with the ranks that are missing.
 void wait_for(WaitBoard& board,
               const std::string& name,
@@ -44,7 +43,7 @@ void wait_for(WaitBoard& board,
 /// Returns the tensors by rank. Errors: those of the transport.
 [[nodiscard]] Tensors tensors_of(const std::vector<Arrival>& arrivals);
 
-/// Errors: Internal, with two ranks whose sizes or dtypes differ.
+/// Compares sizes and dtypes. Errors: Internal, with two ranks whose sizes or dtypes differ.
 void check_alike(const std::string& name, const std::vector<Rank>& ranks, const Tensors& tensors);
 
 }  // namespace stagecraft::collective

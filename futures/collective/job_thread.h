@@ -1,7 +1,7 @@
 /// JobThread runs jobs one after the other, in the order in which they were given.
 ///
-/// A rank's collectives add gradients on one, so that sums run under the rank's computing. The
-/// thread is made for the first job. The mutex guards the queue, because any thread may give jobs.
+/// A rank's collectives add gradients on a JobThread, so that sums overlap computation. The thread
+/// starts with the first job. The mutex guards the queue, because any thread may post jobs.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +20,10 @@ class JobThread {
   explicit JobThread(Job first = {}) : first_(std::move(first)) {}
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
-  /// Waits for the job that runs, and drops all others.
+  /// Waits for the running job and drops the jobs in the queue.
   ~JobThread();
 
-  /// The job throws nothing. It is at work (process_end.h) while it runs.
+  /// Queues a job, which must not throw. It is at work (process_end.h) while it runs.
   void post(Job job);
 
  private:

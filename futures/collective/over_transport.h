@@ -15,8 +15,8 @@ namespace stagecraft {
 
 class TransportCollective final : public Collective {
  public:
-  /// `board` shows the members that are waited for. `begin_thread`: runs first on the thread that
-  /// adds; may be empty.
+  /// `board` shows the members for which this rank waits. `begin_thread`: runs first on the thread
+  /// that adds; may be empty.
   explicit TransportCollective(std::shared_ptr<Transport> transport,
                                std::shared_ptr<WaitBoard> board = std::make_shared<WaitBoard>(),
                                std::function<void()> begin_thread = {});

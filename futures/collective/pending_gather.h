@@ -1,5 +1,5 @@
-/// PendingGather: an operation whose result is all tensors that this member gets, one after the
-/// other. The waiting thread puts them together.
+/// PendingGather is an operation whose result is the concatenation of all tensors that this member
+/// gets. The waiting thread concatenates them.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace stagecraft::collective {
 
 class PendingGather final : public PendingResult {
  public:
-  /// `name`: of the operation, for messages; `arrivals`: by rank, with this member's own.
+  /// `name`: the operation's name, for messages; `arrivals`: by rank, this member's own included.
   PendingGather(std::string name,
                 std::vector<Rank> ranks,
                 std::vector<Arrival> arrivals,

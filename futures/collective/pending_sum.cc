@@ -48,7 +48,7 @@ at::Tensor sum(const Tensors& parts) {
   return total;
 }
 
-/// Tells the others why there is no sum, in its place.
+/// Sends the others, in the place of the sum, the reason why there is none.
 at::Tensor refusal(const std::string& why) {
   at::Tensor text = at::empty({static_cast<std::int64_t>(why.size())}, at::kByte);
   std::memcpy(text.mutable_data_ptr<std::uint8_t>(), why.data(), why.size());
@@ -62,8 +62,8 @@ std::string text_of(const at::Tensor& refusal) {
 
 }  // namespace
 
-/// The operation on one member. Callbacks and jobs share it, so that it ends even if nobody waits.
-/// The mutex is held while a job uses the buffer.
+/// Work is the operation on one member. Callbacks and jobs share it, so that it ends even if nobody
+/// waits. The mutex is held while a job uses the buffer.
 class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
  public:
   Work(Kind kind,

@@ -1,11 +1,11 @@
-/// PendingSum: an operation that adds the members' buffers, part by part: each member owns a part.
+/// PendingSum is an operation that adds the members' buffers in parts. Each member owns one part.
 ///
-///     every member sends part i to rank i --> rank i adds the parts it gets, by rank
-///                                         --> all_reduce: sends the sum to everybody
+///     every member sends part i to rank i --> rank i adds its parts in the order of ranks
+///                                         --> all_reduce: rank i sends the sum to all members
 ///
 /// So a member sends and receives 2 (n - 1) / n of a buffer, or half of that in a reduce_scatter.
-/// Parts are added and written on the JobThread as soon as they are here: a member that computes
-/// meanwhile holds up no other (CL-4).
+/// The JobThread adds and writes parts as soon as they have arrived. So a member that computes
+/// meanwhile delays no other (CL-4).
 /// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
 #pragma once
 

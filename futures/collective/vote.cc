@@ -90,7 +90,7 @@ at::Tensor together(const at::Tensor& gathered, std::size_t members) {
 }
 
 /// Divides a group into rows of equal length or one longer. A column has one member of every row.
-/// If a row has no member in the last column, the row's last member stands there too.
+/// If a row has no member in the last column, the row's last member is there too.
 class Rows {
  public:
   explicit Rows(const Group& group) : group_(group) {

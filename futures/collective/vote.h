@@ -1,4 +1,4 @@
-/// vote is the exchange that every rank enters after its last backward, before any weight changes.
+/// vote is the exchange of all ranks after their last backward, before any weight changes.
 /// Afterwards all ranks know whether all gradients are finite, and the norm of the whole model's
 /// gradient.
 ///
@@ -6,9 +6,9 @@
 /// VO-1: the norm is the root of the squared norms, added one by one in double precision in the
 ///       model's order of parameters. It does not depend on the cut, the ranks or the order of
 ///       arrival, so clipping is bit-equal for any cut.
-/// VO-2: up to kVoteAtOnce ranks each hear from all others. More ranks vote in two rounds, in the
-///       rows of a square and then in its columns, so each hears from about twice the root of their
-///       number: 62 of 1,024.
+/// VO-2: with up to kVoteAtOnce ranks, each hears from all others. More ranks vote in two rounds:
+///       first in the rows of a square, then in its columns. So each hears from about twice the
+///       square root of their number: 62 of 1,024.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,18 @@ namespace stagecraft {
 
 inline constexpr std::size_t kVoteAtOnce = 16;
 
-/// The squared norm of one parameter's gradient; `parameter` is its index in the model's order.
+/// SquaredNorm belongs to one parameter's gradient; `parameter` is its index in the model's order.
 struct SquaredNorm {
   std::int64_t parameter = 0;
   double value = 0.0;
 };
 
-/// The report of one rank about its own parameters. Frozen parameters are left out.
+/// Ballot is the report of one rank about its own parameters. It leaves out frozen parameters.
 struct Ballot {
   std::int64_t model_parameters = 0;  ///< parameters of the whole model; the same on every rank
   bool finite = true;                 ///< false for a non-finite loss as well as for a gradient
   std::vector<SquaredNorm> squared_norms;
-  std::int64_t mirrored = -1;  ///< the newest round of mirroring of which this rank has its part
+  std::int64_t mirrored = -1;  ///< the newest round of mirroring whose part this rank has
   Rank rank;                   ///< the rank that reports
 };
 
@@ -45,10 +45,10 @@ struct VoteResult {
   std::int64_t mirrored = -1;                 ///< the lowest of all ballots
 };
 
-/// Votes and returns the result of the whole group: the same on every member, bit by bit. Uses the
-/// group's numbers from the sequence's on.
-/// Errors: those of Collective::all_gather and its wait; Internal if two ranks vote for one
-/// parameter, or one votes for a parameter that the model does not have.
+/// Votes and returns the result of the whole group: the same on every member, bit by bit. Uses
+/// numbers of the group from `sequence` on. Errors: those of Collective::all_gather and its wait;
+/// Internal if two ranks vote for one parameter, or a rank votes for a parameter that the model
+/// does not have.
 [[nodiscard]] VoteResult vote(Collective& collective,
                               const Group& group,
                               const Sequence& sequence,

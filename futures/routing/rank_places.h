@@ -1,4 +1,4 @@
-/// RankPlaces knows in which process each rank of a network lives, and what carries tensors there.
+/// RankPlaces knows the process of each rank of a network, and the carrier of tensors to it.
 ///
 /// A RoutedNetwork and its ends share it; the last of them detaches the network from the port. Any
 /// thread may use it. The mutex guards the places.
@@ -29,10 +29,10 @@ class RankPlaces {
 
   [[nodiscard]] const NetworkHere& here() const { return here_; }
 
-  /// Returns what carries tensors to the rank.
+  /// Returns the carrier of tensors to the rank.
   /// Errors: TransportRefused for a rank that is not in this network.
   [[nodiscard]] std::shared_ptr<const Carrier> carrier_to(Rank rank) const;
-  /// Returns the endpoint of the rank's process; nothing if it is this one. Errors: as above.
+  /// Returns the endpoint of the rank's process; nothing if it is this process. Errors: as above.
   [[nodiscard]] std::optional<std::string> elsewhere(Rank rank) const;
 
   /// Places the rank as RoutedNetwork::place says.
@@ -44,7 +44,7 @@ class RankPlaces {
     std::optional<std::string> elsewhere;  ///< the endpoint of another process
   };
 
-  /// Needs the mutex.
+  /// Requires: the caller holds the mutex.
   [[nodiscard]] const Place& of(Rank rank) const;
   [[nodiscard]] static std::size_t index(Rank rank);
 

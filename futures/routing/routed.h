@@ -1,6 +1,6 @@
 /// RoutedNetwork is the data plane of a crew whose ranks live in several processes. Each end
-/// chooses the way by the peer's place: a tensor for this process is handed over as it is, any
-/// other goes through the DataPort.
+/// chooses the way by the peer's place: it hands over a tensor for this process as it is, and gives
+/// any other to the DataPort.
 ///
 /// Each process of the crew makes one, with the same id, and places the ranks that live elsewhere.
 /// Every process makes it before any rank sends: tensors for an unknown network are dropped and
@@ -25,13 +25,14 @@ class RoutedNetwork final : public Network {
   /// Errors: UsageArgument if the port has a network of that id.
   RoutedNetwork(std::shared_ptr<DataPort> port, NetworkId id, int ranks);
 
-  /// Places `rank` (or `kDriver`) in the process of that port, which it admits. May be called again
-  /// after a replacement; the caller forgets the port of the predecessor.
-  /// Errors: TransportRefused for a rank that is not in this network, and for an invalid address;
+  /// Places `rank` (or `kDriver`) in the process of that port, and admits the port. May be called
+  /// again after a replacement; the caller forgets the port of the predecessor. Errors:
+  /// TransportRefused for a rank that is not in this network, and for an invalid address;
   /// UsageArgument for a rank that was elsewhere and now should be here.
   void place(Rank rank, const PortAddress& where);
 
-  /// Errors: TransportRefused for a rank that is not in this network, or not in this process.
+  /// Returns the end of `rank`. Errors: TransportRefused for a rank that is not in this network, or
+  /// not in this process.
   [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const override;
 
  private:

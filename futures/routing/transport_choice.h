@@ -4,8 +4,8 @@
 ///   both are in one process       HandOver      the same storage, no copy
 ///   they are in two processes     PortCarrier   over ZeroMQ, encrypted
 ///
-/// RankPlaces asks whenever a rank is placed. The ranks of a crew of threads have no other place,
-/// so their InprocNetwork does not ask.
+/// RankPlaces calls it whenever a rank is placed. The ranks of a crew of threads have no other
+/// place, so their InprocNetwork does not call it.
 #pragma once
 
 #include <memory>
@@ -16,14 +16,14 @@
 
 namespace stagecraft {
 
-/// This process's part of a network.
+/// NetworkHere is this process's part of a network.
 struct NetworkHere {
   std::shared_ptr<DataPort> port;
   NetworkId id;
   std::shared_ptr<const Mailboxes> mailboxes;
 };
 
-/// Returns what carries tensors from this process to the process that receives at `there`. Admits
+/// Returns the carrier of tensors from this process to the process that receives at `there`. Admits
 /// that process to the port if it is another.
 /// Errors: TransportRefused for an invalid address or key.
 [[nodiscard]] std::shared_ptr<const Carrier> choose_carrier(const NetworkHere& here,

@@ -1,10 +1,10 @@
 /// InprocNetwork is the transport between the driver and ranks that are threads of one process. It
 /// hands a tensor over as it is: same storage, no copy, no serialization.
 ///
-/// The launcher of threads makes one for a crew and gives every rank its end; the one-process
-/// reference has one of its own. The network and its ends share the mailboxes, so the network
-/// object may be destroyed first. A rank's end closes its mailbox (Transport::close); otherwise the
-/// mailbox closes with the last end.
+/// The launcher of threads makes one for a crew and gives every rank its end. The one-process
+/// reference has one of its own. The network and its ends share the mailboxes, so the network may
+/// be destroyed first. A rank's end closes its mailbox (Transport::close); otherwise the mailbox
+/// closes with the last end.
 #pragma once
 
 #include <memory>

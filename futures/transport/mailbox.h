@@ -44,7 +44,7 @@ class Mailbox {
   void advance(PlanId plan, Epoch current, const Error& why);
   void close(const Error& why);
 
-  /// Returns whether a tensor of this tag would still be accepted. Once false, it stays false.
+  /// Returns whether a tensor of this tag would still be accepted. A false answer is final.
   [[nodiscard]] bool accepts(const Tag& tag) const;
   /// Throws TransportClosed if this end is closed.
   void check_open() const;
@@ -65,7 +65,7 @@ class Mailbox {
       return hash_combine(std::hash<Tag>{}(key.tag), key.from.value);
     }
   };
-  /// All tensors of one sender under one tag, or all receives for them.
+  /// Lane holds all tensors of one sender under one tag, or all receives for them.
   struct Lane {
     std::deque<at::Tensor> tensors;
     std::deque<Promise<at::Tensor>> receives;
@@ -81,7 +81,7 @@ class Mailbox {
                    std::string_view reason,
                    const Error& why);
 
-  // The functions below need the mutex.
+  // The functions below require that the caller holds the mutex.
   [[nodiscard]] std::optional<Error> refusal(Rank from, const Tag& tag) const;
   /// Returns why the plan's epoch is over; null if it is not.
   [[nodiscard]] const Error* over(PlanId plan, Epoch epoch) const;
@@ -91,8 +91,8 @@ class Mailbox {
   [[nodiscard]] std::vector<Lanes::node_type> remove_if(Predicate predicate);
 
   mutable std::mutex mutex_;
-  /// The newest epoch that is over for any plan; all epochs after close. Written under the mutex,
-  /// read without it.
+  /// Holds the newest epoch that is over for any plan; all epochs are over after close. It is
+  /// written under the mutex and read without it.
   std::atomic<std::int64_t> newest_over_{std::numeric_limits<std::int64_t>::min()};
   Lanes lanes_;
   std::vector<Lanes::node_type> spare_;

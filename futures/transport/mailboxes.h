@@ -17,9 +17,10 @@ class Mailboxes {
   /// Makes mailboxes for ranks 0 to ranks - 1 and the driver.
   explicit Mailboxes(int ranks);
 
-  /// Errors: TransportRefused for a rank that is not in the network.
+  /// Returns the mailbox of the rank. Errors: TransportRefused for a rank that is not in the
+  /// network.
   [[nodiscard]] Mailbox& of(Rank rank) const;
-  /// Returns null for a rank that is not in the network.
+  /// Returns the mailbox of the rank; null for a rank that is not in the network.
   [[nodiscard]] Mailbox* find(Rank rank) const;
   [[nodiscard]] int ranks() const { return static_cast<int>(mailboxes_.size()) - 1; }
 

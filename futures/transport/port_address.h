@@ -1,5 +1,5 @@
 /// PortAddress holds the endpoint at which a process receives tensors of other processes, and the
-/// key that proves its identity. Made by its DataPort, sent to the others in a control message.
+/// key that proves its identity. Its DataPort makes it; control messages carry it to the others.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// Tag identifies a tensor, equally on both ends of a transfer.
+/// Tag identifies a tensor. It is the same on both ends of a transfer.
 ///
 /// It contains no rank: sender and receiver are given separately, so a plan's tags survive another
 /// binding of ranks to workers. The plan id separates trainers that share a worker, each of which
@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-/// The epoch of tensors that belong to no step: no abort ends it, only the close of the transport.
+/// The epoch of tensors that belong to no step. Only the close of the transport ends it, no abort.
 inline constexpr Epoch kEndlessEpoch{std::numeric_limits<std::int64_t>::max()};
 
 struct Tag {

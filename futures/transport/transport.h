@@ -1,4 +1,4 @@
-/// Transport moves tensors from one rank to another. One object is one rank's end of it.
+/// Transport moves tensors from one rank to another. One object is one rank's end of a transport.
 ///
 /// A stage's executor sends and receives through it, and so does the driver (as `kDriver`). The
 /// implementation depends only on where the peers are. Every method may be called from any thread.
@@ -51,9 +51,9 @@ class Transport {
   [[nodiscard]] virtual Future<at::Tensor> receive(Rank from, const Tag& tag) = 0;
 
   /// Ends every epoch of `plan` before `current`: their pending receives fail with WorkerAborted
-  /// because of `why`, their stored tensors are dropped now, later ones are refused on arrival. An
-  /// epoch that is not newer than the plan's present one changes nothing, so aborts may arrive
-  /// twice and out of order.
+  /// because of `why`, their stored tensors are dropped now, and later ones are refused on arrival.
+  /// A `current` that is not newer than the plan's present epoch changes nothing, so aborts may
+  /// arrive twice and out of order.
   virtual void advance(PlanId plan, Epoch current, const Error& why) = 0;
 
   /// Throws the error that a receive of this epoch would fail with; returns if there is none.
@@ -63,7 +63,7 @@ class Transport {
   /// Returns how many tensors arrived for an epoch that was over, or after close.
   [[nodiscard]] virtual std::uint64_t refused() const = 0;
 
-  /// Returns the bytes that have arrived here and that no receive has asked for yet.
+  /// Returns the bytes that have arrived here and that no receive has requested yet.
   [[nodiscard]] virtual std::int64_t bytes_waiting() const = 0;
 
   /// Closes this end: pending receives fail with TransportClosed because of `why`, stored tensors

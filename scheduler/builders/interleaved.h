@@ -19,7 +19,7 @@ namespace stagecraft {
 /// Errors: ScheduleParameter unless microbatches are a multiple of max(1, microbatches / ranks).
 [[nodiscard]] Schedule interleaved(int ranks, int microbatches, int chunks);
 
-/// The order of a row's (chunk, microbatch) pairs; shared with the zero-bubble variant.
+/// LoopOrder is the order of a row's (chunk, microbatch) pairs. The zero-bubble variant shares it.
 class LoopOrder {
  public:
   /// Errors: ScheduleParameter as interleaved(), with the name `builder`.

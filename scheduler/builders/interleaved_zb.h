@@ -1,9 +1,9 @@
 /// Interleaved zero bubble is interleaved 1F1B with split backwards; the weight halves fill the
 /// bubbles.
 ///
-/// The warm-up is that of 1F1B per chunk, and row r's weight halves lag its input halves by r. With
-/// one chunk this is ZB-H1. Source: Qi et al., "Zero Bubble Pipeline Parallelism", with the loop of
-/// Narayanan et al.
+/// The warm-up of each chunk is that of 1F1B. The weight halves of row r lag its input halves by r.
+/// With one chunk this is ZB-H1. Source: Qi et al., "Zero Bubble Pipeline Parallelism", with the
+/// loop of Narayanan et al.
 #pragma once
 
 #include "stagecraft/scheduler/model/schedule.h"

@@ -1,5 +1,5 @@
-/// Looped BFS (breadth-first) runs chunks in a loop; each chunk takes all microbatches before the
-/// next.
+/// Looped BFS (breadth-first) runs chunks in a loop. A row takes all microbatches through one chunk
+/// before the next chunk.
 ///
 ///     0F0 0F1 2F0 2F1  .   .  2B0 2B1 0B0 0B1
 ///          1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1

@@ -15,10 +15,10 @@
 
 namespace stagecraft {
 
-/// Returns all builders, the most useful for a newcomer first.
+/// Returns all builders; those that newcomers need most are first.
 [[nodiscard]] std::span<const BuilderInfo> builders();
 
-/// Errors: UsageArgument for an unknown name, with the nearest known one.
+/// Returns the builder. Errors: UsageArgument for an unknown name, with the nearest known one.
 [[nodiscard]] const BuilderInfo& find_builder(std::string_view name);
 
 /// Returns the schedule that builder `name` makes for the request.

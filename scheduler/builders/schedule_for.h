@@ -1,7 +1,7 @@
 /// schedule_for makes a named schedule for a model that has been cut already: the number of devices
-/// follows from the stages. registry.h derives stages from devices instead.
+/// follows from the stages. In registry.h the stages follow from the devices.
 ///
-/// Used by trainers that get a schedule's name. Pure; any thread.
+/// Trainers that get a schedule's name use it. Pure; any thread may call it.
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,12 @@
 
 namespace stagecraft {
 
-/// Returns the schedule that builder `name` makes for these stages, over their own graph if it
-/// takes one. If several numbers of devices are possible, the largest is taken; chunks and
+/// Returns the schedule that builder `name` makes for these stages, over their own graph if the
+/// builder takes one. If several numbers of devices are possible, the largest is taken. Chunks and
 /// parameters have their defaults.
 /// Errors: UsageArgument for an unknown name, with the nearest known one, and for a number of
-/// stages that the builder does not make; ScheduleParameter (V34) for microbatches that it does not
-/// take.
+/// stages that the builder does not make; ScheduleParameter (V34) for a number of microbatches that
+/// it does not take.
 [[nodiscard]] Schedule schedule_for(std::string_view name,
                                     const StageGraph& stages,
                                     int microbatches);

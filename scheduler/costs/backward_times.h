@@ -21,9 +21,9 @@ struct StatedBackward {
 
 /// Writes the stated times into `times` and computes the others from them. Returns a note about the
 /// times that were not stated and how they were computed ("does not say I and W: each is half of
-/// B"); nothing if all or none are stated.
-/// `times`: the times before the call. `known`: whether those were stated; then the halves may
-/// together take more than the whole, and keep that proportion.
+/// B"); nothing if all or none are stated. `times`: the times before the call. `known`: whether
+/// those were stated. Then the halves may together take more than the whole, and they keep that
+/// proportion.
 /// Errors: UsageArgument for one half without the whole if no times are known, and for a half that
 /// leaves less than nothing for the other.
 [[nodiscard]] std::optional<std::string> set_backward(Durations& times,

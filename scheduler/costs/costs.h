@@ -1,5 +1,5 @@
-/// Costs holds how long tasks and transfers take and how many bytes rows hold, in the four sections
-/// of a costs.json. The runtime measures it or a user states it. A value.
+/// Costs holds the times of tasks and transfers and the bytes of rows, in the four sections of a
+/// costs.json. The runtime measures it or a user states it. A value.
 ///
 /// simulate() and the builders that use costs read stages and links; the memory rule reads the
 /// bytes of stages; planners read the operators. None of them reads the device on which costs were
@@ -26,7 +26,8 @@ namespace stagecraft {
 struct CostDevice {
   std::string name;  ///< empty: not known
   int threads = 0;   ///< inside operators; 0: not known
-  /// Of one machine that all rows share, each row with its threads; 0: every row has its own.
+  /// The processors of one machine that all rows share, each row with its threads; 0: every row has
+  /// its own.
   int processors = 0;
   /// Interquartile range over the median of a microbatch's time, forward and backward; 0: not
   /// known.
@@ -34,15 +35,15 @@ struct CostDevice {
   double task = 0;   ///< seconds that a task takes in addition to its operators
   double step = 0;   ///< seconds that a step takes in addition to its tasks
   double split = 1;  ///< time of a backward in halves (I and W) over its time as a whole
-  /// Bytes that a microbatch keeps between I and W, over the bytes before I: I frees what it alone
-  /// needs, and gradients wait for W.
+  /// Bytes that a microbatch keeps between I and W, over the bytes before I. I frees the values
+  /// that only I needs, and gradients wait for W.
   double split_bytes = 1;
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };
 
-/// The durations of one stage's tasks. The defaults are the usual proportions: a backward takes as
-/// long as two forwards.
+/// Durations holds the durations of one stage's tasks. The defaults are the usual proportions: a
+/// backward takes as long as two forwards.
 struct Durations {
   double forward = 1;
   double backward = 2;
@@ -56,7 +57,7 @@ struct Durations {
   friend bool operator==(const Durations&, const Durations&) = default;
 };
 
-/// The durations of the stages' tasks and the bytes that stages hold.
+/// StageCosts holds the durations of the stages' tasks and the bytes that stages hold.
 struct StageCosts {
   using Pair = std::pair<int, int>;
 
@@ -79,7 +80,7 @@ struct StageCosts {
   [[nodiscard]] double duration(const Task& task, const StageGraph& graph) const;
 };
 
-/// A connection between two rows.
+/// Link is a connection between two rows.
 struct Link {
   double latency = 0;
   double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per unit of time
@@ -89,7 +90,7 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-/// The times of transfers.
+/// LinkCosts holds the times of transfers.
 struct LinkCosts {
   using Pair = std::pair<int, int>;
 

@@ -4,9 +4,9 @@
 ///     costs of 2 stages    |    2    |    4    |
 ///     of 4 stages          | 1  | 1  | 2  | 2  |      of 1 stage    |         6         |
 ///
-/// The function takes the stages of the costs for equal shares of the model, and likewise the
+/// The function treats the stages of the costs as equal shares of the model, and likewise the
 /// stages of the schedule, in the order in which they feed each other. Times and bytes add up over
-/// a share. Used by the figures of comparisons and by the search. Pure.
+/// a share. The figures of comparisons and the search use it. Pure.
 #pragma once
 
 #include "stagecraft/scheduler/costs/costs.h"

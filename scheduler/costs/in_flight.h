@@ -1,5 +1,6 @@
-/// ComputeInFlight: the number of samples that a stage keeps between forward and backward so that
-/// its consumer never waits for it, if the two take microbatches of different sizes or groups.
+/// compute_in_flight returns the number of samples that a stage keeps between forward and backward
+/// so that its consumer never waits for it, if the two take microbatches of different sizes or
+/// groups.
 ///
 /// With forwards and backwards of equal length it is the smallest number with that property. Pure;
 /// any thread. Source: Jeon et al., "GraphPipe", App. A.1, rounded up to whole microbatches.
@@ -12,7 +13,8 @@
 
 namespace stagecraft {
 
-/// The rhythm of a stage: `group` forwards, then as many backwards, each of `size` samples.
+/// StagePace is the rhythm of a stage: `group` forwards, then as many backwards, each of `size`
+/// samples.
 struct StagePace {
   int group = 1;
   int size = 1;
@@ -36,8 +38,9 @@ struct StagePace {
   return pace.group * pace.size;
 }
 
-/// Returns, by stage of a graph with a pace for each, the fewest samples with which no stage waits
-/// for one that feeds it. Requires: acyclic.
+/// Returns, by stage, the fewest samples with which no stage waits for a stage that feeds it. Each
+/// stage of the graph has a pace.
+/// Requires: acyclic.
 [[nodiscard]] std::vector<int> samples_in_flight(const StageGraph& stages,
                                                  std::span<const StagePace> paces);
 

@@ -30,15 +30,16 @@ struct MemoryModel {
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };
 
-/// Tracks the bytes that one row holds while its list runs. Views model and graph.
+/// RowMemory tracks the bytes that one row holds while its list runs. It views model and graph.
 class RowMemory {
  public:
   RowMemory(const MemoryModel& model, const StageGraph& graph) : model_(&model), graph_(&graph) {}
 
   /// Adds the fixed bytes of a stage that lives on this row.
   void hold_fixed(StageId stage);
-  /// Runs one cell and returns the bytes held while it runs: the forwards of a group are kept
-  /// before its backwards release. Requires: stages of the graph.
+  /// Runs one cell and returns the bytes that the row holds meanwhile. The forwards of a group are
+  /// kept before its backwards release.
+  /// Requires: stages of the graph.
   double run(std::span<const Task> tasks);
 
   [[nodiscard]] double held() const { return held_; }

@@ -1,7 +1,7 @@
-/// noise_warning tells whether the machine was too busy during a measurement to trust the costs.
+/// noise_warning checks whether the machine was too busy during a measurement to trust the costs.
 ///
-/// profile() uses it to repeat such a size and not to keep it; planners of a step use it before
-/// they use the costs. Pure; any thread.
+/// profile() uses it to repeat the measurement of a size, and to discard the size if that does not
+/// help. Planners of a step use it before they use the costs. Pure; any thread may call it.
 #pragma once
 
 #include <optional>

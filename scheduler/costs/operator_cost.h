@@ -1,7 +1,7 @@
-/// OperatorCost holds what one operator of a model costs on one microbatch, which results it reads,
-/// and which parameters it uses. Measured or stated.
+/// OperatorCost holds the costs of one operator of a model on one microbatch, the results that it
+/// reads, and the parameters that it uses. The costs are measured or stated.
 ///
-/// For code that cuts a model into stages; the simulator knows stages only.
+/// Code that cuts a model into stages uses it; the simulator knows stages only.
 /// compiler/measure/operator_costs.h measures it; costs.json keeps it. Values. Units: seconds and
 /// bytes.
 #pragma once
@@ -16,7 +16,7 @@ namespace stagecraft {
 /// The stage of an operator whose model has not been cut.
 inline constexpr StageId kNoStage{-1};
 
-/// A result of another operator that this operator reads.
+/// OperatorRead is a result of another operator that this operator reads.
 struct OperatorRead {
   int producer = 0;  ///< the operator's id
   int output = 0;    ///< which of its results
@@ -25,13 +25,13 @@ struct OperatorRead {
   friend bool operator==(const OperatorRead&, const OperatorRead&) = default;
 };
 
-/// A parameter of the model. Several operators may use the same one.
+/// ParameterCost describes a parameter of the model. Several operators may use the same one.
 struct ParameterCost {
   std::string name;
   double bytes = 0;
   double held = 0;  ///< bytes, with its gradient and its optimizer state
 
-  /// Returns the bytes of its gradient; none if it is frozen.
+  /// Returns the bytes of its gradient; 0 if it is frozen.
   [[nodiscard]] double trained() const { return held > bytes ? bytes : 0; }
 
   friend bool operator==(const ParameterCost&, const ParameterCost&) = default;
@@ -54,8 +54,8 @@ struct OperatorCost {
   double input = 0;      ///< bytes of the batch that it reads
   std::vector<OperatorRead> reads;      ///< results of earlier operators
   std::vector<std::string> parameters;  ///< by name
-  /// The operator stays in the stage of the one before it, because it writes that one's memory: no
-  /// cut between them.
+  /// True if the operator writes the memory of the operator before it. Then both stay in one stage,
+  /// with no cut between them.
   bool joined = false;
 
   /// Returns the time of forward and backward.

@@ -1,9 +1,9 @@
-/// order_communication puts the nodes of each communication stream in one order that closes no
-/// cycle even if a send waits for its receive, and a collective for all its ranks.
+/// order_communication puts the nodes of each communication stream in one order. No cycle results,
+/// even if a send waits for its receive, and a collective for all its ranks.
 ///
 /// All streams follow one order of the whole graph, in which a Send and its Receive have one place.
-/// So the transfers between two rank lists have one order at both ends, as a transport needs that
-/// pairs a send with a receive by their order, and one stream may even serve both directions.
+/// So the transfers between two rank lists have the same order at both ends. A transport that pairs
+/// sends and receives by order needs this. It also lets one stream serve both directions.
 /// Source: Piper, section on its scheduler; the order over all ranks is ours.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace stagecraft {
 
-/// Adds order edges between neighbors of every stream that has transfers. Requires:
-/// order_streams() and delay_receives().
+/// Adds order edges between neighbors of every stream that has transfers.
+/// Requires: order_streams() and delay_receives().
 void order_communication(TrainingDag& dag);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// TrainingDag is one step as a graph: the chunks of all stages for all microbatches, what ranks
-/// send each other, and the edges between them.
+/// TrainingDag is one step as a graph: the chunks of all stages for all microbatches, the transfers
+/// and collectives of ranks, and the edges between them.
 ///
 /// build_dag() makes it, the directives of a strategy change it (directives.h), and the passes of
 /// apply.h finish it. Lowering turns the result into lists, and `stagecraft dag show` draws it. A
@@ -58,13 +58,13 @@ enum class DagKind : std::uint8_t {
 
 inline constexpr int kNone = -1;
 
-/// Positions in TrainingDag::streams.
+/// The positions of streams in TrainingDag::streams start with the compute stream.
 inline constexpr int kComputeStream = 0;
 
 struct DagNode {
   DagKind kind = DagKind::Forward;
   StageId stage{kNone};          ///< all but votes, and sums over stages
-  int chunk = kNone;             ///< computing nodes, and what serves one of them
+  int chunk = kNone;             ///< computing nodes, and the nodes that serve one of them
   Microbatch microbatch{kNone};  ///< likewise; of the stage's own size
   int place = kNone;             ///< position in TrainingDag::places
   int stream = kComputeStream;   ///< position in TrainingDag::streams
@@ -88,11 +88,13 @@ struct DagEdge {
   std::optional<MicrobatchRange> part;  ///< as in DagNode
 };
 
-/// Parameters whose gradients are summed, and which are updated, together.
+/// DagBucket is a set of parameters whose gradients are summed together, and which are updated
+/// together.
 struct DagBucket {
-  std::vector<StageId> stages;      ///< that have them: one, or all copies in the schedule
-  int first_chunk = 0, chunks = 1;  ///< whose parameters are in it
-  std::int64_t bytes = 0;           ///< of one copy
+  /// the stages that have them: one, or all copies in the schedule
+  std::vector<StageId> stages;
+  int first_chunk = 0, chunks = 1;  ///< the chunks whose parameters are in it
+  std::int64_t bytes = 0;           ///< bytes of one copy
 };
 
 struct TrainingDag {
@@ -111,7 +113,7 @@ struct TrainingDag {
 
   int add(const DagNode& node);
   void connect(int from, int to, bool data = true);
-  /// Returns the number of a stream, which is added if it is new.
+  /// Returns the number of the stream. Adds the stream if it is new.
   [[nodiscard]] int stream_named(const std::string& name);
   [[nodiscard]] const DagChunk& chunk_of(const DagNode& node) const {
     return source.chunks[node.stage.index()][static_cast<std::size_t>(node.chunk)];
@@ -133,12 +135,13 @@ struct TrainingDag {
 /// Returns the ranks of a rank list: "[0,2]".
 [[nodiscard]] std::string place_text(const TrainingDag& dag, int place);
 
-/// DagAdjacency holds the edges of each node. Made once the DAG no longer changes; views it.
+/// DagAdjacency holds the edges of each node. It views the DAG, so make it once the DAG no longer
+/// changes.
 class DagAdjacency {
  public:
   explicit DagAdjacency(const TrainingDag& dag);
 
-  /// Return numbers of edges.
+  /// Both return numbers of edges.
   [[nodiscard]] std::span<const int> incoming(int node) const { return of(in_begin_, in_, node); }
   [[nodiscard]] std::span<const int> outgoing(int node) const { return of(out_begin_, out_, node); }
 
@@ -154,8 +157,9 @@ class DagAdjacency {
   std::vector<int> in_begin_, in_, out_begin_, out_;
 };
 
-/// Returns the nodes, each after all that it needs, first come, first served; fewer than all if the
-/// graph has a cycle. A Receive needs its Send.
+/// Returns the nodes, each after all nodes that it needs. Of several possible nodes, the first that
+/// became possible is next. Returns fewer than all if the graph has a cycle. A Receive needs its
+/// Send.
 [[nodiscard]] std::vector<int> topological_order(const TrainingDag& dag, const DagAdjacency& edges);
 
 /// Returns the nodes of a short cycle in order; empty if there is none. A Receive needs its Send.

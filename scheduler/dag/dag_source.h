@@ -1,9 +1,9 @@
-/// DagSource is what a training DAG is built from: the stages of a model, their chunks, and the
-/// tensors that cross between them.
+/// DagSource is the input of build_dag(): the stages of a model, their chunks, and the tensors that
+/// cross between them.
 ///
 /// The compiler makes it from a program; bare_source() makes it from a stage graph alone. A value.
-/// DSO-1: the chunks of a stage stand in the order in which a forward runs them; a chunk reads only
-///       earlier chunks of its stage.
+/// DSO-1: the chunks of a stage are in the order in which a forward runs them. A chunk reads only
+///        earlier chunks of its stage.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,32 @@
 
 namespace stagecraft {
 
-/// A number that an annotated region of the model has, e.g. EP:1.
+/// RegionTag is a number that an annotated region of the model has, e.g. EP:1.
 using RegionTag = std::pair<std::string, int>;
 
-/// A part of a stage between two borders: of annotations, of recomputation, or of buckets.
+/// DagChunk is a part of a stage between two borders: of annotations, of recomputation, or of
+/// buckets.
 struct DagChunk {
   std::vector<RegionTag> regions;  ///< beside the stage's own tag
   std::vector<int> reads;          ///< earlier chunks of the stage
   /// The bytes of the parameters that train here. A parameter of several chunks counts in the first
-  /// one, where its gradient is complete. Above 0 also if copies of the stage have other values to
-  /// make equal after a step.
+  /// one, where its gradient is complete. The number is also above 0 if copies of the stage have
+  /// other values to make equal after a step.
   std::int64_t parameter_bytes = 0;
 };
 
-/// A value that a stage sends to another in every forward.
+/// DagTensor is a value that a stage sends to another in every forward.
 struct DagTensor {
   StageId from;
-  int from_chunk = 0;      ///< that makes it
-  int gradient_chunk = 0;  ///< of the maker: the last that makes or reads it
+  int from_chunk = 0;      ///< the chunk that makes it
+  int gradient_chunk = 0;  ///< the last chunk of its stage that makes or reads it
   StageId to;
-  int to_chunk = 0;             ///< the first that reads it
+  int to_chunk = 0;             ///< the first chunk that reads it
   bool owes_gradient = false;   ///< the reader sends its gradient back
   EdgeId activation, gradient;  ///< names of the two transfers
 };
 
-/// Parameters that several stages use and train.
+/// DagTie is a set of parameters that several stages use and train.
 struct DagTie {
   std::string name;             ///< for messages
   std::vector<StageId> stages;  ///< ascending

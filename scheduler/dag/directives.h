@@ -1,5 +1,6 @@
-/// The directives of a strategy, as changes of a training DAG. apply() calls them in their fixed
-/// order (STG-1). Each notes what it cannot do and goes on, so that all faults are told at once.
+/// These functions apply the directives of a strategy to a training DAG. apply() calls them in
+/// their fixed order (STG-1). Each notes what it cannot do and continues, so that apply() reports
+/// all faults at once.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace stagecraft {
 
-/// A directive with its number in the strategy.
+/// Numbered is a directive with its number in the strategy.
 template <class D>
 struct Numbered {
   std::size_t number = 0;
@@ -24,7 +25,7 @@ struct Numbered {
                         StrategyFaults& faults);
 
 /// Divides the backwards that orders name in halves (PASS BI and BW) into an input half, which
-/// keeps the data edges, and a weight half behind it. If the stage needs no gradient of inputs, the
+/// keeps the data edges, and a weight half after it. If the stage needs no gradient of inputs, the
 /// weight half does all the work.
 void split_backwards(TrainingDag& dag,
                      const std::vector<Numbered<OrderDirective>>& orders,
@@ -40,8 +41,8 @@ void place(TrainingDag& dag,
 void add_transfers(TrainingDag& dag, const std::vector<Numbered<PlaceDirective>>& places);
 
 /// Sums the gradients of matched stages over their ranks, bucket by bucket, once per step. With
-/// sharded gradients or parameters each backward gives away its gradients, and with sharded
-/// parameters each task gathers its weights first. Requires: place().
+/// sharded gradients or parameters, each backward gives away its gradients. With sharded
+/// parameters, each task gathers its weights first. Requires: place().
 void replicate(TrainingDag& dag,
                const DagMatcher& matcher,
                const std::vector<Numbered<ReplicateDirective>>& replicates,
@@ -58,7 +59,7 @@ void shard(TrainingDag& dag,
 /// before the updates. Requires: replicate().
 void add_ties(TrainingDag& dag, StrategyFaults& faults);
 
-/// Makes the groups of each order run one after the other.
+/// Adds edges so that the groups of each order run one after the other.
 void order(TrainingDag& dag,
            const DagMatcher& matcher,
            const std::vector<Numbered<OrderDirective>>& orders,

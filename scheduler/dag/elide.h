@@ -1,9 +1,9 @@
-/// elide removes gathers and scatters of sharded buckets that a neighbor makes needless.
+/// elide removes gathers and scatters of sharded buckets that a neighbor makes unnecessary.
 ///
 /// Computing nodes of one bucket that directly follow each other on their ranks are a chain. Its
-/// first node gathers the parameters, its last one frees them. Of the backwards in a row, the last
-/// one gives away the gradients of all. The next chain of a bucket gathers only after the one
-/// before has ended, so that a bucket is never in memory twice.
+/// first node gathers the parameters, its last one frees them. The last of several successive
+/// backwards gives away the gradients of all. The next chain of a bucket gathers only after the
+/// previous one has ended, so that a bucket is never in memory twice.
 /// Source: Piper, section on its scheduler.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// `orders`: of order_streams(); nodes are renumbered, so they hold no longer.
+/// Renumbers the nodes, so `orders` are no longer valid afterwards. `orders`: of order_streams().
 void elide(TrainingDag& dag, const std::vector<StreamOrder>& orders);
 
 }  // namespace stagecraft

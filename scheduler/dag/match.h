@@ -13,19 +13,19 @@ namespace stagecraft {
 
 class DagMatcher {
  public:
-  /// Makes the index by stage and microbatch. Views `dag`, whose computing nodes keep their numbers
-  /// and kinds while the matcher is used.
+  /// Makes the index by stage and microbatch. Views `dag`, whose computing nodes must keep their
+  /// numbers and kinds while the matcher is used.
   explicit DagMatcher(const TrainingDag& dag);
 
-  /// Returns the matched nodes of a directive's filter, ascending. None for a filter that names a
-  /// tag that the DAG does not have, or that matches nothing: the fault is noted.
+  /// Returns the matched nodes of a directive's filter, ascending. Notes a fault and returns none
+  /// if the filter names a tag that the DAG does not have, or matches nothing.
   [[nodiscard]] std::vector<int> match(std::size_t directive,
                                        const Filter& filter,
                                        StrategyFaults& faults) const;
 
  private:
   [[nodiscard]] std::vector<int> match(const Filter& filter) const;
-  /// Returns why a filter cannot be used, empty for a good one. `matched`: the nodes it matches.
+  /// Returns the fault of a filter; empty for a good one. `matched`: the nodes that it matches.
   [[nodiscard]] std::string fault(const Filter& filter, const std::vector<int>& matched) const;
   [[nodiscard]] bool matches(const DagNode& node, const Filter& filter) const;
 

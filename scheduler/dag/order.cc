@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-/// Where a set of nodes begins and ends.
+/// Ends holds the nodes with which a set of nodes begins and ends.
 struct Ends {
   std::vector<int> sources, sinks;
 };

@@ -1,4 +1,4 @@
-/// remove_nodes takes nodes out of a training DAG; what they stood between stays ordered.
+/// remove_nodes takes nodes out of a training DAG. Nodes before and after them stay ordered.
 #pragma once
 
 #include <set>
@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-/// Connects every predecessor of a removed node with its successors, by order edges. The other
-/// nodes are renumbered and keep their order.
+/// Connects every predecessor of a removed node with the node's successors, by order edges. The
+/// other nodes get new numbers and keep their order.
 void remove_nodes(TrainingDag& dag, const std::set<int>& removed);
 
 }  // namespace stagecraft

@@ -1,8 +1,8 @@
-/// Rendezvous says which nodes of a training DAG happen together: a Send with its Receive, the
+/// Rendezvous groups the nodes of a training DAG that happen together: a Send with its Receive, the
 /// collectives of several rank lists that are one operation, and the votes.
 ///
-/// Passes that order communication look at such nodes as one. Made once; the DAG may get further
-/// edges, and no further nodes.
+/// Passes that order communication treat such nodes as one. A Rendezvous is made once; the DAG may
+/// get further edges afterwards, but no further nodes.
 #pragma once
 
 #include <span>
@@ -30,8 +30,9 @@ class Rendezvous {
   std::vector<int> begin_, nodes_;  // members by first node
 };
 
-/// Returns the nodes, each after all that it needs, first come, first served. Nodes that happen
-/// together stand together, after all that any of them needs. Some are missing if there is a cycle.
+/// Returns the nodes, each after all nodes that it needs; nodes that became possible first come
+/// first. Nodes that happen together are adjacent, after all nodes that any of them needs. Some are
+/// missing if there is a cycle.
 [[nodiscard]] std::vector<int> topological_order(const TrainingDag& dag,
                                                  const DagAdjacency& edges,
                                                  const Rendezvous& together);

@@ -26,7 +26,7 @@ std::vector<int> last_nodes(const IssuedDag& issued, std::size_t place) {
   return nodes;
 }
 
-/// The members of a group stand next to each other.
+/// Returns a row. Requires: the members of a group are adjacent.
 Schedule::Row row_of(const TrainingDag& dag, const std::vector<int>& nodes) {
   Schedule::Row row;
   for (std::size_t i = 0; i < nodes.size();) {

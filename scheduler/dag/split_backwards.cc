@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-/// Where an order names the two halves of one backward.
+/// Halves says where an order names the two halves of one backward.
 struct Halves {
   struct Mention {
     std::size_t number = 0;  ///< of the directive

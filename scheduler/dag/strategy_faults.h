@@ -1,5 +1,5 @@
-/// StrategyFaults collects what is wrong with a strategy, so that a user can repair all of it at
-/// once. Used by apply() and its directives. A value.
+/// StrategyFaults collects the faults of a strategy, so that a user can repair all of them at once.
+/// apply() and its directives use it. A value.
 #pragma once
 
 #include <cstddef>

@@ -2,11 +2,11 @@
 /// stream.
 ///
 /// Nodes of one stream run one after the other; nodes of different streams are ordered by edges
-/// alone. All rank lists advance together, a node a turn. A list takes, of its nodes that wait for
-/// no other, the one with the most successors on its ranks, direct and indirect; of equals the
-/// first in topological order. So chains that may overlap are interleaved, and the collective of
-/// one runs under the computing of another. What a list takes waits only for nodes that were taken
-/// before, on any list: the orders of all lists together close no cycle.
+/// alone. All rank lists advance together. Each turn a list takes one node that waits for no other:
+/// the one with the most direct and indirect successors on its ranks; of equals, the first in
+/// topological order. So chains that may overlap are interleaved, and the collective of one chain
+/// overlaps the computation of another. A list takes only nodes whose predecessors, on any list,
+/// were taken before. So the orders of all lists together close no cycle.
 /// Source: Piper, section on its scheduler.
 #pragma once
 
@@ -16,13 +16,14 @@
 
 namespace stagecraft {
 
-/// The nodes of each stream of a rank list, in their order. Transfers are not in it.
+/// StreamOrder holds the nodes of each stream of a rank list, in their order. It contains no
+/// transfers.
 struct StreamOrder {
   std::vector<std::vector<int>> streams;  ///< by stream
 };
 
-/// Returns the orders by rank list, and adds an order edge between neighbors of a stream. Requires:
-/// no cycle.
+/// Returns the orders by rank list, and adds an order edge between neighbors of a stream.
+/// Requires: no cycle.
 [[nodiscard]] std::vector<StreamOrder> order_streams(TrainingDag& dag);
 
 /// Lets each Receive wait for the computing node before its reader, so that it takes no memory

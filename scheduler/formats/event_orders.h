@@ -1,4 +1,4 @@
-/// The text form of orders: one per line, the earlier event on the left.
+/// event_orders defines the text form of orders: one per line, the earlier event on the left.
 ///
 ///     # stage 0 waits until its result has reached stage 1
 ///     0F0>1 < 0F1
@@ -15,7 +15,8 @@
 
 namespace stagecraft {
 
-/// Does not check whether a schedule has the named events: the code that keeps the orders does.
+/// Reads the orders. Does not check whether a schedule has the named events; the code that keeps
+/// the orders does.
 /// Errors: ScheduleParse with line and column, also for a text without an order.
 [[nodiscard]] std::vector<EventOrder> parse_event_orders(std::string_view text);
 

@@ -1,4 +1,4 @@
-/// Reads and writes the arrays of JaxPP, as print(schedule.tasks(microbatches)) shows them.
+/// jaxpp reads and writes the arrays of JaxPP, as print(schedule.tasks(microbatches)) shows them.
 ///
 ///     [[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD, latency=1), None, ...],
 ///      [None, Task(stage_id=1, ...), ...]]
@@ -26,7 +26,7 @@ inline constexpr formats::FormatWords kJaxppWords{.name = "JaxPP's array",
 /// Returns whether the rows are a list of Python that holds a Task.
 [[nodiscard]] bool looks_like_jaxpp(std::string_view rows);
 
-/// Returns an array if the file has None and no task had to be unfolded, else a list.
+/// Returns an array if the file has None and no task had to be unfolded; otherwise a list.
 /// Errors: ScheduleParse with line and column.
 [[nodiscard]] Schedule parse_jaxpp(std::string_view text);
 

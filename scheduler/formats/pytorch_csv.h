@@ -1,4 +1,5 @@
-/// PyTorch's `pipeline_order` CSV has one line per rank and one comma-separated cell per time step.
+/// pytorch_csv is PyTorch's `pipeline_order` CSV: one line per rank, one comma-separated cell per
+/// time step.
 ///
 ///     0F0,0F1,,0B0,,0B1                     compute only; blank is idle
 ///     0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0    compute and communication, in the order of issue
@@ -6,7 +7,7 @@
 ///
 /// Reading is strict: text after a cell, digits of other scripts and unknown actions are errors
 /// with line, column and cell. PyTorch's own reader silently accepts some of them. The file names
-/// no stage graph: it is one chain unless the caller knows better. Any thread.
+/// no stage graph: it is one chain unless the caller gives a graph. Any thread.
 #pragma once
 
 #include <string>
@@ -34,7 +35,7 @@ inline constexpr formats::FormatWords kPytorchCommsWords{
 /// Returns whether the first row has a comma and begins no list or object.
 [[nodiscard]] bool looks_like_csv(std::string_view rows);
 
-/// Returns an array if the file has blanks and no communication, else a list.
+/// Returns an array if the file has blanks and no communication; otherwise a list.
 /// Errors: ScheduleParse with line, column and cell.
 [[nodiscard]] ReadSchedule parse_pytorch_csv(std::string_view text);
 

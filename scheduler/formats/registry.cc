@@ -97,7 +97,7 @@ const std::vector<ScheduleFormat>& table() {
   return kTable;
 }
 
-/// Returns the text from its first row on: behind blank lines, comments and headers.
+/// Returns the text from its first row on, after blank lines, comments and headers.
 std::string_view from_first_row(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));

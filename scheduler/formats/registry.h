@@ -19,7 +19,7 @@ namespace stagecraft {
 /// Returns all formats, the general ones first. The first one is the default.
 [[nodiscard]] std::span<const ScheduleFormat> schedule_formats();
 
-/// Errors: UsageArgument for an unknown name, with the nearest known one.
+/// Returns the format. Errors: UsageArgument for an unknown name, with the nearest known one.
 [[nodiscard]] const ScheduleFormat& find_format(std::string_view name);
 
 /// Returns the format of a file: the last of the table that recognizes its rows, or else the one

@@ -1,5 +1,5 @@
-/// The text form of a schedule: one line per row, cells `<stage><kind><microbatch>`, `.` for a
-/// bubble.
+/// text.h defines the text form of a schedule: one line per row, cells `<stage><kind><microbatch>`,
+/// `.` for a bubble.
 ///
 ///     @edges 0-2,1-2        # optional header lines, before the first row
 ///     0F0 0F1 .   0B0       # `0F7|7B3` is an overlap group, `0U` an update
@@ -10,8 +10,8 @@
 /// `@replicas 0=4,1=5` (stage = its next copy), `@frozen 0,1` (stages whose weights do not train),
 /// `@sizes 1,2,2` (how many of the step's microbatches each stage takes as one of its own), and
 /// `@place 0=0,2 1=1,3` (row = its ranks, which run it side by side on samples of their own).
-/// Defaults: an array, one chain over the stages seen, all of which train on microbatches of size
-/// 1.
+/// Defaults: an array, one chain over the stages that appear, all of which train on microbatches of
+/// size 1.
 /// Schedule::parse reads this format and to_string(Schedule) writes it. Text outside the grammar is
 /// an Error, which lists all its places together; a breach of a rule is not. Any thread.
 #pragma once

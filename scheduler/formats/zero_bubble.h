@@ -1,5 +1,5 @@
-/// Reads and writes the lists of the zero-bubble scheduler: print(local_order) of the result of its
-/// create_schedule().
+/// zero_bubble reads and writes the lists of the zero-bubble scheduler: print(local_order) of the
+/// result of its create_schedule().
 ///
 ///     [[ScheduledNode(type=F, stage=0, microbatch=0, chunk=0, layer_group_idx=0), ...],
 ///      [ScheduledNode(type=F, stage=1, microbatch=0, chunk=0, layer_group_idx=1), ...]]
@@ -29,9 +29,9 @@ inline constexpr formats::FormatWords kZeroBubbleWords{.name = "The zero-bubble 
 [[nodiscard]] bool looks_like_zero_bubble(std::string_view rows);
 
 /// Returns a list.
-/// Errors: ScheduleParse with line and column, also for nodes that are no tasks of a schedule:
-/// communication and offloading, which its passes add to the list, recomputation, and parts of
-/// sequences.
+/// Errors: ScheduleParse with line and column. Nodes that are no tasks of a schedule are errors
+/// too: communication and offloading, which the scheduler's passes add to the list, recomputation,
+/// and parts of sequences.
 [[nodiscard]] Schedule parse_zero_bubble(std::string_view text);
 
 /// Returns text that Python evaluates to the lists that run_schedule_passes() takes, with

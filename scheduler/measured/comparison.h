@@ -1,9 +1,9 @@
-/// Comparison sets the planned times of a schedule against the measured ones.
+/// Comparison compares the planned times of a schedule with the measured ones.
 ///
-/// Made from a schedule, the durations to plan with and the measurements of a run; printed by the
-/// tools. A value; pure.
-/// CM-1: the comparison covers only tasks, over the makespan. It leaves out updates, wherever a
-///       schedule lists them, because a run makes them after the vote, when all tasks have ended.
+/// compare() makes it from a schedule, the durations to plan with and the measurements of a run;
+/// the tools print it. A value; pure.
+/// CM-1: the comparison covers only tasks, over the makespan. It leaves out updates, at any place
+///       of a schedule, because a run makes them after the vote, when all tasks have ended.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct RowComparison {
   Bill planned, measured;
 };
 
-/// The times of a cell, counted from the start of the first task of any row.
+/// CellComparison holds the times of a cell, counted from the start of the first task of any row.
 struct CellComparison {
   int row = 0;
   Cell cell;
@@ -37,8 +37,8 @@ struct Comparison {
   std::vector<CellComparison> cells;  ///< by |late()|, largest first
 };
 
-/// Returns a sentence that names the first row and task in which the step belongs to another
-/// schedule; nothing if it belongs to this one. The tasks of a group may have run in any order.
+/// Returns a sentence that names the first row and task where the step does not follow the
+/// schedule; nothing if it follows it. The tasks of a group may have run in any order.
 [[nodiscard]] std::optional<std::string> first_difference(const Schedule& schedule,
                                                           const MeasuredStep& step);
 

@@ -25,9 +25,9 @@ namespace stagecraft {
                                  const StageGraph& graph);
 
 /// Moves the time of halves that do nothing to the other halves, so that the two halves of a
-/// backward together take as long as before. A simulation with the model's graph does the same;
-/// after this call, every reader of the costs gets these times. Requires: times of every stage of
-/// the graph.
+/// backward together take as long as before. A simulation with the model's graph does the same.
+/// After this call, every reader of the costs gets these times.
+/// Requires: times of every stage of the graph.
 void settle_halves(StageCosts& costs, const StageGraph& graph);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// MeasuredStep holds when the tasks of a schedule really ran in one step. It is to a run what the
-/// simulator's Timeline is to a plan.
+/// MeasuredStep holds the times at which the tasks of a schedule ran in one step. It is to a run
+/// what the simulator's Timeline is to a plan.
 ///
 /// The tools make it from the ranks' records or from a trace file; Measurements reads it. A value.
 /// MT-1: all times are seconds of one clock with any zero.
@@ -20,7 +20,7 @@ struct TimeSpan {
   [[nodiscard]] double length() const { return end - start; }
 };
 
-/// A value that a task received from another row or from the driver.
+/// MeasuredInput is a value that a task received from another row or from the driver.
 struct MeasuredInput {
   std::optional<int> from_row;  ///< absent: from the driver
   double made = 0;              ///< when the task that made it had ended; unused for the driver

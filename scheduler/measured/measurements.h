@@ -9,8 +9,8 @@
 ///
 /// A value; one thread at a time.
 /// MM-1: busy and the causes add up to the makespan, for every row.
-/// MM-2: the first step is left out as soon as there is another: it allocates what later ones
-/// reuse.
+/// MM-2: the first step is left out if there is another, because it allocates memory that later
+///       steps reuse.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@
 
 namespace stagecraft {
 
-/// Divides the makespan of a row into its uses.
+/// Bill divides the makespan of a row into its uses.
 struct Bill {
   double busy = 0;
   Bubbles bubbles;
@@ -34,7 +34,7 @@ struct Bill {
   }
 };
 
-/// The time of a row in a step outside the makespan.
+/// Surroundings holds the time of a row in a step outside the makespan.
 struct Surroundings {
   double start = 0;   ///< before the first task of any row
   double vote = 0;    ///< votes and sums over replicas, after the last task of any row
@@ -49,7 +49,8 @@ class Measurements {
   /// Returns the number of steps counted, without one left out.
   [[nodiscard]] int steps() const { return steps_; }
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
-  // All functions below return means over steps. Requires: steps() > 0.
+  // All functions below return means over steps.
+  // Requires: steps() > 0.
   /// Returns the time from the start of the first task of any row to the end of the last.
   [[nodiscard]] double makespan() const { return makespan_ / steps_; }
   [[nodiscard]] Bill bill(std::size_t row) const;

@@ -33,7 +33,7 @@ enum class CellKind : std::uint8_t {
 /// the enumeration.
 [[nodiscard]] char letter(CellKind kind);
 
-/// A node of the task graph: a kind of work for a stage and a microbatch (0 for an update).
+/// Task is a node of the task graph: a kind of work for a stage and a microbatch (0 for an update).
 struct Task {
   CellKind kind = CellKind::Idle;
   StageId stage;
@@ -49,8 +49,8 @@ class Cell {
  public:
   Cell() = default;
   explicit Cell(const Task& task) : first_(task), count_(1) {}
-  /// Makes a group: its tasks are issued together, so that the transfers of one hide behind the
-  /// compute of another.
+  /// Makes a group: its tasks are issued together, so that the transfers of one overlap the
+  /// computation of another.
   explicit Cell(std::vector<Task> group);
 
   [[nodiscard]] bool idle() const { return count_ == 0; }
@@ -71,7 +71,7 @@ class Cell {
 /// Returns ".", "1F4" or "0F7|7B3".
 [[nodiscard]] std::string to_string(const Cell& cell);
 
-/// Short makers for schedules written by hand: `using namespace stagecraft::cells;`.
+/// These functions make cells for schedules written by hand: `using namespace stagecraft::cells;`.
 namespace cells {
 
 // NOLINTBEGIN(readability-identifier-naming): the letters of the text form, and a bubble

@@ -1,10 +1,10 @@
-/// CommAction is an action of a row beside its tasks: a send, a receive, or the gathering and
-/// reducing of a stage's parameters.
+/// CommAction is an action of a row in addition to its tasks: a send, a receive, or the gathering
+/// or reducing of a stage's parameters.
 ///
 /// A reader makes them from a file that lists communication. validate() judges them (V31 and V35;
 /// V24 to V26 for sharding), and a writer makes them again. Our own lowering derives its transfers
 /// from the tasks. A value.
-/// LC-1: the actions of a row stand in the order in which the row issues them.
+/// LC-1: the actions of a row are in the order in which the row issues them.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ inline constexpr std::array kCommKinds{CommKind::SendForward,
                                        CommKind::Reshard,
                                        CommKind::ReduceGrad};
 
-/// An action at a place of its row: `position` tasks or groups of the row come before it.
+/// CommAction is at a place of its row: `position` tasks or groups of the row come before it.
 struct CommAction {
   CommKind kind = CommKind::SendForward;
   StageId stage;

@@ -1,4 +1,4 @@
-/// schedule_hash returns one number that tells whether two schedules give the workers the same
+/// schedule_hash returns a number that is equal for two schedules if they give the workers the same
 /// lists.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace stagecraft {
 
-/// Returns FNV-1a, 64 bits, of `text`.
+/// Returns the FNV-1a hash, 64 bits, of `text`.
 [[nodiscard]] std::uint64_t fnv1a(std::string_view text);
 
-/// Returns FNV-1a over the list form: tasks joined by one space, rows by a newline. Bubbles and
-/// headers do not count, so an array and its list have the same hash.
+/// Returns the FNV-1a hash of the list form: tasks joined by one space, rows by a newline. Bubbles
+/// and headers do not count, so an array and its list have the same hash.
 [[nodiscard]] std::uint64_t schedule_hash(const Schedule& schedule);
 
 }  // namespace stagecraft

@@ -8,7 +8,7 @@
 ///     row              0  1  2  3                    in rules, simulator and grid
 ///     ranks            0  1  -  2                    in plan and workers; row 2 has no task
 ///
-/// check() or a command makes it once from a schedule; lowering, the trainer and the reports ask
+/// check() or a command makes it once from a schedule. Lowering, the trainer and the reports use
 /// it. No other code converts a row to a rank. A value; any thread may read.
 /// LA-1: replica q's microbatch j is the schedule's microbatch q * M / R + j.
 /// LA-2: a row stands for an ordered list of ranks: those of the schedule's @place, else one rank
@@ -34,7 +34,7 @@ namespace stagecraft {
 class Layout {
  public:
   /// Errors: ScheduleParameter if some stages have a copy in every replica and others have not, and
-  ///         for places that break LA-2.
+  /// for places that break LA-2.
   [[nodiscard]] static Layout of(const Schedule& schedule);
 
   [[nodiscard]] int replicas() const { return replicas_; }
@@ -46,9 +46,10 @@ class Layout {
   /// Returns the schedule's stage that is copy `replica` of a model's stage.
   [[nodiscard]] StageId stage(StageId model_stage, int replica) const;
 
-  /// Returns the model's graph once per replica, with the schedule's stage numbers; with one
-  /// replica it is the model's own. Errors: ScheduleParameter if there are several replicas and the
-  /// model has another number of stages than each of them.
+  /// Returns the model's graph once per replica, with the schedule's stage numbers. With one
+  /// replica it is the model's own graph.
+  /// Errors: ScheduleParameter if there are several replicas and the model has another number of
+  /// stages than each of them.
   [[nodiscard]] StageGraph expand(const StageGraph& model) const;
 
   /// Returns the schedule with its microbatches numbered over all replicas (LA-1). Its tasks no
@@ -93,13 +94,13 @@ class Layout {
   int units_ = 1;
 };
 
-/// Returns why the schedule's places break LA-2; empty if they do not.
+/// Returns how the schedule's places break LA-2; empty if they keep it.
 [[nodiscard]] std::string place_fault(const Schedule& schedule);
 
-/// Returns the schedule with its whole pipeline on `copies` times as many ranks: copy c of a row's
+/// Returns the schedule with its whole pipeline on `copies` times as many ranks. Copy c of a row's
 /// rank r is rank c * R + r, where R is the number of ranks of one pipeline.
 /// Errors: ScheduleParameter for a number below 1, for more than kMaxRanks ranks, and for a
-///         schedule that has places already.
+/// schedule that has places already.
 [[nodiscard]] Schedule in_copies(const Schedule& schedule, int copies);
 
 }  // namespace stagecraft

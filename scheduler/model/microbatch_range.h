@@ -1,4 +1,4 @@
-/// MicrobatchRange tells which microbatches of one stage hold the samples of another stage's
+/// MicrobatchRange holds the microbatches of one stage that contain the samples of another stage's
 /// microbatch, if the two take microbatches of different sizes (SG-4).
 ///
 ///     size 1   0 1 2 3 4 5     microbatch 1 of the stage of size 2 has samples of 2 and 3 above,
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// The numbers from `begin` to before `end`.
+/// MicrobatchRange holds the numbers from `begin` to before `end`.
 struct MicrobatchRange {
   int begin = 0;
   int end = 0;

@@ -1,5 +1,5 @@
-/// Stores whole numbers (stages, microbatches) as ranges, so that many numbers take few entries.
-/// Values.
+/// number_range stores whole numbers (stages, microbatches) as ranges, so that many numbers take
+/// few entries. Values.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// `first` to `last`, both included.
+/// NumberRange holds the numbers from `first` to `last`, both included.
 struct NumberRange {
   int first = 0;
   int last = 0;
@@ -17,7 +17,7 @@ struct NumberRange {
   friend constexpr auto operator<=>(const NumberRange&, const NumberRange&) = default;
 };
 
-/// Requires: ascending, each number once.
+/// Returns the numbers as ranges. Requires: ascending, each number once.
 [[nodiscard]] std::vector<NumberRange> ranges_of(std::span<const int> numbers);
 
 /// Returns the numbers of [0, end) that are not in `numbers`. Requires: ascending, within [0, end).

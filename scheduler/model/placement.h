@@ -1,7 +1,7 @@
-/// Placement tells which row runs a stage.
+/// Placement maps each stage to the row that runs it.
 ///
-/// Inferred from any schedule, even from one that breaks rules. Read by rules, the simulator and
-/// Layout, which maps rows to ranks. A value; any thread may read.
+/// It is inferred from any schedule, even from one that breaks rules. Rules, the simulator and
+/// Layout, which maps rows to ranks, read it. A value; any thread may read.
 /// PM-1: a stage has at most one row. If a schedule puts it on several rows, the row with most of
 ///       its tasks (the first of equals) is the stage's row, and rule V07 names the tasks on other
 ///       rows.

@@ -2,9 +2,9 @@
 /// for an entry of another list; the run ends when all lists have ended or are stuck.
 ///
 /// Entries are numbered row by row. A row waits for one entry at a time and wakes when that entry
-/// has run, so a linked list through the rows is the only bookkeeping. Made once for the entries
-/// and run any number of times: a run costs only the entries that it looks at. Not shared between
-/// threads.
+/// has run, so a linked list through the rows is the only bookkeeping. A RowRun is made once for
+/// the entries and run any number of times: a run costs only the entries that it looks at. It is
+/// not shared between threads.
 #pragma once
 
 #include <cstddef>

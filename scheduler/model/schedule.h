@@ -4,8 +4,8 @@
 ///     .   1F0 1B0 1F1 1B1 .
 ///
 /// The list form leaves out the bubbles. Workers follow the list form: they wait for data, never
-/// for a column. Made by hand, by a builder or from text; read by validate(), simulate() and
-/// lowering. A value.
+/// for a column. A user, a builder or a text makes it; validate(), simulate() and lowering read it.
+/// A value.
 /// a list holds no idle cell. to_list() drops them; to_array() (simulate/to_array.h) puts each
 ///      entry in its earliest column.
 /// a schedule may break every rule. validate() reports it; nothing here throws for it.
@@ -29,8 +29,8 @@ class Schedule {
   enum class Form { Array, List };
   using Row = std::vector<Cell>;
 
-  /// The statements of a file or a builder in addition to the cells. Absent values are inferred
-  /// from the cells.
+  /// Headers holds the statements of a file or a builder in addition to the cells. Absent values
+  /// are inferred from the cells.
   struct Headers {
     std::optional<int> rows;
     std::optional<int> stages;

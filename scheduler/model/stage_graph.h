@@ -9,9 +9,9 @@
 /// SG-2: a graph may hold a cycle, because a report must be able to name it. Code that walks the
 ///       graph calls topological_order() first.
 /// SG-3: the copies of a stage are one chain of replica pairs; the n-th copy is in replica n.
-/// SG-4: a stage may take several of a step's microbatches as one of its own: stage s of size k has
-///       M / k microbatches, numbered from 0, and its microbatch j holds the step's [j k, (j + 1)
-///       k).
+/// SG-4: a stage may take several of a step's microbatches as one of its own. Stage s of size k has
+///       M / k microbatches, numbered from 0; its microbatch j holds the step's microbatches j k to
+///       (j + 1) k - 1.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@
 
 namespace stagecraft {
 
-/// A parameter that several stages use. `reduced`: its gradients are summed over the stages before
-/// an update.
+/// TiedParameter is a parameter that several stages use. `reduced`: its gradients are summed over
+/// the stages before an update.
 struct TiedParameter {
   std::string name;
   std::vector<StageId> stages;
@@ -37,8 +37,9 @@ class StageGraph {
  public:
   using Edge = std::pair<int, int>;
 
-  /// Each stage feeds the next.
+  /// Returns a graph in which each stage feeds the next.
   [[nodiscard]] static StageGraph chain(int stages);
+  /// Returns a graph with these edges.
   /// Errors: ScheduleParameter for a negative count or an edge that leaves [0, stages).
   [[nodiscard]] static StageGraph from_edges(int stages, const std::vector<Edge>& edges);
 
@@ -74,19 +75,22 @@ class StageGraph {
   [[nodiscard]] bool sends_gradient(StageId consumer, StageId producer) const {
     return needs_input_grad(consumer) && has_backward(producer);
   }
-  /// Stops the training of the weights of these stages and of their copies. The gradients that the
-  /// others need follow from the edges. Errors: ScheduleParameter for a stage outside the graph.
+  /// Stops the training of the weights of these stages and of their copies. The other stages'
+  /// gradients follow from the edges.
+  /// Errors: ScheduleParameter for a stage outside the graph.
   void freeze(const std::vector<int>& stages);
   /// Returns the stages whose weights do not train, ascending.
   [[nodiscard]] std::vector<int> frozen() const;
   /// Copies name and gradients of stage `m` of `model` to `s`.
   void describe_as(StageId s, const StageGraph& model, StageId m);
 
-  /// Returns whether a backward task does nothing: its stage has no backward, or the task is the
-  /// half for a gradient that its stage does not need, and the other half does all. The I of a
-  /// source does work until set_needs_input_grad() or freeze() says what its inputs need.
+  /// Returns whether a backward task does nothing. That is so if its stage has no backward, or if
+  /// the task is the half for a gradient that its stage does not need; then the other half does
+  /// all. The I of a source does work until set_needs_input_grad() or freeze() says what its inputs
+  /// need.
   [[nodiscard]] bool is_surplus(const Task& task) const;
-  /// Returns whether the task is the last to use what the forward of its stage and microbatch kept.
+  /// Returns whether the task is the last that uses the values kept by the forward of its stage and
+  /// microbatch.
   [[nodiscard]] bool ends_backward(const Task& task) const;
 
   /// Returns the stages, producers before consumers; nothing if the graph has a cycle.
@@ -106,10 +110,10 @@ class StageGraph {
   void set_replica_pairs(const std::vector<Edge>& pairs);
   /// Returns the pairs, chain by chain from its first copy on, ordered by first stage.
   [[nodiscard]] const std::vector<Edge>& replica_pairs() const { return replica_pairs_; }
-  /// Returns the number of copies of the pipeline: 2 for schedules that run both ways, else mostly
-  /// 1.
+  /// Returns the number of copies of the pipeline: 2 for schedules that run both ways, otherwise
+  /// mostly 1.
   [[nodiscard]] int replicas() const { return replicas_; }
-  /// Returns the copy that `s` belongs to; 0 if no pair names `s` second.
+  /// Returns the copy of `s`; 0 if no pair names `s` second.
   [[nodiscard]] int replica_of(StageId s) const { return nodes_[s.index()].replica; }
   /// Returns how many of a step's `total` microbatches each copy takes.
   [[nodiscard]] int microbatches_per_replica(int total) const {
@@ -118,8 +122,8 @@ class StageGraph {
 
   /// Returns how many of the step's microbatches `s` takes as one (SG-4); 1 until set.
   [[nodiscard]] int microbatch_size(StageId s) const { return nodes_[s.index()].microbatch_size; }
-  /// Sets the sizes, one per stage. Errors: ScheduleParameter for another number of sizes than of
-  /// stages, and for a size below 1.
+  /// Sets the sizes, one per stage.
+  /// Errors: ScheduleParameter unless there are as many sizes as stages, and for a size below 1.
   void set_microbatch_sizes(const std::vector<int>& sizes);
   /// Returns the sizes by stage; empty if all are 1.
   [[nodiscard]] std::vector<int> microbatch_sizes() const;

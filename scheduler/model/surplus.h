@@ -1,4 +1,5 @@
-/// Finds the tasks of a schedule that do nothing because their stage needs no such gradient.
+/// surplus finds the tasks of a schedule that do nothing because their stage needs no such
+/// gradient.
 ///
 /// A schedule for a chain lists backwards of every stage, even if the stage has nothing to train (a
 /// frozen backbone in front) or gets no gradient (an integer output, a stage that the loss does not
@@ -14,7 +15,7 @@
 
 namespace stagecraft {
 
-/// The surplus tasks of one kind of one stage.
+/// Surplus holds the surplus tasks of one kind of one stage.
 struct Surplus {
   StageId stage;
   CellKind kind = CellKind::Backward;

@@ -9,8 +9,8 @@
 /// sample with it (microbatch_range.h). A task that does nothing (StageGraph::is_surplus) waits for
 /// no other stage. If that task is I, W does all the work and waits for the gradients in its place.
 ///
-/// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
-/// Views both, which must outlive it. Any thread may read.
+/// It is built from the rows of a schedule and a stage graph; rules, simulator and lowering walk
+/// it. It views both, which must outlive it. Any thread may read.
 /// TK-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
 /// TK-2: if a task is listed twice, the first one counts.
 /// TK-3: edges are not stored: they follow from a task's numbers. A valid schedule costs a table of
@@ -31,7 +31,7 @@
 
 namespace stagecraft {
 
-/// A non-idle cell with its place: row and column (or position of a list).
+/// Entry is a non-idle cell with its place: row and column (or position of a list).
 struct Entry {
   int row = 0;
   int column = 0;
@@ -42,7 +42,7 @@ class TaskGraph {
  public:
   static constexpr int kMissing = RowRun::kNothing;
 
-  /// `microbatches`: of the whole step; each replica takes its share.
+  /// `microbatches`: the number of the whole step; each replica takes its share.
   TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches);
 
   [[nodiscard]] const StageGraph& stages() const { return *stages_; }
@@ -78,14 +78,14 @@ class TaskGraph {
   template <class Visit>
   void for_each_overlapping(const Task& task, StageId other, Visit&& visit) const;
 
-  /// Calls visit(entry number) once for every entry that can start, after all entries it waits for.
-  /// A missing prerequisite holds up nothing. Returns how many entries were visited.
+  /// Calls visit(entry number) once for every entry that can start, after all entries for which it
+  /// waits. No entry waits for a missing prerequisite. Returns how many entries were visited.
   template <class Visit>
   std::size_t walk(Visit&& visit) const {
     return walk(visit, [](int) { return kMissing; });
   }
-  /// As above for entries that also wait for others: `awaited(entry)` returns one that has not been
-  /// visited, or kMissing.
+  /// Does the same for entries that also wait for others: `awaited(entry)` returns one that has not
+  /// been visited, or kMissing.
   template <class Visit, class Awaited>
   std::size_t walk(Visit&& visit, Awaited&& awaited) const;
 

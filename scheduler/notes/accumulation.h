@@ -1,5 +1,5 @@
-/// Checks whether a schedule keeps the order of the work whose result depends on order: adding up
-/// the gradients of a stage, and running the forwards of a stage that keeps statistics.
+/// accumulation checks whether a schedule keeps the order of work whose result depends on order:
+/// adding up the gradients of a stage, and running the forwards of a stage that keeps statistics.
 ///
 /// Sums in floating point depend on their order. A schedule that adds every stage's microbatches in
 /// ascending order, on one copy of the stage, gives the bits of one process that takes the
@@ -16,16 +16,16 @@
 
 namespace stagecraft {
 
-/// Returns a sentence that says why the sums differ from those of one process; nothing if they do
-/// not differ. Tasks that do nothing (StageGraph::is_surplus) add nothing.
+/// Returns a sentence with the reason why the sums differ from those of one process; nothing if
+/// they do not differ. Tasks that do nothing (StageGraph::is_surplus) add nothing.
 [[nodiscard]] std::optional<std::string> reordered_accumulation(const Schedule& schedule,
                                                                 const StageGraph& graph);
 
-/// A forward that a stage runs too late for the order 0, 1, 2, ...
+/// LateForward is a forward that a stage runs too late for the order 0, 1, 2, ...
 struct LateForward {
   StageId stage;
   Microbatch microbatch;
-  Microbatch after;  ///< a larger one, which runs earlier
+  Microbatch after;  ///< a larger microbatch, which runs earlier
 
   friend bool operator==(const LateForward&, const LateForward&) = default;
 };

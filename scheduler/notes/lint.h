@@ -1,6 +1,6 @@
 /// lint_notes finds parts of a valid schedule that its author may not have meant.
 ///
-/// Rules (validate.h) find schedules that cannot run. This file finds things that run and deserve a
+/// Rules (validate.h) find schedules that cannot run. This file finds parts that run and deserve a
 /// second look: cells that wait for nothing, devices without work, both kinds of backward in one
 /// stage. Pure; any thread.
 #pragma once
@@ -18,7 +18,7 @@ struct LintNote {
   std::string message;  ///< the finding, and the usual form
 };
 
-/// Returns all of them. Requires: the schedule is valid for the graph.
+/// Returns all notes. Requires: the schedule is valid for the graph.
 [[nodiscard]] std::vector<LintNote> lint_notes(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace stagecraft

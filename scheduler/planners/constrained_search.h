@@ -1,7 +1,7 @@
 /// constrained_search runs a planner's search within constraints that planners ignore: pinned
 /// operators, a limit on stages, links that differ.
 ///
-/// Used by propose(). Pure; any thread.
+/// propose() uses it. Pure; any thread.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 
 namespace stagecraft {
 
-/// Returns the candidates of a search. If links differ, it is asked a second time for devices in
-/// the order of neighbors_order(), and both answers are returned. Candidates that cannot be brought
-/// in line with the request's pins or have too many stages are left out.
+/// Returns the candidates of a search. If links differ, it runs the search a second time for
+/// devices in the order of neighbors_order(), and returns both answers. It leaves out candidates
+/// that have too many stages, or that cannot keep the request's pins.
 /// Errors: those of the search; PlanInfeasible if no candidate is left, with the reason.
 [[nodiscard]] std::vector<Candidate> constrained_search(
     const std::function<std::vector<Candidate>(const PlanRequest&)>& search,

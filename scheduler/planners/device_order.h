@@ -1,5 +1,5 @@
-/// device_order chooses which device runs which row of a plan, if links differ or operators are
-/// pinned to devices.
+/// device_order chooses the device of each row of a plan, if links differ or operators are pinned
+/// to devices.
 ///
 ///     rows     0 - 1 - 2        the link of devices 0 and 1 is slow,
 ///     devices  0 - 2 - 1        so no two neighbors of the pipeline are on them
@@ -18,10 +18,11 @@
 
 namespace stagecraft {
 
-/// By row: the device to which it moves.
+/// DeviceOrder holds, by row, the device to which the row moves.
 using DeviceOrder = std::vector<int>;
 
-/// Returns whether the device of a row matters for transfers: some link between devices differs.
+/// Returns whether transfers depend on the device of a row, because some link between devices
+/// differs.
 [[nodiscard]] bool links_differ(const LinkCosts& links, int devices);
 
 /// Returns an order in which neighbors of a pipeline have fast links for results of so many bytes:
@@ -29,7 +30,7 @@ using DeviceOrder = std::vector<int>;
 /// wins.
 [[nodiscard]] DeviceOrder neighbors_order(const LinkCosts& links, int devices, double bytes);
 
-/// Returns the request as seen by rows that move to these devices.
+/// Returns the request from the view of rows that move to these devices.
 [[nodiscard]] PlanRequest seen_from(PlanRequest request, const DeviceOrder& order);
 
 /// Returns the candidate with its rows moved to their devices.
@@ -43,7 +44,7 @@ using DeviceOrder = std::vector<int>;
                                                          const Candidate& candidate);
 
 /// Exchanges devices of the proposal as long as that makes its step shorter, and returns the
-/// result. Pinned operators stay. Spends one of `tries` for each exchange that it judges.
+/// result. Pinned operators stay. Each exchange that it judges uses one of `tries`.
 [[nodiscard]] PlanProposal best_device_order(Judge& judge,
                                              const PlanRequest& request,
                                              PlanProposal proposal,

@@ -1,6 +1,7 @@
 /// Judge turns a planner's candidate into a proposal: it simulates the step and adds up the memory.
 ///
-/// All planners are judged here, so that their answers can be compared. Pure; one thread at a time.
+/// It judges the candidates of all planners, so that their answers can be compared. Pure; one
+/// thread at a time.
 /// Units: seconds and bytes.
 #pragma once
 
@@ -11,15 +12,17 @@
 
 namespace stagecraft {
 
-/// Judges the candidates of one request, which must outlive it.
+/// Judge serves one request, which must outlive it.
 class Judge {
  public:
   /// Errors: UsageArgument for costs that make no graph.
   explicit Judge(const PlanRequest& request);
 
-  /// Requires: the candidate's stages are all operators, each once.
+  /// Returns the proposal of a candidate.
+  /// Requires: the candidate's stages hold all operators, each once.
   /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with its
-  /// report: a fault of the planner; UsageArgument if it cannot keep the request's orders.
+  /// report, because that is a fault of the planner; UsageArgument if the schedule cannot keep the
+  /// request's orders.
   [[nodiscard]] PlanProposal propose(const Candidate& candidate);
 
  private:

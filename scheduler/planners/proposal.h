@@ -1,11 +1,12 @@
-/// PlanProposal is a candidate judged by the simulator: how long a step takes, what every device
-/// holds, what limits the step, and how far it is from a bound that no plan can pass.
+/// PlanProposal is a candidate judged by the simulator: the time of a step, the bytes of every
+/// device, the limit of the step, and the distance to a bound that no plan can pass.
 ///
-/// Made by Judge (judge.h); propose() returns the best first. A value; any thread. Units: seconds
+/// Judge (judge.h) makes it; propose() returns the best first. A value; any thread. Units: seconds
+/// and bytes.
 /// and bytes.
 /// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first.
-///       Proposals within kAlike of the fastest cannot be told apart by measurement; among them the
-///       one with the fewest stages leads, then the one that holds least.
+///       Proposals within kAlike of the fastest cannot be distinguished by measurement; among them
+///       the one with the fewest stages leads, then the one that holds least.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ namespace stagecraft {
 /// The relative difference of steps up to which proposals are equally good.
 inline constexpr double kAlike = 0.01;
 
-/// The part of a prediction that is added before a plan counts as fitting. Ranks hold at most 1.2 %
-/// more than predicted (docs/planning.md); the rest is for memory that no prediction contains, such
-/// as what libraries keep for themselves.
+/// The margin: a plan fits if its prediction times (1 + kMemoryMargin) fits. Ranks hold at most 1.2
+/// % more than predicted (docs/planning.md). The rest is for memory that no prediction contains,
+/// for example memory that libraries keep for themselves.
 inline constexpr double kMemoryMargin = 0.2;
 
 /// Returns the part of `memory` that predictions may fill.
@@ -30,7 +31,7 @@ inline constexpr double kMemoryMargin = 0.2;
   return memory / (1 + kMemoryMargin);
 }
 
-/// Names what keeps a step from being shorter.
+/// Bottleneck names the limit of a step.
 struct Bottleneck {
   enum class Kind : std::uint8_t { Device, Link, Update };
   Kind kind = Kind::Device;
@@ -59,10 +60,10 @@ struct PlanProposal {
 
   /// Returns the relative gap between the step and the bound.
   [[nodiscard]] double gap() const { return bound > 0 ? step / bound - 1 : 0; }
-  /// Returns the row that holds most.
+  /// Returns the row that holds the most bytes.
   [[nodiscard]] int fullest() const;
   [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
-  /// Returns the memory that devices must have for the fullest of them, margin included.
+  /// Returns the memory that each device needs so that the fullest one fits, margin included.
   [[nodiscard]] double needs() const;
 };
 

@@ -16,7 +16,7 @@ namespace stagecraft {
 /// Returns the proposals of one planner, or of all that apply ("auto"), best first (PO-1).
 /// Errors: UsageArgument for an unknown planner, for one that cannot answer the request (with the
 /// reason), for orders that no plan can keep, and for costs that make no graph; PlanInfeasible if
-/// no planner finds a plan that fits, with each one's reason.
+/// no planner finds a plan that fits, with the reason of each.
 [[nodiscard]] std::vector<PlanProposal> propose(const PlanRequest& request,
                                                 std::string_view planner);
 

@@ -13,7 +13,7 @@ namespace stagecraft {
 /// Returns the planners, the most useful for a newcomer first.
 [[nodiscard]] std::span<const PlannerInfo> planners();
 
-/// Errors: UsageArgument for an unknown name, with the nearest known one.
+/// Returns the planner. Errors: UsageArgument for an unknown name, with the nearest known one.
 [[nodiscard]] const PlannerInfo& find_planner(std::string_view name);
 
 }  // namespace stagecraft

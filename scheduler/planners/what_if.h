@@ -1,5 +1,5 @@
 /// WhatIf is a request with a change: a faster link, more memory, operators that take less time.
-/// what_it_takes() answers the reverse: how large a change must be for another plan to win.
+/// what_it_takes() answers the reverse question: which change makes another plan win.
 ///
 /// Both plans are judged again under the changed request; nothing is extrapolated. Pure; any
 /// thread.
@@ -27,9 +27,9 @@ struct WhatIf {
 [[nodiscard]] PlanRequest with(PlanRequest request, const WhatIf& otherwise);
 
 /// Returns the smallest change of each kind under which `other` fits and leads over `chosen`
-/// (proposal.h): more memory if it lacks some; else faster or slower links, and one faster stage of
-/// `other`. Leaves out a kind if no such change is enough: links up to 100 times, stages down to a
-/// tenth.
+/// (proposal.h): more memory if it lacks some; otherwise faster or slower links, and one faster
+/// stage of `other`. Leaves out a kind if no such change is enough: links up to 100 times, stages
+/// down to a tenth.
 [[nodiscard]] std::vector<WhatIf> what_it_takes(const PlanRequest& request,
                                                 const PlanProposal& chosen,
                                                 const PlanProposal& other);

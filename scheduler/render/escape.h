@@ -1,5 +1,5 @@
-/// escaped makes text safe as the content of an XML or HTML element. Used by render_svg() and
-/// render_html(). Pure.
+/// escaped makes text safe as the content of an XML or HTML element. render_svg() and render_html()
+/// use it. Pure.
 #pragma once
 
 #include <string>

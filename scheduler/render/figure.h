@@ -34,7 +34,7 @@ inline constexpr double kSwatch = 11;
 inline constexpr double kTitleGrowth = 1.25;  ///< size of the title relative to other text
 inline constexpr std::string_view kIdleColor = "#f3f5f8";
 
-/// One task of an entry with its position; the tasks of a group are stacked.
+/// Box is one task of an entry with its position; the tasks of a group are stacked.
 struct Box {
   const Cell* cell = nullptr;
   Task task;
@@ -56,14 +56,15 @@ struct Point {
   double y = 0;
 };
 
-/// A curved line from one box to another, so that opposite arrows do not overlap; in pixels.
+/// Arrow is a curved line from one box to another, so that opposite arrows do not overlap; in
+/// pixels.
 struct Arrow {
   Point from;
   Point bow;  ///< control point of the quadratic curve
   Point to;
 };
 
-/// Swatches, then text, starting at `x` in line `line` of the legend.
+/// LegendItem holds swatches, then text, starting at `x` in line `line` of the legend.
 struct LegendItem {
   std::vector<std::string> colors;
   std::string text;
@@ -74,7 +75,7 @@ struct LegendItem {
 };
 
 struct Figure {
-  /// Errors: as render_svg().
+  /// Errors: those of render_svg().
   Figure(const Schedule& schedule,
          const StageGraph& graph,
          const Timeline* timeline,
@@ -91,7 +92,7 @@ struct Figure {
   /// Returns the text in a box: its task's name, or only its microbatch if the name does not fit,
   /// or nothing.
   [[nodiscard]] std::string name_in(const Box& box) const;
-  /// Returns arrows from task to task of a cycle; of a long cycle the first ones.
+  /// Returns arrows from task to task of a cycle; of a long cycle the first arrows.
   [[nodiscard]] std::vector<Arrow> arrows(std::span<const Task> cycle) const;
   /// Returns one box for each cell that a violation names.
   [[nodiscard]] std::vector<Box> marked(const std::vector<Violation>& violations) const;

@@ -1,4 +1,5 @@
-/// The palette colors drawings: hue shows the stage, lightness and chroma show the kind of task.
+/// palette chooses the colors of drawings: hue shows the stage, lightness and chroma show the kind
+/// of task.
 ///
 ///     stage   0 blue  1 orange  2 green  3 violet  4 yellow  5 cyan ...  neighbors far apart
 ///     kind    W pale < F < I < B strong, U gray
@@ -7,7 +8,7 @@
 /// and neighbors also differ a little in lightness, less than kinds do.
 /// The colors are chosen in OKLCH (Ottosson, "A perceptual color space for image processing",
 /// 2020), where equal lightness looks equally light, so no stage stands out. Red is reserved for
-/// violations. Used by TaskColors and by other drawings of stages. Pure.
+/// violations. TaskColors and other drawings of stages use the palette. Pure.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ enum class ColorScheme { Light, Dark };
 /// The number of hues that are easily told apart.
 inline constexpr int kStageColors = 12;
 
-/// Colors of a ramp. With more stages, neighbors share one.
+/// The number of colors of a ramp. With more stages, neighbors share one.
 inline constexpr int kRampColors = 256;
 
 /// Returns "#rrggbb" for a task of one of `stages` stages.
@@ -29,7 +30,7 @@ inline constexpr int kRampColors = 256;
                                      ColorScheme scheme = ColorScheme::Light,
                                      int stages = kStageColors);
 
-/// As above, with the hue for the kind.
+/// Returns a color with the hue for the kind.
 [[nodiscard]] std::string kind_color(CellKind kind, ColorScheme scheme = ColorScheme::Light);
 
 }  // namespace stagecraft

@@ -9,9 +9,10 @@
 
 namespace stagecraft {
 
-/// Pictures of more entries are of no use and are refused.
+/// The most entries of a picture. More are refused, because nobody can read such a picture.
 inline constexpr std::size_t kMaxSvgEntries = 100'000;
-/// In pixels. A narrower picture has no room for the legend; programs cannot show a wider one.
+/// The limits of the width in pixels. A narrower picture has no room for the legend; programs
+/// cannot show a wider one.
 inline constexpr double kNarrowestPicture = 320;
 inline constexpr double kWidestPicture = 16'000;
 

@@ -1,10 +1,10 @@
 /// render_svg draws the grid as an SVG picture: one line per row, one box per task, its name inside
 /// and on hover, with a title, an axis and a legend.
 ///
-/// The color shows the stage or the choice of PictureOptions, the shade the kind (backwards darker,
-/// weight halves lighter), a red frame a violation. A task that does nothing is an empty box. With
-/// a timeline, the boxes are placed by time instead of columns, and each row ends with its idle
-/// share. Self-contained: no script, no font, no link. Pure.
+/// The color shows the stage or the choice of PictureOptions. The shade shows the kind (backwards
+/// darker, weight halves lighter). A red frame shows a violation. A task that does nothing is an
+/// empty box. With a timeline, the boxes are placed by time instead of columns, and each row ends
+/// with its idle share. The file is self-contained: no script, no font, no link. Pure.
 #pragma once
 
 #include <string>
@@ -18,8 +18,9 @@
 
 namespace stagecraft {
 
-/// Draws the entries at their simulated times; without a timeline at the columns of an array, or
-/// the positions of a list. Requires: `timeline`, if given, is the schedule's own.
+/// Draws the entries at their simulated times. Without a timeline it draws them at the columns of
+/// an array, or the positions of a list.
+/// Requires: `timeline`, if given, is the schedule's own.
 /// Errors: ScheduleParameter for more than kMaxSvgEntries entries.
 [[nodiscard]] std::string render_svg(const Schedule& schedule,
                                      const StageGraph& graph,

@@ -18,8 +18,8 @@
 
 namespace stagecraft {
 
-/// Kind: forwards, backwards and their halves. Chunk: the number of the stage among its device's
-/// stages. Number: of the microbatch.
+/// ColorBy selects the property that colors show. Kind: forwards, backwards and their halves.
+/// Chunk: the number of the stage among its device's stages. Number: that of the microbatch.
 enum class ColorBy : std::uint8_t { Stage, Kind, Chunk, Number };
 
 inline constexpr std::array kColorBys{
@@ -28,7 +28,8 @@ inline constexpr std::array kColorBys{
 /// Returns "stage", "kind", "chunk" or "microbatch".
 [[nodiscard]] std::string_view name(ColorBy by);
 
-/// One explanation: text, and a task of each color that it explains; no task for text alone.
+/// LegendEntry is one explanation: text, and a task of each color that it explains; no task for
+/// text alone.
 struct LegendEntry {
   std::string text;
   std::vector<Task> examples;

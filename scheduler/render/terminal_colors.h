@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Colors of the ramp. With more stages, neighbors share one.
+/// The number of colors of the ramp. With more stages, neighbors share one.
 inline constexpr int kTerminalRamp = 34;
 
 /// Returns the number of the color, 16 to 231, for one of `stages` stages.

@@ -17,10 +17,10 @@
 
 namespace stagecraft {
 
-/// In pixels of PictureOptions: 12 cm, the text width of an article.
+/// The default width in pixels of PictureOptions: 12 cm, the text width of an article.
 inline constexpr double kTikzWidth = 12 / 2.54 * 96;
 
-/// As render_svg(); the default width is kTikzWidth. Errors: as render_svg().
+/// Draws as render_svg() does; the default width is kTikzWidth. Errors: those of render_svg().
 [[nodiscard]] std::string render_tikz(const Schedule& schedule,
                                       const StageGraph& graph,
                                       const Timeline* timeline,

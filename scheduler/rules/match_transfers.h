@@ -1,4 +1,4 @@
-/// match_transfers finds which send and which receive of a file move each value.
+/// match_transfers finds the send and the receive of a file that move each value.
 ///
 /// It is a part of check_listed_transfers(), which then checks their order.
 #pragma once

@@ -13,8 +13,8 @@
 
 namespace stagecraft::rules {
 
-/// The rules that one function judges. A number can appear in several lines: "V08" also covers
-/// actions that a file lists in addition to its tasks.
+/// RuleInfo describes the rules that one function judges. A number can appear in several lines:
+/// "V08" also covers actions that a file lists in addition to its tasks.
 struct RuleInfo {
   std::vector<std::string_view> numbers;  ///< "V20", "V21"
   std::string_view summary;               ///< what a schedule must have
@@ -23,7 +23,7 @@ struct RuleInfo {
   void (*check)(const RuleInput& in, Violations& out) = nullptr;
 };
 
-/// Returns the rules. Later rules may read what earlier ones found.
+/// Returns the rules. Later rules may read the results of earlier ones.
 [[nodiscard]] std::span<const RuleInfo> rule_table();
 
 }  // namespace stagecraft::rules

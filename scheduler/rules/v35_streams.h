@@ -1,8 +1,8 @@
 /// V35: all rows run to their end even if a send and its receive are one rendezvous and each stream
 /// works through its queue in order.
 ///
-/// It is checked after the place of each transfer in its rows' streams is known: by the order in
-/// which tasks make and need the values (v31_transfers.cc), or by a file's list
+/// The rule is checked after the place of each transfer in its rows' streams is known: by the order
+/// in which tasks make and need the values (v31_transfers.cc), or by a file's list
 /// (v31_listed_transfers.cc). The caller first makes sure that the rows run by themselves (V29);
 /// otherwise they would get stuck here again.
 /// A cycle is described by its turns, like that of V29: of entries that follow each other in a row,
@@ -19,11 +19,11 @@
 
 namespace stagecraft::rules {
 
-/// A transfer and the places at which its two ends are issued.
+/// Rendezvous is a transfer with the places at which its two ends are issued.
 struct Rendezvous {
   Transfer transfer;
-  /// The last entry of the sending row, and of the receiving row, that must come before it;
-  /// kMissing if there is none.
+  /// The last entry of the sending row, and of the receiving row, that must come before the
+  /// transfer; kMissing if there is none.
   int sent_after = TaskGraph::kMissing;
   int received_after = TaskGraph::kMissing;
   int send_place = 0;  ///< a lower place comes earlier in a row's queue

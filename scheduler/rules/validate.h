@@ -1,9 +1,9 @@
-/// validate finds every reason why a schedule cannot work, before any task is dispatched.
+/// validate finds every reason why a schedule cannot work, before any task is issued.
 ///
-/// It asks the rules of registry.h, V01 to V35. The array form is judged by columns (a cell uses
-/// results of earlier columns only), the list form by whether all its rows can run to the end
+/// It applies the rules of registry.h, V01 to V35. It judges the array form by columns (a cell uses
+/// results of earlier columns only). It judges the list form by whether all rows can run to the end
 /// (V29). Pure; any thread.
-/// VA-1: every breach of a rule is reported, with the cell, what it lacks and what to do. Cells
+/// VA-1: every breach of a rule is reported, with the cell, the missing task and the remedy. Cells
 ///       that break a rule for the same cause are one violation, which lists them all.
 /// VA-2: a task that does not exist (V03 to V06) takes no part in later rules; a missing
 ///       prerequisite counts as late.

@@ -1,4 +1,4 @@
-/// cap_rules lists what a device must have released before its next task can take memory.
+/// cap_rules lists the releases of a device that must come before its next task can take memory.
 ///
 /// A microbatch passes the stages of a device one after the other, forwards and back. The lanes of
 /// these stages are a path. Before the m-th task of a lane starts, each earlier lane of its path
@@ -6,7 +6,7 @@
 ///
 /// PA-1: at least a count of the path's releases, of any lane;
 /// PA-2: of each lane of the path, the releases of microbatches up to a number.
-/// Both hold in every order. Read by heads and by the bound of OrderSearch. Pure.
+/// Both hold in every order. Heads and the bound of OrderSearch read them. Pure.
 #pragma once
 
 #include "stagecraft/scheduler/search/search_problem.h"
@@ -17,8 +17,8 @@ namespace stagecraft {
 /// releases.
 void add_paths(SearchProblem& problem);
 
-/// Returns by PA-1 how many tasks of `lane.path_releases` have ended; 0 or less: none must have.
-/// All that can have ended are of microbatches before `m`.
+/// Returns by PA-1 how many tasks of `lane.path_releases` have ended; 0 or less: none needs to have
+/// ended. Only tasks of microbatches before `m` can have ended.
 [[nodiscard]] inline int released_before(const SearchProblem& problem, const Lane& lane, int m) {
   return (m + 1) * lane.path_before - problem.cap;
 }

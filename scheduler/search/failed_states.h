@@ -3,8 +3,8 @@
 /// Let two states have equal progress, and let the second have no time later than the first. Then
 /// the remaining work of the first can also be done in the second, in the same order and no later.
 /// So a state fails if a failed state of equal progress has no time later than it. For each
-/// progress the times of several states are kept, and none that another one makes superfluous.
-/// Filled and read by OrderSearch. Not shared between threads.
+/// progress the table keeps the times of several states, and none that another one makes
+/// superfluous. OrderSearch fills and reads it. It is not shared between threads.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace stagecraft {
 
 class FailedStates {
  public:
-  /// Progress as a number of 128 bits. A collision is less likely than an error of the machine.
+  /// Key is the progress as a number of 128 bits. A collision is less likely than an error of the
+  /// machine.
   struct Key {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -28,7 +29,7 @@ class FailedStates {
   /// Returns whether a state of these times fails. `times`: the same number for equal keys. Cost,
   /// also of add(): one comparison for each state kept under the key.
   [[nodiscard]] bool covers(const Key& key, const std::vector<std::int32_t>& times) const;
-  /// Does nothing after its memory is used up.
+  /// Adds a failed state. Does nothing after its memory is used up.
   void add(const Key& key, const std::vector<std::int32_t>& times);
 
  private:
@@ -40,7 +41,7 @@ class FailedStates {
     std::size_t operator()(const Key& key) const { return key.low; }
   };
 
-  /// Each state is the place of the next state of its key, then its times.
+  /// Holds, for each state, the place of the next state of its key, then its times.
   std::vector<std::int32_t> numbers_;
   std::unordered_map<Key, std::uint32_t, HashKey> first_;
 };

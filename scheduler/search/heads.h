@@ -14,7 +14,7 @@ namespace stagecraft {
 /// Returns the heads by lane and microbatch. Requires: lanes with their paths.
 [[nodiscard]] std::vector<std::vector<Ticks>> heads_of(const SearchProblem& problem);
 
-/// Fills heads, tails and bound.
+/// Writes heads, tails and bound.
 void add_bounds(SearchProblem& problem);
 
 }  // namespace stagecraft

@@ -10,9 +10,9 @@
 
 namespace stagecraft {
 
-/// `row_of`: the device of each stage. `microbatches`: of the step. `split`: backwards in halves.
-/// Durations that are not multiples of one common tick are rounded down to millionths of the
-/// longest.
+/// Returns the problem. `row_of`: the device of each stage. `microbatches`: the number of the step.
+/// `split`: backwards in halves. Durations that are not multiples of one common tick are rounded
+/// down to millionths of the longest.
 /// Requires: one chain or replicas of it, each stage after those that feed it; cap >= the stages of
 /// a replica on a device; positive durations.
 /// Errors: ScheduleParameter for a duration below a tick.

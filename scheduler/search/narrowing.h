@@ -4,9 +4,9 @@
 ///       |  none ends by here   ...?     |    ...   |  the best order so far
 ///
 /// It asks OrderSearch whether an order ends by a time in between, and limits each question to a
-/// share of states. A question without an answer leaves a gap: above it Narrowing looks for orders,
-/// below it for proofs; when both are done, the share grows. Failures are remembered, so a repeated
-/// question continues. Not shared between threads.
+/// share of states. A question without an answer leaves a gap. Above the gap Narrowing looks for
+/// orders, below it for proofs; when both are done, the share grows. It remembers failures, so a
+/// repeated question continues. It is not shared between threads.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ class Narrowing {
  public:
   struct Limits {
     std::size_t states;
-    /// Called now and then with the bounds of the makespan; false ends the search.
+    /// Called from time to time with the bounds of the makespan; false ends the search.
     std::function<bool(Ticks lower, Ticks upper)> keep_going;
   };
 
-  /// `upper`: the makespan of the best order known. `problem` must outlive this.
+  /// `upper`: the makespan of the best order known. `problem` must outlive this object.
   Narrowing(const SearchProblem& problem, Ticks upper, Limits limits);
   Narrowing(const Narrowing&) = delete;  // the search holds a reference to this
   Narrowing& operator=(const Narrowing&) = delete;
@@ -43,7 +43,7 @@ class Narrowing {
   [[nodiscard]] bool may_go_on() const;
   void look_for_orders(std::size_t share);
   void look_for_proofs(std::size_t share);
-  /// Returns whether the question had an answer.
+  /// Asks OrderSearch. Returns whether the question had an answer.
   bool ask(Ticks horizon, std::size_t share);
 
   Limits limits_;

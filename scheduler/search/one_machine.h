@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Times of the search are whole ticks, so that equal times compare equal.
+/// Ticks counts the time of the search in whole ticks, so that equal times compare equal.
 using Ticks = std::int64_t;
 
 struct MachineJob {

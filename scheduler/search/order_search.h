@@ -1,4 +1,4 @@
-/// OrderSearch decides whether any order of each device's tasks ends by a given time.
+/// OrderSearch decides whether some order of each device's tasks ends by a given time.
 ///
 /// It searches depth first over the next task of a device. It picks the device that can finish its
 /// next task first, at time C: a task that has not started on any other device ends no earlier, so
@@ -11,10 +11,10 @@
 ///       earliest start in that state and with its tail.
 /// OS-3: a state is left if a state of equal progress with no later time has failed
 ///       (failed_states.h).
-/// Each exchange behind these rules leads to another order that the current state still covers, so
-/// a failed state stays failed whatever was left out elsewhere. Source: the active schedules of
-/// Giffler and Thompson, "Algorithms for solving production-scheduling problems" (1960), with a
-/// cap. Not shared between threads.
+/// Each exchange that proves these rules leads to another order that the current state still
+/// covers. So a failed state stays failed for all choices that were left out elsewhere. Source: the
+/// active schedules of Giffler and Thompson, "Algorithms for solving production-scheduling
+/// problems" (1960), with a cap. It is not shared between threads.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ class OrderSearch {
  public:
   enum class Verdict { Found, None, Unknown };
 
-  /// `keep_going`: called now and then; false ends the search with Unknown. May be empty. `problem`
-  /// must outlive this.
+  /// `keep_going`: called from time to time; false ends the search with Unknown. May be empty.
+  /// `problem` must outlive this object.
   OrderSearch(const SearchProblem& problem, std::function<bool()> keep_going);
 
   /// Looks for an order that ends by `horizon`, through at most `states` states.

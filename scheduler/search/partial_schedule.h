@@ -1,9 +1,9 @@
-/// PartialSchedule holds the tasks that a search has started so far, and tells what each device may
-/// start next.
+/// PartialSchedule holds the tasks that a search has started so far, and computes which tasks each
+/// device may start next.
 ///
 /// Devices run their tasks in the order in which they were started, each as early as possible. Bars
-/// forbid a next task on a device because the search tries it elsewhere. Made and changed by
-/// OrderSearch. Not shared between threads.
+/// forbid a next task on a device because the search tries it elsewhere. OrderSearch makes and
+/// changes it. It is not shared between threads.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class PartialSchedule {
     int left = 0;  ///< tasks that have not started
   };
 
-  /// `problem` must outlive this.
+  /// `problem` must outlive this object.
   explicit PartialSchedule(const SearchProblem& problem);
 
   /// Starts the lane's next task as early as possible and adds it to order(). Clears the bars that
@@ -50,8 +50,8 @@ class PartialSchedule {
   }
   /// Returns the end of the m-th task of a lane. Requires: it has started.
   [[nodiscard]] Ticks end(int lane, int m) const { return end_[at(lane)][at(m)]; }
-  /// Returns when all inputs of the lane's next task from other lanes are there; kNever if some of
-  /// them have not started.
+  /// Returns the time at which all inputs of the lane's next task from other lanes have arrived;
+  /// kNever if some of them have not started.
   [[nodiscard]] Ticks arrival(int lane) const;
   [[nodiscard]] bool fits_cap(int lane) const;
   [[nodiscard]] bool is_barred(int lane) const;
@@ -60,7 +60,7 @@ class PartialSchedule {
   [[nodiscard]] bool may_start(int lane) const {
     return has_left(lane) && !is_barred(lane) && fits_cap(lane) && arrival(lane) < kNever;
   }
-  /// Returns when that task would start.
+  /// Returns the time at which that task would start.
   [[nodiscard]] Ticks earliest(int lane) const;
   /// Returns whether the device can keep the cap with any continuation if the lane's task starts
   /// next. A task that takes memory leaves one more in flight up to its original place. That is
@@ -77,7 +77,7 @@ class PartialSchedule {
 
   /// Writes the progress, which determines the remaining work.
   void progress(std::vector<int>& numbers) const;
-  /// Appends the bars, if there are any. States of equal numbers then differ only in times.
+  /// Appends the bars, if there are any. Then states of equal numbers differ only in times.
   void add_bars(std::vector<int>& numbers) const;
   /// Writes all times before `horizon` that determine when the remaining tasks can run; the same
   /// number of times for states of equal progress. `from`: by device, when it can start a task.

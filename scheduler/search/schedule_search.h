@@ -1,10 +1,10 @@
 /// schedule_search finds the schedule of least makespan under a cap on the activations that each
 /// device has in flight.
 ///
-/// It starts from the best builder within the cap. Narrowing then looks for orders that end earlier
-/// and for proofs that there are none, until the two meet or the search is stopped. So the answer
-/// is an optimum, or the best schedule found with a bound. Pure; the caller limits it by states or
-/// by a clock.
+/// It starts from the best builder within the cap. Narrowing then looks for orders that end
+/// earlier, and for proofs that there are none. It ends when the two meet or the search is stopped.
+/// So the answer is an optimum, or the best schedule found with a bound. Pure; the caller limits it
+/// by states or by a clock.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,10 @@ struct SearchResult {
 /// Returns the stages that the request describes.
 [[nodiscard]] StageGraph searched_graph(const SearchRequest& request);
 
-/// Returns the device of each of them.
+/// Returns the device of each of these stages.
 [[nodiscard]] std::vector<int> rows_of_stages(const SearchRequest& request);
 
+/// Returns the best schedule found.
 /// Ensures: validate() finds nothing, and no row has more than the cap in flight.
 /// Errors: ScheduleParameter for counts below 1, a cap below the stages of a device, tasks that
 /// take no time, replicas of several chunks or of an odd number of microbatches, more than 4096

@@ -9,7 +9,7 @@
 ///
 /// LQ-1: heads and tails hold in every schedule within the cap: no task starts before its head, and
 ///       its tail passes between its end and the end of the schedule.
-/// Made by make_search_problem(), read by OrderSearch. A value; any thread may read.
+/// make_search_problem() makes it, OrderSearch reads it. A value; any thread may read.
 #pragma once
 
 #include <vector>
@@ -33,7 +33,8 @@ struct Lane {
   bool takes = false;       ///< adds one in flight at the start of a task
   bool releases = false;    ///< removes one at its end
   int released_by = -1;     ///< if it takes: the lane that releases what it took
-  /// Set if it takes (cap_rules.h). The lanes that a microbatch passes on this device are a path.
+  /// The next three fields are set if the lane takes memory (cap_rules.h). The lanes that a
+  /// microbatch passes on this device are a path.
   int path_before = 0;             ///< lanes of its path that take before it, itself included
   std::vector<int> path_takes;     ///< lanes of its path that take
   std::vector<int> path_releases;  ///< lanes of its path that release

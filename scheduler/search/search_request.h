@@ -1,5 +1,5 @@
-/// SearchRequest says which schedules a search may choose from, at what costs, and how long it may
-/// take. A value; the caller's function runs on the thread of the search.
+/// SearchRequest says which schedules a search may choose from, their costs, and how long the
+/// search may take. A value; the caller's function runs on the thread of the search.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,12 @@
 
 namespace stagecraft {
 
-/// The places of stages that share a device: for 2 devices and 4 stages, Loop is 0 1 0 1, Wave is 0
-/// 1 1 0. Replicas are two copies of the model, 0 1 and 1 0, each for half of the microbatches.
+/// StagePlacement places stages that share a device. For 2 devices and 4 stages, Loop is 0 1 0 1,
+/// Wave is 0 1 1 0. Replicas are two copies of the model, 0 1 and 1 0, each for half of the
+/// microbatches.
 enum class StagePlacement : std::uint8_t { Loop, Wave, Replicas };
 
-/// The current bounds of the least makespan.
+/// SearchProgress holds the current bounds of the least makespan.
 struct SearchProgress {
   double bound = 0;     ///< no schedule takes less
   double makespan = 0;  ///< of the best found
@@ -30,7 +31,7 @@ struct SearchRequest {
   int cap = 0;  ///< most in flight on each device, in stages x microbatches, as simulate() counts
   Costs costs;  ///< of one stage per device, or of the stages they list (cut_costs.h)
   std::size_t states = std::numeric_limits<std::size_t>::max();  ///< the most states to visit
-  /// Called now and then; false ends the search. Empty: never ends it.
+  /// Called from time to time; false ends the search. Empty: never ends it.
   std::function<bool(const SearchProgress&)> keep_going;
 };
 

@@ -1,8 +1,9 @@
-/// EventEnds tracks what the events of a step with kept orders wait for, and when those have ended.
+/// EventEnds tracks the causes for which events of a step with kept orders wait, and the times at
+/// which these have ended.
 ///
 /// simulate() reports the end of every entry. EventEnds answers which entry an event still waits
-/// for, and when transfers that wait for others have arrived. Made once for a run. Views tasks and
-/// links, which must outlive it. One thread.
+/// for, and when transfers that wait for others have arrived. It is made once for a run. It views
+/// tasks and links, which must outlive it. One thread.
 /// EE-1: the end of a transfer is known as soon as all entries have ended that it waits for,
 ///       directly or through other transfers.
 #pragma once
@@ -37,15 +38,16 @@ class EventEnds {
     return ends_[static_cast<std::size_t>(entry)] >= 0;
   }
 
-  /// Returns an entry that has not ended and that the task, or one of the transfers to it, waits
-  /// for by an order; kNothing if there is none. Ignores the other dependencies of the task.
+  /// Returns an entry that has not ended and for which the task, or one of the transfers to it,
+  /// waits by an order; kNothing if there is none. Ignores the other dependencies of the task.
   [[nodiscard]] int awaited(const Task& task) const;
 
   /// Returns whether an order makes the event wait for others.
   [[nodiscard]] bool is_ordered(const StepEvent& event) const { return befores_.contains(event); }
-  /// Returns the last of those to end. Requires: awaited() finds nothing for its task.
+  /// Returns the last of these others to end. Requires: awaited() finds nothing for its task.
   [[nodiscard]] End last_before(const StepEvent& event);
-  /// Requires: an order names the event, and awaited() finds nothing for its task.
+  /// Returns the end of the event. Requires: an order names the event, and awaited() finds nothing
+  /// for its task.
   [[nodiscard]] End end_of(const StepEvent& event);
 
  private:

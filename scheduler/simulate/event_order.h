@@ -1,5 +1,5 @@
-/// EventOrder says that an event of a step comes before another, in addition to the order that the
-/// schedule and the data require: a barrier.
+/// EventOrder is a barrier: an event of a step comes before another, in addition to the order that
+/// the schedule and the data require.
 ///
 ///     0F0>1 < 0F1      stage 0 does not compute 0F1 before its result has reached stage 1
 ///     1F0 < 0F1>1      stage 0 sends 0F1 to stage 1 after stage 1 has used 0F0
@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-/// A task, or the transfer of its result to another stage on another row.
+/// StepEvent is a task, or the transfer of its result to another stage on another row.
 struct StepEvent {
   Task task;
   StageId receiver = kNoStage;  ///< kNoStage: the task itself
@@ -27,7 +27,7 @@ struct StepEvent {
   friend constexpr auto operator<=>(const StepEvent&, const StepEvent&) = default;
 };
 
-/// `after` starts when `before` has ended.
+/// EventOrder says that `after` starts when `before` has ended.
 struct EventOrder {
   StepEvent before;
   StepEvent after;

@@ -1,8 +1,8 @@
 /// schedule_figures computes the few figures by which schedules are compared.
 ///
-/// The unit is one device's share of the model, however many stages the share is cut into. With S
-/// stages on P devices, a stage takes P / S of the time and of the activations of such a share. So
-/// the figures of 1F1B and of interleaved 1F1B can be compared. Pure.
+/// The unit is one device's share of the model, for any number of stages in a share. With S stages
+/// on P devices, a stage takes P / S of the time and of the activations of such a share. So the
+/// figures of 1F1B and of interleaved 1F1B can be compared. Pure.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,10 @@ struct ScheduleFigures {
   std::size_t messages = 0;      ///< values sent from one device to another in a step
 };
 
-/// `costs`: of one stage per device, or of the stages that they list (cut_costs.h).
-/// Requires: validate() finds nothing. Errors: those of simulate().
+/// Returns the figures. `costs`: of one stage per device, or of the stages that they list
+/// (cut_costs.h).
+/// Requires: validate() finds nothing.
+/// Errors: those of simulate().
 [[nodiscard]] ScheduleFigures schedule_figures(const Schedule& schedule,
                                                const StageGraph& graph,
                                                const Costs& costs);

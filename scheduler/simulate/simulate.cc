@@ -29,7 +29,7 @@ class Simulation {
   void run_entry(int number);
   /// Runs all entries that can run, each row on its own processors. Returns how many ran.
   [[nodiscard]] std::size_t run_apart();
-  /// As above, on shared processors.
+  /// Does the same on shared processors.
   [[nodiscard]] std::size_t run_shared();
   [[nodiscard]] Timeline timeline() const;
 

@@ -1,4 +1,5 @@
-/// simulate computes when each task of a schedule runs, and why every row is idle in between.
+/// simulate computes the time at which each task of a schedule runs, and the cause of every idle
+/// time.
 ///
 /// Rows run their lists in order. An entry starts when its row is free and all its prerequisites
 /// have ended; a prerequisite on another row counts a transfer later. The members of a group start
@@ -25,14 +26,14 @@ struct EntryTime {
   double start = 0;
   double end = 0;
   std::optional<Task> waited_for;  ///< the task whose result came last, if the row was idle for it
-  /// The part of that wait in which the result was on its way, or its transfer waited for another
-  /// by an order.
+  /// The part of that wait in which the result was on its way, or in which its transfer waited for
+  /// another by an order.
   double in_transfer = 0;
   double bytes = 0;        ///< held by the row while it runs, by the memory model
   double bytes_after = 0;  ///< still held after it has ended
 };
 
-/// Divides the idle time of a row by its cause; the parts add up to it.
+/// Bubbles divides the idle time of a row by its cause; the parts add up to it.
 struct Bubbles {
   double warm_up = 0;     ///< before its first task
   double dependency = 0;  ///< between tasks, until another row had made the input
@@ -63,8 +64,8 @@ struct RowTimeline {
 struct Timeline {
   std::vector<RowTimeline> rows;
   double makespan = 0;
-  /// Tasks of which each starts when the one before has ended (or arrived), up to the last one to
-  /// end.
+  /// Tasks on the critical path: each starts when the previous one has ended (or arrived). The last
+  /// one ends last of all.
   std::vector<Task> critical_path;
 
   [[nodiscard]] double bubble_fraction(std::size_t row) const {
@@ -74,8 +75,8 @@ struct Timeline {
   [[nodiscard]] double bubble_fraction() const;
 };
 
-/// `orders`: kept in addition to the schedule's own order; an entry may then wait for a task of its
-/// own row.
+/// Returns the timeline. `orders`: kept in addition to the schedule's own order; an entry may then
+/// wait for a task of its own row.
 /// Requires: validate() finds nothing in the schedule's list form.
 /// Errors: ScheduleInvalid if a task waits for one that is missing or that waits for it, also by an
 /// order; and for an order of something that the schedule does not have.
@@ -90,7 +91,7 @@ enum class BubbleCause : std::uint8_t { WarmUp, Dependency, Transfer, Drain };
 /// Returns "warm-up", "dependency", "communication" or "drain".
 [[nodiscard]] std::string_view name(BubbleCause cause);
 
-/// An interval in which a row was idle, with its cause.
+/// Bubble is an interval in which a row was idle, with its cause.
 struct Bubble {
   int row = 0;
   double start = 0;
@@ -102,8 +103,7 @@ struct Bubble {
 };
 
 /// Returns every bubble, row by row in order of time; the bubbles of a row add up to its `bubbles`.
-/// A wait for a result that had to be made and then to travel gives two bubbles. Views the
-/// timeline.
+/// A wait for a result that had to be made and then sent gives two bubbles. Views the timeline.
 [[nodiscard]] std::vector<Bubble> list_bubbles(const Timeline& timeline);
 
 /// Returns the most activations that `row` holds at once. F adds one; B or W removes one (I, if W

@@ -1,6 +1,6 @@
 /// Filter selects nodes of a training DAG by their tags, for a directive of a strategy.
 ///
-/// Written by users and by strategy_of(); match() (dag/match.h) finds the nodes. A value.
+/// Users and strategy_of() write it; match() (dag/match.h) finds the nodes. A value.
 /// FLT-1: a node matches if it has every tag of the filter with that number, and the filter's pass.
 ///       Without tags and pass a filter matches every node.
 /// Source: Piper, section on filters.
@@ -14,7 +14,8 @@
 
 namespace stagecraft {
 
-/// The tags that every strategy knows: the stage and the microbatch. sc::region() adds others.
+/// The tag of the stage, which every strategy knows, like that of the microbatch. sc::region() adds
+/// others.
 inline constexpr std::string_view kStageTag = "PP";
 inline constexpr std::string_view kMicrobatchTag = "MB";
 inline constexpr std::string_view kPassTag = "PASS";
@@ -36,7 +37,7 @@ struct Filter {
   std::vector<Tag> tags;
   std::optional<Pass> pass;
 
-  /// Returns the number that the filter asks of a tag; nothing if it asks for none or for any.
+  /// Returns the number that the filter requires of a tag; nothing if it requires none or any.
   [[nodiscard]] std::optional<int> number_of(std::string_view tag) const;
 
   friend bool operator==(const Filter&, const Filter&) = default;

@@ -1,6 +1,6 @@
-/// Strategy says how a step is distributed, as a list of directives: into which microbatches it is
-/// split, which ranks run which stages, how copies of a stage share gradients, and in which order
-/// a rank works.
+/// Strategy says how a step is distributed, as a list of directives. They split the step into
+/// microbatches, place stages on ranks, make copies of stages share gradients, and order the work
+/// of a rank.
 ///
 ///     Strategy{}
 ///         .split({}, 4)
@@ -10,10 +10,10 @@
 ///         .replicate(stage(1), {Rank(1), Rank(3)}, {.reduce_stream = "dp"})
 ///         .order({{forward(0, 0)}, {forward(0, 1)}, ...});
 ///
-/// Made in C++, read from a file (strategy_text.h), or made from a schedule (strategy_of.h).
-/// apply() (dag/apply.h) turns it into a training DAG. A value.
-/// STG-1: directives are applied kind by kind, in the order of Directive's alternatives, whatever
-///       the order in which they were written; within a kind in the order written.
+/// A user writes it in C++ or in a file (strategy_text.h), or strategy_of() makes it from a
+/// schedule. apply() (dag/apply.h) turns it into a training DAG. A value.
+/// STG-1: directives are applied kind by kind, in the order of Directive's alternatives. The order
+///        in which they were written counts only within a kind.
 /// Source: Piper, section on directives.
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace stagecraft {
 
-/// Splits the step into microbatches.
+/// SplitDirective splits the step into microbatches.
 struct SplitDirective {
   Filter filter;  ///< everything
   std::string dimension = std::string(kMicrobatchTag);
@@ -40,7 +40,8 @@ struct SplitDirective {
   friend bool operator==(const SplitDirective&, const SplitDirective&) = default;
 };
 
-/// Runs the matched nodes on ranks. Several ranks run them side by side, each on its own samples.
+/// PlaceDirective runs the matched nodes on ranks. Several ranks run them side by side, each on its
+/// own samples.
 struct PlaceDirective {
   Filter filter;
   std::vector<Rank> ranks;
@@ -49,12 +50,12 @@ struct PlaceDirective {
   friend bool operator==(const PlaceDirective&, const PlaceDirective&) = default;
 };
 
-/// How copies of a stage share gradients.
+/// ReplicateOptions says how copies of a stage share gradients.
 struct ReplicateOptions {
   std::string reduce_stream;  ///< of the sums; empty: "reduce"
   std::string gather_stream;  ///< of the parameters; empty: "gather"
-  /// Sums are made in parts of at most so many bytes of parameters, each as soon as its gradients
-  /// are complete. None: one part per stage.
+  /// The most bytes of parameters in one part of a sum. A part starts as soon as its gradients are
+  /// complete. None: one part per stage.
   std::optional<std::int64_t> bucket_bytes;
   bool shard_optimizer = false;   ///< ZeRO-1
   bool shard_gradients = false;   ///< ZeRO-2
@@ -63,7 +64,7 @@ struct ReplicateOptions {
   friend bool operator==(const ReplicateOptions&, const ReplicateOptions&) = default;
 };
 
-/// Makes the ranks of the matched nodes copies that train the same weights.
+/// ReplicateDirective makes the ranks of the matched nodes copies that train the same weights.
 struct ReplicateDirective {
   Filter filter;
   std::vector<Rank> ranks;
@@ -72,7 +73,8 @@ struct ReplicateDirective {
   friend bool operator==(const ReplicateDirective&, const ReplicateDirective&) = default;
 };
 
-/// Divides the weights of the matched nodes among the ranks, which exchange samples instead.
+/// ShardDirective divides the weights of the matched nodes among the ranks, which exchange samples
+/// instead.
 struct ShardDirective {
   Filter filter;
   std::vector<Rank> ranks;
@@ -81,7 +83,8 @@ struct ShardDirective {
   friend bool operator==(const ShardDirective&, const ShardDirective&) = default;
 };
 
-/// Runs groups of nodes of the same ranks one after the other. The members of a group may overlap.
+/// OrderDirective runs groups of nodes of the same ranks one after the other. The members of a
+/// group may overlap.
 struct OrderDirective {
   using Group = std::vector<Filter>;
   std::vector<Group> groups;
@@ -89,7 +92,7 @@ struct OrderDirective {
   friend bool operator==(const OrderDirective&, const OrderDirective&) = default;
 };
 
-/// The alternatives stand in the order in which they are applied (STG-1).
+/// The order of the alternatives is the order in which they are applied (STG-1).
 using Directive = std::
     variant<SplitDirective, PlaceDirective, ReplicateDirective, ShardDirective, OrderDirective>;
 
@@ -120,7 +123,8 @@ class Strategy {
 inline constexpr std::array<std::string_view, std::variant_size_v<Directive>> kDirectiveNames{
     "split", "place", "replicate", "shard", "order"};
 
-/// Short makers of filters for strategies written by hand: `using namespace stagecraft::filters;`.
+/// These functions make filters for strategies written by hand: `using namespace
+/// stagecraft::filters;`.
 namespace filters {
 
 [[nodiscard]] Filter everything();

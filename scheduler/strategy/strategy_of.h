@@ -1,6 +1,6 @@
-/// strategy_of says as directives what a schedule and a layout mean: the step is split into the
-/// schedule's microbatches, each stage is placed on the ranks of its row, copies of a stage share
-/// gradients, and each row becomes one order.
+/// strategy_of turns a schedule and a layout into directives: the step is split into the schedule's
+/// microbatches, each stage is placed on the ranks of its row, copies of a stage share gradients,
+/// and each row becomes one order.
 #pragma once
 
 #include "stagecraft/scheduler/model/layout.h"
@@ -9,7 +9,8 @@
 
 namespace stagecraft {
 
-/// `options`: of the sums over copies. Stages are the schedule's, microbatches the step's.
+/// Returns the strategy. `options`: of the sums over copies. Stages are the schedule's,
+/// microbatches the step's.
 /// Requires: validate() finds nothing in the schedule; `layout` is the schedule's.
 [[nodiscard]] Strategy strategy_of(const Schedule& schedule,
                                    const Layout& layout,

@@ -1,4 +1,4 @@
-/// The text form of a strategy: one directive per line, `#` begins a comment.
+/// strategy_text defines the text form of a strategy: one directive per line; `#` begins a comment.
 ///
 ///     split     {}     dim=MB n=8
 ///     place     {PP:0} on [0,2]                 # several ranks run the stage side by side
@@ -22,12 +22,13 @@ namespace stagecraft {
 /// Returns whether the first line that is no comment begins with the name of a directive.
 [[nodiscard]] bool looks_like_strategy(std::string_view text);
 
-/// Errors: ScheduleParse, with line and column of everything that is no directive.
+/// Reads the strategy. Errors: ScheduleParse, with line and column of everything that is no
+/// directive.
 [[nodiscard]] Strategy parse_strategy(std::string_view text);
 
 /// Returns the text of a file: a line per directive.
 [[nodiscard]] std::string to_string(const Strategy& strategy);
-/// Returns its line, without the newline.
+/// Returns the line of the directive, without the newline.
 [[nodiscard]] std::string to_string(const Directive& directive);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// Functions that the sub-commands share to read their arguments: help, unknown options with a
-/// suggestion, and messages in our words instead of CLI11's.
+/// command_line has the functions by which the sub-commands read their arguments: help, unknown
+/// options with a suggestion, and messages in our words instead of CLI11's.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ class App;
 
 namespace stagecraft::tools {
 
-/// Sets the options of `app` from the arguments, or returns the help text, or the description
-/// (describe.h), if they ask for it.
+/// Sets the options of `app` from the arguments. If they ask for the help or for the description
+/// (describe.h), it returns that text instead.
 /// Requires: the name of `app` is the whole command, e.g. "stagecraft schedule list".
 /// Errors: UsageArgument for an option or argument that is unknown, missing or malformed.
 [[nodiscard]] std::optional<std::string> parse_command_line(

@@ -1,4 +1,4 @@
-/// Console: where a command reads and writes, and the abilities of the terminal.
+/// Console holds the input and output of a command, and the abilities of the terminal.
 ///
 /// The process has one; tests make their own over string streams. Single-threaded.
 /// CN-1: printed text arrives or is an error, in any state of the reader.
@@ -21,7 +21,7 @@ struct Console {
 
 /// Returns the console of this process. After this call, a write to a pipe without a reader or to a
 /// file beyond `ulimit -f` fails with an error and does not end the process. A standard stream that
-/// was closed stays closed, whatever files are opened. Call it before anything is opened.
+/// was closed stays closed when files are opened. Call it before anything is opened.
 [[nodiscard]] Console process_console();
 
 /// Writes to standard output and waits until the text is written. Keeps CN-1.

@@ -1,4 +1,4 @@
-/// The meaning of the command's exit status.
+/// ExitCode is the meaning of the command's exit status.
 #pragma once
 
 #include "stagecraft/base/error.h"

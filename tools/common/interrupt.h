@@ -1,7 +1,7 @@
-/// Interrupt: turns SIGINT, SIGTERM and SIGHUP into a question that a run asks between two steps.
+/// Interrupt turns SIGINT, SIGTERM and SIGHUP into a question that a run asks between two steps.
 ///
-/// While one lives, the first of these signals prints at once, on standard error, what will happen.
-/// The second one, SIGINT or SIGTERM, ends the process as if there were no handler, so that a user
+/// While one lives, the first of these signals immediately prints on standard error what will
+/// happen. A second SIGINT or SIGTERM ends the process as if there were no handler, so that a user
 /// can leave a step that does not end.
 /// I-1: one object at a time, made by the thread that runs the command.
 /// I-2: a signal that is ignored, as SIGHUP under nohup, stays ignored.
@@ -19,12 +19,13 @@ namespace stagecraft::tools {
 
 class Interrupt {
  public:
-  /// The work of a run when the signal comes.
+  /// Phase is the work of a run when the signal comes.
   enum class Phase { Steps, Saving, Ending };
 
   static constexpr std::chrono::nanoseconds kRepeats = std::chrono::seconds(1);
 
-  /// The handler of a signal calls it, so it calls nothing that POSIX does not allow there.
+  /// Clock is called by the handler of a signal, so it calls nothing that POSIX does not allow
+  /// there.
   using Clock = std::chrono::nanoseconds (*)();
   [[nodiscard]] static std::chrono::nanoseconds monotonic();
 

@@ -1,6 +1,6 @@
-/// Finds how much memory this process may still take, and which limit applies.
+/// memory_limits finds how much memory this process may still take, and which limit applies.
 ///
-/// Read from the kernel's files: memory that the machine has left without swapping, and the limits
+/// It reads the kernel's files: memory that the machine has left without swapping, and the limits
 /// of the process's control groups (versions 1 and 2). A limit on the address space (`ulimit -v`)
 /// also counts memory that is only reserved, such as thread stacks.
 #pragma once

@@ -1,5 +1,5 @@
-/// Validators that read an option's number strictly and say in one phrase what they expected and
-/// found.
+/// number has validators that read an option's number strictly and say in one phrase what they
+/// expected and found.
 #pragma once
 
 #include <cstdint>

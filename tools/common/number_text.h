@@ -1,4 +1,4 @@
-/// Formats numbers for people and programs: 33 for a whole value, 0.125 for another.
+/// number_text formats numbers for people and programs: 33 for a whole value, 0.125 for another.
 #pragma once
 
 #include <string>

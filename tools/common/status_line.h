@@ -1,4 +1,4 @@
-/// StatusLine: shows what a command is doing while it has nothing to print yet. On a terminal it is
+/// StatusLine shows what a command is doing while it has nothing to print yet. On a terminal it is
 /// one line on standard error that is overwritten; elsewhere it prints nothing.
 ///
 /// The destructor removes the line, so that an error or a result takes its place.

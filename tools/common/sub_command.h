@@ -1,4 +1,4 @@
-/// SubCommand: one sub-command, with its own options and its own file. CommandGroup: the
+/// SubCommand is one sub-command, with its own options and its own file. CommandGroup holds the
 /// sub-commands of one command: of `stagecraft`, and of some of its sub-commands.
 #pragma once
 
@@ -23,13 +23,13 @@ struct SubCommand {
 struct CommandGroup {
   std::string_view command;  ///< the whole name: "stagecraft schedule"
   std::string_view about;    ///< one sentence
-  int column = 0;            ///< of the help: where the descriptions begin
+  int column = 0;            ///< of the help: the column in which descriptions begin
   std::vector<SubCommand> commands;
-  std::string_view notes;  ///< end of the help: exit status, and where to read on
+  std::string_view notes;  ///< end of the help: exit status, and the page to read
 };
 
-/// Runs the command of the first word with the words after it, or prints the help if asked. Without
-/// a word it prints the help to standard error and returns wrong usage.
+/// Runs the command of the first word with the words after it, or prints the help if requested.
+/// Without a word it prints the help to standard error and returns wrong usage.
 /// Errors: UsageArgument for an unknown word; those of the command.
 [[nodiscard]] ExitCode run_sub_command(const CommandGroup& group,
                                        const std::vector<std::string>& words,

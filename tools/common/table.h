@@ -1,5 +1,5 @@
-/// Writes a table for people: the first column left-aligned, the others right-aligned, each as wide
-/// as its widest cell.
+/// table_text writes a table for people: the first column left-aligned, the others right-aligned,
+/// each as wide as its widest cell.
 #pragma once
 
 #include <string>

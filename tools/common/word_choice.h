@@ -1,4 +1,4 @@
-/// Options whose value is one of a few words.
+/// word_choice defines options whose value is one of a few words.
 #pragma once
 
 #include <string>
@@ -45,7 +45,8 @@ CLI::Option* add_choice(CLI::App& app,
   return added->check(one_of(words))->type_name(type)->default_str(usual);
 }
 
-/// Returns the meaning of a word. `kinds`: as above. `command`: as in wrong_usage().
+/// Returns the meaning of a word. `kinds`: like those of add_choice(). `command`: as in
+/// wrong_usage().
 /// Errors: UsageArgument for another word.
 template <class Kind>
 [[nodiscard]] Kind choose(const std::string& command,

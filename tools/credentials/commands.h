@@ -1,4 +1,4 @@
-/// The sub-commands of `stagecraft credentials`, one file each.
+/// commands.h lists the sub-commands of `stagecraft credentials`, one file each.
 ///
 /// Each takes the arguments after its name, writes through the console, and returns the exit
 /// status: 0 for good, 1 if something is wrong with the credentials shown. Errors: Error, which

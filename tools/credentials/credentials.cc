@@ -22,13 +22,12 @@ ExitCode credentials(const std::vector<std::string>& arguments, Console& console
                     &renew_credentials},
                    {"show",
                     "DIR",
-                    "show the members, how long they are valid, and what is wrong",
+                    "show the members, the ends of their certificates, and all faults",
                     &show_credentials}},
       .notes =
           "\nDIR is the folder of a cluster. Its sub-folders driver, worker-0, worker-1 ... are "
-          "complete credentials:\ncopy each to its host and name it there. Keep ca-key.pem where "
-          "it "
-          "is. Every member may act in the whole\ncluster (docs/security.md).\n"
+          "complete credentials:\ncopy each to its host and name it there. Keep ca-key.pem in its "
+          "place. Every member may act in the\nwhole cluster (docs/security.md).\n"
           "\nExit status: 0 success; 1 `show` found credentials that are expired, foreign, damaged "
           "or too open;\n2 wrong usage, or a folder that cannot be read, exists already or cannot "
           "be written.\n"

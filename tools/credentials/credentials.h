@@ -1,5 +1,5 @@
-/// `stagecraft credentials`: makes, renews and shows the credentials by which the processes of a
-/// cluster know each other (actors/security).
+/// credentials is `stagecraft credentials`: it makes, renews and shows the credentials by which the
+/// processes of a cluster know each other (actors/security).
 #pragma once
 
 #include <string>

@@ -52,8 +52,7 @@ ExitCode make_cluster_credentials(const std::vector<std::string>& words, Console
   MakeOptions options;
   CLI::App app(
       "Makes the credentials of a cluster: a private authority, and a folder with a certificate "
-      "and "
-      "a key for the driver and for each worker.",
+      "and a key for the driver and for each worker.",
       "stagecraft credentials make");
   app.option_defaults()->always_capture_default(false);
   app.footer("Example: stagecraft credentials make cluster --members 4 --valid-days 2");

@@ -130,8 +130,8 @@ ExitCode show_credentials(const std::vector<std::string>& words, Console& consol
   std::string dir;
   bool json = false;
   CLI::App app(
-      "Shows the members of a cluster, or one member, and everything that is wrong with their "
-      "files. Never shows a key.",
+      "Shows the members of a cluster, or one member, and all faults of their files. Never shows a "
+      "key.",
       "stagecraft credentials show");
   app.add_option("DIR", dir, "folder of a cluster or of one member")->required()->type_name("DIR");
   app.add_flag("--json", json, "print one JSON object");

@@ -1,4 +1,4 @@
-/// `stagecraft dag`: shows the training DAG that a strategy or a schedule makes.
+/// dag is `stagecraft dag`: it shows the training DAG of a strategy or a schedule.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ std::string counts_of(const TrainingDag& dag) {
   return text;
 }
 
-/// Returns the names of the nodes behind a heading, in lines of a page.
+/// Returns a heading and the names of the nodes after it, in lines of a page.
 std::string line_of(const TrainingDag& dag,
                     std::string_view heading,
                     const std::vector<int>& nodes) {

@@ -73,7 +73,7 @@ ExitCode show_dag(const std::vector<std::string>& words, Console& console) {
   app.footer(
       "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
       "show -");
-  add_file_argument(app, options.file);
+  add_file_argument(app, options.file, "a strategy or schedule file");
   add_read_options(app, options.read);
   app.add_option("--stages",
                  options.stages,

@@ -1,4 +1,4 @@
-/// `stagecraft dag show`
+/// show is `stagecraft dag show`.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 namespace stagecraft::tools {
 
 /// Reads a strategy (strategy_text.h) or a schedule of any format, applies it to a bare stage graph
-/// and prints the DAG. Errors: UsageArgument, UsageFile; ScheduleParse for a file that is neither;
-/// ScheduleInvalid for what cannot be applied.
+/// and prints the DAG.
+/// Errors: UsageArgument, UsageFile; ScheduleParse for a file that is neither; ScheduleInvalid for
+/// a strategy that cannot be applied.
 [[nodiscard]] ExitCode show_dag(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

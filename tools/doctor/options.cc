@@ -10,9 +10,8 @@ namespace {
 constexpr const char* kDoctorCommand = "stagecraft doctor";
 constexpr const char* kDoctorAbout =
     "Checks this machine and the hosts of a file for common problems before anything runs, and "
-    "says "
-    "how to mend them:\nbuilds, processors, memory, limits, GPUs, clocks, names, and ports between "
-    "all pairs.\nSee docs/cluster.md.";
+    "says how to repair them: builds, processors, memory, limits, GPUs, clocks, names, and ports "
+    "between all pairs. See docs/cluster.md.";
 constexpr const char* kDoctorFooter =
     "The doctor asks all hosts at once, over ssh as `launch` does, and leaves nothing there.\n"
     "Exit status: 0 if there is no problem (there may be notes); 1 if there is one; 2 for wrong "
@@ -26,7 +25,7 @@ std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
   CLI::App app(kDoctorAbout, kDoctorCommand);
   app.add_option("--hosts",
                  request.hosts,
-                 "the hosts' file of `launch`: checks these hosts too, and compares them")
+                 "the hosts' file of `launch`: check these hosts too, and compare them")
       ->type_name("FILE");
   app.add_option("--ssh",
                  request.ssh,
@@ -34,12 +33,12 @@ std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
       ->type_name("WORDS");
   app.add_option("--interface",
                  request.interface,
-                 "interface or address of this machine at which the hosts reach it [the one from "
-                 "which the first host is reached]")
+                 "interface or address of this machine that the hosts reach [the one that reaches "
+                 "the first host]")
       ->type_name("NAME|ADDRESS");
   app.add_option("--credentials",
                  request.credentials,
-                 "folder of a cluster or of a member: checks these credentials")
+                 "folder of a cluster or of a member: check these credentials")
       ->type_name("DIR");
   app.add_flag("--json", request.json, "print one JSON object");
   app.add_flag("--answer", request.answer, "answer a doctor on another host");

@@ -1,4 +1,4 @@
-/// The options of `stagecraft doctor`.
+/// DoctorRequest holds the options of `stagecraft doctor`.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct DoctorRequest {
 
 using DoctorHelp = std::string;
 
-/// Errors: UsageArgument for options that make no sense.
+/// Reads the options. Errors: UsageArgument for options that make no sense.
 [[nodiscard]] std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
     const std::vector<std::string>& arguments);
 

@@ -25,8 +25,8 @@ const char* word_of(Level level) {
 std::string line_of_finding(const Finding& finding) {
   std::string line =
       fmt::format("  {:<8} {:<14} {}\n", word_of(finding.level), finding.check, finding.what);
-  if (finding.level != Level::Ok && !finding.mend.empty()) {
-    line += fmt::format("  {:<8} {:<14} mend: {}\n", "", "", finding.mend);
+  if (finding.level != Level::Ok && !finding.remedy.empty()) {
+    line += fmt::format("  {:<8} {:<14} mend: {}\n", "", "", finding.remedy);
   }
   return line;
 }
@@ -89,7 +89,7 @@ std::string findings_json(const std::vector<Finding>& findings,
                     {"check", finding.check},
                     {"level", word_of(finding.level)},
                     {"what", finding.what},
-                    {"mend", finding.mend}});
+                    {"mend", finding.remedy}});
   }
   for (const HostExam& exam : exams) {
     hosts.push_back(json_of_exam(exam));

@@ -1,4 +1,4 @@
-/// The doctor's findings, for people and for programs.
+/// report writes the doctor's findings, for people and for programs.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace stagecraft::tools {
 
 [[nodiscard]] bool has_problem(const std::vector<Finding>& findings);
 
-/// Returns a table, grouped by host in the order of their first findings; below each finding that
-/// is not good, how to repair it.
+/// Returns a table, grouped by host in the order of their first findings. Below each finding that
+/// is not good, a line says how to repair it.
 [[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
 
 /// Returns one JSON object: the findings, and the facts of every host from which they follow.

@@ -1,7 +1,7 @@
-/// CommandTree: a command with its options or its sub-commands, as the command describes itself
-/// (common/describe.h).
+/// CommandTree is a command with its options or its sub-commands, as the command describes itself
+/// (help/describe.h).
 ///
-/// Made once by read_commands(), which runs the command; written as pages afterwards.
+/// read_commands() makes it once, by running the command; then it is written as pages.
 #pragma once
 
 #include <string>

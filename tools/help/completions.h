@@ -1,4 +1,5 @@
-/// The completions of shells: one script for each, for a command with all commands below it.
+/// completions writes the completions of shells: one script for each, for a command with all
+/// commands below it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-/// describe: what a command can do, as one JSON object: its options, or its sub-commands.
+/// describe returns the abilities of a command as one JSON object: its options, or its
+/// sub-commands.
 ///
 /// Every command prints it for the word kDescribe, which no help lists. The build makes the manual
 /// pages and the completions of shells from it (pages.cc). Groups of commands: sub_command.cc.

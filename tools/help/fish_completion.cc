@@ -8,7 +8,7 @@ std::string fish_quoted(const std::string& text) {
   return quoted(text, "\\'");
 }
 
-/// Returns the start of a line that holds only behind this command.
+/// Returns the start of a line that holds only after this command.
 std::string line_for(const CommandTree& command) {
   return "complete -c stagecraft -n " + fish_quoted("__stagecraft_at " + command.name);
 }

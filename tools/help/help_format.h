@@ -1,5 +1,5 @@
-/// HelpFormat: the layout of `--help`: options in two columns, wrapped to the width of a page. A
-/// default and the environment variable of an option stand behind its text: "[1] (env NAME)".
+/// HelpFormat is the layout of `--help`: options in two columns, wrapped to the width of a page.
+/// The default and the environment variable of an option follow its text: "[1] (env NAME)".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// CaptionText: captions as rows of tokens.
+/// CaptionText converts captions to rows of tokens.
 ///
 /// Tokens are the distinct bytes of all captions, in byte order, from 1 on. The largest token ends
 /// a caption, and 0 fills the rest of its row. A caption longer than a row is cut. Immutable.

@@ -55,7 +55,7 @@ at::Tensor ExampleDraw::of_evaluation(std::uint64_t seed, std::int64_t count) co
 }
 
 at::Generator generator_of(std::uint64_t seed, std::int64_t step, Drawn what) {
-  // As for texts: a seed per step rather than one long stream.
+  // Each step has a seed of its own, as for texts, rather than one long stream.
   constexpr unsigned kBeyondSteps = 48;
   return at::make_generator<at::CPUGeneratorImpl>(
       seed * 7'919 + 17 + static_cast<std::uint64_t>(step) +

@@ -1,4 +1,4 @@
-/// ExampleDraw: decides on which examples of a set a step trains, and which are held out.
+/// ExampleDraw chooses the examples of a set on which a step trains, and those that are held out.
 ///
 /// ED-1: the draw depends on (seed, step) and the set alone, so that a resumed run, another
 ///       schedule and another cut get the same batches.
@@ -18,7 +18,7 @@ class ExampleDraw {
   /// `classes`: class of each example; all 0 if there are none.
   explicit ExampleDraw(const std::vector<std::int64_t>& classes);
 
-  /// False if every class has only one example.
+  /// Returns false if every class has only one example.
   [[nodiscard]] bool has_evaluation() const { return held_out_.numel() > 0; }
 
   /// Returns indices of examples, none twice while there are enough. Shape: [count] of int64.
@@ -30,7 +30,7 @@ class ExampleDraw {
   at::Tensor trained_, held_out_;
 };
 
-/// The draws that (seed, step) decides, each by its own generator.
+/// Drawn lists the draws that (seed, step) decides, each by its own generator.
 enum class Drawn : std::uint8_t { Examples, Noise, Captions };
 
 [[nodiscard]] at::Generator generator_of(std::uint64_t seed, std::int64_t step, Drawn what);

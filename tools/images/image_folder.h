@@ -1,12 +1,12 @@
-/// Lists the contents of a folder of images by name: its images with their classes, and its
-/// captions.
+/// image_folder lists the contents of a folder of images by name: its images with their classes,
+/// and its captions.
 ///
 ///     DIR/cat/1.png          class "cat"; the first folder counts, further ones may follow
 ///     DIR/dog/brown/7.jpg    class "dog"
 ///     DIR/9.png              class ""
 ///     DIR/captions.txt       cat/1.png<TAB>a cat on a chair
 ///
-/// Decodes nothing. Sorts by the bytes of the names, so that every file system gives the same
+/// It decodes nothing. It sorts by the bytes of the names, so that every file system gives the same
 /// order.
 #pragma once
 

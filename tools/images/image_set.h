@@ -1,6 +1,7 @@
-/// ImageSet: images of one size in memory, each with a class or a caption: from a folder, or drawn.
+/// ImageSet holds images of one size in memory, each with a class or a caption: from a folder, or
+/// drawn.
 ///
-/// Made once, never changed: any thread.
+/// It is made once and never changed: any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace stagecraft::tools {
 
 struct ImageSet {
   at::Tensor pixels;                               ///< [images, 3, side, side] of uint8
-  std::vector<std::string> classes;                ///< ascending; empty if none are asked for
+  std::vector<std::string> classes;                ///< ascending; empty if none are requested
   std::vector<std::int64_t> labels;                ///< per image, an index into `classes`
   std::vector<std::vector<std::string>> captions;  ///< per image, at least one
 };

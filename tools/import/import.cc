@@ -39,9 +39,8 @@ struct ImportOptions {
 
 std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string>& words) {
   CLI::App app(
-      "Shows what is in a model file of torch.export.save or torch.jit.save, what is not "
-      "supported, "
-      "and where the model would be cut (docs/models.md).",
+      "Shows the contents of a model file of torch.export.save or torch.jit.save, the parts that "
+      "are not supported, and the places where the model would be cut (docs/models.md).",
       kCommand);
   app.add_option("MODEL", o.model, "model file")->required()->type_name("FILE");
   app.add_option("--inputs",

@@ -1,5 +1,5 @@
-/// `stagecraft import`: reports the contents of a model's file, the parts that are not supported,
-/// and where it would be cut.
+/// import is `stagecraft import`: it reports the contents of a model's file, the parts that are not
+/// supported, and the places where it would be cut.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-/// Returns Failed for a model with a part that is not supported.
+/// Runs the command. Returns Failed for a model with a part that is not supported.
 /// Errors: those of load_model, MicrobatchFiles and describe_inputs; UsageArgument for a cut of a
 ///         model with unknown shapes; those of compile, except for unsupported parts, which are
 ///         printed; UsageFile for a file that cannot be written.

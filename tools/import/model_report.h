@@ -1,4 +1,4 @@
-/// ModelReport: the findings of `stagecraft import` beyond the file, and its output.
+/// ModelReport holds the findings of `stagecraft import` beyond the file, and writes them.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace stagecraft::tools {
 struct ModelReport {
   bool on_zeros = true;          ///< it ran on made-up inputs
   bool ran = false;              ///< forward and loss, under capture
-  std::optional<CutReport> cut;  ///< if one was asked for
+  std::optional<CutReport> cut;  ///< if one was requested
   std::string cut_text, costs_text;
 };
 

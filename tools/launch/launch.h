@@ -1,4 +1,4 @@
-/// `stagecraft launch`: runs a program as the driver of workers on many hosts.
+/// launch is `stagecraft launch`: it runs a program as the driver of workers on many hosts.
 #pragma once
 
 #include <string>

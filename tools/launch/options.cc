@@ -18,8 +18,8 @@ constexpr const char* kAbout =
     "Cluster::from_env(). See docs/cluster.md.";
 constexpr const char* kFooter =
     "Each line of the hosts' file is: NAME [slots=N] [addr=ADDRESS] [worker=PATH] "
-    "[VARIABLE=VALUE...]. All hosts need\nthe same build, and ssh must work without a question. "
-    "Workers end when the program ends, in whatever way.\n"
+    "[VARIABLE=VALUE...]. All hosts need the same build, and ssh must work without a question. "
+    "Workers end when the program ends for any reason.\n"
     "Exit status: that of the program; 2 for wrong usage or a file that cannot be used.";
 
 }  // namespace
@@ -46,9 +46,8 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
       ->type_name("WORDS");
   app.add_option("--interface",
                  request.interface,
-                 "interface or address of this host at which workers reach it [the one from which "
-                 "the first "
-                 "other host is reached]")
+                 "interface or address of this host that workers reach [the one that reaches the "
+                 "first other host]")
       ->type_name("NAME|ADDRESS");
   app.add_option(
          "--log-dir", request.log_dir, "folder that gets a file with the output of each worker")

@@ -1,4 +1,4 @@
-/// The options of `stagecraft launch`.
+/// LaunchRequest holds the options of `stagecraft launch`.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct LaunchRequest {
 
 using LaunchHelp = std::string;
 
-/// Errors: UsageArgument for options that make no sense.
+/// Reads the options. Errors: UsageArgument for options that make no sense.
 [[nodiscard]] std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
     const std::vector<std::string>& arguments);
 

@@ -1,13 +1,13 @@
-/// StepFolder: the meeting place of the processes of a batch system's step, in a folder that all
+/// StepFolder is the meeting place of the processes of a batch system's step, in a folder that all
 /// its hosts see.
 ///
 ///     stagecraft-4711.0/
-///       address        where the program listens, once it does (SpawnOptions::meeting_place)
+///       address        the address of the program, once it listens (SpawnOptions::meeting_place)
 ///       credentials/   those of its workers
 ///       worker-0 ...   one file per worker that has been here
 ///
 /// Process 0 makes it, private, before all else, and removes it when its program has ended.
-/// STP-1: a process that has been there and finds it gone knows that the program has ended.
+/// STP-1: a process that was in the folder and finds it gone knows that the program has ended.
 /// STP-2: the folder stays until all processes have been there, or until the step is told to end,
 ///        so that every process can know.
 /// STP-3: credentials are removed first: if a kill cuts the wait short, none are left.
@@ -19,7 +19,7 @@
 
 namespace stagecraft::tools {
 
-/// Errors: UsageFile if no folder can be made in `place`.
+/// Checks the place. Errors: UsageFile if no folder can be made in `place`.
 void check_meeting_place(const std::string& place);
 
 class StepFolder {

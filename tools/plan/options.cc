@@ -225,20 +225,20 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->delimiter(',');
   app.add_flag("--stage-sizes",
                options.stage_sizes,
-               "stages may take microbatches of different sizes (graphpipe)");
+               "let stages take microbatches of different sizes (graphpipe)");
   app.add_flag("--replicas",
                options.replicas,
-               "stages may have replicas of their own (graphpipe); they are only predicted, no "
-               "trainer runs them");
+               "let stages have replicas of their own (graphpipe): predict such plans, write "
+               "none");
   app.add_option("--planner", options.planner, planner_names() + " [auto]")->type_name("NAME");
   app.add_option("--schedule",
                  options.schedule,
-                 "searches only the best cut for this schedule, a name or file")
+                 "search only for the best cut for this schedule, a name or file")
       ->type_name("NAME|FILE");
   app.add_option(
          "--barriers",
          options.barriers,
-         "phases: devices compute and communicate by turns; or a file of orders, one on each "
+         "phases: alternate computing and communicating on all devices; FILE: orders, one per "
          "line, e.g. 0F0>1 < 0F1")
       ->type_name("phases|FILE");
   app.add_option("--channels",
@@ -246,19 +246,17 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  "shared: one half-duplex channel between two devices; free: transfers never wait "
                  "[free]")
       ->type_name("free|shared");
-  app.add_option(
-         "--what-if",
-         options.what_if,
-         "plans for a changed link or memory: link=0-1:10x (ten times as fast) or memory=2G")
+  app.add_option("--what-if",
+                 options.what_if,
+                 "plan for a changed link or memory: link=0-1:10x (ten times as fast) or memory=2G")
       ->type_name("CHANGE");
-  app.add_option(
-         "--together",
-         options.together,
-         "operators A to B, by their numbers, stay in one stage; may be given several times")
+  app.add_option("--together",
+                 options.together,
+                 "keep operators A to B, by their numbers, in one stage; may be repeated")
       ->type_name("A-B");
   app.add_option("--on-device",
                  options.on_device,
-                 "as --together, and this device runs that stage, e.g. 0:0-5")
+                 "like --together, and run that stage on this device, e.g. 0:0-5")
       ->type_name("DEVICE:A-B");
   app.add_option("--max-stages", options.max_stages, "the most stages that a plan may have")
       ->type_name("N")

@@ -1,4 +1,4 @@
-/// PlanOptions: the options of `stagecraft plan`, and the request made from them.
+/// PlanOptions holds the options of `stagecraft plan`, and makes the request from them.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-/// Writes the plan as one HTML page: `stagecraft plan --html`.
+/// plan_page writes the plan as one HTML page: `stagecraft plan --html`.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// Requires: at least one proposal, the best first.
+/// Returns the page. Requires: at least one proposal, the best first.
 [[nodiscard]] std::string plan_page(const PlanRequest& request,
                                     std::span<const PlanProposal> best_first);
 

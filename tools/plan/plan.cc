@@ -62,9 +62,8 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   CLI::App app("Chooses where to cut a model and by which schedule to train it, and says why.",
                "stagecraft plan");
   app.footer(
-      "Costs come from `stagecraft profile`. Every plan is judged by the simulator; the best is "
-      "the "
-      "fastest\nthat fits. Train it: stagecraft train ... --schedule FILE --cut @FILE");
+      "Costs come from `stagecraft profile`. The simulator judges every plan; the best is the "
+      "fastest that fits. To train by it: stagecraft train ... --schedule FILE --cut @FILE");
   add_plan_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

@@ -1,4 +1,4 @@
-/// `stagecraft plan`: chooses cut and schedule for a model's costs, and says why.
+/// plan is `stagecraft plan`: it chooses cut and schedule for a model's costs, and says why.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace stagecraft::tools {
 
-/// Returns exit status 1 if nothing fits the devices. Errors: every Error of reading, planning and
-/// writing.
+/// Runs the command. Returns exit status 1 if nothing fits the devices.
+/// Errors: every Error of reading, planning and writing.
 [[nodiscard]] ExitCode plan(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

@@ -1,4 +1,4 @@
-/// Writes a plan as text, as JSON, and as the files that `stagecraft train` takes.
+/// report writes a plan as text, as JSON, and as the files that `stagecraft train` takes.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ namespace stagecraft::tools {
                                     std::span<const PlanProposal> best_first,
                                     int top);
 
-/// Returns what must change for the runner-up to win, and for faster plans that do not fit.
+/// Returns the changes that let the runner-up win, also for faster plans that do not fit.
 [[nodiscard]] std::vector<std::string> why_sentences(const PlanRequest& request,
                                                      std::span<const PlanProposal> best_first);
 [[nodiscard]] std::string why_text(const PlanRequest& request,

@@ -12,13 +12,11 @@ namespace {
 
 constexpr const char* kProfileCommand = "stagecraft profile";
 constexpr const char* kProfileAbout =
-    "Measures what a model costs on this machine, for planners: the forward, backward and memory "
-    "of "
-    "every operator, the\noptimizer, and transfers between workers. docs/planning.md tells more.";
+    "Measures the costs of a model on this machine, for planners: the forward, backward and memory "
+    "of every operator, the optimizer, and transfers between workers. See docs/planning.md.";
 constexpr const char* kProfileFooter =
     "Measurements are kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for one model, "
-    "size, number of\nthreads and processor nothing is measured twice. Measure on an idle "
-    "machine.\n"
+    "size, number of threads and processor nothing is measured twice. Measure on an idle machine.\n"
     "Exit status: 0 good; 1 the model cannot be profiled; 2 wrong usage, or a file that cannot be "
     "used.";
 
@@ -54,8 +52,8 @@ void add_all(CLI::App& app, ProfileRequest& r) {
                  "times, and not kept if it stays noisy")
       ->type_name("X")
       ->check(number_from_zero());
-  app.add_option("-o,--output", r.output, "writes costs.json; - prints it")->type_name("FILE");
-  app.add_flag("--json", r.json, "prints one JSON object instead of a table");
+  app.add_option("-o,--output", r.output, "write costs.json; -: print it")->type_name("FILE");
+  app.add_flag("--json", r.json, "print one JSON object instead of a table");
   app.footer(kProfileFooter);
 }
 

@@ -1,4 +1,4 @@
-/// ProfileRequest: the options of `stagecraft profile`. Made once, never changed.
+/// ProfileRequest holds the options of `stagecraft profile`. It is made once and never changed.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ struct ProfileRequest {
   bool json = false;
 };
 
-/// The answer to `--help`.
+/// ProfileHelp is the answer to `--help`.
 struct ProfileHelp {
   std::string text;
 };
 
-/// Returns the request, or the help if it was asked for.
-/// Errors: UsageArgument, naming the option, what it expects and what was found.
+/// Returns the request, or the help if it was requested.
+/// Errors: UsageArgument, naming the option, the expected value and the found one.
 [[nodiscard]] std::variant<ProfileRequest, ProfileHelp> parse_profile_options(
     const std::vector<std::string>& arguments);
 

@@ -1,5 +1,5 @@
-/// `stagecraft profile`: measures the costs of a model on this machine, and writes them as
-/// costs.json.
+/// profile is `stagecraft profile`: it measures the costs of a model on this machine, and writes
+/// them as costs.json.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-/// Errors: every Error of parsing, reading, compiling and measuring.
+/// Runs the command. Errors: every Error of parsing, reading, compiling and measuring.
 [[nodiscard]] ExitCode profile_model(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

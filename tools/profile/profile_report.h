@@ -1,4 +1,5 @@
-/// The output of `stagecraft profile`: a table for people, or one JSON object.
+/// profile_report writes the output of `stagecraft profile`: a table for people, or one JSON
+/// object.
 #pragma once
 
 #include <string>
@@ -7,7 +8,8 @@
 
 namespace stagecraft::tools {
 
-/// The sums over all operators, for one size of microbatch. Units: seconds and bytes.
+/// ProfileSums holds the sums over all operators, for one size of microbatch. Units: seconds and
+/// bytes.
 struct ProfileSums {
   int samples = 1;
   double forward = 0;

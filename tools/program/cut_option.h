@@ -1,4 +1,4 @@
-/// Reads --cut, and writes cuts for people and programs. `import` and `train` share it.
+/// cut_option reads --cut, and writes cuts for people and programs. `import` and `train` share it.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ namespace stagecraft::tools {
 /// Returns the number of stages of a cut; none if the model's markers decide it.
 [[nodiscard]] std::optional<int> stages_of(const Cut& cut);
 
-/// Returns where each stage begins and what it costs: an array for programs.
+/// Returns the beginning and the cost of each stage: an array for programs.
 [[nodiscard]] nlohmann::ordered_json cut_json(const CutReport& cut);
 
 }  // namespace stagecraft::tools

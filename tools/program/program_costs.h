@@ -1,5 +1,5 @@
-/// program_costs: the costs of a compiled program's operators, and those of its stages. `import`
-/// and `train` share it.
+/// program_costs returns the costs of a compiled program's operators, and those of its stages.
+/// `import` and `train` share it.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ namespace stagecraft::tools {
 /// Returns the samples of a microbatch; if no input is split, it counts as one.
 [[nodiscard]] int samples_of(const Program& program);
 
-/// Returns the first operator or parameter in which the costs are another model's, however it was
-/// cut; nothing if they are the program's.
+/// Returns the first operator or parameter by which the costs belong to another model, for any cut
+/// of it; nothing if they are the program's.
 [[nodiscard]] std::optional<std::string> first_difference(const Costs& costs,
                                                           const Program& program);
 

@@ -123,8 +123,9 @@ ExitCode check_schedule(const Words& words, Console& console) {
   CLI::App app("Proves that a schedule can run, or shows every rule it breaks.",
                "stagecraft schedule check");
   app.footer(
-      "If input and output are pipes, a valid schedule is passed on unchanged and the verdict goes "
-      "to\nstandard error. Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
+      "If input and output are pipes, the command passes a valid schedule on unchanged and writes "
+      "the verdict to standard error.\n"
+      "Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
   add_file_argument(app, path);
   app.add_option("--costs", costs, "a costs.json with the bytes that stages hold; needs --budget")
       ->type_name("FILE");

@@ -1,4 +1,4 @@
-/// The sub-commands of `stagecraft schedule`, one file each.
+/// commands.h lists the sub-commands of `stagecraft schedule`, one file each.
 ///
 /// Each takes the arguments after its name, reads and writes through the console, and returns the
 /// exit status: 0 for success, 1 if the schedule is wrong or differs. Errors: Error, which main

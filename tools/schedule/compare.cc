@@ -211,12 +211,11 @@ ExitCode compare_schedules(const Words& words, Console& console) {
   CLI::App app("Compares the figures of schedules that do the same work.", kCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
-      "Times are those of one device's share of the model: its forward takes 1, however many "
-      "stages "
-      "the\nshare is cut into. In flight counts stages x microbatches; memory counts the same in "
-      "shares. A\nschedule that a builder cannot make is listed with the reason. Exit status 1: "
-      "nothing could be\ncompared.\nExample: stagecraft schedule compare all --devices 4 "
-      "--microbatches 8");
+      "Times are those of one device's share of the model: its forward takes 1, for any number of "
+      "stages in the share. In flight counts stages x microbatches; memory counts the same in "
+      "shares. A schedule that a builder cannot make is listed with the reason. Exit status 1: "
+      "nothing could be compared.\n"
+      "Example: stagecraft schedule compare all --devices 4 --microbatches 8");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

@@ -20,7 +20,7 @@ ExitCode convert_schedule(const Words& words, Console& console) {
   CLI::App app("Writes a schedule in another format.", "stagecraft schedule convert");
   app.footer(fmt::format(
       "FORMAT is one of these:\n{}\nIf the format cannot express the schedule, the error names the "
-      "first such cell. Communication that\na file lists is not copied: {} lays it out again.",
+      "first such cell. Communication that a file lists is not copied: {} lays it out again.",
       format_lines(),
       communication_format()));
   add_file_argument(app, path);

@@ -44,11 +44,9 @@ ExitCode diff_schedules(const Words& words, Console& console) {
       "Shows where two schedules differ on each device, and the effect on time and memory.",
       "stagecraft schedule diff");
   app.footer(
-      "diff compares lists, because columns play no part when a schedule runs. If one schedule "
-      "cuts "
-      "the\nmodel into more stages, durations and activations of its stages are scaled down, so "
-      "that "
-      "the whole\nmodel is the same work in both; --costs gives the costs of each stage instead.\n"
+      "diff compares lists, because a run ignores columns. If one schedule cuts the model into "
+      "more stages, durations and activations of its stages are scaled down, so that the whole "
+      "model is the same work in both; --costs gives the costs of each stage instead.\n"
       "Exit status: 0 equal, 1 different, 2 unreadable or wrong usage.");
   app.add_option("A", path_a, "a schedule file; - is standard input")->required()->type_name("");
   app.add_option("B", path_b, "another schedule file")->required()->type_name("");

@@ -56,11 +56,11 @@ ExitCode fix_schedule(const Words& words, Console& console) {
   std::string output;
   CLI::App app(
       "Repairs a schedule by small changes, and prints each: a mistyped number, two cells to "
-      "exchange,\ncolumns that are too early.",
+      "exchange, columns that are too early.",
       "stagecraft schedule fix");
   app.footer(
       "Exit status: 0 the result is valid, 1 the changes are not enough and nothing is written, 2 "
-      "unreadable\nor wrong usage.");
+      "unreadable or wrong usage.");
   add_file_argument(app, path);
   app.add_option("-o,--output", output, "the file to write, as text [standard output]")
       ->type_name("FILE");

@@ -90,8 +90,8 @@ ExitCode format_schedule(const Words& words, Console& console) {
   CLI::App app("Rewrites a schedule in the usual layout of its own format.",
                "stagecraft schedule fmt");
   app.footer(
-      "Cells stand in columns, redundant headers are left out, and comments stay. The result can "
-      "replace the\nfile: fmt x.txt -o x.txt.");
+      "Aligns cells in columns, leaves out redundant headers, and keeps comments. The result can "
+      "replace the file: fmt x.txt -o x.txt.");
   add_file_argument(app, path);
   app.add_option("-o,--output", output, "the file to write [standard output]")->type_name("FILE");
   add_read_options(app, read);

@@ -43,7 +43,7 @@ void add_options(CLI::App& app, MakeOptions& o) {
       ->check(whole_number(1, kMaxMicrobatches))
       ->type_name("M");
   app.add_option("--chunks", o.chunks, "stages per device")->check(whole_number(1))->type_name("V");
-  app.add_option("--graph", o.graph, "which stage feeds which, e.g. 0-2,1-2")
+  app.add_option("--graph", o.graph, "edges between stages, e.g. 0-2,1-2")
       ->type_name("EDGES|@FILE");
   app.add_option("--set", o.set, "a parameter of the builder; may be repeated")
       ->type_name("KEY=VALUE")

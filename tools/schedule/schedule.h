@@ -1,5 +1,5 @@
-/// `stagecraft schedule`: makes, checks, simulates, shows, converts, compares and repairs
-/// schedules.
+/// schedule is `stagecraft schedule`: it makes, checks, simulates, shows, converts, compares and
+/// repairs schedules.
 #pragma once
 
 #include <string>

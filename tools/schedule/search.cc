@@ -53,8 +53,7 @@ void add_search_options(CLI::App& app, SearchOptions& o) {
   app.add_option("--placement",
                  o.placement,
                  "the devices of chunks: loop (0 1 0 1), wave (0 1 1 0), or replicas, two copies "
-                 "of the model "
-                 "[loop]")
+                 "of the model [loop]")
       ->type_name("WORD");
   app.add_flag("--split", r.split, "split backwards into halves, I and W");
   app.add_option(
@@ -162,10 +161,9 @@ ExitCode search_schedules(const Words& words, Console& console) {
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "Up to 4 devices, 6 microbatches and 2 chunks, search usually proves the optimum within "
-      "seconds.\nBeyond that it returns the best schedule that it found, and a lower bound for all "
-      "schedules. Times are\nthose of one device's share of the model, as in compare. Replicas "
-      "have "
-      "one stage each on a device and\nhalf of the microbatches, as in chimera and dualpipe.\n"
+      "seconds. Beyond that it returns the best schedule that it found, and a lower bound for all "
+      "schedules. Times are those of one device's share of the model, as in compare. Replicas have "
+      "one stage each on a device and half of the microbatches, as in chimera and dualpipe.\n"
       "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
   add_search_options(app, options);
   if (const auto help = parse_command_line(app, words)) {

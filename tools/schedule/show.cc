@@ -177,7 +177,7 @@ ExitCode show_schedule(const Words& words, Console& console) {
   CLI::App app("Draws a schedule and marks its faults.", "stagecraft schedule show");
   app.footer(
       "In the terminal, color shows the stage; NO_COLOR turns it off. Durations and costs apply to "
-      "pictures and\nthe page, which draw a valid schedule in time.");
+      "pictures and the page, which draw a valid schedule in time.");
   add_file_argument(app, path);
   add_outputs(app, outputs);
   add_cost_options(app, cost_options);

@@ -83,7 +83,7 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   ReadOptions read;
   CostOptions options;
   bool json = false;
-  CLI::App app("Computes how long a schedule takes, how busy each device is and what it waits for.",
+  CLI::App app("Computes the time of a schedule, and the work and the waits of each device.",
                "stagecraft schedule simulate");
   app.footer("Durations can have any unit; results have the same.");
   add_file_argument(app, path);

@@ -96,8 +96,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   CompareOptions o;
   CLI::App app(
       "Compares a traced run with its schedule: the makespan, how each rank spent it, and the "
-      "cells "
-      "that deviate most from their plan.",
+      "cells that deviate most from their plan.",
       "stagecraft trace compare");
   app.add_option("PLAN", o.plan, "schedule file; - is standard input")
       ->required()
@@ -107,7 +106,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
       ->type_name("FILE");
   app.add_option("--costs",
                  o.costs,
-                 "costs to plan with [those of the run's --costs, else the times in the trace]")
+                 "costs to plan with [those of the run's --costs, or the times in the trace]")
       ->type_name("FILE");
   app.add_option("--limit", o.limit, "number of cells to print, largest deviation first [10]")
       ->check(whole_number(0))
@@ -115,7 +114,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   app.add_flag("--json", o.json, "print one JSON object");
   add_read_options(app, o.read);
   app.footer(
-      "Exit status: 0 compared, however large the differences; 1 the schedule breaks a rule; 2 a "
+      "Exit status: 0 compared, with any differences; 1 the schedule breaks a rule; 2 a "
       "file that cannot be read, is truncated or belongs to another schedule.");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

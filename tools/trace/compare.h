@@ -1,4 +1,5 @@
-/// `stagecraft trace compare PLAN TRACE`: compares a schedule file with the steps of a traced run.
+/// compare is `stagecraft trace compare PLAN TRACE`: it compares a schedule file with the steps of
+/// a traced run.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-/// Returns Good for any difference.
+/// Runs the command. Returns Good for any difference.
 /// Errors: UsageFile for a file that cannot be read, and for a trace that was cut off or belongs to
 ///         another schedule; ScheduleParse; ScheduleInvalid for a plan that breaks a rule.
 [[nodiscard]] ExitCode compare_trace(const std::vector<std::string>& words, Console& console);

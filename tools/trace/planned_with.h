@@ -1,5 +1,5 @@
-/// PlannedWith: costs from before a run, which predict its time. The run's report and its trace
-/// carry them.
+/// PlannedWith holds costs from before a run, which predict its time. The run's report and its
+/// trace carry them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// The report on planned against measured times, as text for people and as JSON for programs.
+/// report writes planned against measured times, as text for people and as JSON for programs.
 ///
 /// `stagecraft train` ends with it, and `stagecraft trace compare` prints it. It reports values of
 /// rows by rank: a row without a task belongs to no rank.
@@ -18,7 +18,7 @@
 
 namespace stagecraft::tools {
 
-/// Returns bubble and makespan, then how each rank spent its time, planned and measured, then the
+/// Returns bubble and makespan, then the planned and measured uses of each rank's time, then the
 /// time of a step outside tasks. Lines have at most 80 columns. Ends in a newline.
 [[nodiscard]] std::string comparison_text(const Comparison& comparison,
                                           const Measurements& measured,

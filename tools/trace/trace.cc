@@ -16,8 +16,8 @@ ExitCode trace(const std::vector<std::string>& arguments, Console& console) {
                     &compare_trace}},
       .notes =
           "\nui.perfetto.dev and chrome://tracing display these files.\n"
-          "\nExit status: 0 compared, however large the differences; 1 the schedule breaks a rule; "
-          "2 wrong usage,\na file that cannot be read, or output that cannot be written.\n"
+          "\nExit status: 0 compared, with any differences; 1 the schedule breaks a rule; 2 wrong "
+          "usage, a file\nthat cannot be read, or output that cannot be written.\n"
           "stagecraft trace COMMAND --help lists the options of a command.\n"};
   return run_sub_command(group, arguments, console);
 }

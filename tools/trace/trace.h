@@ -1,5 +1,5 @@
-/// `stagecraft trace`: reads a run's trace file. `trace compare PLAN TRACE` compares it with a
-/// schedule.
+/// trace is `stagecraft trace`: it reads a run's trace file. `trace compare PLAN TRACE` compares it
+/// with a schedule.
 #pragma once
 
 #include <string>

@@ -1,15 +1,15 @@
-/// The trace file: a run's steps in the format that chrome://tracing and ui.perfetto.dev open.
+/// trace_file defines the trace of a run's steps, in the format that chrome://tracing and
+/// ui.perfetto.dev open.
 ///
 ///     process  a rank                       complete events  every instruction, named for its task
 ///     thread   compute, send or receive     flow events      from each send to its receive
 ///                                           counters         bytes held, activations in flight
 ///
-/// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
-/// It is written in place, and links are followed; a pipe or a device gets it as a stream.
+/// `stagecraft train --trace` writes it, `stagecraft trace compare` reads it. It is written in
+/// place, and links are followed; a pipe or a device gets it as a stream.
 /// TF-1: each step is written when it ends, and none is kept: a run may have any length.
-/// TF-2: after every step the file is complete JSON, however the run ends. When the disk is
-///       full, the file stays complete and lacks the steps from then on. (A pipe is complete at its
-///       end.)
+/// TF-2: after every step the file is complete JSON, for any end of the run. When the disk is full,
+///       the file stays complete and lacks the steps from then on. (A pipe is complete at its end.)
 /// TF-3: reading returns the written times to the nanosecond.
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace stagecraft::tools {
 
-/// Facts of the run that a reader needs beside its steps.
+/// TraceHeader holds the facts of the run that a reader needs beside its steps.
 struct TraceHeader {
   std::vector<std::string> ranks;  ///< the stages of each, "0" or "0,3"
   int threads_per_worker = 1;
@@ -44,7 +44,7 @@ class TraceWriter {
   /// Errors: UsageFile.
   static void check_place(const std::string& path);
 
-  /// Errors: UsageFile for a file that cannot be written.
+  /// Begins the file. Errors: UsageFile for a file that cannot be written.
   TraceWriter(const std::string& path, const TraceHeader& header);
   ~TraceWriter();
   TraceWriter(const TraceWriter&) = delete;
@@ -52,7 +52,7 @@ class TraceWriter {
 
   /// Writes a step. A full disk does not end the run: close() reports it.
   void write(const TraceStep& step);
-  /// Errors: UsageFile, with the system's reason, if something could not be written.
+  /// Ends the file. Errors: UsageFile, with the system's reason, if something could not be written.
   void close();
 
  private:
@@ -69,7 +69,8 @@ class TraceWriter {
   int file_;          ///< -1: closed
   int error_ = 0;     ///< errno of the first failure; nothing is written after it
   std::string text_;  ///< not written yet: of one step; on a stream, the first step with the header
-  /// End of the last event. Each step rewrites the file's own end after it; a stream has one end.
+  /// The end of the last event. Each step rewrites the file's own end after it; a stream has one
+  /// end.
   off_t end_ = 0;
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
   std::int64_t last_flow_ = 0;

@@ -1,4 +1,4 @@
-/// trace_step: makes the TraceStep of a plan whose ranks recorded their timelines.
+/// trace_step makes the TraceStep of a plan whose ranks recorded their timelines.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace stagecraft::tools {
 
+/// Returns the step.
 /// Requires: `timelines` has a list per rank of the plan, each with a time per instruction.
 [[nodiscard]] TraceStep trace_step(std::int64_t step,
                                    const Plan& plan,

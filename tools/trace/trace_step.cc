@@ -13,7 +13,7 @@ constexpr double kSecond = 1e-9;  // in nanoseconds
 
 using TransferKey = std::pair<EdgeId, Microbatch>;
 
-/// Where a tensor comes from, and when the task that made it ended.
+/// Origin is the row of the task that made a tensor, and the time at which that task ended.
 struct Origin {
   int row = 0;
   double made = 0;

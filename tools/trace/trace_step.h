@@ -1,8 +1,8 @@
-/// TraceStep: everything that the ranks recorded in one step, instruction by instruction, in plain
-/// words.
+/// TraceStep holds everything that the ranks recorded in one step, instruction by instruction, in
+/// plain words.
 ///
-/// Made from a plan and the timelines of a step (trace_of_plan.h), or by reading a trace file.
-/// Written to a trace file, and converted to the scheduler's MeasuredStep. A value.
+/// It is made from a plan and the timelines of a step (trace_of_plan.h), or by reading a trace
+/// file. It is written to a trace file, and converted to the scheduler's MeasuredStep. A value.
 /// TS-1: the events of a rank are in the order in which they ran; one thread ran them, so they do
 ///       not overlap.
 #pragma once

@@ -1,4 +1,4 @@
-/// The words of a trace file that its writer and its reader share.
+/// trace_words has the words of a trace file that its writer and its reader share.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 3> kThreads{"compute", "send", "re
   return op == Op::Send ? 1 : op == Op::Recv ? 2 : 0;
 }
 
-/// The category of an instruction other than Run; for a Run it is the kind of its task.
+/// Category is the category of an instruction other than Run; for a Run it is the kind of its task.
 struct Category {
   Op op;
   std::string_view name;

@@ -6,13 +6,13 @@
 
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/tools/launch/one_run.h"
+#include "stagecraft/tools/launch/each_task_trains.h"
 #include "stagecraft/tools/train/job/dry_run.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/job/run_start.h"
 #include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/parse_options.h"
-#include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/run/run.h"
 #include "stagecraft/tools/train/run/run_cluster.h"
 
@@ -33,7 +33,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     print(help->text, console);
     return ExitCode::Good;
   }
-  refuse_to_train_in_each_process();
+  refuse_to_train_in_each_task();
   const SingleThreaded alone;  // this thread's computation must not take threads from the workers
   const auto& options = std::get<TrainOptions>(parsed);
   const RunStart start = find_start(options, console);
@@ -60,7 +60,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   try {
     return TrainRun(job, make_cluster(job, held), console).run();
   } catch (const Error& error) {
-    throw told_error(error, options);
+    throw error_for_user(error, options);
   }
 }
 

@@ -1,4 +1,4 @@
-/// `stagecraft train`: trains a model as a pipeline, and reports how it went.
+/// train is `stagecraft train`: it trains a model as a pipeline, and reports the run.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace stagecraft::tools {
 
+/// Runs the command. Leaves nothing running.
 /// Errors: DeviceOutOfMemory if the workers' threads cannot be started; every Error of parsing,
-///         reading, compiling and training. Leaves nothing running.
+/// reading, compiling and training.
 [[nodiscard]] ExitCode train(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace stagecraft::tools

@@ -19,7 +19,7 @@ constexpr const char* kWorkerAbout =
     "Works for a cluster: runs the stages that its driver sends, until the driver ends. It runs no "
     "code of the driver's program.\n"
     "Clusters of processes start their workers themselves. A worker that you start by hand may "
-    "start before or after its driver. It takes a place that is missing, also that of a lost "
+    "start before or after its driver. It takes a place without a worker, also that of a lost "
     "worker.";
 constexpr const char* kWorkerFooter =
     "Exit status: 0 the driver has ended; 1 the worker could not join; 2 wrong usage, or "
@@ -38,12 +38,12 @@ constexpr std::array kWorkerOptions{
     WorkerOption{"--credentials",
                  "DIR",
                  "folder of this member, from those that `stagecraft credentials make` wrote"},
-    WorkerOption{"--place", "N", "number of the worker to become [any that is missing]"},
+    WorkerOption{"--place", "N", "number of the worker to become [any missing one]"},
     WorkerOption{"--incarnation", "N", "number of replacements of that worker [any]"},
     WorkerOption{"--bind",
                  "ADDRESS",
-                 "interface or address of this host at which tensors arrive [the one from which "
-                 "the driver is reached]"},
+                 "interface or address of this host at which tensors arrive [the one that reaches "
+                 "the driver]"},
     WorkerOption{
         "--heartbeat", "MS", "milliseconds between signs of life, as at the driver [1000]"},
     WorkerOption{"--silence",

@@ -1,4 +1,4 @@
-/// `stagecraft worker`: the generic worker process, which runs the stages of any program.
+/// worker is `stagecraft worker`: the generic worker process, which runs the stages of any program.
 #pragma once
 
 #include <string>

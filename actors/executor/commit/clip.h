@@ -1,4 +1,4 @@
-/// clip_scale: the factor that scales down the gradient of a step.
+/// clip_scale returns the factor that scales down the gradient of a step.
 #pragma once
 
 #include <algorithm>

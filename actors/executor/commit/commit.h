@@ -1,7 +1,7 @@
-/// Commit: the end of a training step on one rank. Gradients are summed over copies and over ties,
-/// all ranks vote, and weights are updated.
+/// Commit is the end of a training step on one rank. Gradients are summed over copies and over
+/// ties, all ranks vote, and weights are updated.
 ///
-/// Made by the executor, used on its plan thread.
+/// The executor makes it and uses it on its plan thread.
 /// CT-1: no weight changes before the vote is over.
 /// CT-2: the first batch of an update begins a bucket. Gradients of further batches are added to
 ///       it, and the mean is over the microbatches of all of them.
@@ -39,7 +39,8 @@ class Commit {
   void finish_sum(int group);
   /// Gives up the sums that a failed step has begun.
   void drop_sums();
-  /// Errors: NonFinite. Called for a batch without a vote, before the next batches are added.
+  /// Checks the losses of a batch without a vote, before the next batches are added. Errors:
+  /// NonFinite.
   void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   /// Votes with the norms of the mean gradients.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
@@ -49,7 +50,7 @@ class Commit {
 
   /// Returns whether weights may have changed.
   [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
-  /// Requires: is_past_the_vote().
+  /// Returns the norm of the mean gradient. Requires: is_past_the_vote().
   [[nodiscard]] double gradient_norm() const { return verdict_->total_norm; }
 
  private:

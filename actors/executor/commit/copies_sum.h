@@ -1,4 +1,4 @@
-/// CopiesSum: sums the gradients of a bucket over the copies of its stage, before the vote. Each
+/// CopiesSum sums the gradients of a bucket over the copies of its stage, before the vote. Each
 /// copy has seen its share of the microbatches, and all continue with the same bits.
 ///
 /// It also gives all copies the buffers of the first copy, as data-parallel training in PyTorch

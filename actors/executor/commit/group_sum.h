@@ -1,7 +1,7 @@
-/// GroupSum: one rank's part in the sum of a group (PlanGroup): begun after the last backward whose
-/// gradients it sums, and ended before the vote.
+/// GroupSum is one rank's part in the sum of a PlanGroup. It starts after the last backward whose
+/// gradients it sums and ends before the vote.
 ///
-/// Made once by Commit for each group of its rank, used on its plan thread.
+/// Commit makes one for each group of its rank and uses it on its plan thread.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class GroupSum {
   virtual void start(Collective& collective, const Sequence& step) = 0;
   /// Waits, and replaces the gradients by the sum. Errors: those of PendingResult::wait.
   virtual void finish(Deadline deadline) = 0;
-  /// Gives up what was started.
+  /// Gives up the started sum.
   virtual void drop() = 0;
 
  protected:

@@ -1,7 +1,7 @@
-/// TieSum: sums the parts of a tied parameter's gradient that several stages have, before the vote.
+/// TieSum sums the parts of a tied parameter's gradient that several stages have, before the vote.
 ///
-/// Made by group_sums() for a rank, and by the reference for all stages; used on the thread that
-/// trains the stages.
+/// group_sums() makes it for a rank, and the reference for all stages. The thread that trains the
+/// stages uses it.
 /// TY-1: parts are added in the order of the tie's stages, on any ranks, so that all copies of
 ///       a parameter get the bits that one process gets.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-/// Where the parts of a tie are.
+/// TieParts says where the parts of a tie are.
 struct TieParts {
   std::vector<Rank> ranks;                ///< by stage of the tie
   std::vector<std::string> parameters;    ///< those of the tie
@@ -30,7 +30,7 @@ class TieSum final : public GroupSum {
   /// The stages outlive the sum. Requires: the parts of the stages have the same parameters.
   TieSum(Group members, const TieParts& parts);
 
-  /// Sends nothing if one rank has all parts.
+  /// Starts the sum. Sends nothing if one rank has all parts.
   void start(Collective& collective, const Sequence& step) override;
   void finish(Deadline deadline) override;
   void drop() override { gathered_.reset(); }

@@ -1,8 +1,7 @@
-/// Device: the hardware of a rank: its streams, points in them, its clock, and the memory of its
+/// Device is the hardware of a rank: its streams, points in them, its clock, and the memory of its
 /// steps. A GPU replaces this seam.
 ///
-/// The executor has one, and uses it on its plan thread alone. It ends after everything that lies
-/// in its memory.
+/// The executor has one, and only its plan thread uses it. It ends after everything in its memory.
 /// DV-1: a stream does its work in the order in which it was given; only wait() orders work of
 ///       different streams.
 /// DV-2: the time of an event is known once the device has reached it: ask after synchronize().
@@ -19,12 +18,12 @@ namespace stagecraft {
 
 class Device {
  public:
-  /// A point after the work given to a stream. Only the device that made it can read it.
+  /// Event is a point after the work given to a stream. Only the device that made it can read it.
   struct Event {
     std::int64_t value = 0;
   };
 
-  /// One step of a rank.
+  /// StepScope is one step of a rank.
   class StepScope {
    public:
     StepScope(const StepScope&) = delete;
@@ -49,17 +48,18 @@ class Device {
   [[nodiscard]] virtual Event record(StreamId stream) noexcept = 0;
   /// Makes `stream` continue only after the device has reached `event`.
   virtual void wait(StreamId stream, Event event) = 0;
-  /// Returns when all work is done. Earlier events may be forgotten at the next step.
+  /// Waits until all work is done. Earlier events may be forgotten at the next step.
   virtual void synchronize() = 0;
 
-  /// Returns when the device reached the event. Units: nanoseconds of the host's steady clock.
+  /// Returns the time at which the device reached the event. Units: nanoseconds of the host's
+  /// steady clock.
   [[nodiscard]] virtual std::int64_t time_of(Event event) const = 0;
 
-  /// While the result lives, this thread allocates from the memory that the rank keeps for its
-  /// steps.
+  /// Begins a step. While the result lives, this thread allocates from the memory that the rank
+  /// keeps for its steps.
   [[nodiscard]] virtual std::unique_ptr<StepScope> begin_step() = 0;
 
-  /// Returns the memory of the step under way.
+  /// Returns the memory of the step in progress.
   [[nodiscard]] virtual RankMemory memory_use() const = 0;
 
  protected:
@@ -67,7 +67,7 @@ class Device {
 };
 
 /// Returns the CPU as a device. The calling thread does the work itself, so an event is a time, and
-/// work to wait for was done before by the same thread. Steps have the memory of a pool
+/// awaited work was done before by the same thread. Steps have the memory of a pool
 /// (step_memory.h). `memory_limit`: TrainerOptions::memory_limit.
 [[nodiscard]] std::unique_ptr<Device> cpu_device(
     std::optional<std::int64_t> memory_limit = std::nullopt);

@@ -1,12 +1,13 @@
-/// InstructionTime: when one instruction ran, and what its rank held at that time. See
-/// TimelineRecorder.
+/// InstructionTime holds the times of one instruction, and the bytes that its rank held at its end.
+/// TimelineRecorder records it.
 #pragma once
 
 #include <cstdint>
 
 namespace stagecraft {
 
-/// Units: nanoseconds of the rank's steady clock, in a StepResult of the driver's clock; bytes.
+/// Units: bytes; nanoseconds of the rank's steady clock, or, in a StepResult, of the driver's
+/// clock.
 struct InstructionTime {
   std::int64_t start = 0;
   std::int64_t end = 0;

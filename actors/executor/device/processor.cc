@@ -139,7 +139,7 @@ std::string text_of_groups(const ProcessGroups& groups) {
   return text;
 }
 
-std::string mend_of_capabilities(const ProcessGroups& groups) {
+std::string remedy_of_capabilities(const ProcessGroups& groups) {
   std::string narrowest = "AVX512";
   for (const auto& [capability, names] : groups) {
     // A program of another release may report an unknown capability.
@@ -231,14 +231,15 @@ std::optional<ProcessorDifference> difference_of(const std::vector<NamedProcesso
     of_all[choice_text(facts)].push_back(name);
   }
   if (of_aten.size() > 1) {
-    return ProcessorDifference{
-        .certain = true, .what = text_of_groups(of_aten), .mend = mend_of_capabilities(of_aten)};
+    return ProcessorDifference{.certain = true,
+                               .what = text_of_groups(of_aten),
+                               .remedy = remedy_of_capabilities(of_aten)};
   }
   if (of_all.size() > 1) {
     return ProcessorDifference{
         .certain = false,
         .what = text_of_groups(of_all),
-        .mend =
+        .remedy =
             "compare a short run with --verify; --processor common binds the choice of MKL and "
             "oneDNN, and so do MKL_CBWR and ONEDNN_MAX_CPU_ISA, the same in every line of the "
             "hosts' file and here"};
@@ -255,7 +256,7 @@ std::string what_text(const ProcessorDifference& difference) {
 }
 
 std::string to_string(const ProcessorDifference& difference) {
-  return fmt::format("{}; mend: {}", what_text(difference), difference.mend);
+  return fmt::format("{}; mend: {}", what_text(difference), difference.remedy);
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,6 @@
-/// ProcessorFacts: the facts by which the libraries of a process choose the code that they compute
-/// with. ATen, MKL and oneDNN have several codes for an operator, which sum in different orders, so
-/// processes that choose differently end with other bits.
+/// ProcessorFacts holds the facts by which the libraries of a process choose the code that
+/// computes. ATen, MKL and oneDNN have several implementations of an operator and choose one by the
+/// processor. They sum in different orders, so different choices give different bits.
 ///
 /// A worker reports its facts when it joins, the doctor asks hosts for them, and a checkpoint keeps
 /// their text.
@@ -21,9 +21,10 @@ namespace stagecraft {
 struct ProcessorFacts {
   std::string vendor, name;  ///< "GenuineIntel", and the model's name for people
   std::int32_t family = 0, model = 0;
-  std::string capability;              ///< the code of ATen: "DEFAULT", "AVX2", "AVX512"
-  std::vector<std::string> features;   ///< those by which libraries choose
-  std::vector<std::string> variables;  ///< those by which people choose: "MKL_CBWR=AVX2"
+  std::string capability;             ///< the code of ATen: "DEFAULT", "AVX2", "AVX512"
+  std::vector<std::string> features;  ///< the CPU features that decide the choice
+  /// environment variables that override the choice: "MKL_CBWR=AVX2"
+  std::vector<std::string> variables;
 };
 
 template <class V>
@@ -52,16 +53,16 @@ decltype(auto) visit_fields(ProcessorFacts& m, V&& v) {
 /// Errors: ClusterMember if the libraries have chosen differently before (KC-1).
 void hold_this_process(const std::string& capability);
 
-/// A process, by its name for people, and its facts.
+/// NamedProcessor is a process, by its name for people, and its facts.
 using NamedProcessor = std::pair<std::string, ProcessorFacts>;
 
 struct ProcessorDifference {
   bool certain = false;  ///< ATen computes with other code; else MKL or oneDNN may
   std::string what;      ///< "AVX2 on node-a; AVX512 on node-b, node-c"
-  std::string mend;
+  std::string remedy;
 };
 
-/// Returns nothing if all choose the same code.
+/// Returns the difference; nothing if all choose the same code.
 [[nodiscard]] std::optional<ProcessorDifference> difference_of(
     const std::vector<NamedProcessor>& processes);
 

@@ -110,8 +110,8 @@ class PooledAllocator final : public c10::Allocator {
 
 namespace {
 
-// LibTorch needs a deleter that is a plain function, and each of our allocators has another one
-// behind it, so this is the number of deleters.
+// The number of deleters. LibTorch needs a deleter that is a plain function, and each of our
+// allocators wraps another deleter.
 constexpr std::size_t kMost = 8;
 
 struct Installed {

@@ -1,7 +1,8 @@
-/// StepMemory: gives the steps of one rank memory from a pool of the rank's own.
+/// StepMemory gives the steps of one rank memory from a pool of the rank's own.
 ///
-/// A plan repeats, so after its first steps a rank asks the system for no more memory. A part of
-/// the CPU as a device, which puts a Scope around each step; the pool ends with it (MP-2).
+/// A plan repeats, so after its first steps a rank asks the system for no more memory. StepMemory
+/// is a part of the CPU as a device, which puts a Scope around each step; the pool ends with it
+/// (MP-2).
 ///
 /// SY-1: the pool serves only allocations of the scope's thread inside the scope. All other
 ///       threads, such as LibTorch's inside an operator, and all times outside of scopes keep the
@@ -27,8 +28,8 @@ class StepMemory {
   /// `limit`: TrainerOptions::memory_limit.
   explicit StepMemory(std::optional<std::int64_t> limit);
 
-  /// While one lives, its thread allocates from the pool. Errors of LibTorch's allocations inside:
-  /// DeviceOutOfMemory, with the use of the pool, if limit or system leave no room.
+  /// While a Scope lives, its thread allocates from the pool. Errors of LibTorch's allocations
+  /// inside: DeviceOutOfMemory, with the use of the pool, if limit or system leave no room.
   class Scope {
    public:
     explicit Scope(StepMemory& memory);
@@ -43,7 +44,7 @@ class StepMemory {
     int errors_;
   };
 
-  /// Returns the memory of the step under way. Thread: the scope's.
+  /// Returns the memory of the step in progress. Thread: the scope's.
   [[nodiscard]] RankMemory use() const;
 
  private:

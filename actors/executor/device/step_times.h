@@ -1,7 +1,7 @@
-/// StepTimes: how one rank spends the seconds of a step.
+/// StepTimes adds up how one rank spends the seconds of a step.
 ///
-/// Made by the executor, used on its plan thread. Events of the device measure compute, so that it
-/// is the time of the work and not of its submission. The host's clock measures waiting.
+/// The executor makes it and uses it on its plan thread. Events of the device measure computation,
+/// so that it is the time of the work and not of its submission. The host's clock measures waiting.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,17 @@ namespace stagecraft {
 
 class StepTimes {
  public:
-  /// One of the times of RankTimes.
+  /// Part is one of the times of RankTimes.
   using Part = double RankTimes::*;
 
-  /// Counts the compute from its making to its end for `part`.
-  class Computing {
+  /// Adds the device's time between construction and destruction to `part`.
+  class DeviceSpan {
    public:
-    Computing(StepTimes& times, Part part)
+    DeviceSpan(StepTimes& times, Part part)
         : times_(times), part_(part), begin_(times.device_.record(kCompute)) {}
-    ~Computing() { times_.spans_.push_back({part_, begin_, times_.device_.record(kCompute)}); }
-    Computing(const Computing&) = delete;
-    Computing& operator=(const Computing&) = delete;
+    ~DeviceSpan() { times_.spans_.push_back({part_, begin_, times_.device_.record(kCompute)}); }
+    DeviceSpan(const DeviceSpan&) = delete;
+    DeviceSpan& operator=(const DeviceSpan&) = delete;
 
    private:
     StepTimes& times_;
@@ -32,13 +32,13 @@ class StepTimes {
     Device::Event begin_;
   };
 
-  /// Counts the host's time from its making to its end for `part`.
-  class Passing {
+  /// Adds the host's time between construction and destruction to `part`.
+  class HostSpan {
    public:
-    Passing(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
-    ~Passing() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
-    Passing(const Passing&) = delete;
-    Passing& operator=(const Passing&) = delete;
+    HostSpan(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
+    ~HostSpan() { seconds_ += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    HostSpan(const HostSpan&) = delete;
+    HostSpan& operator=(const HostSpan&) = delete;
 
    private:
     using Clock = std::chrono::steady_clock;
@@ -54,8 +54,8 @@ class StepTimes {
     spans_.clear();
   }
 
-  [[nodiscard]] Computing compute(Part part) { return {*this, part}; }
-  [[nodiscard]] Passing pass(Part part) { return {*this, part}; }
+  [[nodiscard]] DeviceSpan compute(Part part) { return {*this, part}; }
+  [[nodiscard]] HostSpan pass(Part part) { return {*this, part}; }
 
   /// Returns the sums. Requires: the device has reached all events (DV-2).
   [[nodiscard]] RankTimes take() {

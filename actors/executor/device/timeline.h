@@ -1,5 +1,5 @@
-/// TimelineRecorder: records when each instruction of a step began and ended, by its position in
-/// the plan.
+/// TimelineRecorder records the times at which each instruction of a step began and ended, by its
+/// position in the plan.
 ///
 /// The executor has one if TrainerOptions::record_timeline is set, and writes to it on the plan
 /// thread. The thread that completes a receive records its arrival.
@@ -31,7 +31,7 @@ class TimelineRecorder {
       : instructions_(instructions), device_(device) {}
 
   void begin_step();
-  /// Records when this receive completes.
+  /// Records the time at which this receive completes.
   void expect(std::size_t position, const Future<at::Tensor>& receive);
   void record(std::size_t position,
               Device::Event start,

@@ -1,8 +1,8 @@
-/// Mirror: keeps copies of this rank's committed states and of those of the rank before it, so that
-/// a lost rank gets its state back without a checkpoint (mirror_keeper.h says which copies, and why
-/// they suffice).
+/// Mirror keeps copies of this rank's committed states and of those of the rank before it, so that
+/// a lost rank gets its state back without a checkpoint. mirror_keeper.h says which copies it
+/// keeps, and why they suffice.
 ///
-/// Made by the executor if TrainerOptions::mirror is set, used on its plan thread.
+/// The executor makes it if TrainerOptions::mirror is set, and uses it on its plan thread.
 /// MR-1: no call waits here. A copy is made between two steps, as the next step writes to the
 ///       living tensors. It is then sent off, and taken in once it has arrived.
 /// MR-2: a failure here costs a recovery point, never a step: it is logged, and the last recovery
@@ -31,7 +31,7 @@ class Mirror {
   /// Errors: UsageArgument unless at least two ranks vote.
   Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport);
 
-  /// Called when this rank, as all ranks, has taken over `state`, the state after `updates`
+  /// Called when this rank, like all ranks, has taken over `state`, the state after `updates`
   /// updates, by the transfer `request`. Drops the copies made before, except those of this very
   /// state if it came from mirrors, and begins a new round.
   void restart(Submission request,
@@ -40,7 +40,7 @@ class Mirror {
                const std::vector<NamedTensor>& state);
 
   /// Called when a step has changed weights: `state` is the one after `updates` updates. Begins a
-  /// round, unless one is under way.
+  /// round, unless one is in progress.
   void committed(Submission step, std::int64_t updates, const std::vector<NamedTensor>& state);
 
   /// Returns the round for the ballot; agreed() takes the result of the vote.
@@ -63,7 +63,7 @@ class Mirror {
   Rank before_, keeper_rank_;
   Epoch epoch_;
   MirrorKeeper keeper_;
-  Future<at::Tensor> arriving_;  ///< of the round under way; invalid after it was taken in
+  Future<at::Tensor> arriving_;  ///< of the round in progress; invalid after it was taken in
   at::Tensor last_, spare_;      ///< the newest copy, and the one before it: memory for the next
 };
 

@@ -1,9 +1,9 @@
-/// MirrorKeeper: the copies of committed states that one rank keeps, of itself and of the rank
+/// MirrorKeeper holds the copies of committed states that one rank keeps, of itself and of the rank
 /// before it, so that the loss of any one rank loses no committed state of the model.
 ///
 /// The voting ranks form a ring; each sends its copies to the next rank, its keeper. Copies are
 /// made in rounds, one committed state per round. In a round, every rank copies its own state,
-/// sends the copy, and takes in the copy of the rank before it. Owned by Mirror, which copies and
+/// sends the copy, and takes in the copy of the rank before it. Mirror owns the keeper, copies and
 /// sends. The keeper knows no transport and may be copied; the exhaustive test of MI-1 relies on
 /// that.
 ///
@@ -11,19 +11,19 @@
 ///
 /// MI-1: after the loss of any one rank at any moment there is a state of which the lost rank's
 ///       keeper has the lost rank's copy, and every other rank its own. choose_recovery() finds the
-///       newest one. Proof: while all ranks have round n settled, all have n whole, settled or
-///       under way. For it settles by a vote in which every ballot said that its rank has the copy
-///       of the rank before it in n (MI-2); a rank that says so began n itself, so it also has its
-///       own copy. A rank drops n only when a later round settles, and by the same argument all
+///       newest one. Proof: a round n settles by a vote in which every ballot said that its rank
+///       has the copy of the rank before it in n (MI-2). A rank that says so began n itself, so it
+///       also has its own copy. So if one rank has n settled, all ranks have n whole, settled or in
+///       progress. A rank drops n only when a later round settles, and by the same argument all
 ///       ranks have that one whole. So the newest round that is settled on any rank is whole on all
 ///       ranks, and one settles by the first vote after all copies of the first round have arrived.
 ///       A rank that dies takes only its own parts: of every round its own copy, which its keeper
 ///       has, and the copy of the rank before it, which that rank has itself. A copy that it sent
 ///       but that has not arrived is no whole copy and counts for no rank.
-/// MI-2: a ballot names the newest round of which the copy of the rank before is here, whole; the
-///       vote tells all ranks the oldest one named. So all ranks that continue agree whether a
-///       round is under way and begin the same ones, and no rank ever waits for a copy: while one
-///       is slow, no further round begins, and the recovery point stays behind by that many steps.
+/// MI-2: a ballot names the newest round whose copy of the rank before is here, whole; the vote
+///       tells all ranks the oldest round named. So all ranks that continue agree whether a round
+///       is in progress, and begin the same rounds. No rank ever waits for a copy: while one is
+///       slow, no further round begins, and the recovery point is that many steps older.
 /// MI-3: at most two rounds are kept: at most two copies of the own state and two of a neighbor's.
 #pragma once
 
@@ -43,9 +43,10 @@ class MirrorKeeper {
   void restart(std::optional<std::int64_t> kept);
 
   [[nodiscard]] bool round_under_way() const { return under_way_.has_value(); }
-  /// Requires: no round is under way. `round`: the same on all ranks, later than the last.
+  /// Begins a round. Requires: no round is in progress. `round`: the same on all ranks, later than
+  /// the last.
   void begin(Submission round, std::int64_t updates, at::Tensor own);
-  /// Takes the copy of the rank before in the round under way.
+  /// Takes the copy of the rank before in the round in progress.
   void arrived(at::Tensor copy);
 
   /// Returns the round for the ballot (MI-2); -1 while there is none.
@@ -53,7 +54,7 @@ class MirrorKeeper {
   /// Takes the result of the vote: every rank's newest_kept() is `oldest` or later.
   void agreed(Submission oldest);
 
-  /// Return the states of which there is a copy of this rank, and of the rank before it, by their
+  /// Return the states of which there is a copy of this rank, or of the rank before it, as their
   /// numbers of updates; ascending.
   [[nodiscard]] std::vector<std::int64_t> own_states() const;
   [[nodiscard]] std::vector<std::int64_t> kept_states() const;
@@ -76,12 +77,12 @@ class MirrorKeeper {
   std::optional<Round> settled_, under_way_;
 };
 
-/// The states of which one rank has copies.
+/// MirrorStock lists the states of which one rank has copies.
 struct MirrorStock {
   std::vector<std::int64_t> own, kept;
 };
 
-/// A state to which all ranks can go back.
+/// RecoveryPoint is a state to which all ranks can go back.
 struct RecoveryPoint {
   std::int64_t updates = 0;
   std::vector<bool> lost;  ///< by rank: it has no copy of its own; the next rank of the ring has it
@@ -89,7 +90,7 @@ struct RecoveryPoint {
 
 /// Returns the newest such state. `stocks`: of all ranks in the ring's order; a replaced rank has
 /// none.
-/// Errors: WorkerLost if there is none, saying what is missing.
+/// Errors: WorkerLost if there is none, with the missing copies.
 [[nodiscard]] RecoveryPoint choose_recovery(const std::vector<MirrorStock>& stocks);
 
 }  // namespace stagecraft

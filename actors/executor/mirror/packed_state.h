@@ -1,8 +1,8 @@
-/// packed_state: packs a rank's state, or a part of it, into one tensor of bytes, and unpacks it.
+/// packed_state packs a rank's state, or a part of it, into one tensor of bytes, and unpacks it.
 ///
 /// This needs one message and one copy instead of one per tensor. The layout follows from the
-/// rank's own state, so only the bytes are sent. Used by mirrors (mirror.h) and for the buffers of
-/// replicas.
+/// rank's own state, so only the bytes are sent. Mirrors (mirror.h) use it, and the buffers of
+/// replicas travel by it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// Units: bytes.
+/// Returns the size of the packed state. Units: bytes.
 [[nodiscard]] std::int64_t packed_bytes(const std::vector<NamedTensor>& state);
 
 /// Copies the elements of `state` into `packed`, in the order of the tensors and of their indices.

@@ -1,5 +1,5 @@
-/// Adagrad (Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011). Defaults and
-/// arithmetic are those of torch::optim::Adagrad.
+/// Adagrad holds the settings of Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR
+/// 2011. Defaults and arithmetic are those of torch::optim::Adagrad.
 ///
 /// This is the smallest optimizer: copy it to add another one.
 #pragma once

@@ -1,5 +1,6 @@
-/// Adam (Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015). It adds the
-/// weight decay to the gradient. Defaults and arithmetic are those of torch::optim::Adam.
+/// Adam holds the settings of Kingma and Ba, "Adam: a method for stochastic optimization", ICLR
+/// 2015. It adds the weight decay to the gradient. Defaults and arithmetic are those of
+/// torch::optim::Adam.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-/// AdamW: Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
+/// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
 /// regularization", ICLR 2019). Defaults and arithmetic are those of torch::optim::AdamW.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// CustomOptimizer: an optimizer of a user's own, for ranks that are threads of this process.
+/// CustomOptimizer is an optimizer of a user's own, for ranks that are threads of this process.
 ///
 ///   sc::CustomOptimizer{.lr = 0.1, .update = [](const sc::CustomUpdate& u) {
 ///     u.parameter.add_(u.gradient.sign(), -u.learning_rate);
@@ -23,8 +23,8 @@
 
 namespace stagecraft {
 
-/// The arguments of the callable: one parameter in one step. The callable changes `parameter` and
-/// `state` in place (`mul_`, `add_`, `copy_`), and nothing else.
+/// CustomUpdate holds the arguments of the callable: one parameter in one step. The callable
+/// changes `parameter` and `state` in place (`mul_`, `add_`, `copy_`), and nothing else.
 struct CustomUpdate {
   std::string_view name;  ///< the parameter's
   at::Tensor parameter;
@@ -48,7 +48,7 @@ constexpr decltype(auto) visit_fields(CustomOptimizer& m, V&& v) {
   return v(m.lr, m.weight_decay, m.name, m.state);
 }
 
-/// It has no name in the registry: each record has its own.
+/// CustomOptimizer has no name in the registry: each record has its own.
 template <>
 struct OptimizerRow<CustomOptimizer> : RowDefaults {
   static constexpr std::string_view kRecord = "CustomOptimizer";

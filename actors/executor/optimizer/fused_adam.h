@@ -1,5 +1,5 @@
-/// fused_adam: the state and the call that AdamW and Adam share. Their kernels differ in where they
-/// apply the weight decay.
+/// fused_adam holds the state and the call that AdamW and Adam share. Their kernels differ in where
+/// they apply the weight decay.
 #pragma once
 
 #include <string>

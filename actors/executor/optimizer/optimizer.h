@@ -1,9 +1,9 @@
-/// Optimizer: the settings by which a trainer updates parameters, as one of the records of the
+/// Optimizer holds the settings by which a trainer updates parameters: one of the records of the
 /// table, or a CustomOptimizer. Defaults and arithmetic of the records are those of LibTorch's
 /// classes of the same names.
 ///
-/// Plain records: `visit_fields` lists the fields that travel to a rank. optimizer_registry.h has
-/// the functions over all of them.
+/// They are plain records: `visit_fields` lists the fields that travel to a rank.
+/// optimizer_registry.h has the functions for all of them.
 #pragma once
 
 #include <variant>

@@ -1,7 +1,7 @@
-/// The registry of optimizers: functions over all rows of the table (optimizer_table.h) and over
+/// optimizer_registry has the functions for all rows of the table (optimizer_table.h) and for
 /// CustomOptimizer.
 ///
-/// Used by buckets, which keep the state and run the update, and by code that checks settings or
+/// Buckets, which keep the state and run the update, use it. So does code that checks settings or
 /// names an optimizer in a checkpoint.
 /// OR-1: an update reads one parameter at a time, so neither the cut nor other parameters change a
 ///       bit of it. The arithmetic is LibTorch's: its fused kernels for CPUs, if there are some,
@@ -29,7 +29,7 @@ namespace stagecraft {
 /// Returns the optimizer of that name with its defaults; nothing for an unknown name.
 [[nodiscard]] std::optional<Optimizer> optimizer_named(std::string_view name);
 
-/// A setting by its name in the record: "beta1". Switches are 0 or 1.
+/// OptimizerSetting is a setting by its name in the record: "beta1". Switches are 0 or 1.
 struct OptimizerSetting {
   std::string_view name;
   double value = 0.0;
@@ -39,8 +39,9 @@ struct OptimizerSetting {
 /// Sets one setting. Returns false if the optimizer has no such setting. Does not check the value.
 [[nodiscard]] bool set_setting(Optimizer& optimizer, std::string_view name, double value);
 
+/// Checks the settings.
 /// Errors: UsageArgument, naming the setting, for one that cannot train: not finite, out of its
-///         range, or in conflict with another.
+/// range, or in conflict with another.
 void check_optimizer(const Optimizer& optimizer);
 
 /// Returns the names of the state tensors that an optimizer keeps per parameter, in storage order.

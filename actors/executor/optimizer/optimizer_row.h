@@ -1,5 +1,4 @@
-/// OptimizerRow: what the registry knows of an optimizer: its names, its settings, the state that
-/// it keeps, its arithmetic.
+/// OptimizerRow describes an optimizer to the registry: names, settings, state tensors, arithmetic.
 ///
 /// Each optimizer is one source with its header: a record of settings, which users write, and a
 /// specialization of OptimizerRow, declared in the header and defined in the source. The headers do
@@ -26,7 +25,7 @@ struct SettingInfo {
   double below = 0.0;  ///< commands accept smaller values only; 0: they accept the whole range
 };
 
-// Settings of several optimizers. A setting of one optimizer stands in its row.
+// These settings belong to several optimizers. A setting of one optimizer is in its row.
 inline constexpr SettingInfo kLearningRate{"lr", "learning rate"};
 inline constexpr SettingInfo kWeightDecay{"weight_decay", "weight decay"};
 inline constexpr SettingInfo kBeta1{
@@ -42,7 +41,7 @@ inline constexpr SettingInfo kMomentum{
 struct ParameterColumns;  // update_pass.h
 struct UpdatePass;
 
-/// Specialized for the record of each optimizer:
+/// OptimizerRow is specialized for the record of each optimizer:
 ///
 ///   static constexpr std::string_view kName;    // in checkpoints and on command lines
 ///   static constexpr std::string_view kRecord;  // the name of the record, for messages
@@ -55,7 +54,8 @@ template <class Record>
 struct OptimizerRow;
 
 struct RowDefaults {
-  /// Returns why settings contradict each other, after "Record::"; empty if they do not.
+  /// Returns the contradiction between settings, as the text that follows "Record::"; empty if
+  /// there is none.
   template <class Record>
   static std::string conflict(const Record&) {
     return "";

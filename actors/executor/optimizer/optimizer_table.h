@@ -1,5 +1,5 @@
-/// The table of optimizers, a line for each. The registry (optimizer_registry.h) and command lines
-/// follow it. It does not include LibTorch.
+/// optimizer_table is the table of optimizers, a line for each. The registry (optimizer_registry.h)
+/// and command lines follow it. It does not include LibTorch.
 ///
 /// To add an optimizer, append its record to the list and include its header.
 /// OT-1: a row has its settings in the order in which the record has its fields.
@@ -20,7 +20,8 @@
 
 namespace stagecraft {
 
-/// A list of the records of all optimizers that have a name, with `Others` after them.
+/// EachOptimizer is a list of the records of all optimizers that have a name, with `Others` after
+/// them.
 template <template <class...> class List, class... Others>
 using EachOptimizer = List<AdamW,    // adamw.h
                            Sgd,      // sgd.h
@@ -29,7 +30,7 @@ using EachOptimizer = List<AdamW,    // adamw.h
                            RMSprop,  // rmsprop.h
                            Others...>;
 
-/// Describes an optimizer for a command line.
+/// OptimizerInfo describes an optimizer for a command line.
 struct OptimizerInfo {
   std::string_view name;    ///< in checkpoints and on command lines
   std::string_view record;  ///< the record that has its settings as fields
@@ -39,7 +40,7 @@ struct OptimizerInfo {
 
 namespace internal {
 
-/// The defaults of a record's settings.
+/// Holds the defaults of a record's settings.
 template <class Record>
 inline constexpr auto kDefaults = [] {
   std::array<double, OptimizerRow<Record>::kSettings.size()> all{};
@@ -63,7 +64,7 @@ struct InfoList {
 
 }  // namespace internal
 
-/// All optimizers that have a name, in the order of the table.
+/// Lists all optimizers that have a name, in the order of the table.
 inline constexpr auto& kOptimizers = EachOptimizer<internal::InfoList>::kAll;
 
 }  // namespace stagecraft

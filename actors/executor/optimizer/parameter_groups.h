@@ -1,17 +1,18 @@
-/// Parameter groups: parameters, by name, that train differently from the optimizer's settings.
+/// ParameterGroup selects parameters, by name, that train differently from the optimizer's
+/// settings.
 ///
 ///   options.groups = {{.match = "encoder.*", .frozen = true},
 ///                     {.match = "*.bias", .weight_decay = 0.0},
 ///                     {.match = "head.*", .lr_scale = 10.0}};
 ///
-/// Part of the options of a trainer or a reference, which checks them against the whole model. They
-/// travel to every rank, and a bucket looks up each parameter's rule once.
+/// Groups are a part of the options of a trainer or a reference, which checks them against the
+/// whole model. They travel to every rank, and a bucket looks up each parameter's rule once.
 /// PG-1: a parameter's rule follows from its name and its number of dimensions alone, so neither
 ///       the cut nor the number of stages that share it changes it.
 /// PG-2: a frozen parameter does not change and has no optimizer state. It counts neither in the
-///       norm of the gradient nor in the test whether that is finite. Its gradient is computed all
-///       the same, so no other gradient changes by a bit. A parameter that never trains costs less
-///       with requires_grad off at compile().
+///       norm of the gradient nor in the test whether that is finite. Its gradient is still
+///       computed, so no other gradient changes by a bit. A parameter that never trains costs less
+///       if requires_grad is off at compile().
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@
 
 namespace stagecraft {
 
-/// The parameters to which weight decay applies, that of the optimizer and that of groups.
+/// DecayOn selects the parameters to which weight decay applies, that of the optimizer and that of
+/// groups.
 enum class DecayOn : std::uint8_t {
   All,       ///< as in LibTorch
   Matrices,  ///< of two or more dimensions: no biases, no scales of norms
@@ -43,7 +45,7 @@ struct ParameterGroup {
   bool frozen = false;                 ///< PG-2
 };
 
-/// How one parameter is trained.
+/// ParameterRule says how one parameter is trained.
 struct ParameterRule {
   std::optional<double> lr;
   double lr_scale = 1.0;
@@ -61,11 +63,12 @@ struct ParameterRule {
 /// Returns the parameter's rate in a step of this rate. `base`: the optimizer's lr.
 [[nodiscard]] double rate_of(const ParameterRule& rule, double learning_rate, double base);
 
-/// Errors: UsageArgument for settings that cannot train, naming the group.
+/// Checks the groups. Errors: UsageArgument for settings that cannot train, naming the group.
 void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& optimizer);
 
+/// Checks that every group has a parameter.
 /// Errors: UsageArgument, with near names, for a group that gets none of these parameters: its
-///         pattern matches none, or earlier groups have all that it matches.
+/// pattern matches none, or earlier groups have all that it matches.
 void check_groups_match(const std::vector<ParameterGroup>& groups,
                         const std::vector<std::string>& parameters);
 

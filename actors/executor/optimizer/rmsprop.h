@@ -1,6 +1,6 @@
-/// RMSprop (Hinton, lecture 6e, 2012), centered as in Graves, "Generating sequences with recurrent
-/// neural networks", 2013. Defaults are those of torch::optim::RMSprop. LibTorch has no fused
-/// kernel for it, so it runs the operators of that class, with the same bits.
+/// RMSprop holds the settings of Hinton, lecture 6e, 2012, centered as in Graves, "Generating
+/// sequences with recurrent neural networks", 2013. Defaults are those of torch::optim::RMSprop.
+/// LibTorch has no fused kernel for it, so it runs the operators of that class, with the same bits.
 #pragma once
 
 #include <array>

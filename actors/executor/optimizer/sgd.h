@@ -1,5 +1,5 @@
-/// Sgd: stochastic gradient descent, with or without momentum. Defaults and arithmetic are those of
-/// torch::optim::SGD.
+/// Sgd is stochastic gradient descent, with or without momentum. Defaults and arithmetic are those
+/// of torch::optim::SGD.
 #pragma once
 
 #include <array>

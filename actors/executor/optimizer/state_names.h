@@ -1,5 +1,5 @@
-/// The names of state tensors: the kind, then the name in the module. Used in checkpoints, in the
-/// transfer of state, and in the state of the reference.
+/// state_names builds the names of state tensors: the kind, then the name in the module.
+/// Checkpoints, the transfer of state, and the state of the reference use them.
 ///
 /// optimizer_registry.h has the optimizers' kinds (`state_names`), each followed by a colon here.
 #pragma once

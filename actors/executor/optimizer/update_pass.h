@@ -1,7 +1,7 @@
-/// UpdatePass: one update of parameters that share dtype, weight decay and rate, as an optimizer's
-/// arithmetic takes it.
+/// UpdatePass is one update of parameters that share dtype, weight decay and rate, in the form that
+/// an optimizer's arithmetic takes.
 ///
-/// Made by the registry (`apply`), read by the source of each optimizer, on the plan thread.
+/// The registry (`apply`) makes it, the source of each optimizer reads it, on the plan thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace stagecraft {
 
-/// One parameter with everything the optimizer changes; all tensors have the parameter's shape.
+/// OptimizedParameter is one parameter with everything that the optimizer changes; all tensors have
+/// the parameter's shape.
 struct OptimizedParameter {
   at::Tensor parameter, gradient;
   std::vector<at::Tensor> state;  ///< in the order of state_names
@@ -23,29 +24,30 @@ struct OptimizedParameter {
   std::string name;
 };
 
-/// Parameters of one dtype, decay and rate, in columns as fused kernels take them.
+/// ParameterColumns holds parameters of one dtype, decay and rate, in columns as fused kernels take
+/// them.
 struct ParameterColumns {
   std::vector<at::Tensor> parameters, gradients;
   std::vector<std::vector<at::Tensor>> state;  ///< by state tensor, then by parameter
   std::vector<const OptimizedParameter*> rows;
 };
 
-/// The values that all parameters of a pass share.
+/// UpdatePass holds the values that all parameters of a pass share.
 struct UpdatePass {
   double rate = 0.0;
   double decay = 0.0;
   std::int64_t step = 1;  ///< counts from 1
   double divisor = 1.0;   ///< of the gradients
 
-  /// Returns the step as the kernels take it: a number for each parameter. They only read it.
+  /// Returns the step in the form of the kernels: a number for each parameter. They only read it.
   [[nodiscard]] std::vector<at::Tensor> steps(const ParameterColumns& columns) const;
 
   /// Divides a gradient in place.
   void divide(const at::Tensor& gradient) const;
 
   /// Returns the divisor for fused kernels, which divide as they read and write the quotient back.
-  /// They take it in float and round it to the parameters' type, so this divides gradients of other
-  /// types before: keeps OR-2.
+  /// They take it in float and round it to the parameters' type. So grad_scale divides gradients of
+  /// other types itself, before: keeps OR-2.
   [[nodiscard]] std::optional<at::Tensor> grad_scale(const ParameterColumns& columns) const;
 };
 

@@ -1,7 +1,7 @@
-/// Accumulation: what a rank keeps between the batches of one update (AC-1): how many there were,
-/// and the buffers as they were before the first. The sums of gradients stay in the buckets.
+/// Accumulation is the state that a rank keeps between the batches of one update (AC-1): the number
+/// of batches, and the buffers from before the first. The sums of gradients stay in the buckets.
 ///
-/// Owned by the executor, used on its plan thread.
+/// The executor owns it and uses it on its plan thread.
 ///
 ///   none --keep(a batch)--> under way --keep(the last batch)--> none       the update is made
 ///                           under way --drop()----------------> none       buffers are restored
@@ -21,8 +21,8 @@ class Accumulation {
   /// Returns the number of batches of the update so far.
   [[nodiscard]] std::int32_t batches() const { return batches_; }
 
-  /// Counts a batch that the rank has trained on. `before`: the buffers before it. `updates`: it
-  /// was the last of its update.
+  /// Counts a batch that the rank has trained on. `before`: the buffers before it. `updates`: the
+  /// batch was the last of its update.
   void keep(const Snapshot& before, bool updates);
 
   /// Gives up the update: restores the buffers.

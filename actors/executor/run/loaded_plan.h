@@ -1,4 +1,4 @@
-/// LoadedPlan: one bound instruction list of a rank, with the slots and transfers of a step that
+/// LoadedPlan is one bound instruction list of a rank, with the slots and transfers of a step that
 /// runs it.
 ///
 /// The executor has one for each of its programs.
@@ -23,7 +23,7 @@ struct LoadedPlan {
   std::vector<Device::Event> events;  ///< by position, for instructions that others wait for
   bool has_run = false;               ///< at least once to its end
 
-  /// Views both.
+  /// Views both arguments.
   LoadedPlan(const PlanShare& share,
              const StagePrograms& programs,
              std::shared_ptr<Transport> transport,

@@ -1,5 +1,5 @@
-/// LoadedProgram: a program as a rank runs it: one list, and the stages for every shape of
-/// microbatches that the rank was told of.
+/// LoadedProgram is a program that a rank has loaded: one list, and the stages for every shape of
+/// microbatches that the rank got.
 ///
 /// The executor has one for training, and one for each evaluation.
 /// LD-1: nothing in it moves while a step may run, since list and stages are viewed.
@@ -16,9 +16,9 @@
 
 namespace stagecraft {
 
-/// The stages for one shape.
+/// LoadedShape holds the stages for one shape.
 struct LoadedShape {
-  RankShape told;                    ///< empty for the shape of the rank's setup
+  RankShape received;                ///< empty for the shape of the rank's setup
   std::vector<StageRuntime> stages;  ///< ascending
 };
 

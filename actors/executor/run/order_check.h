@@ -1,4 +1,4 @@
-/// order_check: decides whether a rank can run the step that it was ordered to run.
+/// order_check decides whether a rank can run an ordered step.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace stagecraft {
 
-/// `accumulated`: the batches whose gradients the rank keeps for the update (AC-1).
+/// Checks an order. `accumulated`: the batches whose gradients the rank keeps for the update
+/// (AC-1).
 /// Errors: PlanInvalid for a program or a shape that the rank does not know, for microbatches that
-///         are not those of the plan, for weights that no mean can have, and for a batch that does
-///         not follow the batches that the rank keeps.
+/// are not those of the plan, for weights that no mean can have, and for a batch that does not
+/// follow the batches that the rank keeps.
 void check_order(const StepOrder& order,
                  const RankSetup& setup,
                  const RankPrograms& programs,

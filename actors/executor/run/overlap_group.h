@@ -1,8 +1,8 @@
-/// OverlapGroup: the tasks of one overlap group while a rank runs them.
+/// OverlapGroup holds the tasks of one overlap group while a rank runs them.
 ///
 /// The rank issues one task after the other and prefers a task whose tensors have arrived, so that
-/// the transfers of one hide behind the compute of the others. Each task is a block of
-/// instructions: its receives, the run, its sends. Made and used by the executor on its plan
+/// the transfers of one overlap the computation of the others. Each task is a block of
+/// instructions: its receives, the run, its sends. The executor makes it and uses it on its plan
 /// thread.
 /// OG-1: forwards of one stage keep their order (batch statistics), and so do its backwards.
 #pragma once
@@ -17,7 +17,7 @@ namespace stagecraft {
 
 class OverlapGroup {
  public:
-  /// A task's positions in the list, [begin, end).
+  /// Block holds a task's positions in the list, [begin, end).
   struct Block {
     std::size_t begin = 0;
     std::size_t end = 0;
@@ -30,8 +30,8 @@ class OverlapGroup {
   /// Returns the end of the group in the list.
   [[nodiscard]] std::size_t end() const { return end_; }
 
-  /// Takes the next task to run: the first that may go and whose tensors have arrived, else the
-  /// first.
+  /// Takes the next task to run: the first possible one whose tensors have arrived; if there is
+  /// none, the first.
   [[nodiscard]] Block take(const std::function<bool(const Block&)>& has_arrived);
 
  private:

@@ -58,8 +58,8 @@ void RankPrograms::add_evaluation(RankShape given) {
   }
   LoadedProgram added;
   add_shape(added, std::move(given), misfit_of_evaluation);
-  const RankShape& told = added.shapes.at(0).told;
-  added.plan = load(told.share, told.stages);
+  const RankShape& received = added.shapes.at(0).received;
+  added.plan = load(received.share, received.stages);
   programs_.erase(number);  // free the old program's memory first
   programs_.emplace(number, std::move(added));
 }
@@ -74,9 +74,9 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
   }
   LoadedShape& shape = to.shapes[given.number];
   shape.stages.clear();  // first: they view the old shape's programs
-  shape.told = std::move(given);
+  shape.received = std::move(given);
   for (std::size_t s = 0; s < like.size(); ++s) {
-    shape.stages.emplace_back(*shape.told.stages[s], like[s]);
+    shape.stages.emplace_back(*shape.received.stages[s], like[s]);
   }
 }
 

@@ -1,7 +1,7 @@
-/// RankPrograms: the programs that a rank knows, each with its list and with its stages for every
-/// shape of microbatches that the rank was told of.
+/// RankPrograms holds the programs that a rank knows, each with its list and with its stages for
+/// every shape of microbatches that the rank got.
 ///
-/// Owned by the executor, used on its plan thread. It begins with the program that trains.
+/// The executor owns it and uses it on its plan thread. It begins with the program that trains.
 /// Evaluations and further shapes are added between two steps.
 #pragma once
 
@@ -30,14 +30,14 @@ class RankPrograms {
   RankPrograms& operator=(const RankPrograms&) = delete;
 
   /// Adds the stages for another shape or an evaluation, and replaces those that have its numbers.
-  /// Requires: no step is under way.
+  /// Requires: no step is in progress.
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
   void add(RankShape given);
 
   /// Returns whether the rank knows the program for microbatches of this shape.
   [[nodiscard]] bool knows(std::int32_t program, std::int32_t shape) const;
 
-  /// Requires: the rank knows the program.
+  /// Returns the program. Requires: the rank knows it.
   [[nodiscard]] LoadedProgram& at(std::int32_t program) { return programs_.at(program); }
 
   /// Returns the stages of the program that trains, ascending. They hold the rank's state.
@@ -45,7 +45,7 @@ class RankPrograms {
   [[nodiscard]] const std::vector<StageRuntime>& trained() const { return trained_; }
 
  private:
-  /// Returns why a stage cannot run in the place of another; empty if it can.
+  /// Misfit returns the reason why a stage cannot run in the place of another; empty if it can.
   using Misfit = std::string (*)(const StageProgram& of, const StageProgram& given);
 
   [[nodiscard]] std::unique_ptr<LoadedPlan> load(const PlanShare& share,

@@ -1,7 +1,7 @@
-/// regrouped: puts rows of some tensors into one tensor. Used where a value crosses between stages
-/// that take microbatches of different sizes.
+/// regrouped puts rows of some tensors into one tensor, where a value crosses between stages that
+/// take microbatches of different sizes.
 ///
-/// Used by executors (Op::Regroup) and by the reference.
+/// Executors (Op::Regroup) and the reference use it.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-/// RunningStep: the state of the one step that a rank runs.
+/// RunningStep is the state of the one step that a rank runs.
 ///
-/// Made by the executor from an order, shared by the parts that run the step, and dropped when the
-/// step ends in any way.
+/// The executor makes it from an order. The parts that run the step share it, and the executor
+/// drops it when the step ends in any way.
 #pragma once
 
 #include "stagecraft/actors/executor/run/loaded_program.h"

@@ -1,13 +1,13 @@
-/// Slots: the values that one rank holds while it runs a plan, by the plan's slot numbers.
+/// Slots holds the values of one rank while it runs a plan, by the plan's slot numbers.
 ///
 /// The executor makes one per plan and alone uses it, on its plan thread.
 /// ST-1: a slot is empty or holds one value, a tensor or another kind. `put` needs it empty,
 ///       everything else needs it full. So a plan that frees twice, reads too late or forgets to
 ///       free fails at the wrong instruction.
-/// ST-2: bytes() is the sum over full slots of the tensors' nbytes plus the bytes that autograd is
-///       said to keep; peak() is its highest value so far. Gradients of parameters count as
-///       nothing: they are as large as the weights and counted with them. Two slots with views of
-///       one storage count both.
+/// ST-2: bytes() is the sum over full slots of the tensors' nbytes plus the stated bytes of
+///       autograd; peak() is its highest value so far. Gradients of parameters count as nothing:
+///       they are as large as the weights and counted with them. Two slots with views of one
+///       storage count both.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,10 @@ class Slots {
   /// Makes slots 0 to count - 1, all empty.
   explicit Slots(std::int32_t count);
 
-  /// Errors of all functions below: PlanInvalid, naming the slot and the fault.
+  /// Fills an empty slot. Errors of all functions below: PlanInvalid, naming the slot and the
+  /// fault.
   void put(SlotId slot, at::Tensor tensor);
-  /// `bytes`: kept by autograd for it.
+  /// Fills an empty slot with saved values. `bytes`: kept by autograd for them.
   void put(SlotId slot, SavedStage saved, std::int64_t bytes);
   void put(SlotId slot, std::vector<at::Tensor> parameter_gradients);
   void free(SlotId slot);
@@ -43,7 +44,7 @@ class Slots {
 
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   [[nodiscard]] std::int64_t peak() const { return peak_; }
-  /// (stage, microbatch) pairs kept for a backward, now and at most since begin_step().
+  /// Return the (stage, microbatch) pairs kept for a backward, now and at most since begin_step().
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   [[nodiscard]] std::int64_t peak_in_flight() const { return peak_in_flight_; }
 

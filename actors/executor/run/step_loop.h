@@ -1,8 +1,9 @@
-/// StepLoop: runs a step: one loop over the bound instructions of a rank's list, in their order.
+/// StepLoop runs a step: one loop over the bound instructions of a rank's list, in their order.
 ///
-/// Made by the executor for one step, used on its plan thread. For each instruction it makes the
-/// stream wait for the events of other streams, does the work, and notes the event, the progress
-/// and the time. Before each instruction it asks whether its step is still wanted (keeps X-4).
+/// The executor makes it for one step and uses it on its plan thread. For each instruction it makes
+/// the stream wait for the events of other streams, does the work, and notes the event, the
+/// progress and the time. Before each instruction it checks that its step was not given up (keeps
+///
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@
 
 namespace stagecraft {
 
-/// The parts of a rank that all its steps share.
+/// RankParts holds the parts of a rank that all its steps share.
 struct RankParts {
   const RankSetup& setup;
   Transport& transport;
@@ -33,7 +34,8 @@ struct RankParts {
 
 class StepLoop {
  public:
-  /// Views all arguments. `recorder`: notes when each instruction runs; null if nobody asks.
+  /// Views all arguments. `recorder`: records the times of instructions; null if there is no
+  /// timeline.
   StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* recorder)
       : rank_(rank), step_(step), tasks_(step, rank.times, rank.trained), recorder_(recorder) {}
 

@@ -1,7 +1,7 @@
-/// StepLosses: the losses that a rank computes in one step.
+/// StepLosses holds the losses that a rank computes in one step.
 ///
-/// A part of the running step. Reading a number waits for the device, so the losses stay tensors
-/// until nothing else is left to compute, and no stage waits for them.
+/// It is a part of the running step. Reading a number waits for the device, so the losses stay
+/// tensors until nothing else is left to compute, and no stage waits for them.
 #pragma once
 
 #include <utility>

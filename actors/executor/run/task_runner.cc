@@ -120,7 +120,7 @@ RandomKey TaskRunner::random_key(const BoundInstruction& bound, const LoadedShap
   return {.seed = order.seed,
           .step = order.step.value,
           .microbatch = bound.microbatch.value + before,
-          .shape = shape.told.random};
+          .shape = shape.received.random};
 }
 
 }  // namespace stagecraft

@@ -1,7 +1,7 @@
-/// TaskRunner: runs the computing instructions of a step: forwards, backwards, accumulation, and
-/// the regrouping of rows. It takes their operands from slots and puts their results into slots.
+/// TaskRunner runs the computing instructions of a step: forwards, backwards, accumulation, and the
+/// regrouping of rows. It takes their operands from slots and puts their results into slots.
 ///
-/// Made by the step loop for one step.
+/// The step loop makes one for each step.
 #pragma once
 
 #include <vector>
@@ -22,11 +22,11 @@ class TaskRunner {
   TaskRunner(RunningStep& step, StepTimes& times, std::vector<StageRuntime>& trained)
       : step_(step), slots_(step.plan.slots), times_(times), trained_(trained) {}
 
-  /// Op::Run. Does nothing for surplus work (P-8).
+  /// Runs an Op::Run. Does nothing for surplus work (P-8).
   void run(const BoundInstruction& bound);
-  /// Op::Accumulate. Keeps X-1: called in the order of the plan.
+  /// Runs an Op::Accumulate. Keeps X-1: called in the order of the plan.
   void accumulate(const BoundInstruction& bound);
-  /// Op::Regroup.
+  /// Runs an Op::Regroup.
   void regroup(const BoundInstruction& bound);
 
  private:

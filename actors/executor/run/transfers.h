@@ -1,9 +1,9 @@
-/// Transfers: sends and receives a rank's tensors during a step.
+/// Transfers sends and receives a rank's tensors during a step.
 ///
-/// Made by the executor, one per plan, used on its plan thread.
+/// The executor makes one per plan and uses it on its plan thread.
 /// TX-1: receives are posted ahead, in the plan's order: a peer's tensor arrives while this rank
 ///       still computes. Each is taken once, or dropped with the step.
-/// TX-2: a wait for a tensor shows the rank that it waits for (WB-1), and is no longer than its
+/// TX-2: a wait for a tensor shows the rank for which it waits (WB-1), and is no longer than its
 ///       patience.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-/// Reads an input or label of the step, by its edge and microbatch, once each.
+/// LocalRead reads an input or label of the step, by its edge and microbatch, once each.
 using LocalRead = std::function<at::Tensor(EdgeId, Microbatch)>;
 
 class Transfers {

@@ -1,7 +1,7 @@
-/// BoundPlan: a rank's instruction list with everything looked up that a step would look up.
+/// BoundPlan is a rank's instruction list with all lookups of a step done in advance.
 ///
-/// Made once when a plan is loaded, from the list and the stages it runs. It views both. A step
-/// reads positions and slot numbers from it.
+/// bind_plan() makes it once when a plan is loaded, from the list and the stages it runs. It views
+/// both. A step reads positions and slot numbers from it.
 /// BP-1: a list is verified before it is bound, so that no step meets an instruction that it cannot
 ///       run, for any source of the list.
 #pragma once
@@ -41,15 +41,16 @@ struct BoundInstruction {
   bool is_accumulated_next = false;  ///< before the gradients of any other task of the stage
 };
 
-/// Views the share and the programs that it was made of.
+/// BoundPlan views the share and the programs that it was made of.
 struct BoundPlan {
   const PlanShare* share = nullptr;
   std::vector<BoundInstruction> list;  ///< by position
   std::vector<std::size_t> receives;   ///< positions, ascending
 };
 
+/// Binds the list.
 /// Errors: PlanInvalid with all findings of verify(), for programs of other stages, for a task
-///         without a slot for one of its stage's values, and for a task out of its turn.
+/// without a slot for one of its stage's values, and for a task out of its turn.
 [[nodiscard]] BoundPlan bind_plan(const PlanShare& share, const StagePrograms& programs);
 
 }  // namespace stagecraft

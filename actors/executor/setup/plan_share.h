@@ -1,7 +1,7 @@
-/// PlanShare: what one rank has of a plan: its list, what the list's numbers mean there, and the
-/// stages that the list runs.
+/// PlanShare is the part of a plan that one rank runs: its list, the tables for the list's numbers,
+/// and its stages.
 ///
-/// Cut out of a Plan for every rank. Ranks of a process share list, tables and programs.
+/// It is cut out of a Plan for every rank. Ranks of a process share list, tables and programs.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// Programs by stage of a list.
+/// StagePrograms holds programs by stage of a list.
 using StagePrograms = std::vector<std::shared_ptr<const StageProgram>>;
 
 struct PlanShare {
@@ -30,7 +30,7 @@ struct PlanShare {
 
 [[nodiscard]] std::vector<const StageProgram*> pointers_to(const StagePrograms& programs);
 
-/// Requires: the plan has the rank.
+/// Returns the share of a rank. Requires: the plan has the rank.
 [[nodiscard]] PlanShare share_of(const std::shared_ptr<const Plan>& plan, Rank rank);
 
 /// Returns the programs of the stages of a rank. `programs`: those of the whole program, by id.

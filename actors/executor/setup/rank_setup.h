@@ -1,8 +1,9 @@
-/// RankSetup: all that one rank must know before its first step, as self-contained data: its
-/// stages, its share of the plan, the ranks it votes with, optimizer and options. A RankShape holds
-/// what it learns later.
+/// RankSetup holds all data that one rank needs before its first step, self-contained: its stages,
+/// its share of the plan, the ranks it votes with, optimizer and options. A RankShape holds later
+/// data.
 ///
-/// Cut out of a Job for every rank, once, when a trainer starts; given to the rank's executor.
+/// It is cut out of a Job for every rank, once, when a trainer starts, and given to the rank's
+/// executor.
 /// RU-1: it never changes, so ranks of a process may share parts of it. `visit_fields` lists all of
 ///       it, down to the operands of an operator. Three parts belong to one process alone and say
 ///       so: the attachments of a stage program, TrainerOptions::before_instruction and the
@@ -25,7 +26,7 @@
 
 namespace stagecraft {
 
-/// The work that a trainer gives its ranks.
+/// Job is the work that a trainer gives its ranks.
 struct Job {
   PlanId plan_id;
   std::shared_ptr<const CompiledProgram> program;
@@ -40,8 +41,8 @@ struct RankSetup {
   StagePrograms stages;               ///< by stage of its list
   std::vector<Rank> ranks;            ///< all voting ranks, ascending
   std::int64_t model_parameters = 0;  ///< number of parameters of the whole model
-  /// The slices of every tensor of a batch for a microbatch, for ranks that read theirs
-  /// (LocalBatch).
+  /// The slices of every tensor of a batch for a microbatch, for ranks that read their batches
+  /// themselves (LocalBatch).
   std::vector<BatchSlice> inputs, labels;
   Optimizer optimizer;
   TrainerOptions options;
@@ -51,7 +52,7 @@ struct RankSetup {
   [[nodiscard]] std::vector<ChunkRange> buckets_of(std::size_t stage) const;
 };
 
-/// Requires: the job's plans have a list for `rank`.
+/// Returns the setup of a rank. Requires: the job's plans have a list for `rank`.
 [[nodiscard]] RankSetup rank_setup(const Job& job, Rank rank);
 
 template <class V>

@@ -1,8 +1,10 @@
-/// RankShape: what one rank must know to run its stages from another capture: for
+/// RankShape holds all data that one rank needs to run its stages from another capture: for
 /// microbatches of another shape, or in evaluation mode.
 ///
-/// Cut out of a JobShape for every rank when a step first needs it; taken in between two steps.
-/// RV-1: as RU-1: it points at nothing, and its attachments belong to this process alone.
+/// It is cut out of a JobShape for every rank when a step first needs it. The rank takes it in
+/// between two steps.
+/// RV-1: like a setup (RU-1), it points at nothing, and its attachments belong to this process
+///       alone.
 /// RV-2: an evaluation begins with the shape of its first capture, number 0, which has its list.
 ///       Its other shapes run by that list.
 #pragma once
@@ -28,7 +30,7 @@ struct RankShape {
   PlanShare share;                   ///< of shape 0
 };
 
-/// A shape as the trainer holds it, for all ranks.
+/// JobShape is a shape in the trainer, for all ranks.
 struct JobShape {
   std::int32_t program = kTraining;
   std::int32_t number = 1;

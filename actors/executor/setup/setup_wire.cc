@@ -70,10 +70,10 @@ std::vector<std::string> obstacles_in(const StagePrograms& stages) {
   return all;
 }
 
-template <class Told>
-EncodedSetup encoded(std::string_view magic, const Told& told) {
+template <class Record>
+EncodedSetup encoded(std::string_view magic, const Record& record) {
   wire::TensorTable tensors;
-  for (const auto& stage : told.stages) {
+  for (const auto& stage : record.stages) {
     for (const StageConstant& constant : stage->constants) {
       tensors.number_of(constant.tensor);  // first: their facts precede the record
     }
@@ -81,7 +81,7 @@ EncodedSetup encoded(std::string_view magic, const Told& told) {
   wire::ProgramWriter out(tensors);
   out.array(2);
   wire::put(out, tensors.facts());
-  wire::put(out, told);
+  wire::put(out, record);
   std::string bytes(magic);
   for (const std::uint64_t word : {kSetupVersion, std::uint64_t{tensors.facts().size()}}) {
     const auto raw = little_endian(word);
@@ -91,10 +91,10 @@ EncodedSetup encoded(std::string_view magic, const Told& told) {
 }
 
 /// Errors: WireFormat.
-template <class Told>
-Told decoded(std::string_view magic,
-             std::string_view bytes,
-             const std::vector<at::Tensor>& tensors) {
+template <class Record>
+Record decoded(std::string_view magic,
+               std::string_view bytes,
+               const std::vector<at::Tensor>& tensors) {
   const std::size_t count = tensor_count(bytes);
   if (!bytes.starts_with(magic)) {
     refuse(fmt::format("it begins with {} instead of {}", bytes.substr(0, magic.size()), magic));
@@ -107,10 +107,10 @@ Told decoded(std::string_view magic,
     in.refuse(fmt::format("it begins with {} tensors and describes {}", count, facts.size()));
   }
   in.use(wire::laid_over(in, facts, tensors));
-  Told told;
-  wire::get(in, told);
+  Record record;
+  wire::get(in, record);
   in.end();
-  return told;
+  return record;
 }
 
 }  // namespace

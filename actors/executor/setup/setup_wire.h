@@ -1,12 +1,12 @@
-/// Encodes what a rank is told as bytes for another process, and decodes it.
+/// setup_wire encodes a rank's setup as bytes for another process, and decodes it.
 ///
 ///   8 bytes   "STGSETUP"
 ///   8 bytes   version of the form, little-endian
 ///   8 bytes   number of the tensors that it refers to, little-endian
 ///   rest      msgpack, an array of two: the facts of these tensors, the RankSetup (fields.h)
 ///
-/// Written where the ranks' setups are made, read by a worker in another process; docs/protocol.md
-/// states the guarantees.
+/// It is written where the ranks' setups are made, and read by a worker in another process.
+/// docs/protocol.md states the guarantees.
 /// SW-1: a decoded setup encodes to the same bytes again, and runs with the same bits.
 /// SW-2: a decoded setup can be bound and run as safely as one that this process made
 ///       (verify_setup.h). The decoder believes nothing unchecked, and takes memory for the bytes
@@ -28,7 +28,8 @@
 
 namespace stagecraft {
 
-/// Changes with the fields of any record of a setup, and with the way one is written.
+/// The version of the form. It changes with the fields of any record of a setup, and with the way
+/// one is written.
 inline constexpr std::uint64_t kSetupVersion = 7;  // of shapes too
 
 struct EncodedSetup {
@@ -42,7 +43,7 @@ struct EncodedSetup {
 /// has 1 hook on %h`.
 [[nodiscard]] std::vector<std::string> obstacles(const RankSetup& setup);
 
-/// Errors: UsageArgument, with the obstacles.
+/// Encodes a setup. Errors: UsageArgument, with the obstacles.
 [[nodiscard]] EncodedSetup encode(const RankSetup& setup);
 
 /// Returns the number of tensors to which the bytes of a setup or shape refer: at most the number
@@ -50,14 +51,15 @@ struct EncodedSetup {
 /// Errors: WireFormat for bytes that begin otherwise, and for another version.
 [[nodiscard]] std::size_t tensor_count(std::string_view bytes);
 
-/// `tensors`: those of EncodedSetup, in their order; the setup shares memory with them.
+/// Decodes a setup. `tensors`: those of EncodedSetup, in their order; the setup shares memory with
+/// them.
 /// Errors: WireFormat for bytes that are no setup; PlanInvalid, with the findings, for a setup that
-///         cannot run.
+/// cannot run.
 [[nodiscard]] RankSetup decode_setup(std::string_view bytes,
                                      const std::vector<at::Tensor>& tensors);
 
-/// Encodes likewise what a rank is told of another shape: begins with "STGSHAPE" and holds a
-/// RankShape. The executor judges it as a whole when it takes it on.
+/// Encodes a shape likewise: begins with "STGSHAPE" and holds a RankShape. The executor judges it
+/// as a whole when it takes it on.
 [[nodiscard]] EncodedSetup encode(const RankShape& shape);
 [[nodiscard]] RankShape decode_shape(std::string_view bytes,
                                      const std::vector<at::Tensor>& tensors);

@@ -1,7 +1,7 @@
-/// TrainerOptions: how a trainer trains, and how long it waits.
+/// TrainerOptions says how a trainer trains, and how long it waits.
 ///
-/// Written by the maker of a Trainer. The trainer checks them and passes this same record to its
-/// crew, its driver and the executor of every rank.
+/// The maker of a Trainer writes it. The trainer checks the options and passes this same record to
+/// its crew, its driver and the executor of every rank.
 /// OP-1: `visit_fields` lists what may travel to a rank: every option but before_instruction, which
 ///       belongs to its own process, and LearningRate::of_step (LR-1).
 #pragma once
@@ -24,8 +24,8 @@ struct TrainerOptions {
   std::vector<ParameterGroup> groups;  ///< parameters that train differently
   DecayOn decay_on = DecayOn::All;     ///< parameters with weight decay
   std::optional<double> clip;          ///< largest norm of the whole model's gradient
-  /// Every step keeps its averaged gradients for Trainer::gradients(); takes as much memory as
-  /// these.
+  /// If true, every step keeps its averaged gradients for Trainer::gradients(); they take as much
+  /// memory as the gradients.
   bool keep_gradients = false;
   /// Seed of random operators. None: the seed of LibTorch's default CPU generator when the trainer
   /// is made, as torch::manual_seed set it. A checkpoint may bring another (SeedFrom), so ranks
@@ -37,25 +37,25 @@ struct TrainerOptions {
   std::optional<std::int64_t> memory_limit;
   bool record_timeline = false;  ///< every step reports when each instruction of each rank ran
   bool mirror = false;           ///< a neighbor keeps each rank's state in memory: recover()
-  int outstanding = 2;           ///< steps under way before step() waits
+  int outstanding = 2;           ///< steps in progress before step() waits
   /// Deadlines: each above 0 and at most a year.
   /// Longest time of a step. Its abort may take as long again, and at least a second.
   std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
   std::chrono::milliseconds state_deadline{
       std::chrono::minutes(5)};  ///< longest time of its start, save and load
   std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};  ///< longest time of its end
-  /// Called on a rank's thread before each of its instructions; may throw. For tests in which a
-  /// rank fails.
+  /// A function that is called on a rank's thread before each of its instructions; may throw. Tests
+  /// use it to let a rank fail.
   std::function<void(Rank, const Instruction&)> before_instruction;
 };
 
-/// Returns a rank's longest wait for a peer. The driver's deadline comes first: the driver knows
-/// which rank holds up the others.
+/// Returns a rank's longest wait for a peer. The driver's deadline comes first, because the driver
+/// knows which rank holds up the others.
 [[nodiscard]] inline std::chrono::milliseconds patience(const TrainerOptions& options) {
   return 2 * options.step_deadline;
 }
 
-/// Errors: UsageArgument for options that no trainer can have.
+/// Checks the options. Errors: UsageArgument for options that no trainer can have.
 void check_options(const TrainerOptions& options);
 
 template <class V>

@@ -1,11 +1,10 @@
-/// Backward of one stage and microbatch: whole, or split into the half that other stages wait for
-/// and the half that no stage waits for.
+/// backward runs the backward of one stage and microbatch: whole, or split into the half that other
+/// stages wait for and the half that no stage waits for.
 ///
 /// Gradients come back as values (LibTorch's engine with the edges as outputs); `.grad` stays
 /// untouched. The engine decides all orders of summation, so a split or a cut changes no bit. A
-/// backward adds to sums that other chunks have begun as the engine would in one run: the existing
-/// sum comes first. A kernel that cannot leave out its node's first gradient computes it in both
-/// halves.
+/// backward adds to the sums of other chunks as the engine does in one run: the existing sum comes
+/// first. A kernel that cannot leave out its node's first gradient computes it in both halves.
 /// Source of the split: Qi et al., "Zero bubble pipeline parallelism", ICLR 2024.
 #pragma once
 
@@ -30,8 +29,8 @@ struct Gradients {
                                  const std::vector<torch::autograd::Edge>& parameters,
                                  const Gradients& so_far = {});
 
-/// Runs the half that other stages wait for: gradients of the inputs. Then frees what only this
-/// half needed. For a stage without such inputs, the weight half does all the work.
+/// Runs the half that other stages wait for: gradients of the inputs. Then frees the values that
+/// only this half needed. For a stage without such inputs, the weight half does all the work.
 [[nodiscard]] std::vector<at::Tensor> backward_input(
     Saved& saved,
     const std::vector<at::Tensor>& output_gradients,

@@ -1,4 +1,4 @@
-/// The norm of one parameter's gradient, for the vote.
+/// gradient_norm computes the norm of one parameter's gradient, for the vote.
 ///
 /// GN-1: squares are added in double precision, in blocks of kNormBlock elements counted from the
 ///       first element, and the blocks in their order. The bits depend neither on the gradient's

@@ -1,9 +1,9 @@
-/// GradientSums: adds up the gradients of a stage's trained parameters over microbatches. Gradients
+/// GradientSums adds up the gradients of a stage's trained parameters over microbatches. Gradients
 /// come in together after a backward, or each as soon as autograd has it. The second way adds a
-/// gradient while it is in cache, and all gradients of a stage never exist at once.
+/// gradient while it is in cache, and all gradients of a stage never exist at the same time.
 ///
-/// Made by a StageBuckets, and shared with the hooks that it puts on the parameters. Confined to
-/// the thread that trains the stage.
+/// A StageBuckets makes it and shares it with the hooks that it puts on the parameters. It is
+/// confined to the thread that trains the stage.
 /// GS-1: a gradient is taken when it is complete: autograd has added up the parameter's uses. So it
 ///       is the tensor that the backward would have returned, and the same operator adds it to the
 ///       sum.
@@ -36,8 +36,9 @@ class GradientSums {
            const std::vector<at::Tensor>& gradients,
            double weight);
 
-  /// While it lives, the sums take the gradients of these parameters (by number), times the weight,
-  /// and a backward returns undefined tensors in their place. Without a weight they take none.
+  /// While a Taking lives, the sums take the gradients of these parameters (by number), times the
+  /// weight, and a backward returns undefined tensors in their place. Without a weight they take
+  /// none.
   class Taking {
    public:
     Taking(GradientSums& sums, const std::vector<std::size_t>& which, std::optional<double> weight);

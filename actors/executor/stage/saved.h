@@ -1,6 +1,6 @@
-/// Saved: the values that a forward leaves for its backward.
+/// Saved holds the values that a forward leaves for its backward.
 ///
-/// Made by StageRuntime::forward, kept in a slot, consumed by the backward.
+/// StageRuntime::forward makes it, a slot keeps it, the backward consumes it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace stagecraft {
 
-/// The values from which a recomputed chunk is replayed.
+/// ReplaySource holds the values from which a recomputed chunk is replayed.
 struct ReplaySource {
   std::vector<at::Tensor> inputs;   ///< of the chunk; leaves if they owe a gradient
   std::vector<at::Tensor> buffers;  ///< as before the forward: a copy of each that it writes
@@ -22,7 +22,7 @@ struct ReplaySource {
   bool makes_loss = false;
 };
 
-/// The saved values of one chunk.
+/// Saved holds the saved values of one chunk.
 struct Saved {
   std::vector<at::Tensor> leaves;    ///< the inputs that owe a gradient, in order
   std::vector<std::size_t> leaf_of;  ///< for each leaf, its position among the chunk's inputs
@@ -30,23 +30,23 @@ struct Saved {
   at::Tensor loss;                   ///< undefined if another chunk computes it
   /// For a recomputed chunk, replaces `outputs` and `loss` until they are computed again.
   std::optional<ReplaySource> replay;
-  // After the input half of a split backward: where the weight half starts, and with which
-  // gradients.
+  // The next fields are set after the input half of a split backward: the start of the weight half,
+  // and its gradients.
   bool input_half_done = false;
   std::vector<torch::autograd::Edge> frontier;
   std::vector<at::Tensor> frontier_gradients;
 };
 
-/// The values of a stage and microbatch between its instructions: what chunks hand to later chunks,
-/// and what forwards leave for backwards.
+/// SavedStage holds the values of a stage and microbatch between its instructions: the values that
+/// chunks hand to later chunks, and those that forwards leave for backwards.
 struct SavedStage {
   using Tensors = std::vector<at::Tensor>;
 
   std::vector<Saved> chunks;  ///< of those that have run, in order; empty if no graphs are kept
-  // Between two parts of a forward.
+  // The next fields are set between two parts of a forward.
   Tensors inputs;                ///< of the stage, as far as given
   std::vector<Tensors> outputs;  ///< of each chunk, for later ones
-  // Between two parts of a backward: sums of gradients so far.
+  // The next fields are set between two parts of a backward: sums of gradients so far.
   std::vector<Tensors> output_gradients;  ///< of each chunk's outputs
   Tensors input_gradients;                ///< of the stage's inputs
   Tensors parameter_gradients;            ///< of the trained parameters

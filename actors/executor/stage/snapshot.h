@@ -1,4 +1,4 @@
-/// Snapshot: the buffers that forwards write, to restore them after a step.
+/// Snapshot holds the buffers that forwards write, to restore them after a step.
 ///
 /// Weights and optimizer state need no snapshot: nothing changes them before the vote.
 #pragma once

@@ -1,16 +1,16 @@
-/// StageBuckets: one stage's parameters, gradients and optimizer state as flat buffers, bucket by
-/// bucket (PlanBucket).
+/// StageBuckets holds one stage's parameters, gradients and optimizer state as flat buffers, bucket
+/// by bucket (PlanBucket).
 ///
-/// Parameters are leaf views into the buffers, padded to 64 bytes. Sums over copies then run over
-/// memory in one piece, and autograd still sees one tensor per parameter. Confined to the plan
-/// thread.
+/// Parameters are leaf views into the buffers, padded to 64 bytes. So sums over copies run over
+/// memory in one piece, and autograd still sees one tensor per parameter. It is confined to the
+/// plan thread.
 ///
 /// BU-1: the values of a view do not depend on its place in the buffer: bucket layout changes no
 ///       bit.
 /// BU-2: gradients of a step are copied in first, then added, in the order of the calls. Gradients
 ///       that were taken before (GS-1) follow the same order.
 /// BU-3: a frozen parameter (PG-2) has a place for its gradient, since ties and copies of the stage
-///       sum it as any other. It has nothing else here.
+///       sum it like any other. It has nothing else here.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@
 
 namespace stagecraft {
 
-/// The options of a trainer or a reference that a bucket uses.
+/// BucketOptions holds the options of a trainer or a reference that a bucket uses.
 struct BucketOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
@@ -44,7 +44,7 @@ template <class Options>
   return {options.groups, options.decay_on, options.keep_gradients};
 }
 
-/// How an update scales the sums of gradients.
+/// GradientScale says how an update scales the sums of gradients.
 struct GradientScale {
   double weight = 1.0;  ///< total weight of the microbatches: the mean is the sum divided by it
   double clip = 1.0;    ///< clipping multiplies the mean by it
@@ -82,8 +82,8 @@ class StageBuckets {
   }
 
   /// While the result lives, backwards of one microbatch hand the gradients of these parameters (by
-  /// number) to the sums. Without a weight they do not. Requires: accumulate() comes next, for that
-  /// microbatch and with that weight.
+  /// number) to the sums. Without a weight they do not.
+  /// Requires: accumulate() comes next, for that microbatch and with that weight.
   [[nodiscard]] GradientSums::Taking take(const std::vector<std::size_t>& trained,
                                           std::optional<double> weight) const {
     return {*sums_, trained, weight};
@@ -111,8 +111,8 @@ class StageBuckets {
     return flat_gradients_[bucket];
   }
 
-  /// Returns gradients of the parameters that it updates, by their names: as averaged for the last
-  /// update if they are kept, else the living ones, which an update averages and clips.
+  /// Returns the gradients of the updated parameters, by their names: those averaged for the last
+  /// update if they are kept, otherwise the living ones, which an update averages and clips.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
 
   /// Returns the living gradients of the trained parameters, in their order.

@@ -1,7 +1,7 @@
-/// StageRuntime: one stage as a rank, or the reference, runs it: its chunks, parameters and
-/// buffers.
+/// StageRuntime is one stage with everything that a rank, or the reference, needs to run it: its
+/// chunks, parameters and buffers.
 ///
-/// Confined to the thread that trains it.
+/// It is confined to the thread that trains it.
 /// CB-1: borders of chunks, and recomputing them, change no bit. Values cross them unchanged, and a
 ///       chunk's backward adds to the sums of later chunks in the engine's order, that of the
 ///       operators.
@@ -24,13 +24,14 @@
 
 namespace stagecraft {
 
-/// The results of the forward of one microbatch. Outputs and loss carry no graph.
+/// StageForward holds the results of the forward of one microbatch. Outputs and loss carry no
+/// graph.
 struct StageForward {
   std::vector<at::Tensor> outputs;  ///< of StageProgram::outputs; undefined: made by other chunks
   at::Tensor loss;                  ///< undefined if another stage or chunk computes it
 };
 
-/// The results of the backward of one microbatch.
+/// StageGradients holds the results of the backward of one microbatch.
 struct StageGradients {
   std::vector<at::Tensor> inputs;      ///< per input that owes one and is complete; contiguous
   std::vector<at::Tensor> parameters;  ///< per trained parameter; undefined if none arrives
@@ -38,9 +39,9 @@ struct StageGradients {
 
 class StageRuntime {
  public:
-  /// A chunk with everything looked up that a run needs.
+  /// BoundChunk is a chunk with all lookups of a run done in advance.
   struct BoundChunk {
-    /// Where an input comes from: the stage's inputs, or the outputs of an earlier chunk.
+    /// Source is the origin of an input: the stage's inputs, or the outputs of an earlier chunk.
     struct Source {
       std::optional<std::size_t> chunk;
       std::size_t position = 0;
@@ -65,8 +66,8 @@ class StageRuntime {
                const std::vector<ChunkRange>& bucket_chunks = {});
 
   /// Makes the same stage from another capture, for another shape or evaluation. It runs on the
-  /// parameters and buffers of `of`, which answers all other questions. Requires: the two fit
-  /// (misfit, misfit_of_evaluation, other_shape.h).
+  /// parameters and buffers of `of`, which also keeps gradients and optimizer state.
+  /// Requires: the two fit (misfit, misfit_of_evaluation, other_shape.h).
   StageRuntime(const StageProgram& shape, const StageRuntime& of);
 
   /// Copies the tensors of `state` that belong to this stage; its other tensors stay.
@@ -75,10 +76,10 @@ class StageRuntime {
   /// Returns the range of all chunks.
   [[nodiscard]] ChunkRange whole() const { return {0, static_cast<std::int32_t>(chunks.size())}; }
 
-  /// Runs the forward of one microbatch over some chunks. `inputs` in the order of
-  /// StageProgram::inputs, undefined for those that these chunks do not read; their graphs are left
-  /// alone. `saved`: empty before the first chunk, then as the chunks before have left it. `watch`
-  /// is told of the operators of each chunk.
+  /// Runs the forward of one microbatch over some chunks. `inputs`: in the order of
+  /// StageProgram::inputs, undefined for those that these chunks do not read; their graphs do not
+  /// change. `saved`: empty before the first chunk, then as the chunks before have left it.
+  /// `watch`: is called for the operators of each chunk.
   [[nodiscard]] StageForward forward(const ChunkRange& range,
                                      const std::vector<at::Tensor>& inputs,
                                      bool keeps_graphs,

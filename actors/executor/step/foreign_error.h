@@ -1,4 +1,4 @@
-/// foreign_error: converts an exception on a rank to an Error. A step translates exceptions of
+/// foreign_error converts an exception on a rank to an Error. A step translates exceptions of
 /// LibTorch and the standard library only here, as capture does for compiling. An Error passes
 /// through unchanged.
 #pragma once

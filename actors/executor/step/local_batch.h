@@ -1,5 +1,5 @@
-/// LocalBatch: a batch that the driver does not send: every rank reads the part that it needs where
-/// it runs.
+/// LocalBatch is a batch that the driver does not send: every rank reads the part that it needs
+/// where it runs.
 ///
 /// Trainer::step takes it in place of tensors, and the order of the step names it. The program in
 /// which a rank runs registers sources by name (actors/data/local_source.h).

@@ -1,4 +1,4 @@
-/// Progress: what a rank is doing, readable while the rank does it.
+/// Progress shows the current activity of a rank, readable at any time.
 ///
 /// Only the rank's plan thread writes it; the agent reads it on any thread. It lives as long as
 /// either of them, so that a question never keeps an executor alive.

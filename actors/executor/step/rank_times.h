@@ -1,12 +1,13 @@
-/// RankTimes: how one rank spent a step, and how much memory it took. Made by the executor, read in
-/// a StepResult.
+/// RankTimes says how one rank spent a step, and how much memory it took. The executor makes it;
+/// callers read it in a StepResult.
 #pragma once
 
 #include <cstdint>
 
 namespace stagecraft {
 
-/// Memory that a rank's pool has from the system (MP-1), for its steps alone. Units: bytes.
+/// RankMemory is the memory that a rank's pool has from the system (MP-1), for its steps alone.
+/// Units: bytes.
 struct RankMemory {
   std::int64_t live = 0;         ///< in use, at the end of the step
   std::int64_t cached = 0;       ///< beyond that, kept for the next step
@@ -14,8 +15,8 @@ struct RankMemory {
   std::int64_t page_faults = 0;  ///< of its thread in the step: 0 once the pool has all memory
 };
 
-/// Seconds of one rank in one step. The rest of the wall time is waiting for peers and between
-/// instructions.
+/// RankTimes holds the seconds of one rank in one step. The rest of the wall time is waiting for
+/// peers and between instructions.
 struct RankTimes {
   double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
   std::int64_t peak_bytes = 0;      ///< of activations and what autograd keeps

@@ -1,6 +1,7 @@
-/// The shapes and weights of the microbatches of a step (PT-2): in runs, as an order holds them,
-/// and one by one, as computations use them. Executors, driver and reference share this arithmetic.
-/// There are few runs for any number of microbatches: at most three parts of a batch differ (PT-1).
+/// step_parts holds the shapes and weights of the microbatches of a step (PT-2): in runs, as an
+/// order holds them, and one by one, as computations use them. Executors, driver and reference
+/// share this arithmetic. There are few runs for any number of microbatches: at most three parts of
+/// a batch differ (PT-1).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@ namespace stagecraft {
 
 struct Parts;
 
-/// `count` equal microbatches in a row.
+/// PartRun is `count` equal microbatches in a row.
 struct PartRun {
   std::int32_t count = 0;
   std::int32_t shape = 0;  ///< RankShape::number; 0: the compiled shape
@@ -20,10 +21,11 @@ struct PartRun {
   friend bool operator==(const PartRun&, const PartRun&) = default;
 };
 
-/// Runs in order. No runs: every microbatch has the compiled shape and weighs 1.
+/// PartRuns holds runs in order. No runs: every microbatch has the compiled shape and weighs 1.
 using PartRuns = std::vector<PartRun>;
 
-/// `scale`: the weight of the first microbatch, relative to others of the same update.
+/// Returns the runs of a batch. `scale`: the weight of the first microbatch, relative to others of
+/// the same update.
 [[nodiscard]] PartRuns runs_of(const Parts& parts, double scale = 1.0);
 
 /// Returns the weight of a further batch's first microbatch if that of the first batch weighs 1
@@ -39,7 +41,7 @@ void append(PartRuns& all, const PartRuns& batch, int microbatches);
 /// Returns the weight of all microbatches together.
 [[nodiscard]] double total_weight(const PartRuns& runs, int microbatches);
 
-/// `losses`: per microbatch.
+/// Returns the mean of the losses by their weights. `losses`: per microbatch.
 [[nodiscard]] double mean_loss(const std::vector<double>& losses, const PartRuns& runs);
 
 template <class V>

@@ -1,5 +1,5 @@
-/// One step as the driver orders it and as a rank reports it. The executor takes and returns these
-/// records, and they are the messages between driver and plan thread.
+/// step_record holds one step as the driver orders it and as a rank reports it. The executor takes
+/// and returns these records, and they are the messages between driver and plan thread.
 ///
 /// Each record has one list of its fields, `visit_fields` (MS-2).
 #pragma once
@@ -18,7 +18,7 @@ namespace stagecraft {
 /// The number of the training program; evaluations have higher numbers.
 inline constexpr std::int32_t kTraining = 0;
 
-/// Orders a rank to run one step; its tensors are on their way.
+/// StepOrder orders a rank to run one step; its tensors are on their way.
 struct StepOrder {
   Step step;               ///< optimizer updates so far
   std::uint64_t seed = 0;  ///< with the step, the state of random operators
@@ -27,10 +27,10 @@ struct StepOrder {
   double learning_rate = 0.0;
   std::int32_t program = kTraining;
   PartRuns parts;  ///< shapes and weights of the microbatches
-  /// Batches of the same update before this one, whose gradients and buffers are kept (AC-1). 0:
-  /// drop the state of an unfinished update. Evaluations set it too.
+  /// The number of batches of the same update before this one, whose gradients and buffers are kept
+  /// (AC-1). 0: drop the state of an unfinished update. Evaluations set it too.
   std::int32_t accumulated = 0;
-  /// False: other batches of the update follow. The step then ends before sums, vote and update.
+  /// False if other batches of the update follow. The step then ends before sums, vote and update.
   bool updates = true;
   LocalBatch local;  ///< read by the ranks themselves; if it has no source, inputs are sent
 };
@@ -42,7 +42,8 @@ struct MicrobatchLoss {
   friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
 };
 
-/// An executor does not set `timeline_rows` and `error`: it keeps its timeline, and throws.
+/// StepReport is a rank's answer. An executor does not set `timeline_rows` and `error`: it keeps
+/// its timeline, and throws.
 struct StepReport {
   Rank rank;
   Submission submission;   ///< that of the order
@@ -50,7 +51,7 @@ struct StepReport {
   RankTimes times;
   std::vector<MicrobatchLoss> losses;  ///< ascending; empty if other ranks compute the loss
   double gradient_norm = 0.0;
-  std::int64_t timeline_rows = 0;  ///< instructions in the timeline that travels beside the report
+  std::int64_t timeline_rows = 0;  ///< instructions in the timeline that travels separately
   ErrorChain error;
 };
 

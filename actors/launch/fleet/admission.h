@@ -1,9 +1,9 @@
-/// Admission: the place where worker processes join a fleet: a port, the actor that greets them
+/// Admission is the place where worker processes join a fleet: a port, the actor that greets them
 /// there, admits those of this build and watches them from then on, and the file with the port's
 /// address.
 ///
-/// Owned by the fleet. Open as long as it lives. Keeps HE-1: a process that joins has said Hello
-/// before, and was welcome.
+/// The fleet owns it; it is open as long as it lives. Keeps HE-1: a process that joins has said
+/// Hello before, and was welcome.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@
 
 namespace stagecraft {
 
-/// Holds what the fleet does at each event of the admission. Called on threads of the actor system,
-/// also while the admission is destroyed and a moment after that; must not block.
+/// AdmissionEvents holds the fleet's reactions to the events of the admission. They are called on
+/// threads of the actor system, also while the admission is destroyed and a moment after that; they
+/// must not block.
 struct AdmissionEvents {
   /// A worker was not welcome.
   std::function<void(const std::string& why)> refused;
@@ -43,7 +44,8 @@ class Admission {
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
-  /// Writes to the meeting place, if there is one, where workers that come by themselves can join.
+  /// Writes to the meeting place, if there is one, the address where workers that come by
+  /// themselves can join.
   /// Errors: those of WholeFile.
   void tell(const std::string& where);
 

@@ -1,6 +1,6 @@
-/// CutLinks: decides which process is ended when tensors do not arrive.
+/// CutLinks decides which process is ended when tensors do not arrive.
 ///
-/// Made by a fleet for the callbacks of its data port and of its admission. Any thread may use it.
+/// A fleet makes it for the callbacks of its data port and of its admission. Any thread may use it.
 /// It keeps no fleet alive.
 /// CUT-1: a process that lost a tensor on its way here is ended, so that its loss is reported by
 ///        name and no rank waits for the tensor.
@@ -24,13 +24,14 @@ class CutLinks {
   CutLinks(ActorHost& host, std::weak_ptr<Places> places, std::chrono::milliseconds patience)
       : host_(host), places_(std::move(places)), patience_(patience) {}
 
-  /// A tensor of the process with this key was lost on its way here.
+  /// Handles the report that a tensor of the process with this key was lost on its way here.
   void broke(const std::string& key, const Error& why) const;
-  /// Tensors from here do not reach the process with this key.
+  /// Handles the report that tensors from here do not reach the process with this key.
   void cut_from_here(const std::string& key, const Error& why) const;
-  /// Tensors from the process at `from` do not arrive here.
+  /// Handles the report that tensors from the process at `from` do not arrive here.
   void cut_to_here(const caf::node_id& from, const Error& why) const;
-  /// Tensors from the process at `from` do not reach the process with this key.
+  /// Handles the report that tensors from the process at `from` do not reach the process with this
+  /// key.
   void cut_between(const caf::node_id& from, const std::string& key, const Error& why) const;
 
  private:

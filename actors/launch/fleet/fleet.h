@@ -1,11 +1,11 @@
-/// Fleet: the worker processes of one cluster, with the ports at which they join and at which their
-/// tensors arrive. Its way (ways/worker_way.h) starts them, or they come by themselves.
+/// Fleet holds the worker processes of one cluster, with the ports at which they join and at which
+/// their tensors arrive. Its way (ways/worker_way.h) starts them, or they come by themselves.
 ///
 /// A launcher and its bindings share it. A place is a position among the processes (place.h). The
 /// process in a place may be replaced, which increments the incarnation.
 /// FL-1: processes start when they are first required, and all end with the fleet.
 /// FL-4: workers start in turns (WorkerWay::turns).
-/// Any thread may use it. It has no lock of its own: Places has one, and is asked.
+/// Any thread may use it. It has no lock of its own: Places has one.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class Fleet {
   [[nodiscard]] const std::shared_ptr<DataPort>& port() const { return port_; }
   [[nodiscard]] ProcessorHold& processors() { return processors_; }
   [[nodiscard]] NetworkId next_network() { return NetworkId(++networks_); }
-  /// Events of workers, and who is in the places.
+  /// Returns the places, with the events of workers and the workers in them.
   [[nodiscard]] Places& places() { return *places_; }
 
   /// Fills places 0 to places - 1: starts the missing workers, and waits for them to join.
@@ -47,26 +47,27 @@ class Fleet {
   /// Ends the process of a place, starts another one, and waits for it. Errors: as require.
   void replace(int place);
 
-  /// Errors: ClusterMember if the place is empty, or its process lost.
+  /// Returns the worker of a place. Errors: ClusterMember if the place is empty, or its process
+  /// lost.
   [[nodiscard]] FleetMember member(int place) const;
   /// Returns the current worker of a place; without process and address while there is none.
   [[nodiscard]] WorkerPlace who(int place) const;
   /// Returns "worker process 4711", or "worker process 4711 on node-b".
   [[nodiscard]] std::string name_of(int place) const;
 
-  /// Errors: ClusterMember with the cause, and how to continue. Waits for the cause, at most for
+  /// Throws ClusterMember with the cause, and the way to continue. Waits for the cause, at most for
   /// kCauseLimit.
   [[noreturn]] void throw_lost(const PlaceTurn& turn) const;
 
  private:
   [[nodiscard]] AdmissionEvents events();
-  /// Wants a worker in an empty place.
+  /// Calls for a worker in an empty place.
   void call(const PlaceTurn& turn);
   void start(const PlaceTurn& turn);
   void start_those_in_turn();
   void wait_for(const std::vector<int>& places);
   [[noreturn]] void throw_missing(const MissingWorkers& missing) const;
-  /// Tells people, if workers run elsewhere.
+  /// Prints the line for people, if workers run elsewhere.
   void tell(const std::string& line) const;
 
   const SpawnOptions options_;
@@ -81,8 +82,8 @@ class Fleet {
   const std::shared_ptr<DataPort> port_;
   std::atomic<std::uint64_t> networks_{0};
   std::once_flag opened_;
-  /// Made once workers were required. Closed first: the fleet would not keep a worker that joins
-  /// now.
+  /// Made once workers were required. It is closed first, because the fleet would not keep a worker
+  /// that joins now.
   std::unique_ptr<Admission> admission_;
 };
 

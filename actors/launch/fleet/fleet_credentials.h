@@ -1,7 +1,7 @@
-/// FleetCredentials: the credentials of a fleet and of each of its places: given ones, or new ones
-/// that the fleet makes and removes at its end.
+/// FleetCredentials holds the credentials of a fleet and of each of its places: given ones, or new
+/// ones that the fleet makes and removes at its end.
 ///
-/// Owned by the fleet. A mutex guards renew(), because several callers may want workers at once.
+/// The fleet owns it. A mutex guards renew(), because several callers may want workers at once.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace stagecraft {
 
 class FleetCredentials {
  public:
-  /// Takes the credentials that `options` name, else makes new ones: in the meeting place, or in a
-  /// private folder.
+  /// Takes the credentials that `options` name; if there are none, makes new ones in the meeting
+  /// place, or in a private folder.
   /// Errors: those of TemporaryCredentials.
   FleetCredentials(const SpawnOptions& options, std::shared_ptr<const Clock> clock);
 
@@ -26,8 +26,9 @@ class FleetCredentials {
   [[nodiscard]] std::string of_driver() const;
   [[nodiscard]] std::string of_place(int place) const;
 
-  /// Call it before a worker starts in a place: gives it, and the driver, credentials that last for
-  /// most of a day. Does not change given ones. Errors: those of TemporaryCredentials::issue.
+  /// Gives a place, and the driver, credentials that last for most of a day. Call it before a
+  /// worker starts in the place. Does not change given ones.
+  /// Errors: those of TemporaryCredentials::issue.
   void renew(int place, bool is_first);
 
  private:

@@ -1,4 +1,4 @@
-/// FleetMember: a worker process that has joined a fleet.
+/// FleetMember is a worker process that has joined a fleet.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// Place: a position among the worker processes of a fleet, and the process that is in it.
+/// Place is a position among the worker processes of a fleet, and the process that is in it.
 ///
 ///   Empty --call--> Queued --start--> Started --let in--> LetIn --+
 ///     |               |                  |                 |      |
@@ -14,10 +14,10 @@
 ///                                                           process ends, or kMoment passes
 ///   every state --vacate--> Empty, with the next incarnation
 ///
-/// Held by Places under its lock. It has no lock, clock or texts of its own.
+/// Places holds it under its lock. It has no lock, clock or texts of its own.
 /// PS-1: a transition that its state does not allow changes nothing: events of a process may come
 ///       in any order, and more than once.
-/// PS-2: how a worker ended is settled once, by the first of these: it is condemned, its process
+/// PS-2: the end of a worker is settled once, by the first of these: it is condemned, its process
 ///       ends, or it is silent for a moment.
 #pragma once
 
@@ -47,7 +47,7 @@ enum class PlaceState : std::uint8_t {
   Gone,       ///< it has ended, or is out of reach
 };
 
-/// How the worker of a place ended.
+/// PlaceEnd says how the worker of a place ended.
 struct PlaceEnd {
   enum class Kind : std::uint8_t {
     Condemned,  ///< `text`: why
@@ -58,7 +58,8 @@ struct PlaceEnd {
   std::string text;
 };
 
-/// The system knows of a process's exit a moment after its connections close.
+/// The longest time between the close of a process's connections and the system's report of its
+/// exit.
 inline constexpr std::chrono::milliseconds kMoment{500};
 
 class Place {
@@ -68,9 +69,9 @@ class Place {
   [[nodiscard]] std::int64_t incarnation() const { return incarnation_; }
   /// Returns the worker that has joined, also after its end; nothing before it has joined.
   [[nodiscard]] const std::optional<FleetMember>& member() const { return member_; }
-  /// Returns null for a worker that this process has not started.
+  /// Returns the child process; null for a worker that this process has not started.
   [[nodiscard]] const ChildProcess* child() const { return child_.get(); }
-  /// Returns how the worker ended; nothing before that is settled.
+  /// Returns the end of the worker; nothing before it is settled.
   [[nodiscard]] const std::optional<PlaceEnd>& end() const { return end_; }
 
   /// Returns whether a worker may join.

@@ -1,7 +1,7 @@
-/// PlaceText: texts for people about the places of a fleet: their ranks and hosts, the processes
-/// there, and how they ended.
+/// PlaceText makes texts for people about the places of a fleet: their ranks and hosts, the
+/// processes there, and how they ended.
 ///
-/// Made by a fleet, for its errors and for the line about missing workers. Pure; any thread.
+/// A fleet makes it, for its errors and for the line about missing workers. Pure; any thread.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace stagecraft {
 
 class PlaceText {
  public:
-  /// Views both.
+  /// Views both arguments.
   PlaceText(const SpawnOptions& options, const WorkerWay& way) : options_(options), way_(way) {}
 
   /// Returns "3 of 4 workers; missing rank 2 on node-c". `awaited`: the number of workers to come.
@@ -35,14 +35,15 @@ class PlaceText {
   /// (ChildProcess::end): "was killed by signal 9 (Killed)".
   [[nodiscard]] std::string ended(int place, const std::string& how) const;
 
-  /// Returns why the worker of a place has ended: "process 4711 was killed by signal 9 (Killed)".
-  /// `standstill`: for how long this process itself did not run just before. Requires: there.end().
+  /// Returns the cause of the end of a place's worker: "process 4711 was killed by signal 9
+  /// (Killed)". `standstill`: the time for which this process itself did not run just before.
+  /// Requires: there.end().
   [[nodiscard]] std::string cause(int place,
                                   const Place& there,
                                   std::chrono::milliseconds standstill) const;
 
   /// Describes workers that have not joined in time: `missing`, and how to help. `address`, `port`:
-  /// where they could have joined.
+  /// the place to join.
   [[nodiscard]] std::string late(const std::string& missing,
                                  const std::string& address,
                                  std::uint16_t port) const;

@@ -1,13 +1,13 @@
-/// Places: all places of a fleet, who is in each, and why those who have ended have.
+/// Places holds all places of a fleet, the worker in each, and the causes of the ends of workers.
 ///
-/// Made by a fleet and shared with the callbacks of its ports and processes. Any thread may use it.
-/// Its mutex guards the places: processes join and end on threads of the control plane and of the
-/// processes' watchers, while callers wait for them. The mutex is never held while a process is
+/// A fleet makes it and shares it with the callbacks of its ports and processes. Any thread may use
+/// it. Its mutex guards the places: processes join and end on threads of the control plane and of
+/// the processes' watchers, while callers wait for them. The mutex is never held while a process is
 /// started or ended, during a wait, or while code of others runs.
 /// PC-1: a worker that comes by itself takes the first place that is awaited; if there is none, it
 ///       is told to ask again (Joined::later).
-/// PC-2: the cause of an end is told within kMoment after the connection's end, to everybody who
-///       asked for it (cause_of_end), with no lock held.
+/// PC-2: the cause of an end is told within kMoment after the connection's end, to every caller of
+///       cause_of_end, with no lock held.
 #pragma once
 
 #include <condition_variable>
@@ -29,13 +29,13 @@
 
 namespace stagecraft {
 
-/// The worker of a place, unless another has taken its place.
+/// PlaceTurn is the worker of a place, unless another has taken its place.
 struct PlaceTurn {
   int place = 0;
   std::int64_t incarnation = 0;
 };
 
-/// Tells a thread that waits for workers what it waits for.
+/// MissingWorkers tells a waiting thread which workers are missing.
 struct MissingWorkers {
   std::vector<int> places;  ///< whose workers have not joined
   std::size_t awaited = 0;  ///< number of workers that the fleet wants
@@ -46,7 +46,7 @@ struct MissingWorkers {
 
 class Places {
  public:
-  /// `remind`: has look() called after a moment (kMoment), on any thread.
+  /// `remind`: arranges a call of look() after a moment (kMoment), on any thread.
   Places(SpawnOptions options,
          std::shared_ptr<const WorkerWay> way,
          std::shared_ptr<const Clock> clock,
@@ -58,13 +58,13 @@ class Places {
 
   /// Makes places 0 to places - 1. Returns those that are empty, with their incarnations.
   [[nodiscard]] std::vector<PlaceTurn> grow_to(int places);
-  /// Wants a worker in an empty place.
+  /// Calls for a worker in an empty place.
   void call(int place);
   /// Returns the places whose workers start now; each is returned once (FL-4).
   [[nodiscard]] std::vector<PlaceTurn> take_turns();
   /// Keeps the process that was started for a turn, or ends it if the place has changed hands.
   void keep(const PlaceTurn& turn, std::unique_ptr<ChildProcess> child);
-  /// Queues the place again: its process could not be started.
+  /// Queues the place again, because its process could not be started.
   void take_back(const PlaceTurn& turn);
   /// Returns which of the workers in these places have not joined.
   [[nodiscard]] MissingWorkers missing_of(const std::vector<int>& places) const;
@@ -107,7 +107,7 @@ class Places {
   [[nodiscard]] Future<std::string> cause_of_end(const PlaceTurn& turn) const;
 
  private:
-  /// Causes to tell once the lock is released.
+  /// Settled holds causes to tell once the lock is released.
   class Settled {
    public:
     Settled() = default;
@@ -128,7 +128,7 @@ class Places {
   [[nodiscard]] const Place& at(int place) const {
     return places_.at(static_cast<std::size_t>(place));
   }
-  /// Returns null if another worker has taken the place.
+  /// Returns the place; null if another worker has taken it.
   [[nodiscard]] Place* of(const PlaceTurn& turn);
   [[nodiscard]] int free_place() const;
   template <class Condition>

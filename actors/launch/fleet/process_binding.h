@@ -1,7 +1,7 @@
-/// ProcessBinding: the ranks of one crew in the processes of a fleet, and in threads of this
-/// process (PL-1), with the network between them.
+/// ProcessBinding is the binding of one crew whose ranks are in the processes of a fleet, or in
+/// threads of this process (PL-1), with the network between them.
 ///
-/// Made by the launcher of processes, used on its crew's thread.
+/// The launcher of processes makes it, and its crew's thread uses it.
 #pragma once
 
 #include <memory>

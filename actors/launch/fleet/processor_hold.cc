@@ -26,13 +26,13 @@ void ProcessorHold::tell(const std::vector<NamedProcessor>& ranks) {
   const std::string text = difference ? "ranks " + to_string(*difference) : "";
   {
     const std::scoped_lock lock(mutex_);
-    if (std::exchange(told_, text) == text || text.empty()) {
+    if (std::exchange(reported_, text) == text || text.empty()) {
       return;
     }
   }
   log(tell_ ? Level::Info : Level::Warning,
       "ranks of several processors",
-      {{"what", difference->what}, {"mend", difference->mend}});
+      {{"what", difference->what}, {"mend", difference->remedy}});
   if (tell_) {
     tell_(text);
   }

@@ -1,5 +1,5 @@
-/// ProcessorHold: to which processor's code all processes of a fleet are held, and what people were
-/// told about processors that differ.
+/// ProcessorHold holds all processes of a fleet to the code of one processor, and remembers the
+/// last report about processors that differ.
 ///
 /// A fleet has one. Any thread may use it; a mutex guards both, because crews connect on threads of
 /// their callers.
@@ -25,17 +25,17 @@ class ProcessorHold {
   void hold(const std::string& capability);
   /// Returns that capability; empty if there is none.
   [[nodiscard]] std::string capability() const;
-  /// Returns by what a process computes that has joined with these facts.
+  /// Returns the facts of a process that has joined with these facts, after it is held.
   [[nodiscard]] ProcessorFacts held(const ProcessorFacts& processor) const;
 
-  /// Tells people and the log which ranks compute with other code, once until that changes.
+  /// Reports to people and the log the ranks that compute with other code, once until that changes.
   void tell(const std::vector<NamedProcessor>& ranks);
 
  private:
   const std::function<void(const std::string& line)> tell_;
   mutable std::mutex mutex_;
   std::string capability_;
-  std::string told_;  ///< the last report
+  std::string reported_;  ///< the last report
 };
 
 }  // namespace stagecraft

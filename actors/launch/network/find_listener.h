@@ -1,5 +1,5 @@
-/// find_listener: the first step of a worker: it finds its driver by name, also before the driver
-/// is there, and if only some of the name's addresses lead to it.
+/// find_listener is the first step of a worker: it finds its driver by name, even before the driver
+/// is there, and even if only some of the name's addresses lead to it.
 #pragma once
 
 #include <chrono>

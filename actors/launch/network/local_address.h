@@ -1,4 +1,5 @@
-/// Finds the address at which others reach this host. Used by drivers and workers that listen.
+/// local_address finds the address at which others reach this host. Drivers and workers that listen
+/// use it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// Resolves names of hosts as the system does. Used to find a way to another host.
+/// resolve resolves names of hosts as the system does, to find a way to another host.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// The fingerprint of a build, by which two processes of a cluster find out that they differ
+/// build_fingerprint identifies a build, so that two processes of a cluster detect that they differ
 /// (HE-1). Both ends compare.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace stagecraft {
 
-/// Returns what two processes of a cluster must have in common: versions of Stagecraft, LibTorch,
-/// compiler and the layout of all messages. "stagecraft 0.1.0, LibTorch 2.11.0, ..., messages
-/// 1f03a9c2".
+/// Returns the properties that two processes of a cluster must have in common: versions of
+/// Stagecraft, LibTorch, compiler and the layout of all messages. "stagecraft 0.1.0, LibTorch
+/// 2.11.0, ..., messages 1f03a9c2".
 [[nodiscard]] std::string build_fingerprint();
 
-/// Returns why the two processes cannot work together, as a clause; empty if both have the same
-/// build.
+/// Returns the reason why the two processes cannot work together, as a clause; empty if both have
+/// the same build.
 [[nodiscard]] std::string refusal_of(const Hello& worker, const Welcome& driver);
 
 /// Returns the refusal in `driver`, with the build of each. Both ends use these words.

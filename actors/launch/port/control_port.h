@@ -1,7 +1,8 @@
-/// The control plane between processes: an actor host with a port of its own, over mutual TLS.
+/// control_port opens the control plane between processes: an actor host with a port of its own,
+/// over mutual TLS.
 ///
-/// Used by the launcher of processes and by worker processes. An end reads no message from a
-/// connection before both ends have shown a certificate of the cluster.
+/// The launcher of processes and worker processes use it. An end reads no message from a connection
+/// before both ends have shown a certificate of the cluster.
 /// CP-1: the files of the credentials were checked before (load_credentials). CAF 0.17 ends the
 ///       process at the first connection if it cannot read one, and without any file it would
 ///       accept every peer.
@@ -17,14 +18,14 @@
 
 namespace stagecraft {
 
-/// An end that sends nothing for `silence` is given up; an idle end sends a sign of life every
-/// `interval`. Both ends of a connection need the same values.
+/// Heartbeat says when an end is given up: if it sends nothing for `silence`. An idle end sends a
+/// sign of life every `interval`. Both ends of a connection need the same values.
 struct Heartbeat {
   std::chrono::milliseconds interval{1000};
   std::chrono::milliseconds silence{5000};
 };
 
-/// Errors: UsageArgument for intervals that make no sense.
+/// Checks the intervals. Errors: UsageArgument for intervals that make no sense.
 void check_heartbeat(const Heartbeat& heartbeat);
 
 /// Returns a host whose actors other processes of the cluster can reach. Never destroyed (AH-1).

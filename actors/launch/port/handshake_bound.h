@@ -1,4 +1,4 @@
-/// HandshakeBound: watches the bytes that a peer sends before TLS encrypts them, and refuses a
+/// HandshakeBound watches the bytes that a peer sends before TLS encrypts them, and refuses a
 /// handshake message that announces more than a member's ever has.
 ///
 /// OpenSSL takes memory for a message when its length is announced: up to 131 KB for a ClientHello,
@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-/// A member's ClientHello has 0.3 KB, its certificates 1 KB.
+/// The longest accepted message. A member's ClientHello has 0.3 KB, its certificates 1 KB.
 inline constexpr std::size_t kMostOfHandshakeMessage = std::size_t{16} << 10U;
 
 class HandshakeBound {
@@ -25,10 +25,10 @@ class HandshakeBound {
  private:
   [[nodiscard]] bool take_of_record(std::string_view& bytes);
 
-  std::array<unsigned char, 5> record_{};   ///< the header of the record under way
+  std::array<unsigned char, 5> record_{};   ///< the header of the current record
   std::size_t record_has_ = 0;              ///< bytes of that header
   std::size_t record_left_ = 0;             ///< bytes of its contents that have not come
-  std::array<unsigned char, 4> message_{};  ///< the header of the message under way
+  std::array<unsigned char, 4> message_{};  ///< the header of the current message
   std::size_t message_has_ = 0;
   std::size_t message_left_ = 0;
   bool is_encrypted_ = false;  ///< no more can be seen

@@ -1,9 +1,9 @@
-/// TlsDoor: the listening socket of a control plane, which survives a lack of descriptors and any
+/// TlsDoor is the listening socket of a control plane. It survives a lack of descriptors and any
 /// number of silent connections.
 ///
 /// CAF's own listener ends the process at the last free descriptor; with none free it loops instead
-/// of waiting. Every program that reaches the port could cause both without a certificate. Used by
-/// publish() (control_port.h); connections are TlsSessions.
+/// of waiting. Any program that reaches the port could cause both without a certificate. publish()
+/// (control_port.h) uses TlsDoor; its connections are TlsSessions.
 /// TD-1: no connection takes one of the last kSpareDescriptors: it is closed unheard. This process
 ///       needs them for its own work.
 /// TD-2: a connection that cannot be opened, for any reason, ends alone.

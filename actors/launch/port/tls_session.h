@@ -1,17 +1,17 @@
-/// TlsSession: the server's end of one TLS connection of the control plane. CAF's streams drive it.
-/// Made by TlsDoor, on the thread of CAF's loop.
+/// TlsSession is the server's end of one TLS connection of the control plane. CAF's streams drive
+/// it. TlsDoor makes it, on the thread of CAF's loop.
 ///
 /// The session of CAF 0.17 accepts TLS 1.2, reads the credentials' files for every connection and
 /// loops without a pause while a handshake waits.
 /// TLS-1: a session speaks TLS 1.3 only, and only with peers that show a certificate of the
 ///        authority.
-/// TLS-2: an OpenSSL error of one connection is not taken for another's. OpenSSL keeps errors by
-///        thread, and one bad handshake would end every connection of the loop.
+/// TLS-2: an OpenSSL error of one connection is not taken for that of another. OpenSSL keeps errors
+///        by thread, so one bad handshake would otherwise end every connection of the loop.
 /// TLS-3: bytes that CAF sends before the handshake is done are kept here. Otherwise CAF would ask
 ///        again and again whether it can send, for every silent connection.
-/// TLS-4: before the handshake is done a session takes a bounded amount of memory: no message that
-///        is longer than kMostOfHandshakeMessage is waited for, and buffers are freed while they
-///        are empty.
+/// TLS-4: before the handshake is done a session takes a bounded amount of memory: it does not wait
+///        for a message that is longer than kMostOfHandshakeMessage, and it frees buffers while
+///        they are empty.
 #pragma once
 
 #include <array>
@@ -33,19 +33,19 @@ namespace stagecraft {
 
 using TlsHandle = std::unique_ptr<ssl_st, void (*)(ssl_st*)>;
 
-/// Holds the credentials that all sessions of a door share. Reads their files again after a change,
-/// so that credentials can be renewed under a running process.
+/// TlsContext holds the credentials that all sessions of a door share. It reads their files again
+/// after a change, so that credentials can be renewed while a process runs.
 class TlsContext {
  public:
   /// Takes the names of the files.
   /// Errors: ClusterMember, with OpenSSL's words, if it refuses them.
   TlsContext(std::string certificate, std::string key, std::string authority);
 
-  /// Returns OpenSSL's side of a session. Errors: as the constructor.
+  /// Returns OpenSSL's side of a session. Errors: those of the constructor.
   [[nodiscard]] TlsHandle handle(int socket);
 
  private:
-  /// Identifies the contents of each file: time of writing, inode, size.
+  /// Stamp identifies the contents of each file: time of writing, inode, size.
   using Stamp = std::array<std::int64_t, 12>;
 
   [[nodiscard]] Stamp stamp() const;
@@ -56,7 +56,7 @@ class TlsContext {
   std::unique_ptr<ssl_ctx_st, void (*)(ssl_ctx_st*)> context_;
 };
 
-/// Sockets of connections whose handshake is not done, the oldest first.
+/// WaitingSockets holds sockets of connections whose handshake is not done, the oldest first.
 using WaitingSockets = std::list<caf::io::network::native_socket>;
 
 class TlsSession {

@@ -1,4 +1,4 @@
-/// BatchSystem: a system that starts the processes of a cluster itself, as the steps of its jobs.
+/// BatchSystem is a system that starts the processes of a cluster itself, as the steps of its jobs.
 /// Process 0 of a step is the driver, the others are its workers (`stagecraft launch`).
 ///
 /// Each system has a way (worker_way.h) and a record of this type. The table in ways.h lists them.
@@ -12,7 +12,7 @@ namespace stagecraft {
 
 struct BatchSystem;
 
-/// The place of this process in a step of a batch system.
+/// BatchStep is the place of this process in a step of a batch system.
 struct BatchStep {
   const BatchSystem* system = nullptr;
   int process = 0;    ///< number of this process
@@ -28,17 +28,18 @@ struct BatchStep {
 };
 
 struct BatchSystem {
-  /// Returns the step of this process, from its environment; nothing if it is in none of this
-  /// system. Errors: UsageArgument for an environment that makes no sense.
+  /// Returns the step of this process, from its environment; nothing if the process is in no step
+  /// of this system.
+  /// Errors: UsageArgument for an environment that makes no sense.
   std::optional<BatchStep> (*step)();
 
-  // Words for messages.
-  std::string_view name;          ///< "slurm"
-  std::string_view starter;       ///< the program that starts the processes of a step: "srun"
-  std::string_view starts_one;    ///< starts one process: "srun --ntasks=1"
-  std::string_view log_files;     ///< gives each process a file of output: "srun --output=..."
-  std::string_view processors;    ///< the option that allocates processors: "--cpus-per-task"
-  /// The jobs whose processes are told their memory: "jobs of salloc and sbatch with --mem".
+  // The following words are for messages.
+  std::string_view name;        ///< "slurm"
+  std::string_view starter;     ///< the program that starts the processes of a step: "srun"
+  std::string_view starts_one;  ///< starts one process: "srun --ntasks=1"
+  std::string_view log_files;   ///< gives each process a file of output: "srun --output=..."
+  std::string_view processors;  ///< the option that allocates processors: "--cpus-per-task"
+  /// The jobs in which processes know their memory: "jobs of salloc and sbatch with --mem".
   std::string_view memory;
   std::string_view how_to_be_in;  ///< "to be run by srun inside a job of Slurm (...)"
 };

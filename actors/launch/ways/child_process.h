@@ -1,11 +1,11 @@
-/// ChildProcess: a program that this process started, and that ends when this process does.
+/// ChildProcess is a program that this process started, and that ends when this process does.
 ///
-/// The child's standard input is a lifeline: this process alone holds its other end, so it closes
-/// in every case in which this process ends. A death signal would follow the thread that started
-/// the child; a lifeline does not, and ssh carries it to a child on another host.
+/// The child's standard input is a lifeline: only this process holds its other end, so it closes in
+/// every case in which this process ends. A death signal would follow the thread that started the
+/// child; a lifeline does not, and ssh carries it to a child on another host.
 /// CD-1: the child has its lifeline, and standard output and error of this process, or pipes whose
-///       lines go to `on_line`. It has no other descriptor. It has its own process group, so that
-///       Ctrl-C at a terminal reaches this process alone.
+///       lines go to `on_line`. It has no other descriptor. It has its own process group, so Ctrl-C
+///       at a terminal reaches only this process.
 #pragma once
 
 #include <sys/types.h>
@@ -28,17 +28,17 @@ struct ChildProgram {
   std::string path;  ///< without a slash: searched for in PATH
   std::vector<std::string> arguments;
   std::string input;  ///< what it first reads from its lifeline; at most some ten KiB
-  /// Gets every line that the child writes, on a thread of its own. Empty: the child writes to our
-  /// output.
+  /// A function that gets every line of the child's output, on a thread of its own. Empty: the
+  /// child writes to our output.
   std::function<void(std::string_view line)> on_line;
 };
 
 class ChildProcess {
  public:
-  /// Calls `on_end` once, on a thread of its own, when the child has ended, with how it ended
-  /// (end()).
+  /// Starts the program. Calls `on_end` once, on a thread of its own, when the child has ended,
+  /// with the text of end().
   /// Errors: UsageFile if the program cannot be run; DeviceOutOfMemory if the system has no
-  ///         process, descriptor or thread left for it.
+  /// process, descriptor or thread left for it.
   ChildProcess(const ChildProgram& program, std::function<void(const std::string& how)> on_end);
   /// Kills the child, unless it has ended, and waits for its end. In a child of fork(): does
   /// nothing.

@@ -1,4 +1,4 @@
-/// The way of workers on this host: the fleet starts them as its children.
+/// here is the way of workers on this host: the fleet starts them as its children.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// Errors: UsageFile if no worker program is found.
+/// Returns the way. Errors: UsageFile if no worker program is found.
 [[nodiscard]] std::unique_ptr<const WorkerWay> workers_here(const SpawnOptions& options);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// The way of workers that join by themselves, from anywhere: `stagecraft worker --join`, by hand
-/// or by a system that knows nothing of Stagecraft.
+/// joining is the way of workers that join by themselves, from anywhere: `stagecraft worker
+/// --join`, by hand or by a system that knows nothing of Stagecraft.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-/// Slurm: srun starts the processes of a cluster as a step of a job.
+/// slurm is the batch system Slurm: srun starts the processes of a cluster as a step of a job.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ extern const BatchSystem kSlurm;
 /// the script of a job. Errors: UsageArgument for variables that make no sense.
 [[nodiscard]] std::optional<BatchStep> slurm_step();
 
-/// The way of workers that are the other processes of this step.
+/// Returns the way of workers that are the other processes of this step.
 [[nodiscard]] std::unique_ptr<const WorkerWay> workers_of_slurm(const SpawnOptions& options);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// The way of workers on other hosts: the fleet starts them by the system's ssh, which knows names,
-/// keys and jumps.
+/// ssh is the way of workers on other hosts: the fleet starts them by the system's ssh, which knows
+/// names, keys and jumps.
 ///
 ///     ssh -T -o BatchMode=yes [options] HOST  echo ...; env NAME=VALUE /path/stagecraft worker ...
 ///
@@ -23,7 +23,8 @@ namespace stagecraft {
 /// hosts whose lines name none.
 [[nodiscard]] std::unique_ptr<const WorkerWay> workers_by_ssh(const SpawnOptions& options);
 
-/// The first line that comes back: ssh has connected, and the host runs the given program.
+/// The first line that comes back. It says that ssh has connected, and that the host runs the given
+/// program.
 inline constexpr std::string_view kLetInBySsh = "stagecraft: ssh is through";
 
 /// Returns the program that runs another one on a host. `ssh`: the user's program and options;

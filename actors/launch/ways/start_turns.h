@@ -1,4 +1,4 @@
-/// start_turns: decides which workers may start now, so that no host gets more connections at once
+/// start_turns decides which workers may start now, so that no host gets more connections at once
 /// than its sshd takes.
 ///
 /// An sshd refuses connections, at random, while ten or more wait to be admitted (default of
@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-/// Number of workers of one host that may wait for admission at a time.
+/// The number of workers of one host that may wait for admission at the same time.
 inline constexpr int kKnocking = 8;
 
 enum class StartState : std::uint8_t {

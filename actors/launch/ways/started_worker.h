@@ -1,5 +1,5 @@
-/// The parts of a program that starts a worker, which ways that start workers share: its arguments,
-/// and where its output goes.
+/// started_worker holds the parts of a program that starts a worker, which ways that start workers
+/// share: its arguments, and the destination of its output.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@
 
 namespace stagecraft {
 
-/// Returns the arguments of `program` for a worker that joins so.
+/// Returns the arguments of `program` for a worker that joins in this way.
 [[nodiscard]] std::vector<std::string> joining_words(const WorkerProgram& program,
                                                      const WorkerProcessOptions& join);
 
-/// Returns where the lines of the worker in a place go: to standard error, after its ranks and its
-/// host, and to its file in the options' `log_dir`. `host`: empty for this host.
+/// Returns the destination of the lines of a place's worker: standard error, after its ranks and
+/// its host, and its file in the options' `log_dir`. `host`: empty for this host.
 /// Errors: those of WorkerOutput.
 [[nodiscard]] std::function<void(std::string_view line)> output_of_worker(
     const SpawnOptions& options, int place, const std::string& host);

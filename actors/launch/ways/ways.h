@@ -1,5 +1,5 @@
-/// The table of all ways in which worker processes come to a fleet, and of the batch systems among
-/// them. A new way is one row.
+/// ways is the table of all ways in which worker processes come to a fleet, and of the batch
+/// systems among them. A new way is one row.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct WayRow {
 /// Returns all rows. The first one that fits the options decides.
 [[nodiscard]] std::span<const WayRow> all_ways();
 
-/// Returns the way that the options ask for. Errors: UsageFile if no worker program is found.
+/// Returns the way that the options request. Errors: UsageFile if no worker program is found.
 [[nodiscard]] std::unique_ptr<const WorkerWay> way_of(const SpawnOptions& options);
 
 /// Returns the step of a batch system that this process is in, if any. Errors: UsageArgument for an

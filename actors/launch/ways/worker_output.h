@@ -1,5 +1,5 @@
-/// WorkerOutput: writes the output of a worker to this process's standard error, each line after
-/// the worker's name, and to a file of the worker.
+/// WorkerOutput writes the output of a worker to this process's standard error, each line after the
+/// worker's name, and to a file of the worker.
 ///
 ///     [rank 2 node-b] 2026-11-23T02:41:07 warning ...
 ///

@@ -1,5 +1,5 @@
-/// WorkerWay: how the worker processes of a fleet come to their places. The fleet starts them here
-/// or by ssh, or something else starts them and they join by themselves.
+/// WorkerWay defines how the worker processes of a fleet come to their places. The fleet starts
+/// them here or by ssh, or something else starts them and they join by themselves.
 ///
 /// A fleet has one way, which the table in ways.h chooses from its options. A way has no state that
 /// changes. Any thread may use it.
@@ -30,7 +30,7 @@ class WorkerWay {
   /// Returns whether workers may run on other hosts: messages then name their hosts.
   [[nodiscard]] virtual bool is_elsewhere() const = 0;
 
-  /// Errors: UsageArgument if there cannot be this many workers.
+  /// Checks the number of workers. Errors: UsageArgument if there cannot be this many.
   virtual void require_places(int places) const { static_cast<void>(places); }
 
   /// Returns the program that starts the worker of a place. `join`: the driver that it joins, its
@@ -52,7 +52,7 @@ class WorkerWay {
   /// (ChildProcess::end).
   [[nodiscard]] virtual std::string end_text(int place, const std::string& end) const;
 
-  /// Returns what to do about workers that have not joined. `address`, `port`: where they can join.
+  /// Returns the advice about workers that have not joined. `address`, `port`: the place to join.
   [[nodiscard]] virtual std::string late_advice(const std::string& address,
                                                 std::uint16_t port) const = 0;
 };

@@ -1,5 +1,5 @@
-/// Makes a program its own worker. A program whose stages contain its own code needs this; every
-/// other program may do it.
+/// worker_main makes a program its own worker. A program whose stages contain its own code needs
+/// this; every other program may do it.
 ///
 ///   int main(int argc, char** argv) {
 ///     if (sc::is_worker(argc, argv)) return sc::worker_main(argc, argv);

@@ -1,11 +1,11 @@
-/// A worker process: joins a cluster, then opens networks and starts ranks on request, until its
-/// driver goes.
+/// worker_process runs a worker process: it joins a cluster, then opens networks and starts ranks
+/// on request, until its driver goes.
 ///
-/// Run by `stagecraft worker` and worker_main(). One process may have ranks of several crews, and
+/// `stagecraft worker` and worker_main() run it. One process may have ranks of several crews, and
 /// several ranks of one crew.
 /// WP-1: it ends when its driver ends in any way: its lifeline closes, a pipe whose other end the
 ///       driver's process holds, or the connection to the driver is lost.
-/// WP-2: it ends when it has lost a tensor that was sent to it, usually for lack of memory: its end
+/// WP-2: it ends when it has lost a tensor that was sent to it, usually for lack of memory. Its end
 ///       is reported by name, whereas a wait for the tensor would hang.
 /// WP-3: it reports a peer that does not get its tensors to the driver, which knows whether the
 ///       peer is alive.
@@ -19,7 +19,7 @@
 
 namespace stagecraft {
 
-/// The driver sends them on the lifeline, before anything else.
+/// The folder's name if the driver sends the credentials on the lifeline, before anything else.
 inline constexpr const char* kCredentialsFromLifeline = "-";
 
 struct WorkerProcessOptions {
@@ -39,7 +39,7 @@ struct WorkerProcessOptions {
 /// driver may still run, and learns of the loss by it.
 inline constexpr int kDriverLost = 4;
 
-/// Returns, after the driver has gone, why it went.
+/// Returns the reason why the driver went, after it has gone.
 /// Errors: those of the credentials; ClusterMember, ClusterTimeout if it cannot join.
 [[nodiscard]] std::string run_worker_process(const WorkerProcessOptions& options);
 

@@ -1,6 +1,6 @@
-/// The program of a worker process, and its arguments.
+/// worker_program finds the program of a worker process, and writes and reads its arguments.
 ///
-/// Used by the launcher of processes and, on the other side, by worker_main().
+/// The launcher of processes uses it and, on the other side, worker_main().
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct WorkerProgram {
 /// The argument by which a user's program finds out that it was started as a worker.
 inline constexpr const char* kWorkerWord = "--stagecraft-worker";
 
-/// `wished`: a path; empty for the generic worker: the one that STAGECRAFT_WORKER names, else
-/// `stagecraft` beside this program or one folder above, or in the bin folder of an installed copy.
-/// "/proc/self/exe" is this program, under its own name. A program other than `stagecraft` must
-/// call worker_main().
+/// Returns the program. `wished`: a path. Empty for the generic worker: the one that
+/// STAGECRAFT_WORKER names, otherwise `stagecraft` beside this program or one folder above, or in
+/// the bin folder of an installed copy. "/proc/self/exe" is this program, under its own name. A
+/// program other than `stagecraft` must call worker_main().
 /// Errors: UsageFile, with every place that was searched.
 [[nodiscard]] WorkerProgram find_worker_program(const std::string& wished);
 
@@ -30,7 +30,8 @@ inline constexpr const char* kWorkerWord = "--stagecraft-worker";
 
 /// Returns the options of `stagecraft worker` as arguments; parse_worker_arguments reads them back.
 [[nodiscard]] std::vector<std::string> worker_arguments(const WorkerProcessOptions& options);
-/// Errors: UsageArgument, naming the option, the expected value and the found one.
+/// Reads the arguments. Errors: UsageArgument, naming the option, the expected value and the found
+/// one.
 [[nodiscard]] WorkerProcessOptions parse_worker_arguments(
     const std::vector<std::string>& arguments);
 

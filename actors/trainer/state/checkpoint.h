@@ -1,10 +1,10 @@
-/// Checkpoint: the whole state of a trainer in one file. Tensors go by the model's names, so the
+/// Checkpoint is the whole state of a trainer in one file. Tensors have the model's names, so the
 /// file does not depend on the cut. `checkpoint_file.h` describes the layout.
 ///
 /// Trainer::save and Trainer::load write and read it on the caller's thread.
 /// CK-1: a file is complete or absent: it is written beside its place, synchronized, and renamed.
-/// CK-2: a reader believes no part of a file before its checksum is right, and uses no length
-///       unchecked.
+/// CK-2: a reader uses no part of a file before its checksum is right, and no length before it is
+///       checked.
 /// CK-3: a file gets its name only after it was read back and found equal to the given state, bit
 ///       by bit.
 /// CK-4: writing and reading hold at most one tensor beside those of the Checkpoint.
@@ -31,32 +31,33 @@ struct Checkpoint {
   std::vector<std::string> processors = {};
 };
 
+/// Writes a checkpoint.
 /// Errors: CheckpointFormat, naming the tensor, if a tensor is not dense (sparse, nested), is
-///         quantized or is not in this machine's memory; nothing is written then. UsageFile if
-///         `path` cannot be written, or reads back differently. An old file at `path` is still
-///         there.
+/// quantized or is not in this machine's memory; nothing is written then. UsageFile if `path`
+/// cannot be written, or reads back differently. An old file at `path` does not change.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// Writes the checkpoint into `file`, the first half of write_checkpoint. Errors: as
+/// Writes the checkpoint into `file`, the first half of write_checkpoint. Errors: those of
 /// write_checkpoint.
 void fill_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
 /// Reads the file back and puts it in its place, the second half. Keeps CK-1 and CK-3.
 /// Requires: fill_checkpoint was called with both.
 void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
 
-/// Errors: UsageFile if `path` cannot be read; CheckpointFormat if it is no whole checkpoint.
+/// Reads a checkpoint. Errors: UsageFile if `path` cannot be read; CheckpointFormat if it is no
+/// whole checkpoint.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path);
 
 /// Reads the file at `path` and compares all of it with `checkpoint`.
 /// Errors: those of read_checkpoint; CheckpointFormat, naming the first tensor that differs.
 void check_holds(const std::string& path, const Checkpoint& checkpoint);
 
-/// Returns, in one line, why a run that continues on these processors gets or may get other bits
-/// than the saved run. Empty if it gets the same bits, or if either side is unknown.
+/// Returns, in one line, the reason why a run that continues on these processors gets or may get
+/// other bits than the saved run. Empty if it gets the same bits, or if either side is unknown.
 [[nodiscard]] std::string other_processors(const std::vector<std::string>& saved,
                                            const std::vector<std::string>& now);
 
-/// The state that a trainer must find in a checkpoint.
+/// ExpectedState is the state that a trainer must find in a checkpoint.
 struct ExpectedState {
   struct Entry {
     std::string name;
@@ -68,8 +69,9 @@ struct ExpectedState {
   std::vector<Entry> tensors;  ///< a name may occur twice
 };
 
+/// Compares a checkpoint with it.
 /// Errors: CheckpointMismatch, naming the first difference: the optimizer, the seed, or a tensor
-///         that is missing, extra or of another shape.
+/// that is missing, extra or of another shape.
 void check_same_model(const Checkpoint& found, const ExpectedState& expected);
 
 }  // namespace stagecraft

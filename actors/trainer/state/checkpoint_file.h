@@ -1,4 +1,4 @@
-/// The layout of a checkpoint file.
+/// checkpoint_file defines the layout of a checkpoint file.
 ///
 ///   8 bytes   "STGCRAFT"
 ///   8 bytes   format version, little-endian
@@ -8,7 +8,7 @@
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
-/// Used by checkpoint.cc alone, which knows what the parts mean to a trainer.
+/// Only checkpoint.cc uses it, which knows what the parts mean to a trainer.
 #pragma once
 
 #include <cstddef>

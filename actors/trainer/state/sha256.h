@@ -1,4 +1,4 @@
-/// Sha256: the checksum of a stream of bytes (FIPS 180-4), computed by OpenSSL.
+/// Sha256 computes the checksum of a stream of bytes (FIPS 180-4) with OpenSSL.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Sha256 {
 
   void add(std::span<const char> bytes);
 
-  /// Call it once, after everything was added.
+  /// Returns the checksum. Call it once, after everything was added.
   [[nodiscard]] Digest finish();
 
  private:

@@ -30,7 +30,7 @@ ExpectedState expected_state(const TrainerState& state,
 }  // namespace
 
 Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run) {
-  std::vector<StateTensor> tensors = state.read();  // first: it waits for the steps under way
+  std::vector<StateTensor> tensors = state.read();  // first: it waits for the steps in progress
   return {.step = state.updates(),
           .seed = run.seed.value(),
           .optimizer = run.optimizer,

@@ -1,6 +1,6 @@
-/// trainer_checkpoint: takes a checkpoint of a trainer's state, and restores one.
+/// trainer_checkpoint takes a checkpoint of a trainer's state, and restores one.
 ///
-/// Used by a Trainer on its caller's thread.
+/// A Trainer uses it on its caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace stagecraft {
 
-/// Holds what a checkpoint says in addition to the state.
+/// RunFacts holds the facts of a checkpoint in addition to the state.
 struct RunFacts {
   std::optional<std::uint64_t> seed;    ///< none: any, for restoring
   std::string optimizer;                ///< its name in the registry
   std::vector<std::string> processors;  ///< as in Checkpoint
 };
 
-/// Requires: `run` has a seed. Errors: those of TrainerState::read.
+/// Returns a checkpoint of the state. Requires: `run` has a seed. Errors: those of
+/// TrainerState::read.
 [[nodiscard]] Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run);
 
 /// Replaces the trainer's state by the checkpoint's. Logs if the saved run computed with other

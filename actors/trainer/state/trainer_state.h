@@ -1,8 +1,8 @@
-/// TrainerState: the state of a trainer, read from its ranks and written to them.
+/// TrainerState is the state of a trainer, read from its ranks and written to them.
 ///
-/// Owned by a Trainer, used on its caller's thread, which has no gradients then (callers_thread.h).
-/// Reading waits for the steps under way. Tensors go by their names in checkpoints, so cut and
-/// schedule do not matter; a tensor that several ranks hold occurs once.
+/// A Trainer owns it and uses it on its caller's thread, which has no gradients then
+/// (callers_thread.h). Reading waits for the steps in progress. Tensors have their names in
+/// checkpoints, so cut and schedule do not matter. A tensor that several ranks hold occurs once.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class TrainerState {
   /// Returns the parameters and buffers that no stage has; the living tensors.
   [[nodiscard]] const std::vector<StateTensor>& unused() const { return unused_.tensors(); }
 
-  // Errors of the functions that read: WorkerLost if the weights are undefined.
+  // The functions that read throw WorkerLost if the weights are undefined.
 
   /// Returns copies of weights, optimizer state and buffers.
   [[nodiscard]] std::vector<StateTensor> read();
@@ -60,7 +60,8 @@ class TrainerState {
   /// Errors: those of load_state, with nothing changed; those of a rank that cannot take its part.
   void replace_module(const std::string& from, const ModuleState& given);
 
-  /// Replaces the state of every rank, and of what no stage has, by that after `updates` updates.
+  /// Replaces the state of every rank, and of the tensors that no stage has, by that after
+  /// `updates` updates.
   /// Requires: `state` has all tensors of the listings, in the right shapes.
   /// Errors: those of a rank that cannot take its part, which leaves weights undefined.
   void replace(const std::vector<StateListing>& listings,

@@ -1,8 +1,8 @@
-/// UnusedState: the parameters and buffers of a model that no stage has. No rank holds them, so the
-/// trainer keeps their values.
+/// UnusedState holds the parameters and buffers of a model that no stage has. No rank holds them,
+/// so the trainer keeps their values.
 ///
-/// Owned by a Trainer, used on its caller's thread. Checkpoints and state_dict contain them, and
-/// evaluations may read them (KP-2).
+/// A Trainer owns it and uses it on its caller's thread. Checkpoints and state_dict contain them,
+/// and evaluations may read them (KP-2).
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-/// OnCallersThread: sets up the thread of a trainer's caller, on which the trainer copies tensors.
+/// OnCallersThread sets up the thread of a trainer's caller, on which the trainer copies tensors.
 #pragma once
 
 #include <ATen/core/grad_mode.h>
@@ -8,8 +8,9 @@
 
 namespace stagecraft {
 
-/// While it lives, its thread works without gradients, and without a thread pool that would outlive
-/// the work (compiler/libtorch/thread_count.h). The end of the process waits for it.
+/// While an OnCallersThread lives, its thread works without gradients, and without a thread pool
+/// that would outlive the work (compiler/libtorch/thread_count.h). The end of the process waits for
+/// it.
 struct OnCallersThread {
   process_end::AtWork at_work;
   at::NoGradGuard no_grad;

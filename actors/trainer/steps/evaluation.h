@@ -1,6 +1,6 @@
-/// Evaluation: the result of evaluating a model on some batches.
+/// Evaluation is the result of evaluating a model on some batches.
 ///
-/// Made by Trainer::evaluate. Loss and metrics are means over all samples of all batches.
+/// Trainer::evaluate makes it. Loss and metrics are means over all samples of all batches.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Evaluation {
   std::int64_t batches = 0, samples = 0;
   std::vector<std::pair<std::string, at::Tensor>> metrics;  ///< in double, in the requested order
 
-  /// Returns a metric that is one number. Errors: UsageArgument for a metric that was not asked
-  /// for, or that is not one number.
+  /// Returns a metric that is one number. Errors: UsageArgument for a metric that was not
+  /// requested, or that is not one number.
   [[nodiscard]] double operator[](std::string_view metric) const;
 };
 

@@ -19,7 +19,7 @@ namespace stagecraft {
 namespace {
 
 /// Returns the memory order in which the value of a microbatch was sent: that of its shape.
-MemoryOrder order_of(const KnownPrograms::Told& evaluation,
+MemoryOrder order_of(const KnownPrograms::Sent& evaluation,
                      const Layout& layout,
                      const Parts& parts,
                      const PlanResult& result) {
@@ -58,7 +58,7 @@ void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std
 
 }  // namespace
 
-EvaluationResults take_results(const KnownPrograms::Told& evaluation,
+EvaluationResults take_results(const KnownPrograms::Sent& evaluation,
                                const Layout& layout,
                                const Parts& parts,
                                const std::vector<Future<at::Tensor>>& arrived,

@@ -1,7 +1,7 @@
-/// Puts together what the ranks send for an evaluation, by microbatch: outputs of the model, or
-/// metrics.
+/// evaluation_results combines the tensors that the ranks send for an evaluation, by microbatch:
+/// outputs of the model, or metrics.
 ///
-/// Used by the trainer, on its caller's thread, after the step.
+/// The trainer uses it, on its caller's thread, after the step.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,16 @@
 
 namespace stagecraft {
 
-/// Indexed by result, then by microbatch.
+/// EvaluationResults is indexed by result, then by microbatch.
 using EvaluationResults = std::vector<std::vector<at::Tensor>>;
 
-/// Waits for a tensor that a rank sends. Returns false if it has not come in time. Errors: the
-/// rank's loss.
+/// ResultWait waits for a tensor that a rank sends. It returns false if the tensor has not come in
+/// time. Errors: the rank's loss.
 using ResultWait = std::function<bool(Rank from, const Future<at::Tensor>& result)>;
 
 /// Waits for the results that have not arrived. `arrived`: one future per result of the plan.
 /// Errors: ClusterTimeout if one does not come in time; those of `wait`.
-[[nodiscard]] EvaluationResults take_results(const KnownPrograms::Told& evaluation,
+[[nodiscard]] EvaluationResults take_results(const KnownPrograms::Sent& evaluation,
                                              const Layout& layout,
                                              const Parts& parts,
                                              const std::vector<Future<at::Tensor>>& arrived,

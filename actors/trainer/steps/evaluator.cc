@@ -32,17 +32,17 @@ Evaluations& Evaluator::captures() const {
 Evaluator::UnderWay Evaluator::begin(const Program& of, const Batch& inputs, const Batch& labels) {
   const OnCallersThread scope;
   Parts parts = parts_of(of, inputs, labels);
-  const KnownPrograms::Told& told = entry_.told(of, parts);
-  StepInput input = entry_.input(told, parts);
+  const KnownPrograms::Sent& sent = entry_.sent(of, parts);
+  StepInput input = entry_.input(sent, parts);
   const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
   input.results = results;
   StepFuture step(entry_.enter(std::move(input)));
-  return {told, std::move(parts), std::move(step), results};
+  return {sent, std::move(parts), std::move(step), results};
 }
 
 EvaluationResults Evaluator::results_of(const UnderWay& batch) const {
   const Deadline deadline = std::chrono::steady_clock::now() + options_.step_deadline;
-  return take_results(batch.told,
+  return take_results(batch.sent,
                       entry_.layout(),
                       batch.parts,
                       *batch.results,
@@ -55,7 +55,7 @@ std::vector<at::Tensor> Evaluator::predict(const Batch& inputs) {
   const UnderWay batch = begin(captures().prediction(inputs), inputs, {});
   (void)batch.step.get();
   const OnCallersThread scope;
-  return joined(results_of(batch), batch.parts, batch.told.program.compiled().row_dimensions);
+  return joined(results_of(batch), batch.parts, batch.sent.program.compiled().row_dimensions);
 }
 
 Evaluation Evaluator::evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {

@@ -1,8 +1,8 @@
-/// Evaluator: predictions and evaluations of a trainer: forwards of the module in evaluation mode,
-/// through the ranks' pipeline.
+/// Evaluator makes the predictions and evaluations of a trainer: forwards of the module in
+/// evaluation mode, through the ranks' pipeline.
 ///
-/// Owned by a Trainer, used on its caller's thread. Batches of an evaluation are under way
-/// together, as many as steps may be.
+/// A Trainer owns it and uses it on its caller's thread. As many batches of an evaluation are in
+/// progress together as steps may be.
 #pragma once
 
 #include <memory>
@@ -40,14 +40,14 @@ class Evaluator {
         program_(std::move(program)),
         evaluations_(std::move(evaluations)) {}
 
-  /// As Trainer::predict and Trainer::evaluate.
+  /// Work like Trainer::predict and Trainer::evaluate.
   [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
   [[nodiscard]] Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics);
 
  private:
-  /// A batch that is being evaluated.
+  /// UnderWay is a batch that is being evaluated.
   struct UnderWay {
-    KnownPrograms::Told told;
+    KnownPrograms::Sent sent;
     Parts parts;  ///< without their tensors
     StepFuture step;
     std::shared_ptr<std::vector<Future<at::Tensor>>> results;

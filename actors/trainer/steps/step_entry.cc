@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-StepInput StepEntry::input(const KnownPrograms::Told& told, Parts& split, double scale) const {
+StepInput StepEntry::input(const KnownPrograms::Sent& sent, Parts& split, double scale) const {
   PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
   for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
     for (std::vector<at::Tensor>& part : *side) {
@@ -15,8 +15,8 @@ StepInput StepEntry::input(const KnownPrograms::Told& told, Parts& split, double
       }
     }
   }
-  return {.program = told.number,
-          .plan = told.plan,
+  return {.program = sent.number,
+          .plan = sent.plan,
           .seed = seed_,
           .inputs = std::move(split.inputs),
           .labels = std::move(split.labels),

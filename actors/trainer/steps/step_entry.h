@@ -1,6 +1,6 @@
-/// StepEntry: puts steps under way. Trained batches and evaluations enter the ledger here.
+/// StepEntry enters trained batches and evaluations into the ledger, which starts their steps.
 ///
-/// Owned by a Trainer, used on its caller's thread.
+/// A Trainer owns it and uses it on its caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace stagecraft {
 class StepEntry {
  public:
   /// Views all arguments. `unused`: the parameters and buffers that no stage has. `outstanding`:
-  /// the most steps under way. `seed`: of the random operators of the steps to come.
+  /// the most steps in progress. `seed`: of the random operators of the steps to come.
   StepEntry(Crew& crew,
             StepLedger& ledger,
             KnownPrograms& programs,
@@ -36,19 +36,19 @@ class StepEntry {
 
   [[nodiscard]] const Layout& layout() const { return programs_.layout(); }
 
-  /// Returns the program as the ranks know it. They are told of it, and of the shapes of these
-  /// parts, if these are new (KP-1). Errors: those of KnownPrograms::told.
-  [[nodiscard]] const KnownPrograms::Told& told(const Program& program, const Parts& parts) {
-    return programs_.told(crew_, program, parts, unused_);
+  /// Returns the program that the ranks have. Sends them the program and the shapes of these parts,
+  /// if these are new (KP-1). Errors: those of KnownPrograms::sent.
+  [[nodiscard]] const KnownPrograms::Sent& sent(const Program& program, const Parts& parts) {
+    return programs_.sent(crew_, program, parts, unused_);
   }
 
   /// Returns the step of a batch. Takes the tensors out of `split`, the parts of the batch, and
   /// converts them to the form in which they cross to a rank. `scale`: of their weights.
-  [[nodiscard]] StepInput input(const KnownPrograms::Told& told,
+  [[nodiscard]] StepInput input(const KnownPrograms::Sent& sent,
                                 Parts& split,
                                 double scale = 1.0) const;
 
-  /// Waits while too many steps are under way, and enters another one.
+  /// Waits while too many steps are in progress, and enters another one.
   /// Errors: those of StepLedger::enter.
   [[nodiscard]] Future<StepResult> enter(StepInput input);
 

@@ -1,5 +1,5 @@
-/// StepFuture: the handle of one step. Made by Trainer::step; may be copied and dropped on any
-/// thread.
+/// StepFuture is the handle of one step. Trainer::step makes it; it may be copied and dropped on
+/// any thread.
 ///
 /// SF-1: it completes exactly once: with a result, with an error, or cancelled if the trainer ends
 ///       first. A result stays readable after that.
@@ -13,13 +13,13 @@ namespace stagecraft {
 
 class StepFuture {
  public:
-  /// Names no step.
+  /// Makes a handle that names no step.
   StepFuture() = default;
   explicit StepFuture(Future<StepResult> result) : result_(std::move(result)) {}
 
   [[nodiscard]] bool valid() const { return result_.valid(); }
 
-  // Errors of all functions below: UsageArgument for a handle that names no step, and in a child of
+  // All functions below throw UsageArgument for a handle that names no step, and in a child of
   // fork().
 
   /// Returns true once the step has ended in any way.

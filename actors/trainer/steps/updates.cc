@@ -27,11 +27,11 @@ StepFuture Updates::train_on(const LocalBatch& batch, bool updates) {
 
 /// Trains on the tensors of `parts`, or has the ranks read them from `local`.
 StepFuture Updates::enter(Parts parts, const LocalBatch& local, bool updates) {
-  const KnownPrograms::Told& told = entry_.told(program_, parts);
+  const KnownPrograms::Sent& sent = entry_.sent(program_, parts);
   if (batches_ == 0) {
     first_samples_ = parts.first_samples;
   }
-  StepInput input = entry_.input(told, parts, scale_of(parts, first_samples_));
+  StepInput input = entry_.input(sent, parts, scale_of(parts, first_samples_));
   input.local = local;
   input.learning_rate = rate_;
   input.update = number_;

@@ -1,7 +1,7 @@
-/// Updates: the batches on which a trainer trains, in updates of one or more batches.
+/// Updates trains on batches, in updates of one or more batches.
 ///
-/// Owned by a Trainer, used on its caller's thread. It numbers updates and their batches, so that
-/// the driver knows which batches belong together (UU-1).
+/// A Trainer owns it and uses it on its caller's thread. It numbers updates and their batches, so
+/// that the driver knows which batches belong together (UU-1).
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Updates {
   StepEntry& entry_;
   const Program program_;
   std::optional<double> rate_;
-  std::int64_t number_ = 0;         // of the update under way
+  std::int64_t number_ = 0;         // of the update in progress
   std::int32_t batches_ = 0;        // that it has
   std::int64_t first_samples_ = 1;  // of its first part
 };

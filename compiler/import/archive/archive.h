@@ -1,5 +1,5 @@
-/// Archive reads the records of a model's file, a ZIP archive as LibTorch writes it. LibTorch's own
-/// reader does the reading. The importers use it.
+/// Archive reads the records of a model's file, a ZIP archive as LibTorch writes it. It uses
+/// LibTorch's own reader. The importers use it.
 ///
 /// AR-1: a record's size is checked against the file's size before anything is allocated for it,
 ///       and all records that were read are together no larger than the file. A record that is
@@ -26,7 +26,8 @@ namespace stagecraft {
 
 class Archive {
  public:
-  /// Errors: UsageFile for a file that does not exist, cannot be read or is not such an archive.
+  /// Opens the file. Errors: UsageFile for a file that does not exist, cannot be read or is not
+  /// such an archive.
   explicit Archive(const std::string& path);
   /// Reads an archive from memory. `bytes` must outlive the archive; `name` is for messages.
   /// Errors: UsageFile if the bytes are not such an archive.
@@ -42,17 +43,17 @@ class Archive {
   [[nodiscard]] std::vector<std::string> records() const;
   [[nodiscard]] bool has(const std::string& record) const;
 
-  /// Errors: UsageFile, naming the record, if it is missing or breaks AR-1.
+  /// Returns the record. Errors: UsageFile, naming the record, if it is missing or breaks AR-1.
   [[nodiscard]] std::string text(const std::string& record);
   /// Returns the record as memory for tensors, which are its only owners. Errors: as text.
   [[nodiscard]] c10::Storage storage(const std::string& record);
 
-  /// Errors: UsageFile, always, with the file's name.
+  /// Throws UsageFile with the file's name.
   [[noreturn]] void refuse(std::string_view what) const;
 
  private:
   void open(std::shared_ptr<caffe2::serialize::ReadAdapterInterface> bytes);
-  /// Keeps AR-1.
+  /// Adds the record to those that were read. Keeps AR-1.
   void claim(const std::string& record);
 
   std::string name_;

@@ -60,7 +60,7 @@ class JsonPlace {
   [[nodiscard]] double number() const;
   [[nodiscard]] std::size_t size() const { return value_->size(); }
 
-  /// Errors: UsageFile, always, with the path to this place.
+  /// Throws UsageFile with the path to this place.
   [[noreturn]] void refuse(std::string_view what) const;
 
  private:

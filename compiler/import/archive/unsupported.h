@@ -15,7 +15,7 @@ struct Unsupported {
 /// Returns "node index_put_3 (in layers.0.attention): why".
 [[nodiscard]] std::string to_string(const Unsupported& unsupported);
 
-/// Errors: CompileCapture, with all of them, if there are any.
+/// Refuses the file. Errors: CompileCapture with all parts, if there are any.
 void refuse_unsupported(const std::string& file, const std::vector<Unsupported>& all);
 
 }  // namespace stagecraft

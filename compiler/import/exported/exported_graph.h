@@ -1,4 +1,5 @@
-/// ExportedGraph is a graph of an exported program, bound to LibTorch's operators, that can be run.
+/// ExportedGraph is a graph of an exported program that is bound to LibTorch's operators and can
+/// run.
 ///
 /// It is bound once, when the file is read: names become slots, targets become operators, and all
 /// unsupported nodes are reported at once. A run calls the operators one after the other through
@@ -23,14 +24,14 @@ namespace stagecraft::exported {
 
 class ExportedGraph {
  public:
-  /// InputFacts holds what is known of an input before any run. An operator that reads values is
-  /// not refused if these are constants.
+  /// InputFacts holds the facts about inputs before any run. An operator that reads values is not
+  /// refused if these are constants.
   struct InputFacts {
     std::vector<bool> dependent;  ///< by input: whether it differs between microbatches or steps
   };
 
-  /// Appends to `unsupported` the parts that cannot be run. Requires: `graph` outlives the
-  /// constructor.
+  /// Appends to `unsupported` the parts that cannot run.
+  /// Requires: `graph` outlives the constructor.
   /// Errors: UsageFile for a graph that contradicts itself: a value without origin, or with two.
   ExportedGraph(const Graph& graph,
                 const InputFacts& inputs,

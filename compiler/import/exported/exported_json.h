@@ -15,11 +15,12 @@ namespace stagecraft::exported {
 /// The version of the schema that is read. Another major version is refused.
 inline constexpr int kSchemaMajor = 8;
 
+/// Reads the program.
 /// Errors: UsageFile, with the place in the JSON ("graph_module.graph.nodes[3].target"), the
-///         expected and the found value; for another major version of the schema, both versions.
+/// expected and the found value; for another major version of the schema, both versions.
 [[nodiscard]] Program read_program(std::string_view json);
 
-/// Errors: UsageFile, likewise.
+/// Reads the payloads. Errors: UsageFile, likewise.
 [[nodiscard]] Payloads read_payloads(std::string_view json);
 
 }  // namespace stagecraft::exported

@@ -21,12 +21,14 @@ namespace stagecraft::exported {
 
 class ExportedTensors {
  public:
-  /// Requires: `archive` outlives this. `folder`: the folder of the records, "data/weights/".
+  /// Requires: `archive` outlives this object. `folder`: the folder of the records,
+  /// "data/weights/".
   ExportedTensors(Archive& archive, Payloads payloads, std::string folder)
       : archive_(archive), payloads_(std::move(payloads)), folder_(std::move(folder)) {}
 
+  /// Returns the tensor of a name.
   /// Errors: UsageFile for a name without payload, and for a tensor that breaks ET-2, is not dense
-  ///         or has an unknown size.
+  /// or has an unknown size.
   [[nodiscard]] at::Tensor take(const std::string& fqn);
   [[nodiscard]] bool has(const std::string& fqn) const { return payloads_.contains(fqn); }
 

@@ -1,7 +1,7 @@
 /// AttachedNetworks finds the mailboxes of each network that has ranks in this process.
 ///
-/// A data port has one. Networks attach and detach on any thread; the thread of the port looks
-/// mailboxes up. The mutex guards the table and is held for one lookup at a time.
+/// A data port has one. Networks attach and detach on any thread; the thread of the port finds
+/// mailboxes. The mutex guards the table and is held for one lookup at a time.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@ namespace stagecraft {
 
 class AttachedNetworks {
  public:
-  /// Adds the mailboxes of a network, which are found as long as they live.
+  /// Adds the mailboxes of a network. The port finds them as long as they live.
   /// Errors: UsageArgument if there is a network of that id.
   void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
   void detach(NetworkId network);
 
-  /// Returns null for a network that is not here.
+  /// Returns the mailboxes of a network; null for a network that is not here.
   [[nodiscard]] std::shared_ptr<const Mailboxes> find(NetworkId network) const;
 
  private:

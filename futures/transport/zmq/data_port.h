@@ -6,10 +6,10 @@
 /// sockets; ZeroMQ's I/O threads encrypt. Every method may be called from any thread, and none
 /// waits for a peer. Every port has a new key pair, so a key identifies an incarnation.
 ///
-/// DP-1: only admitted keys can connect, and the key identifies the sender of a message; garbage,
+/// DP-1: only admitted keys can connect, and the key identifies the sender of a message. Garbage,
 ///       plain clients and foreign keys never reach a frame. A handshake with a key that is not
-///       admitted waits some seconds for its admission, because the other end may have been told
-///       first.
+///       admitted waits some seconds for its admission, because the other end may have been
+///       admitted first.
 /// DP-2: frames from one port are counted. After a loss, or a frame that cannot be read, nothing
 ///       more is taken from that link (RS-1), and `when_broken` is called. A tensor is delivered
 ///       whole or not at all.
@@ -17,12 +17,12 @@
 ///       until the peer is forgotten or the port closes.
 /// DP-4: close does not linger: it drops everything that has not left. So before the end of a
 ///       process, its owner must know by an answer that its messages were received.
-/// DP-5: a peer is connected to when something is first sent to it. So ports are connected only
-///       where tensors go, however many were admitted.
+/// DP-5: the port connects to a peer when it first sends something to it. So connections exist only
+///       where tensors go, however many peers were admitted.
 /// DP-6: with a `silence`, the port reports a peer that does not get its messages although it may
 ///       exist (PeerWatch): its connection has ended, or nothing has got through for that time.
-/// DP-7: the memory that others can take without an admitted key is bounded: a message is at most a
-///       chunk long, and of connections without a handshake the oldest are ended (Strangers). A
+/// DP-7: the memory that others can take without an admitted key is bounded. A message is at most a
+///       chunk long, and of the connections without a handshake the oldest are ended (Strangers). A
 ///       local socket accepts only connections of its own user.
 #pragma once
 
@@ -52,22 +52,22 @@ class DataPort {
   DataPort(DataPort&&) = delete;
   DataPort& operator=(const DataPort&) = delete;
   DataPort& operator=(DataPort&&) = delete;
-  /// Closes. At the end of the process, or in a child of fork(), it leaves everything as it is.
+  /// Closes the port. At the end of the process, or in a child of fork(), it leaves everything as
+  /// it is.
   ~DataPort();
 
   [[nodiscard]] const PortAddress& address() const;
 
-  /// Allows the peer to connect and to be sent to. A second call changes nothing.
+  /// Allows the peer to connect, and allows sends to it. A second call changes nothing.
   /// Errors: TransportRefused for an invalid address or key.
   void admit(const PortAddress& peer);
-  /// Revokes the admission: refuses the peer's key and drops its partly received tensors and those
-  /// that wait for it.
+  /// Revokes the admission: refuses the peer's key, and drops the tensors that the peer has sent in
+  /// part or that wait for it.
   void forget(const PortAddress& peer);
 
   /// Hands a tensor over for `to`, a rank in the process of `peer`. Drops and counts it if the peer
-  /// is not admitted. Order: T-1.
-  /// Errors: TransportRefused for a tensor that no frame can hold, and if no connection can be
-  /// started: because of too few open files, or an address that turns out to be invalid.
+  /// is not admitted. Keeps T-1. Errors: TransportRefused for a tensor that no frame can hold, and
+  /// if no connection can be started because too few files may be open or the address is invalid.
   void send(const PortAddress& peer,
             NetworkId network,
             Rank from,
@@ -79,13 +79,13 @@ class DataPort {
   /// Errors: UsageArgument if the port has a network of that id.
   void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
   void detach(NetworkId network);
-  /// Gives back the memory of partly received tensors that the mailboxes no longer accept.
+  /// Releases the memory of partly received tensors that the mailboxes no longer accept.
   void tidy();
 
   [[nodiscard]] PortCounts counts() const;
 
-  /// Ends the sockets and the thread, and waits for that unless it runs on this thread; later sends
-  /// are dropped. A second close changes nothing.
+  /// Ends the sockets and the thread. Waits for that unless it runs on this thread. Later sends are
+  /// dropped. A second close changes nothing.
   void close();
 
  private:

@@ -4,8 +4,8 @@
 ///     -> the key is admitted: the answer is yes; the key names the sender of all its messages
 ///     -> it is not: the question waits for its admission, until ZeroMQ ends the connection
 ///
-/// A question that is never answered is the refusal: the client learns nothing. Owned by a
-/// PortLoop, on whose thread all of it runs. The protocol is ZAP (RFC 27 of ZeroMQ).
+/// An unknown key gets no answer. So the client learns nothing. A PortLoop owns the judge, and its
+/// thread runs all of it. The protocol is ZAP (RFC 27 of ZeroMQ).
 #pragma once
 
 #include <deque>
@@ -24,11 +24,12 @@ class PortSockets;
 
 class IdentityJudge {
  public:
-  /// The arguments outlive this.
+  /// The arguments must outlive this object.
   IdentityJudge(PortSockets& sockets, const Peers& admitted, PortCounter& counter)
       : sockets_(sockets), admitted_(admitted), counter_(counter) {}
 
-  /// Takes all questions that have arrived. Answers those about admitted keys and keeps the others.
+  /// Takes all questions that have arrived. Answers the questions about admitted keys and keeps the
+  /// others.
   void judge();
   /// Answers the kept questions about a key that is admitted now.
   void admit(const std::string& key);

@@ -34,8 +34,8 @@ class PortSockets;
 
 class PeerSender {
  public:
-  /// `link`: the number of the connection, which its frames carry. The other arguments outlive
-  /// this.
+  /// `link`: the number of the connection, which its frames carry. The other arguments must outlive
+  /// this object.
   PeerSender(const PortAddress& peer,
              std::uint64_t link,
              const DataPortOptions& options,
@@ -47,9 +47,9 @@ class PeerSender {
   PeerSender& operator=(PeerSender&&) = delete;
   ~PeerSender();
 
-  /// Sends a tensor, after those that wait. Returns whether it left chunks for the loop, which must
-  /// be told then (LP-1). Drops and counts the tensor after give_up(). Any thread may call it.
-  /// Errors: TransportRefused if no connection can be started.
+  /// Sends a tensor, after those that wait. Returns whether it left chunks for the loop; then the
+  /// caller must tell the loop (LP-1). Drops and counts the tensor after give_up(). Any thread may
+  /// call it. Errors: TransportRefused if no connection can be started.
   [[nodiscard]] bool send(Outgoing outgoing);
 
   /// Stops sending. Returns the waiting tensors, so that the caller drops them outside of all
@@ -62,16 +62,16 @@ class PeerSender {
   [[nodiscard]] bool send_waiting();
   /// Returns the socket if it is full, so that chunks wait for it; else null.
   [[nodiscard]] zmq::socket_t* full_socket() const { return is_full_ ? socket_.get() : nullptr; }
-  /// Says that the socket accepts messages again.
+  /// Records that the socket accepts messages again.
   void set_ready() { is_full_ = false; }
   /// Returns why the peer is out of reach, at the first look that detects it (PeerWatch).
   [[nodiscard]] std::optional<std::string> look(std::chrono::steady_clock::time_point now);
 
  private:
-  /// Tensors that have been sent, to be destroyed outside of all locks.
+  /// Spent holds tensors that have been sent. The caller destroys them outside of all locks.
   using Spent = std::vector<at::Tensor>;
 
-  // The functions below need the mutex.
+  // The functions below require that the caller holds the mutex.
   void connect();
   [[nodiscard]] bool send_chunks(Spent& spent);
 

@@ -47,10 +47,10 @@ std::optional<std::string> PeerWatch::look(Time now, bool used) {
   take_events(now, used);
   const bool late = without_ && now - *without_ >= silence_;
   const bool cut = cut_ && now - *cut_ >= kMoment;  // keeps PWT-3
-  if (!used || told_ || (!cut && !late)) {          // keeps PWT-1 and PWT-2
+  if (!used || reported_ || (!cut && !late)) {      // keeps PWT-1 and PWT-2
     return std::nullopt;
   }
-  told_ = true;
+  reported_ = true;
   return cut ? fmt::format("the connection was reset, or sent data was not acknowledged for {} ms",
                            silence_.count())
              : fmt::format("there has been no connection for {} ms", silence_.count());

@@ -1,13 +1,13 @@
-/// PeerWatch detects from ZeroMQ's events whether messages reach one peer. Owned by the loop of a
-/// DataPort.
+/// PeerWatch detects from ZeroMQ's events whether messages reach one peer. The loop of a DataPort
+/// owns it.
 ///
 ///   admitted -> connected -> cut        messages on the way may be lost, and the peer may not know
 ///      `-> never connected              within the time for which a peer may be silent
 ///
 /// PWT-1: a peer to which nothing was sent is not reported: nothing was lost.
 /// PWT-2: a peer is reported once.
-/// PWT-3: a cut is reported a moment later. The connections of a process that ends are cut shortly
-///        before its end, and then its end is the cause to report.
+/// PWT-3: a cut is reported a moment later. If a process ends, its connections are cut shortly
+///        before, and its end is the cause to report.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@ class PeerWatch {
   using Time = std::chrono::steady_clock::time_point;
 
   /// Sets up `socket` so that it gives up a connection over which nothing gets through for
-  /// `silence`. `socket` is not connected yet and outlives this. `number` is unique in the context.
-  /// Context and socket are ZeroMQ's.
+  /// `silence`. `socket` is not connected yet and outlives this object. `number` is unique in the
+  /// context. ZeroMQ owns context and socket.
   PeerWatch(void* context, void* socket, std::uint64_t number, std::chrono::milliseconds silence);
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;
@@ -41,7 +41,7 @@ class PeerWatch {
   void* const events_;                                              ///< a socket of its own
   std::optional<Time> without_ = std::chrono::steady_clock::now();  ///< no connection since then
   std::optional<Time> cut_;
-  bool told_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace stagecraft

@@ -42,7 +42,7 @@ class Peers {
  public:
   using All = std::vector<std::shared_ptr<Peer>>;
 
-  /// The arguments outlive this.
+  /// The arguments must outlive this object.
   Peers(const DataPortOptions& options, PortSockets& sockets, PortCounter& counter)
       : options_(options), sockets_(sockets), counter_(counter) {}
 
@@ -51,7 +51,7 @@ class Peers {
   /// Removes the peer with this key and returns it; null if there is none.
   [[nodiscard]] std::shared_ptr<Peer> remove(const std::string& key);
 
-  /// Returns null if there is none.
+  /// Returns the peer with this key; null if there is none.
   [[nodiscard]] std::shared_ptr<Peer> find(const std::string& key) const;
   [[nodiscard]] bool contains(const std::string& key) const;
   [[nodiscard]] All all() const;

@@ -12,7 +12,7 @@ namespace stagecraft {
 
 class PortCarrier final : public Carrier {
  public:
-  /// `peer` was admitted to `port`.
+  /// Requires: `peer` was admitted to `port`.
   PortCarrier(std::shared_ptr<DataPort> port, NetworkId network, PortAddress peer)
       : port_(std::move(port)), network_(network), peer_(std::move(peer)) {}
 

@@ -1,5 +1,5 @@
-/// PortCounts is the traffic of a data port, for tests, reports and the user. PortCounter counts it
-/// on all threads of the port; its mutex guards the counts.
+/// PortCounts holds the traffic of a data port, for tests, reports and the user. PortCounter counts
+/// it on all threads of the port; its mutex guards the counts.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// Counts the traffic with one peer, by its key.
+/// LinkCounts holds the traffic with one peer.
 struct LinkCounts {
   std::int64_t tensors_sent = 0;
   std::int64_t bytes_sent = 0;  ///< of tensors, chunk by chunk
@@ -54,7 +54,8 @@ class PortCounter {
   PortCounts counts_;
 };
 
-/// Returns whether to log an event that has occurred so often: the first, then ever fewer.
+/// Returns whether to log an event after it has occurred `times` times: the first time, then ever
+/// more rarely.
 [[nodiscard]] constexpr bool is_logged(std::int64_t times) {
   return (times & (times - 1)) == 0;
 }

@@ -1,4 +1,5 @@
-/// PortLoop is the inside of a DataPort: the loop of its progress thread, and what the loop serves.
+/// PortLoop is the implementation of a DataPort: the loop of its progress thread, and the loop's
+/// parts.
 ///
 ///   wait for orders or sockets -> carry out orders -> look after peers, end strangers
 ///   -> judge identities (IdentityJudge) -> take messages (Receiver) -> send chunks (PeerSender)

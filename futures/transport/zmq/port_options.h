@@ -1,5 +1,5 @@
-/// DataPortOptions says where a data port listens, how much it accepts, and whom it tells about
-/// peers that it loses.
+/// DataPortOptions says where a data port listens, how much it accepts, and which functions it
+/// calls when it loses a peer.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,13 @@ struct DataPortOptions {
   /// Called once with the peer's key when a link has broken (DP-2), on the progress thread. Must
   /// not block.
   std::function<void(const std::string& key, const Error& why)> when_broken;
-  /// The time without progress after which a peer is out of reach (DP-6); 0: for ever.
+  /// The time without progress after which a peer is out of reach (DP-6); 0: no limit.
   std::chrono::milliseconds silence{0};
   /// Called once when a peer is out of reach, in the same way.
   std::function<void(const std::string& key, const Error& why)> when_cut;
 };
 
-/// Errors: UsageArgument for a value out of range.
+/// Checks the values. Errors: UsageArgument for a value out of range.
 void require_valid(const DataPortOptions& options);
 
 }  // namespace stagecraft

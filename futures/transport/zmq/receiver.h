@@ -2,8 +2,9 @@
 ///
 ///   message -> its sender's key -> Peer -> frame -> Reassembly -> whole tensor -> Mailbox
 ///
-/// A frame that cannot be read breaks the link of its sender and nothing else (DP-2). Owned by a
-/// PortLoop, on whose thread all of it runs. No tensor is delivered or destroyed under a lock.
+/// A frame that cannot be read breaks the link of its sender and nothing else (DP-2). A PortLoop
+/// owns the receiver, and its thread runs all of it. No tensor is delivered or destroyed under a
+/// lock.
 #pragma once
 
 #include <string>
@@ -22,7 +23,7 @@ struct Peer;
 
 class Receiver {
  public:
-  /// The arguments outlive this.
+  /// The arguments must outlive this object.
   Receiver(const DataPortOptions& options,
            PortSockets& sockets,
            const Peers& peers,
@@ -37,10 +38,10 @@ class Receiver {
   /// Takes some messages. Returns whether there may be more.
   [[nodiscard]] bool take_messages();
 
-  /// Gives back the memory of partly received tensors that the mailboxes no longer accept.
+  /// Releases the memory of partly received tensors that the mailboxes no longer accept.
   void tidy();
 
-  /// Drops what has arrived from a forgotten peer in part.
+  /// Drops the tensors of a forgotten peer that have arrived in part.
   void forget(Peer& peer);
 
  private:

@@ -34,7 +34,7 @@ struct PortSockets::Waiting {
 namespace {
 
 /// The number of messages in ZeroMQ's own queue to or from one peer. It is small because a small
-/// tensor waits behind them.
+/// tensor waits for them.
 constexpr int kHighWater = 16;
 /// CURVE adds a few bytes to each part.
 constexpr std::int64_t kEnvelope = 4096;

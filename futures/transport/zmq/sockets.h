@@ -1,13 +1,12 @@
-/// PortSockets holds the ZeroMQ sockets of a data port and its CURVE keys: every socket of the data
-/// plane is made here.
+/// PortSockets makes and holds all ZeroMQ sockets of a data port, and its CURVE keys.
 ///
 ///   incoming()    all peers send to it; bound to address()
 ///   questions()   ZeroMQ asks here who may connect (IdentityJudge)
 ///   strangers()   watches the connections of incoming() that have not finished a handshake
 ///
-/// new_connection() makes a socket for each peer that something is sent to; its PeerSender owns it.
-/// Made and destroyed with the port. wake() and new_connection() may be called from any thread;
-/// everything else belongs to the thread of the port's loop.
+/// new_connection() makes a socket for each peer that gets something; its PeerSender owns the
+/// socket. The port makes and destroys PortSockets. wake() and new_connection() may be called from
+/// any thread; everything else belongs to the thread of the port's loop.
 #pragma once
 
 #include <chrono>
@@ -33,13 +32,14 @@ inline constexpr int kTurn = 32;
 
 class PortSockets {
  public:
-  /// A socket that accepts no more for now; wait() sets `is_ready` when it accepts messages again.
+  /// Full is a socket that accepts no more for now. wait() sets `is_ready` when it accepts messages
+  /// again.
   struct Full {
     zmq::socket_t* socket = nullptr;
     bool is_ready = false;
   };
 
-  /// Makes new keys and binds.
+  /// Makes new keys and binds the incoming socket.
   /// Errors: TransportRefused if the address cannot be bound.
   explicit PortSockets(const DataPortOptions& options);
   PortSockets(const PortSockets&) = delete;
@@ -48,7 +48,7 @@ class PortSockets {
   PortSockets& operator=(PortSockets&&) = delete;
   ~PortSockets();
 
-  /// Returns where peers send to, and the public key.
+  /// Returns the address to which peers send, with the public key.
   [[nodiscard]] const PortAddress& address() const { return address_; }
 
   [[nodiscard]] zmq::socket_t& incoming() { return *incoming_; }
@@ -62,7 +62,7 @@ class PortSockets {
   [[nodiscard]] std::unique_ptr<zmq::socket_t> new_connection(const PortAddress& peer);
 
   /// Waits until something has arrived, a socket of `full` accepts messages, wake() is called, or
-  /// `longest` is over (negative: waits for ever).
+  /// `longest` is over (negative: no limit).
   void wait(std::span<Full> full, std::chrono::milliseconds longest);
   /// Ends a wait(), or the next one.
   void wake();

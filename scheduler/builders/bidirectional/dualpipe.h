@@ -1,4 +1,4 @@
-/// DualPipe runs two copies of the pipeline against each other, so every row has work from both
+/// DualPipe runs two copies of the pipeline in opposite directions, so every row has work from both
 /// ends.
 ///
 ///     replica 0: stages 0 .. P-1 down the rows; replica 1: stages P .. 2P-1 up the rows

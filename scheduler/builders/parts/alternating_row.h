@@ -1,5 +1,5 @@
-/// alternating_row writes the kind of row that most builders need: a warm-up of forwards, then one
-/// forward and one backward in turn, then the remaining backwards.
+/// alternating_row writes the row that most builders need: a warm-up of forwards, then one forward
+/// and one backward in turn, then the remaining backwards.
 ///
 ///     F0 F1  F2 B0  F3 B1  B2 B3        a warm-up of 2, whole backwards
 ///     F0 F1  F2 I0  F3 I1 W0  I2 W1  I3 W2  W3      split ones; W lags its I by 1

@@ -1,7 +1,7 @@
-/// BuildRequest holds what a caller asks of a builder in the registry. Builders read their own
+/// BuildRequest holds a caller's request to a builder of the registry. Builders read their own
 /// parameters from it.
 ///
-/// Parameters are words by name, as on a command line. Values; any thread.
+/// Parameters are words by name, as on a command line. A value; any thread may use it.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-/// BuilderInfo is a builder's line in the registry: its name, its parameters and what it accepts.
+/// BuilderInfo is a builder's line in the registry: its name, its parameters and its constraints.
 ///
 /// registry.cc holds one for each builder; check_request() judges requests by it. A value; any
 /// thread.
@@ -13,14 +13,14 @@
 
 namespace stagecraft {
 
-/// A word of BuildRequest::set that a builder reads.
+/// BuilderParameter is a word of BuildRequest::set that a builder reads.
 struct BuilderParameter {
   std::string_view name;
   std::string_view meaning;
   std::string_view fallback;  ///< the value if it is not set
 };
 
-/// Gives the number of stages per row.
+/// ChunkRule gives the number of stages per row.
 enum class ChunkRule : std::uint8_t {
   One,
   Two,

@@ -1,7 +1,7 @@
 /// RowList is the list of one row while a builder writes it. finish() is the last step that all
 /// builders share.
 ///
-/// RW-1: builders write lists; columns come from the unit-time simulation alone.
+/// RW-1: builders write lists; only the unit-time simulation makes columns.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,7 @@ class RowList {
                               const StageGraph& stages,
                               int microbatches);
 
-/// Errors: ScheduleParameter with `builder`, its requirement and the value it got.
+/// Errors: ScheduleParameter with `builder`, its requirement and the value that it got.
 void require_positive(std::string_view builder, std::string_view what, int value);
 void require_acyclic(std::string_view builder, const StageGraph& stages);
 

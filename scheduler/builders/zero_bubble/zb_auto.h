@@ -8,8 +8,8 @@
 /// ZB-H1, a cap of 2 P - 1 one like ZB-H2.
 ///
 /// ZA-1: microbatches of each kind keep their order on every device, so gradients add up in order.
-/// ZA-2: with a cap of at least 1 it cannot block: a device at its cap has a weight half to run, or
-///       its oldest microbatch is further down the pipeline and comes back.
+/// ZA-2: with a cap of at least 1 no device blocks: a device at its cap has a weight half to run,
+///       or its oldest microbatch is further down the pipeline and comes back.
 /// Source: Qi et al., "Zero Bubble Pipeline Parallelism" (ICLR 2024), section 3 and appendix, in
 /// outline.
 #pragma once

@@ -9,8 +9,9 @@
 
 namespace stagecraft {
 
-/// Errors: UsageArgument for a parameter that is no number; ScheduleParameter if there is another
-/// number of times than of devices.
+/// Returns the options of the request.
+/// Errors: UsageArgument for a parameter that is no number; ScheduleParameter unless there are as
+/// many times as devices.
 [[nodiscard]] ZbAutoOptions zb_auto_options(const BuildRequest& request);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// ZB-V has two chunks per row in a V, so the first and last stage share a row, and split
-/// backwards.
+/// ZB-V has split backwards and two chunks per row in a V, so the first and the last stage share a
+/// row.
 ///
 ///     stage 0 1 2 3
 ///           4 5 6 7 read backwards: row r runs stages r and 2P - 1 - r

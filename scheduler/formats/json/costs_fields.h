@@ -10,7 +10,7 @@
 
 namespace stagecraft::formats {
 
-/// Maps the name of a kind to its duration.
+/// KindField maps the name of a kind to its duration.
 struct KindField {
   const char* name;
   double Durations::*duration;

@@ -119,7 +119,7 @@ class CostsDocument {
                 "rows in the other");
   }
 
-  /// Reads a value. After a fault, reading continues behind the value. If an entry has a fault
+  /// Reads a value. After a fault, reading continues after the value. If an entry has a fault
   /// already, its missing fields are not reported. Errors: ScheduleParse if the text is no JSON.
   void attempt(const std::function<void()>& read) {
     const JsonReader before = json_;

@@ -1,5 +1,5 @@
 /// costs.json holds the costs of a schedule in one file, with one section for each tool that
-/// measures or reads it. Written and read by tools and programs; any thread.
+/// measures or reads it. Tools and programs write and read it; any thread may do so.
 ///
 ///     {"version": 1,
 ///      "device": {"name": "EPYC 7B13", "threads": 1,     where the figures were measured,
@@ -67,21 +67,23 @@
 
 namespace stagecraft {
 
-/// The version written, and the newest version read.
+/// The version of written files, and the newest version that can be read.
 inline constexpr int kCostsVersion = 1;
 
 struct ReadCosts {
   Costs costs;
-  /// Holds a line, with its place, for each unknown section and field, which was left out. A later
-  /// program may have written it, or a user may have misspelled it; then the line names the
-  /// probable field. Also holds a line for times of backwards that were computed from others.
+  /// Holds a line, with its place, for each unknown section and field. The reader leaves these out.
+  /// A later program may have written the field, or a user may have misspelled it; then the line
+  /// names the probable field. Also holds a line for times of backwards that were computed from
+  /// others.
   std::vector<std::string> notes;
 };
 
-/// Errors: ScheduleParse with line and column for a text that is no JSON or for a version that is
+/// Reads the costs.
+/// Errors: ScheduleParse with line and column for a text that is no JSON, or for a version that is
 /// missing or newer. Otherwise one ScheduleParse lists all of these: a field or an entry that
-/// appears twice, a stage below 0 or beyond kMaxStages, a number that is negative or no number, one
-/// half of a backward without the whole or beyond it.
+/// appears twice, a stage below 0 or beyond kMaxStages, a number that is negative or no number, and
+/// one half of a backward that is stated without the whole or is longer than it.
 [[nodiscard]] ReadCosts parse_costs(std::string_view text);
 
 /// Returns the costs, one operator, stage, link and edge per line; parse_costs() reads them back.

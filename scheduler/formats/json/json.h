@@ -1,4 +1,4 @@
-/// The JSON form of a schedule: the content of the text form, for programs.
+/// json.h defines the JSON form of a schedule: the content of the text form, for programs.
 ///
 ///     {"form": "array", "microbatches": 1, "edges": [[0, 1]],
 ///      "rows": [[[0, 0, "F"], null, [0, 0, "B"]],
@@ -23,8 +23,9 @@ inline constexpr formats::FormatWords kJsonWords{.name = "JSON", .places = true}
 /// Returns whether the rows begin like a JSON object or list.
 [[nodiscard]] bool looks_like_json(std::string_view rows);
 
+/// Reads the schedule.
 /// Errors: ScheduleParse with line and column: for the place where a text ceases to be JSON; or
-/// else for all unknown or ill-typed fields and numbers beyond the limits of a schedule.
+/// otherwise for all unknown or ill-typed fields and numbers beyond the limits of a schedule.
 [[nodiscard]] Schedule parse_json(std::string_view text);
 
 /// Returns the schedule with one line per row; parse_json() reads it back.

@@ -1,9 +1,9 @@
 /// JsonReader reads a JSON text from front to back, value by value, each with its line and column.
 ///
-/// Schedule files are long and simple, so it builds no tree: memory is in proportion to the values
+/// Schedule files are long and simple, so it builds no tree. Memory is in proportion to the values
 /// that the caller keeps, and every complaint has a place. The caller asks for the values that it
-/// expects and skips the rest; all of the text is checked to be JSON. Views the text, which must
-/// outlive it.
+/// expects and skips the rest. The reader checks that all of the text is JSON. It views the text,
+/// which must outlive it.
 /// J-1: nesting is limited, so nothing recurses without bound.
 #pragma once
 
@@ -37,7 +37,7 @@ class JsonReader {
   void open();
   [[nodiscard]] bool next_element();
   [[nodiscard]] std::optional<std::string> next_key();
-  /// Errors: ScheduleParse if anything but blanks follows.
+  /// Ends the text. Errors: ScheduleParse if anything but blanks follows.
   void finish();
 
   /// Returns the offset of the latest key.

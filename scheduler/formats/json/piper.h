@@ -1,4 +1,5 @@
-/// Reads and writes Piper's directives, the JSON file that configures a training run of Piper.
+/// piper reads and writes Piper's directives, the JSON file that configures a training run of
+/// Piper.
 ///
 ///     [{"op": "split", "filter": {}, "dim_name": "MB", "num_microbatches": 2},
 ///      {"op": "place", "filter": {"PP": 0}, "devices": [0]},
@@ -28,8 +29,8 @@ inline constexpr formats::FormatWords kPiperWords{.name = "Piper's directives",
 /// Returns whether the rows are a list of JSON objects.
 [[nodiscard]] bool looks_like_piper(std::string_view rows);
 
-/// Returns a list. The file says more than a schedule does if it has replicate or shard directives,
-/// streams, or several devices for a row.
+/// Returns a list. ReadSchedule reports that the file says more than a schedule does if it has
+/// replicate or shard directives, streams, or several devices for a row.
 /// Errors: ScheduleParse with line and column: for a text that is not this JSON, for devices
 /// without an order (Piper chooses one) or with two, and for filters that match several tasks or
 /// something other than the tasks of a stage.

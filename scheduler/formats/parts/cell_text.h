@@ -1,5 +1,5 @@
-/// Defines the words that the readers of schedule files share: numbers, kinds, cells, and the place
-/// of a fault.
+/// cell_text defines the words that the readers of schedule files share: numbers, kinds, cells, and
+/// the place of a fault.
 ///
 /// Used by the text and the CSV form, and in part by others. Every reader names line and column of
 /// text that it does not understand.
@@ -15,10 +15,10 @@
 
 namespace stagecraft::formats {
 
-/// Readers refuse longer files.
+/// The largest file. Readers refuse longer ones.
 inline constexpr std::size_t kMaxBytes = std::size_t{256} << 20U;
 
-/// A reader's place, counted from 1 as editors do.
+/// Location is a reader's place, counted from 1 as editors do.
 struct Location {
   std::size_t line = 0;
   std::size_t column = 0;
@@ -42,10 +42,10 @@ class Lines {
 [[nodiscard]] std::string located(Location at, std::string_view what);
 /// Throws ScheduleParse with `what`, located.
 [[noreturn]] void fail(Location at, std::string_view what);
-/// Errors: ScheduleParse for a text longer than kMaxBytes.
+/// Checks the size. Errors: ScheduleParse for a text longer than kMaxBytes.
 void require_size(std::string_view text);
 
-/// Returns whether one more row or cell may be read. kNoRoom is the message if not.
+/// Returns whether one more row or cell may be read. If not, kNoRoom is the message.
 [[nodiscard]] inline bool has_room(std::size_t rows, std::size_t cells) {
   return rows < static_cast<std::size_t>(kMaxStages) && cells < kMaxCells;
 }
@@ -60,7 +60,7 @@ inline constexpr std::string_view kNoRoom =
 /// Returns the number that the text starts with and removes it; the largest int for a larger
 /// number; nothing if there is none.
 [[nodiscard]] std::optional<int> leading_number(std::string_view& text);
-/// Returns the number that the whole text is.
+/// Returns the number if the whole text is one.
 [[nodiscard]] std::optional<int> whole_number(std::string_view text);
 /// Returns the kind of a letter F, B, I, W or U.
 [[nodiscard]] std::optional<CellKind> kind_of(char c);
@@ -69,7 +69,8 @@ inline constexpr std::string_view kNoRoom =
 /// Errors: ScheduleParse with the form of a cell, or with the probable meaning.
 [[nodiscard]] Cell parse_cell(std::string_view text, std::size_t row, Location at);
 
-/// Errors: ScheduleParse for a stage or microbatch beyond what a schedule may name.
+/// Checks the numbers. Errors: ScheduleParse for a stage or microbatch beyond the limits of a
+/// schedule.
 void require_sane(const Task& task, std::string_view text, Location at);
 
 }  // namespace stagecraft::formats

@@ -1,4 +1,4 @@
-/// expressible describes which schedules a file format can hold, and reports a schedule that it
+/// expressible describes the schedules that a file format can hold, and reports a schedule that it
 /// cannot hold.
 ///
 /// write_schedule() calls it before it writes, so that a file loses nothing. Pure; any thread.
@@ -39,6 +39,7 @@ struct FormatWords {
 /// Returns whether two tasks are of one microbatch in one stage, so that one needs the other.
 [[nodiscard]] bool need_each_other(std::span<const Task> tasks);
 
+/// Checks the schedule.
 /// Errors: ScheduleParameter with the first cell, row and column that the format cannot express. A
 /// task without a kind or with a number below 0 is such a cell in every format.
 void require_expressible(const Schedule& schedule,

@@ -1,9 +1,9 @@
 /// FaultList collects the faults in the grammar of a file and reports them together, so that a user
 /// can repair them at once.
 ///
-/// A reader notes each fault, continues after it, and asks at the end whether it may return its
-/// result. The first 20 faults are listed, further ones counted. Advice ("...; a cell is ...")
-/// appears with the first fault that it repairs. A value.
+/// A reader notes each fault, continues, and asks at the end whether it may return its result. The
+/// error lists the first 20 faults and counts further ones. Advice ("...; a cell is ...") appears
+/// with the first fault that it repairs. A value.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,8 @@ struct PythonCall {
   [[nodiscard]] std::optional<std::string_view> argument(std::string_view name) const;
 };
 
-/// The content of one place of a row: nothing for None, one call, or a tuple of calls.
+/// PythonItem is the content of one place of a row: nothing for None, one call, or a tuple of
+/// calls.
 struct PythonItem {
   std::vector<PythonCall> calls;
   bool tuple = false;

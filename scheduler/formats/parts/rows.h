@@ -1,4 +1,4 @@
-/// Helpers for readers of files with a line or list per rank, called after all rows are read. Pure.
+/// rows.h helps readers of files that have a line or list per rank, after all rows are read. Pure.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
-/// ScheduleFormat is a file format's line in the registry: how its files are named, recognized,
-/// read and written, and which schedules they can hold.
+/// ScheduleFormat is a file format's line in the registry. It says how files of the format are
+/// named, recognized, read and written, and which schedules they can hold.
 ///
-/// registry.cc holds one for each format; the command `schedule` and the conformance suite know
-/// formats by it alone. A value; any thread.
+/// registry.cc holds one for each format. The command `schedule` and the conformance suite know
+/// formats by it alone. A value; any thread may use it.
 #pragma once
 
 #include <optional>
@@ -17,23 +17,25 @@
 
 namespace stagecraft {
 
-/// The content of a schedule file.
+/// ReadSchedule is the content of a schedule file.
 struct ReadSchedule {
   Schedule schedule;
-  /// For ValidateOptions, so that validate() judges it; empty if the file lists none.
+  /// The communication, for ValidateOptions, so that validate() judges it; empty if the file lists
+  /// none.
   std::vector<CommAction> communication = {};
   std::string left_out =
-      {};  ///< what the file holds and a schedule does not, e.g. "shard directives"
+      {};  ///< the content of the file that a schedule cannot hold, e.g. "shard directives"
 };
 
 struct ScheduleFormat {
   std::string_view name;       ///< the word for it on the command line
   std::string_view summary;    ///< one line for help texts and documents
   formats::FormatWords words;  ///< the schedules that it can hold
-  /// Errors: ScheduleParse with line and column.
+  /// Reads a file. Errors: ScheduleParse with line and column.
   ReadSchedule (*read)(std::string_view text) = nullptr;
-  /// Returns a text that `read` takes; null if the format is only read. Called by write_schedule(),
-  /// which makes sure that `words` express the schedule and that it has the `form`.
+  /// Returns a text that `read` takes. It is null if the format is only read. write_schedule()
+  /// calls it, after it has made sure that `words` express the schedule and that the schedule has
+  /// the `form`.
   std::string (*write)(const Schedule& schedule, const StageGraph& graph) = nullptr;
   /// Returns whether a file has this format. `rows`: its text from its first row on, without
   /// comments and headers before it. Null if another format recognizes and reads these files.

@@ -11,9 +11,9 @@
 
 namespace stagecraft {
 
-/// Time: forward and backward of a microbatch. Bytes: parameters at their first use, and the kept
-/// bytes of `in_flight` microbatches. Crossing: the results of this operator and of earlier ones
-/// that later operators read, each once.
+/// Returns the items. Their time: forward and backward of a microbatch. Their bytes: parameters at
+/// their first use, and the kept bytes of `in_flight` microbatches. Their crossing bytes: the
+/// results of this operator and of earlier ones that later operators read, each once.
 [[nodiscard]] std::vector<CutItem> cut_items(const WorkGraph& graph, double in_flight);
 
 [[nodiscard]] StageOperators stages_of(const std::vector<ItemRange>& ranges);

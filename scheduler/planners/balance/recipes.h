@@ -30,7 +30,7 @@ struct Recipe {
 /// Returns the recipes for one copy of a chain of stages: 1F1B first, then those with few chunks.
 [[nodiscard]] std::vector<Recipe> recipes();
 
-/// Returns these, and the recipes that keep two copies of the model.
+/// Returns recipes() and the recipes that keep two copies of the model.
 [[nodiscard]] std::vector<Recipe> recipes_for_chains();
 
 }  // namespace stagecraft

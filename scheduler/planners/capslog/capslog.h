@@ -1,5 +1,5 @@
-/// capslog makes the fullest device hold as little as possible and ignores time. It is for models
-/// that only just fit, or do not.
+/// capslog minimizes the bytes of the fullest device and ignores time. It is for models that only
+/// just fit, or do not fit.
 ///
 /// memory_cut() cuts the operators, in the order of the forward, for 1F1B and for GPipe and for
 /// every size of microbatch. The bytes of a stage depend on its place: 1F1B keeps min(M, P - place)
@@ -17,10 +17,10 @@
 
 namespace stagecraft {
 
-/// See PlannerInfo::refuses.
+/// Implements PlannerInfo::refuses.
 [[nodiscard]] std::optional<std::string> capslog_refuses(const PlanRequest& request);
 
-/// See PlannerInfo::search. The candidate with the smallest peak comes first.
+/// Implements PlannerInfo::search. The candidate with the smallest peak comes first.
 [[nodiscard]] std::vector<Candidate> capslog_candidates(const PlanRequest& request);
 
 }  // namespace stagecraft

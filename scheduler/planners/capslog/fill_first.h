@@ -1,4 +1,4 @@
-/// fill_first gives each device of a row operators as long as they fit below a threshold; the last
+/// fill_first gives each device of a row operators as long as they fit below a threshold. The last
 /// device takes the rest.
 ///
 /// It is the inner step of memory_cut(). Allocates nothing. Pure.
@@ -13,8 +13,8 @@
 
 namespace stagecraft {
 
-/// Operators [first, end) for the devices [place, place + devices). Each device takes at least one
-/// operator.
+/// CutPart holds operators [first, end) for the devices [place, place + devices). Each device takes
+/// at least one operator.
 struct CutPart {
   int first = 0;
   int end = 0;

@@ -1,12 +1,12 @@
 /// memory_cut cuts operators, in the order of the forward, over devices so that the fullest device
-/// holds as little as possible.
+/// holds as few bytes as possible.
 ///
 ///     kept 5 2 6 1 5 3, received - 1 2 1 2 1   on 3 devices:   0 1 | 2 3 | 4 5   hold 7, 9, 10
 ///
 /// A bisection finds the smallest threshold. Both its ends are always bytes that some stage holds:
 /// a peak that was reached, and the smallest stage that exceeded a threshold. So it ends after few
-/// probes and needs no sorted list of all stages' bytes. A probe is fill_first.h. If a probe may
-/// miss a cut (filling_is_exact()), sweep.h continues from its result. Then the fullest device
+/// probes and needs no sorted list of all stages' bytes. fill_first() makes a probe. If a probe may
+/// miss a cut (filling_is_exact()), a Sweep continues from its result. Then the fullest device
 /// keeps its operators, and those on either side of it are cut again, and so on. Pure; any thread.
 /// MC-1: no other cut into as many stages has a smaller peak, unless filling is not exact and there
 ///       are more than kMaxSweptOperators operators.
@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-/// A sweep takes time in the square of the operators: about a second for this many.
+/// The most operators of a sweep, which takes time in their square: about a second for this many.
 inline constexpr int kMaxSweptOperators = 3'000;
 
 struct MemoryCut {
@@ -31,14 +31,15 @@ struct MemoryCut {
   [[nodiscard]] double peak() const;
 };
 
-/// Keeps MC-1. Errors: UsageArgument for fewer operators than devices, or no device.
-/// Requires: `memory` has as many places.
+/// Returns a cut. Keeps MC-1.
+/// Requires: `memory` has as many places as devices.
+/// Errors: UsageArgument for fewer operators than devices, or no device.
 /// Cost: about 10 to 30 probes of the operators for the peak, and as many for each device with the
 /// operators beside it.
 [[nodiscard]] MemoryCut memory_cut(const OperatorMemory& memory, int devices);
 
-/// Returns PlanInfeasible, with the fullest device and the bytes it lacks, if a device of the cut
-/// holds more than `capacity`; else nothing.
+/// Returns PlanInfeasible, with the fullest device and the bytes that it lacks, if a device of the
+/// cut holds more than `capacity`; otherwise nothing.
 [[nodiscard]] std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity);
 
 }  // namespace stagecraft

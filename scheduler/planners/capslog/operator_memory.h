@@ -4,10 +4,11 @@
 ///     parameters + (kept + received) x in flight
 ///         + the largest need of one operator beyond the bytes kept by then
 ///
-/// It adds up as the simulator does (memory_model.h), so the two agree if the schedule has the same
-/// number in flight. A parameter counts once per stage, and so does a result of another stage,
-/// however many operators use it. A result is kept until the backward, and so is input of the
-/// batch. Read by memory_cut(). Views the graph; any thread may read. Units: bytes.
+/// It adds up bytes as the simulator does (memory_model.h), so the two agree if the schedule has
+/// the same number in flight. A parameter counts once per stage, and so does a result of another
+/// stage, for any number of operators that use it. A result is kept until the backward, and so is
+/// input of the batch. memory_cut() reads it. It views the graph; any thread may read. Units:
+/// bytes.
 /// OM-1: a stage never holds less with one more operator at its end.
 #pragma once
 
@@ -25,8 +26,8 @@ class OperatorMemory {
 
   [[nodiscard]] int size() const { return graph_->size(); }
   /// Returns whether fill_first() misses no cut. That holds if every place keeps the same number in
-  /// flight (else an operator may be too much for one place and not for the next) and no operator
-  /// hands on more than it keeps (else a stage that starts later may hold more).
+  /// flight, and no operator hands on more than it keeps. Otherwise an operator may be too much for
+  /// one place and not for the next, or a stage that starts later may hold more.
   [[nodiscard]] bool filling_is_exact() const { return filling_is_exact_; }
 
   class Stage {
@@ -48,11 +49,11 @@ class OperatorMemory {
   [[nodiscard]] Stage stage_at(int place, int first) const {
     return {*this, in_flight_[static_cast<std::size_t>(place)], first};
   }
-  /// Returns the least that a stage with this operator holds.
+  /// Returns the least bytes of a stage with this operator.
   [[nodiscard]] double least(int op) const;
 
  private:
-  /// A use of a parameter or a result.
+  /// Use is a use of a parameter or a result.
   struct Use {
     int made = -1;    ///< the operator that made it; -1: a parameter
     int before = -1;  ///< the operator that used it last; -1: none

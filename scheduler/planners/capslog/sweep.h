@@ -1,9 +1,9 @@
-/// Sweep decides whether operators fit below a threshold at all, by trying every operator with
-/// which each device could begin.
+/// Sweep decides whether any cut keeps a threshold. It tries every operator as the first of each
+/// device.
 ///
 /// It is for memory with which fill_first() may miss cuts: a stage that starts later may hold more,
-/// or a stage at a later place less. Made once by memory_cut() and called for every threshold;
-/// allocates only when made. Used by one thread.
+/// or a stage at a later place less. memory_cut() makes it once and calls it for every threshold;
+/// it allocates only when it is made. One thread uses it.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,15 @@ class Sweep {
  public:
   Sweep(const OperatorMemory& memory, int devices);
 
-  /// As fill_first(), but finds a cut if there is one. If there is none, the peak is infinite and
-  /// `ends` stay as they are.
+  /// Does the work of fill_first(), but finds a cut if there is one. If there is none, the peak is
+  /// infinite and `ends` stay as they are.
   /// Cost: devices x operators x the operators of a stage.
   Filled fill(const CutPart& part, double threshold, std::span<int> ends);
 
  private:
-  /// By number of full devices and the next operator: the first operator of the last full device.
-  /// If there are several, it is the latest, so that the first devices take as much as they can.
+  /// Holds, by number of full devices and the next operator, the first operator of the last full
+  /// device. If there are several, it is the latest, so that the first devices take as much as they
+  /// can.
   [[nodiscard]] int& before(int devices, int op);
   /// Starts device `d` of the part at `first`. Returns the smallest stage that exceeded the
   /// threshold.

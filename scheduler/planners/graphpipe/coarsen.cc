@@ -19,7 +19,7 @@ std::vector<double> sums(const std::vector<double>& figures,
   return made;
 }
 
-/// As sums(), without results that only members read.
+/// Works like sums(), but leaves out results that only members read.
 std::vector<double> sent(std::vector<double> figures,
                          const std::vector<std::vector<int>>& members,
                          const Neighbors& graph) {

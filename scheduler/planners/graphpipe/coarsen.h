@@ -12,7 +12,8 @@ namespace stagecraft::graphpipe {
 
 struct CoarseProblem {
   PartitionProblem problem;
-  std::vector<std::vector<int>> members;  ///< of each of its operators; of the original problem
+  /// by merged operator: the operators of the original problem
+  std::vector<std::vector<int>> members;
 };
 
 /// Merges neighbors as contract() (contraction.h) does. Transfers between members cost nothing.

@@ -1,4 +1,4 @@
-/// contract merges operators that are too cheap to matter to a cut with a neighbor.
+/// contract merges operators that are too cheap to affect a cut with a neighbor.
 ///
 /// It serves graphs that are too large for a search, and graphs that are series-parallel except for
 /// cheap operators. Pure; any thread.
@@ -19,7 +19,8 @@ struct Contraction {
 };
 
 /// Merges neighbors as long as one of them takes less than `limit` (0 to 1) of the total time.
-/// Requires: edges from smaller to larger operators. Ensures: the same for the result.
+/// Requires: edges from smaller to larger operators.
+/// Ensures: the same for the result.
 [[nodiscard]] Contraction contract(int operators,
                                    const Edges& edges,
                                    std::span<const double> times,

@@ -1,4 +1,4 @@
-/// DownsetSearch finds stages of any graph, none of which takes longer than a limit, among all
+/// DownsetSearch finds stages of any graph that all keep a limit of time. It searches among all
 /// possible stages.
 ///
 /// After the last stages are removed, the rest is a downset: a set of operators that contains
@@ -6,7 +6,7 @@
 /// removed part needs, and tries every set of operators that may be the downset's last stage. For
 /// chains that are equal branches of a tree it tries only one order. For small graphs; one thread.
 /// DS-1: no stages outside its result are faster, unless its effort is spent.
-/// Source: ours, to judge the other modes by; GraphPipe (Jeon et al.) has no such mode.
+/// Source: ours, as the measure of the other modes; GraphPipe (Jeon et al.) has no such mode.
 #pragma once
 
 #include <memory>

@@ -1,11 +1,11 @@
-/// The planner graphpipe finds stages that keep a model's parallel branches. It searches over the
+/// graphpipe is the planner that keeps a model's parallel branches. It searches for stages over the
 /// model's graph (graphpipe/search.h), and 1F1B runs the stages on their graph.
 ///
 ///     tower 1: 0 - 1            4 stages; 0 and 2 start at once,
 ///                   > 3         so the pipeline has depth 3; a chain of them would have 4
 ///     tower 2:     2
 ///
-/// Called through planner.h. Pure; any thread.
+/// planner.h calls it. Pure; any thread.
 /// Source: Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with
 /// Graph Pipeline Parallelism".
 #pragma once
@@ -19,7 +19,7 @@
 namespace stagecraft {
 
 struct GraphpipeOptions {
-  bool replicas = false;  ///< stages on 2, 4, 8, ... devices that share its microbatches
+  bool replicas = false;  ///< stages may be on 2, 4, 8, ... devices that share its microbatches
   /// Each stage has its own size among the sizes of the request.
   bool stage_sizes = false;
 };
@@ -29,7 +29,7 @@ struct GraphpipeOptions {
 
 /// Returns the best candidates of all sizes of microbatch, eight at most: for every size one with
 /// and one without replicas, and, if requested, one whose stages have sizes of their own. The
-/// fastest comes first; exact answers are searched for the first two only. Without `options` the
+/// fastest comes first. It searches exact answers for the first two only. Without `options` the
 /// request's own options apply.
 /// Errors: PlanInfeasible if no stages fit the memory; UsageArgument for a request without
 /// operators, devices or sizes that divide the batch.

@@ -1,4 +1,4 @@
-/// share_channels computes how long a step takes if every two rows share one half-duplex channel.
+/// share_channels computes the time of a step if every two rows share one half-duplex channel.
 /// Transfers on a channel never overlap, in either direction.
 ///
 ///     free     0 -> 1  ====      ====            one channel  0 -> 1  ====        ====
@@ -7,8 +7,8 @@
 /// Planners search as if channels were free; this function then judges their result. One thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.4.
 /// HC-1: transfers from one row to another keep the order in which their values were made.
-/// HC-2: of two transfers that would overlap, the one that makes the step shorter goes first; of
-///       equal ones the one that is ready first. They are decided in the order of time.
+/// HC-2: of two transfers that would overlap, the one that makes the step shorter goes first; if
+///       equal, the one that is ready first. They are decided in the order of time.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ namespace stagecraft {
 double share_channels(StepGraph& graph, const Placement& placement);
 
 /// Returns the order of transfers on every channel, after share_channels() has run on the graph.
-/// With these orders no two transfers of a channel overlap, however long tasks take.
+/// With these orders no two transfers of a channel overlap, for any duration of tasks.
 [[nodiscard]] std::vector<EventOrder> channel_orders(const StepGraph& graph,
                                                      const Placement& placement);
 

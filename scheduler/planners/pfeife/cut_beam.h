@@ -2,9 +2,9 @@
 ///
 ///     5 10  --one place by 1-->  6 10      --in proportion-->  6 11
 ///
-/// Starts at a cut and expands the best few cuts until none of their neighbors is better. It ends
-/// if no single move helps, which may be before the best cut: cut_search.h continues from there.
-/// Pure; any thread.
+/// It starts at a cut and expands the best few cuts until none of their neighbors is better. It
+/// ends if no single move helps, which may be before the best cut; cut_search.h continues from
+/// there. Pure; any thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", algorithm 1, with the right factor
 /// of proportional moves as its text means it. The paper's beam forgets cuts that do not fit the
 /// memory. We keep them after all that fit, those nearest to fitting first, so that a start that
@@ -24,7 +24,8 @@
 
 namespace stagecraft {
 
-/// Cuts that fit come before cuts that do not; shorter steps come before longer ones.
+/// CutScore orders cuts: cuts that fit come before cuts that do not; shorter steps come before
+/// longer ones.
 struct CutScore {
   double excess = std::numeric_limits<double>::infinity();  ///< bytes that the fullest row lacks
   double time = std::numeric_limits<double>::infinity();    ///< of a step
@@ -44,7 +45,8 @@ struct ScoredCut {
 
 /// Moves one place; its neighbors stay.
 void move_single(std::vector<int>& cuts, std::size_t place, int by);
-/// Moves a place; the stages on either side keep their proportions. `operators`: of the model.
+/// Moves a place; the stages on either side keep their proportions. `operators`: the model's
+/// number.
 void move_proportionally(std::vector<int>& cuts, std::size_t place, int by, int operators);
 /// Returns whether every stage has at least `least` operators.
 [[nodiscard]] bool is_cut(std::span<const int> cuts, int operators, int least);
@@ -52,11 +54,13 @@ void move_proportionally(std::vector<int>& cuts, std::size_t place, int by, int 
 struct BeamOptions {
   int width = 2;
   int rounds = 100;
-  /// Asked between moves; true ends the search with the best cut so far. Empty: never.
+  /// The search calls it between moves; true ends the search with the best cut so far. Empty:
+  /// never.
   std::function<bool()> is_over;
 };
 
-/// Requires: `start` is a cut. Cost: 40 step times for every place of every expanded cut.
+/// Returns the best cut. Requires: `start` is a cut.
+/// Cost: 40 step times for every place of every expanded cut.
 [[nodiscard]] ScoredCut beam_from(CutCost& cost,
                                   std::vector<int> start,
                                   const BeamOptions& options = {});

@@ -1,7 +1,7 @@
 /// CutCandidates collects the results of a planner that cuts the row of operators.
 ///
-/// It keeps the best cut of every schedule. If none fits the memory, it knows what the nearest one
-/// lacks. A value; one thread.
+/// It keeps the best cut of every schedule. If none fits the memory, it knows how many bytes the
+/// nearest one lacks. A value; one thread.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ namespace stagecraft {
 
 class CutCandidates {
  public:
-  /// `cost`: of the cut's schedule.
+  /// Adds a result. `cost`: that of the cut's schedule.
   void add(CutCost& cost, const ScoredCut& found, std::string schedule_name);
 
   /// Returns the candidates, the shortest step first; of equal ones the one with fewer stages, then
-  /// the earlier one; nothing if none was added. Errors: PlanInfeasible if none fits, with the
-  /// tightest device and the bytes it lacks.
+  /// the earlier one. Returns nothing if none was added.
+  /// Errors: PlanInfeasible if none fits, with the tightest device and the bytes that it lacks.
   [[nodiscard]] std::vector<Candidate> take(double memory) &&;
 
  private:
@@ -28,7 +28,7 @@ class CutCandidates {
     double time = 0;
     Candidate candidate;
   };
-  /// The result that came nearest to fitting.
+  /// Tightest is the result that came nearest to fitting.
   struct Tightest {
     double excess = 0;
     CutCost::Peak peak;

@@ -1,9 +1,8 @@
-/// CutCost computes how long a step of one schedule takes with a cut, and whether its rows have
-/// enough memory.
+/// CutCost computes the time of one schedule's step with a cut, and checks the memory of its rows.
 ///
 /// The stages of the schedule must be a chain, once or once per replica, on any rows; backwards may
-/// be whole or split. Channels are free (channels.h). Made for one schedule and called for very
-/// many cuts. Views the row of operators, which must outlive it. One thread.
+/// be whole or split. Channels are free (channels.h). A CutCost is made for one schedule and called
+/// for very many cuts. It views the row of operators, which must outlive it. One thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", sections 3.2 and 3.5. The paper
 /// holds the bytes that stages read and receive for all microbatches of a step. We hold them for
 /// the microbatches in flight, and the caller decides how much of a device's memory to use.
@@ -28,7 +27,7 @@ namespace stagecraft {
 
 class CutCost {
  public:
-  /// The most bytes that the fullest row holds at once.
+  /// Peak holds the most bytes that the fullest row holds at once.
   struct Peak {
     int row = 0;
     double bytes = 0;
@@ -64,14 +63,15 @@ class CutCost {
   Peak peak(std::span<const int> cuts);
 
  private:
-  /// An edge of the step's graph: its two stages of the model, and the links between their rows.
+  /// Way is an edge of the step's graph: its two stages of the model, and the links between their
+  /// rows.
   struct Way {
     std::size_t pair = 0;
     Link forward;
     Link backward;
   };
 
-  /// Holds how many tasks a row has, per stage of the model that it runs.
+  /// RowTasks counts the tasks of a row, for a stage of the model that it runs.
   struct RowTasks {
     struct Count {
       int stage = 0;

@@ -1,5 +1,5 @@
-/// cut_search finds the best cut for a schedule. It tries all cuts if there are few; else it runs a
-/// beam from several starts and then moves two places at once.
+/// cut_search finds the best cut for a schedule. It tries all cuts if there are few. Otherwise it
+/// runs a beam from several starts and then moves two places at once.
 ///
 /// Pure: its pseudo-random numbers always start alike. Any thread.
 /// CX-1: no result is worse than the beam alone (cut_beam.h) from any of its starts.
@@ -12,8 +12,8 @@
 
 namespace stagecraft {
 
-/// Returns cuts to start a search with: equal numbers of operators, equal times, and equal bytes
-/// held and kept.
+/// Returns cuts that start a search: equal numbers of operators, equal times, and equal bytes held
+/// and kept.
 [[nodiscard]] std::vector<std::vector<int>> starting_cuts(const OperatorRow& row, int stages);
 
 struct CutSearchOptions {
@@ -24,8 +24,9 @@ struct CutSearchOptions {
   std::vector<std::vector<int>> starts;  ///< of the beam; empty: starting_cuts()
 };
 
-/// Returns the best of all cuts if there are few, else the best of the beams. Cost: that of one
-/// beam for every start. `options.beam.is_over` ends these functions too, with the best cut so far.
+/// Returns the best of all cuts if there are few, otherwise the best of the beams. Cost: that of
+/// one beam for every start. `options.beam.is_over` also ends these functions, with the best cut so
+/// far.
 [[nodiscard]] ScoredCut first_cut(CutCost& cost, const CutSearchOptions& options = {});
 
 /// Returns the best cut that moves of several places reach from `first`, or `first` itself. Finds
@@ -34,7 +35,7 @@ struct CutSearchOptions {
                                    ScoredCut first,
                                    const CutSearchOptions& options = {});
 
-/// Runs both. The returned cut fits the memory if any cut that was tried does.
+/// Calls both functions. The returned cut fits the memory if any cut that was tried does.
 [[nodiscard]] ScoredCut find_cut(CutCost& cost, const CutSearchOptions& options = {});
 
 }  // namespace stagecraft

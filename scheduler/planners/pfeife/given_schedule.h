@@ -19,17 +19,18 @@ namespace stagecraft {
 /// as devices and a chain of stages. A schedule given as data has one size, because it fixes the
 /// number of microbatches per step.
 /// Requires: the request gives a builder or a schedule.
-/// Errors: UsageArgument for a schedule of another number of devices, whose microbatches do not
+/// Errors: UsageArgument for a schedule of another number of devices, with microbatches that do not
 /// divide the batch or are of several sizes, or with more stages than operators; those of the
 /// builder; ScheduleInvalid for a schedule that does not run on a chain of its stages;
-/// PlanInfeasible if no cut fits the memory, with the tightest device and the bytes it lacks.
+/// PlanInfeasible if no cut fits the memory, with the tightest device and the bytes that it lacks.
 [[nodiscard]] std::vector<Candidate> best_cut_for_schedule(const PlanRequest& request);
 
-/// Sets how many schedules are examined, and how closely.
+/// CutEffort limits how many schedules are examined, and how closely.
 struct CutEffort {
-  /// Refined by moves of one place: the best by the cuts that a search starts with.
+  /// The number of best schedules, by the cuts that start a search, to refine by moves of one
+  /// place.
   std::size_t moved = 10;
-  /// Refined as by best_cut_for_schedule(): the best of those.
+  /// The number of the best of those to refine as best_cut_for_schedule() does.
   std::size_t searched = 4;
 
   /// Returns an effort that skips no schedule.

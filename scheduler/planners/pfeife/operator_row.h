@@ -3,8 +3,8 @@
 ///
 ///     operators  0 1 2 | 3 4 | 5 6 7        cuts 3, 5: three stages
 ///
-/// Made once from a WorkGraph, which must outlive it; planners call it for very many cuts. A value;
-/// any thread may read. Units: as in the graph.
+/// It is made once from a WorkGraph, which must outlive it; planners call it for very many cuts. A
+/// value; any thread may read. Units: as in the graph.
 /// OW-1: cuts ascend strictly within (0, size()), so no stage is empty. Callers keep this.
 /// OW-2: a value that a stage reads several times crosses to it once.
 #pragma once
@@ -30,8 +30,8 @@ class OperatorRow {
   /// Returns times and bytes of the stage. Cost: linear in the stage.
   [[nodiscard]] StageWork work(int first, int last) const;
 
-  /// Return the longest path through the operators before `op`. A stage that begins with the
-  /// operator starts no forward sooner after the step's start, and ends no whole backward later
+  /// Return the longest path through the operators before `op`. In a stage that begins with the
+  /// operator, no forward starts sooner after the step's start, and no whole backward ends later
   /// before the step's end.
   [[nodiscard]] double forward_before(int op) const {
     return forward_before_[static_cast<std::size_t>(op)];
@@ -50,13 +50,14 @@ class OperatorRow {
     }
   }
 
-  /// Calls visit(from stage, to stage, bytes) for every value and stage that reads it from another.
+  /// Calls visit(from stage, to stage, bytes) once for every value and every stage that reads it
+  /// from another.
   /// Cost: about linear in the values that cross a cut.
   template <class Visit>
   void for_each_crossing(std::span<const int> cuts, Visit&& visit) const;
 
  private:
-  /// The summed costs of the operators before a place.
+  /// Sums holds the summed costs of the operators before a place.
   struct Sums {
     double forward = 0, backward_input = 0, backward_weight = 0, update = 0;
   };

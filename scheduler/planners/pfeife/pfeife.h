@@ -1,5 +1,5 @@
-/// The planner `pfeife` chooses cut and schedule together, within a family of schedules with loops,
-/// blocks and extra forwards (builders/pfeife.h).
+/// pfeife is the planner that chooses cut and schedule together, within a family of schedules with
+/// loops, blocks and extra forwards (builders/pfeife.h).
 ///
 ///     for every size of a microbatch, for every set of parameters:
 ///       the best cut for its schedule, by the critical path of the step (cut_search.h)
@@ -18,14 +18,14 @@
 
 namespace stagecraft {
 
-/// Returns why the planner cannot answer the request; nothing if it can.
+/// Returns the reason why the planner cannot answer the request; nothing if it can.
 [[nodiscard]] std::optional<std::string> pfeife_refuses(const PlanRequest& request);
 
 /// Returns the best candidate of every set of parameters and every size, the shortest step first.
 /// If the request gives a schedule, returns the result of best_cut_for_schedule().
 /// Requires: pfeife_refuses() returns nothing.
-/// Errors: PlanInfeasible if nothing fits the memory, with the tightest device and the bytes it
-/// lacks; those of WorkGraph::of() and of best_cut_for_schedule().
+/// Errors: PlanInfeasible if nothing fits the memory, with the tightest device and the bytes that
+/// it lacks; those of WorkGraph::of() and of best_cut_for_schedule().
 [[nodiscard]] std::vector<Candidate> pfeife_candidates(const PlanRequest& request);
 
 }  // namespace stagecraft

@@ -3,7 +3,7 @@
 /// Pure; any thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.4 and its code. The
 /// paper takes any block from the number of devices on; our builder needs a block that divides the
-/// microbatches. One loop is tried however few operators there are.
+/// microbatches. We try one loop for any number of operators.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ namespace stagecraft {
 
 struct PfeifeLimits {
   int max_loops = 3;
-  /// Several loops are tried if a stage's forward takes longer than this on average. Below it,
-  /// starting a stage costs more than loops gain.
+  /// The shortest average forward of a stage for which several loops are tried. Below it, starting
+  /// a stage costs more than loops gain.
   double least_forward = 6e-3;
 };
 
-/// The workload that the sets are for.
+/// PfeifeWorkload is the workload of the sets.
 struct PfeifeWorkload {
   int operators = 1;
   int devices = 1;

@@ -3,7 +3,7 @@
 ///     stage 0   F0  send 0      F1  send 1
 ///     stage 1               F0              F1
 ///
-/// For devices that cannot compute and transfer at once. Pure; any thread.
+/// They are for devices that cannot compute and transfer at the same time. Pure; any thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.2.
 #pragma once
 

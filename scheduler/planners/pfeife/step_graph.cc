@@ -90,7 +90,8 @@ void StepGraph::number_weights(const TaskGraph& tasks) {
   weights_.assign(first_edge_ + 2 * edges_.size(), 0.0);
 }
 
-/// As StageCosts::duration: tasks that do nothing take no time, and a W may do all the work.
+/// Works like StageCosts::duration: tasks that do nothing take no time, and a W may do all the
+/// work.
 int StepGraph::weight_of(const Cell& cell, const StageGraph& stages) {
   std::vector<int> parts;
   for (const Task& task : cell.tasks()) {

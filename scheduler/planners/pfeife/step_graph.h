@@ -1,13 +1,14 @@
-/// StepGraph holds the tasks of one step of a schedule and the tasks they wait for, and computes
-/// its least time.
+/// StepGraph holds the tasks of one step of a schedule and the tasks for which they wait, and
+/// computes the step's least time.
 ///
 ///     0F0 --transfer--> 1F0 --> 1B0 --transfer--> 0B0 --> update of row 0
 ///      |                 |       |                 ^
 ///      +--> 0F1 --- ... -+-------+--- row order ---+
 ///
 /// The vertices are the tasks of every row and, after the last, the row's update. They wait for the
-/// same events as in simulate(), plus extra orders that the caller gives. Made once for a schedule;
-/// planners then run it for very many cuts, which differ only in weights. One thread.
+/// same events as in simulate(), plus extra orders that the caller gives. A StepGraph is made once
+/// for a schedule; planners then run it for very many cuts, which differ only in weights. One
+/// thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.2.
 /// SQ-1: a run costs a pass over vertices and waits, and allocates nothing.
 /// SQ-2: nothing waits for a transfer that takes kNoTransfer. So one graph over all edges that cuts
@@ -30,10 +31,10 @@
 
 namespace stagecraft {
 
-/// Selects the transfers that are vertices of their own, and so may be ordered.
+/// StepTransfers selects the transfers that are vertices of their own, and so may be ordered.
 enum class StepTransfers : std::uint8_t {
   Delays,    ///< only those that an order names; the others are delays
-  Vertices,  ///< all between two rows
+  Vertices,  ///< all transfers between two rows
 };
 
 class StepGraph {
@@ -42,7 +43,7 @@ class StepGraph {
   static constexpr double kNoTransfer = -std::numeric_limits<double>::infinity();
   static constexpr int kMissing = -1;
 
-  /// `stages`: of the schedule, each replica apart. All weights start at 0.
+  /// `stages`: the graph of the schedule's stages, each replica apart. All weights start at 0.
   /// Errors: ScheduleInvalid if a task waits for one that is missing or, also by the orders, for
   /// itself; and for an order of a task or transfer that does not exist. It names the first order
   /// at fault.
@@ -60,7 +61,8 @@ class StepGraph {
     weights_[first_edge_ + 2 * edge] = forward;
     weights_[first_edge_ + 2 * edge + 1] = backward;
   }
-  /// Adds to the update after the last task of the row: 0 at first, and after clear_updates().
+  /// Adds to the update after the last task of the row. The update is 0 at first, and after
+  /// clear_updates().
   void add_update(int row, double time) {
     weights_[first_row_ + static_cast<std::size_t>(row)] += time;
   }
@@ -82,19 +84,19 @@ class StepGraph {
   [[nodiscard]] const StepEvent& event(int vertex) const {
     return events_[static_cast<std::size_t>(vertex)];
   }
-  /// Returns kMissing if the event is no vertex.
+  /// Returns the event's vertex; kMissing if the event is no vertex.
   [[nodiscard]] int find(const StepEvent& event) const;
   // The functions below report times of the last run.
   [[nodiscard]] double start(int vertex) const;
   [[nodiscard]] double end(int vertex) const {
     return ends_[static_cast<std::size_t>(place_[static_cast<std::size_t>(vertex)])];
   }
-  /// Errors: ScheduleInvalid if the order makes a circle; then it is not added.
+  /// Adds an order. Errors: ScheduleInvalid if the order makes a circle; then it is not added.
   void add_order(int before, int after);
   void remove_last_order();
 
  private:
-  /// `to` starts no earlier than the end of `from` and the delay.
+  /// Wait says that `to` starts no earlier than the end of `from` and the delay.
   struct Wait {
     int from = 0;
     int to = 0;
@@ -104,7 +106,7 @@ class StepGraph {
     int place = 0;
     int delay = 0;
   };
-  /// A weight that is the sum of others, for a group of tasks.
+  /// Sum is a weight that is the sum of others, for a group of tasks.
   struct Sum {
     int weight = 0;
     std::vector<int> parts;

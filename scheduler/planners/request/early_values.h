@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-/// The most bytes that a row holds at once.
+/// RowPeak holds the most bytes that a row holds at once.
 struct RowPeak {
   double own = 0;  ///< without values that wait to be received
   double all = 0;

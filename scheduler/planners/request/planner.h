@@ -1,10 +1,10 @@
-/// Planner chooses where to cut a model and by which schedule to train it. All planners share this
+/// Planner chooses a cut of a model and a schedule to train it by. All planners share this
 /// interface.
 ///
 ///     PlanRequest request{.costs = costs, .devices = 4, .batch = 32, .memory = 16e9};
 ///     const std::vector<Candidate> found = find_planner("pfeife").search(request);
 ///
-/// The one simulator judges every answer, whatever the planner's own model says (proposal.h). Pure:
+/// The simulator judges every answer, independently of the planner's own model (proposal.h). Pure:
 /// equal requests give equal answers, unless `goes_on` ends a search; no I/O, clock or globals. Any
 /// thread.
 #pragma once
@@ -35,29 +35,29 @@ struct PlanRequest {
   /// that divide it.
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;  ///< stages may take microbatches of different sizes
-  bool replicas = false;     ///< of single stages; no trainer runs them
-  /// Rows compute and communicate in turn (pfeife/phase_barriers.h).
+  bool replicas = false;     ///< stages may have replicas; no trainer runs such plans
+  /// True if rows compute and communicate in turn (pfeife/phase_barriers.h).
   bool phases = false;
-  /// Every plan keeps these orders; schedules that cannot keep them are no candidates.
+  /// The orders that every plan keeps. Schedules that cannot keep them are no candidates.
   std::vector<EventOrder> orders;
   bool shared_channels = false;  ///< one half-duplex channel between every two devices
-  /// The request gives the schedule and asks only for the cut: a builder's name, or a schedule.
+  /// The schedule, if the request asks only for the cut: a builder's name, or a schedule.
   std::optional<std::string> builder;
   std::optional<Schedule> schedule;
   int most_stages = 0;  ///< 0: no limit
-  /// Operators by id, each with its required device. Planners do not look at them, and keep joined
+  /// Operators by id, each with its required device. Planners ignore them, and keep joined
   /// operators of the costs together.
   std::vector<std::pair<int, int>> pinned;
-  /// Called with the name of a part of the search, before and during that part. Returns false after
-  /// the search has taken long enough.
+  /// The search calls it with the name of a part, before and during that part. It returns false
+  /// after the search has taken long enough.
   std::function<bool(std::string_view what)> goes_on;
 
   /// Returns whether a search begins its next part. It always does if it has found nothing yet.
   [[nodiscard]] bool proceeds(std::string_view what, bool found_some) const {
     return !goes_on || goes_on(what) || !found_some;
   }
-  /// Returns a question for loops inside the named part: whether the search has taken long enough.
-  /// The request must outlive it.
+  /// Returns a function for loops inside the named part: it returns whether the search has taken
+  /// long enough. The request must outlive it.
   [[nodiscard]] std::function<bool()> is_over(std::string what) const {
     return goes_on ? [this, what = std::move(what)] { return !goes_on(what); }
                    : std::function<bool()>();
@@ -66,15 +66,17 @@ struct PlanRequest {
     return most_stages == 0 || stages <= most_stages;
   }
 
-  /// Errors: UsageArgument for no devices or batch, sizes that do not divide the batch.
+  /// Returns the sizes. Errors: UsageArgument for no devices or batch, sizes that do not divide the
+  /// batch.
   [[nodiscard]] std::vector<int> sizes() const;
-  /// Returns the most stages that operators make: joined operators are one piece.
+  /// Returns the most stages that the operators can make: joined operators are one piece.
   [[nodiscard]] int pieces() const;
-  /// Returns why a planner that gives every device an operator cannot answer; nothing if it can.
+  /// Returns the reason why a planner that gives every device an operator cannot answer; nothing if
+  /// it can.
   [[nodiscard]] std::optional<std::string> lacks_pieces(std::string_view planner) const;
 };
 
-/// A cut and a schedule for it.
+/// Candidate is a cut and a schedule for it.
 struct Candidate {
   std::string planner;
   StageOperators stages;      ///< stages are numbered by their place here
@@ -84,7 +86,7 @@ struct Candidate {
   std::vector<int> stage_sizes;
   Schedule schedule = Schedule(Schedule::Form::List, {});  ///< one row per device (or its replicas)
   std::string
-      schedule_name;  ///< "1f1b", or what it was made of: "pfeife loops=2 block=4 extra=1,0"
+      schedule_name;  ///< "1f1b", or builder and parameters: "pfeife loops=2 block=4 extra=1,0"
 
   [[nodiscard]] int replicas_of(std::size_t stage) const {
     return replicas.empty() ? 1 : replicas[stage];
@@ -112,12 +114,11 @@ struct Candidate {
 struct PlannerInfo {
   std::string_view name;
   std::string_view summary;
-  /// Returns why the planner cannot answer the request; nothing if it can.
+  /// Returns the reason why the planner cannot answer the request; nothing if it can.
   std::optional<std::string> (*refuses)(const PlanRequest&) = nullptr;
-  /// Returns the best candidate first, by the planner's own model, followed by others that are
-  /// worth a look.
+  /// Returns the best candidate first, by the planner's own model, followed by other good ones.
   /// Errors: PlanInfeasible if nothing fits the devices' memory, with the tightest stage and the
-  /// bytes it lacks.
+  /// bytes that it lacks.
   std::vector<Candidate> (*search)(const PlanRequest&) = nullptr;
 };
 

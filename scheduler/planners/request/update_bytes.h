@@ -1,13 +1,13 @@
-/// UpdateBytes counts the bytes that rows hold while they sum gradients at the end of a step, apart
-/// from the fixed bytes of their stages. They sum over the copies of a stage, and over the stages
-/// that share a parameter.
+/// UpdateBytes counts the bytes that rows hold while they sum gradients at the end of a step, in
+/// addition to the fixed bytes of their stages. They sum over the copies of a stage, and over the
+/// stages that share a parameter.
 ///
-///     a rank holds    what it makes for sums    what comes from the others
-///                     `held`                    `received`
+///     a rank holds    its own parts of sums    the parts of the others
+///                     `held`                   `received`
 ///
-/// Activations are gone by then, and the update that follows works in place. All sums over copies
-/// are under way at once, and then all those over ties, of which one after the other is gathered.
-/// Used by the judge and by searches of cuts. A value.
+/// The activations have been freed, and the update that follows works in place. All sums over
+/// copies run at the same time. The sums over ties follow; they gather one tie after the other. The
+/// judge and searches of cuts use it. A value.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ class UpdateBytes {
  public:
   struct Bytes {
     double held = 0;
-    double received = 0;  ///< from other ranks, from when they send it
+    double received = 0;  ///< from other ranks, from the time they send it
 
     [[nodiscard]] double all() const { return held + received; }
   };
 
   explicit UpdateBytes(int rows) : rows_(static_cast<std::size_t>(rows)) {}
 
-  /// Adds the sum of a stage's gradients over its copies. `rows`: of the copies; `devices`: that
-  /// have one; `gradients`: bytes of one copy.
+  /// Adds the sum of a stage's gradients over its copies. `rows`: those of the copies; `devices`:
+  /// the number with a copy; `gradients`: bytes of one copy.
   void add_copies(std::span<const int> rows, int devices, double gradients);
 
-  /// Adds the sum over stages that share parameters. `rows`: of the stages; `gradients`: bytes of
-  /// all parameters that exactly these stages share.
+  /// Adds the sum over stages that share parameters. `rows`: those of the stages; `gradients`:
+  /// bytes of all parameters that exactly these stages share.
   void add_tie(std::span<const int> rows, double gradients);
 
   /// Adds the sums over all parameters that stages of `stages` share. `graph`: has their bytes;

@@ -1,9 +1,9 @@
 /// WorkGraph holds the operators of a model and the values between them, on microbatches of one
-/// size, for planners. It also computes the costs of stages made of them.
+/// size, for planners. It also computes the costs of stages of these operators.
 ///
-/// Made from the operators of a costs.json; joined operators are one here. Operators are named by
-/// their place 0..n-1, which is an order of the forward (WK-1). A value; any thread may read.
-/// Units: seconds and bytes.
+/// It is made from the operators of a costs.json; joined operators are one operator here. The name
+/// of an operator is its place 0..n-1, which is an order of the forward (WK-1). A value; any thread
+/// may read. Units: seconds and bytes.
 /// WK-1: an operator reads only operators before it.
 #pragma once
 
@@ -18,28 +18,28 @@
 
 namespace stagecraft {
 
-/// The operators of every stage, ascending.
+/// StageOperators holds the operators of every stage, ascending.
 using StageOperators = std::vector<std::vector<int>>;
 
 class WorkGraph {
  public:
-  /// A value that passes between two operators.
+  /// Edge is a value that passes between two operators.
   struct Edge {
     int producer = 0;
     int output = 0;  ///< number of the result; a stage that reads it twice receives it once
     int consumer = 0;
     double bytes = 0;
   };
-  /// A result with all its readers. A read with another number of bytes is a result of its own: an
-  /// operator that only waits for another, without taking its value, reads 0 bytes.
+  /// Result is a result with all its readers. A read with another number of bytes is a result of
+  /// its own: an operator that only waits for another, without taking its value, reads 0 bytes.
   struct Result {
     int producer = 0;
     double bytes = 0;
     std::vector<int> consumers;  ///< ascending, each once
   };
 
-  /// Returns the graph on microbatches of `samples`. Uses measured figures if they exist, else the
-  /// line through the two nearest sizes, or proportion if only one size was measured.
+  /// Returns the graph on microbatches of `samples`. Uses measured figures if they exist. Otherwise
+  /// it uses the line through the two nearest sizes, or proportion if only one size was measured.
   /// Errors: UsageArgument for costs without operators, ids that do not ascend, a read of an
   /// operator that does not come before, parameters that are not listed, no samples.
   [[nodiscard]] static WorkGraph of(const Costs& costs, int samples);
@@ -66,8 +66,8 @@ class WorkGraph {
     return parameters_[static_cast<std::size_t>(op)];
   }
   [[nodiscard]] std::span<const ParameterCost> all_parameters() const { return all_parameters_; }
-  /// Returns operators that read a result of `op` (preds: whose result it reads); ascending, each
-  /// once.
+  /// Returns the operators that read a result of `op` (preds: the operators whose results it
+  /// reads); ascending, each once.
   [[nodiscard]] std::span<const int> succs(int op) const {
     return succs_[static_cast<std::size_t>(op)];
   }
@@ -92,8 +92,8 @@ class WorkGraph {
   bool knows_waiting_ = false;
 };
 
-/// Returns by operator the longest path through the operators that its inputs depend on. `time`: of
-/// an OperatorCost.
+/// Returns by operator the longest path through the operators on which its inputs depend. `time`:
+/// of an OperatorCost.
 template <class Time>
 [[nodiscard]] std::vector<double> longest_before(const WorkGraph& graph, Time&& time) {
   std::vector<double> before(static_cast<std::size_t>(graph.size()), 0.0);
@@ -106,7 +106,7 @@ template <class Time>
   return before;
 }
 
-/// The costs of a set of operators as one stage.
+/// StageWork holds the costs of a set of operators as one stage.
 struct StageWork {
   double forward = 0;
   double backward_input = 0;
@@ -127,8 +127,8 @@ struct StageWork {
 };
 
 /// Adds the bytes that the operator holds during the two halves of a backward. I goes back through
-/// a stage and frees nothing until its end, while gradients for W add up; W frees operator by
-/// operator.
+/// a stage and frees nothing until its end, while gradients for W add up. W frees memory operator
+/// by operator.
 /// Requires: called for the operators of a stage from the last to the first.
 void add_halves(const OperatorCost& cost, StageWork& work);
 
@@ -143,7 +143,7 @@ void add_received(double bytes, std::size_t stage, MemoryModel& memory);
 /// Returns the stages with the operators' ids of the costs.
 [[nodiscard]] StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages);
 
-/// The graphs of one model, each made once. Views the costs; one thread.
+/// WorkGraphs makes each graph of one model once. It views the costs; one thread.
 class WorkGraphs {
  public:
   explicit WorkGraphs(const Costs& costs) : costs_(&costs) {}

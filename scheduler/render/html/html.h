@@ -1,6 +1,6 @@
-/// render_html writes a schedule as one HTML file: the grid in simulated time or in columns, why
-/// each row waits, the dependencies of each task, the violations, and the activations that each row
-/// holds.
+/// render_html writes a schedule as one HTML file: the grid in simulated time or in columns, the
+/// causes of each row's waits, the dependencies of each task, the violations, and the activations
+/// that each row holds.
 ///
 /// The file is self-contained: the page's parts (render/html/page/) are built into the library, the
 /// schedule is embedded as JSON, and the page forbids itself all network access. A fragment of the

@@ -16,7 +16,7 @@ struct HtmlAssets {
   std::string_view style;
   std::string_view script;
 
-  /// Requires: `data` holds no '<' (H-1).
+  /// Returns the document. Requires: `data` holds no '<' (H-1).
   [[nodiscard]] std::string document(std::string_view title, std::string_view data) const;
 };
 

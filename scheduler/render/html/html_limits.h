@@ -1,11 +1,12 @@
-/// Limits of the page that render_html() writes, so that a browser can show it.
+/// html_limits bounds the page that render_html() writes, so that a browser can show it.
 #pragma once
 
 #include <cstddef>
 
 namespace stagecraft {
 
-/// A page of this many entries has 20 to 60 MB and still moves smoothly. More are refused.
+/// The most entries of a page. Such a page has 20 to 60 MB and still moves smoothly. More are
+/// refused.
 inline constexpr std::size_t kMaxHtmlEntries = 1'000'000;
 /// Limits on listed violations and on their marked cells; further ones are counted.
 inline constexpr std::size_t kMaxHtmlViolations = 1'000;

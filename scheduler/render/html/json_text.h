@@ -1,4 +1,4 @@
-/// Writes the JSON that pages embed: text, numbers and lists, without a '<' (H-1).
+/// json_text writes the JSON that pages embed: text, numbers and lists, without a '<' (H-1).
 ///
 /// Private to render/. Pure.
 #pragma once
@@ -11,7 +11,7 @@ namespace stagecraft::drawing {
 /// Returns the text in quotes.
 [[nodiscard]] std::string json_text(std::string_view text);
 
-/// Errors: ScheduleParameter for a number that is not finite.
+/// Returns the number. Errors: ScheduleParameter for a number that is not finite.
 [[nodiscard]] std::string json_number(double value);
 
 /// Returns "[a,b,...]" with the result of `write` for each item.

@@ -1,5 +1,5 @@
 /// render_plan_page writes a plan as one HTML file: its stages and the values between them, the
-/// predicted timeline, what every rank holds against its memory, and time against memory of all
+/// predicted timeline, the bytes of every rank against its memory, and time against memory of all
 /// candidates.
 ///
 ///     PlanPage page{.title = "Llama on 4 devices", .stages = ..., .candidates = ...};
@@ -20,7 +20,7 @@
 
 namespace stagecraft {
 
-/// Units: seconds and bytes.
+/// PlanPage is the content of the page. Units: seconds and bytes.
 struct PlanPage {
   struct Stage {
     std::string name;
@@ -36,7 +36,7 @@ struct PlanPage {
     int to = 0;
     double bytes = 0;  ///< of a microbatch
   };
-  /// The bytes of a rank at its peak.
+  /// Rank holds the bytes of a rank at its peak.
   struct Rank {
     double parameters = 0;  ///< with gradients and optimizer state
     double kept = 0;        ///< for backwards
@@ -58,12 +58,13 @@ struct PlanPage {
   double budget = std::numeric_limits<double>::infinity();  ///< of each rank; infinite: no limit
   std::vector<Candidate> candidates;  ///< in the order of the list, best first
   double bound = 0;                   ///< lower bound of a step; 0: not known
-  /// The plan's own, all three or none; they must outlive the call.
+  /// The schedule, timeline and costs of the plan, all three or none; they must outlive the call.
   const Schedule* schedule = nullptr;
   const StageGraph* graph = nullptr;
   const Timeline* timeline = nullptr;
 };
 
+/// Returns the page.
 /// Errors: ScheduleParameter for an edge to a stage that is not listed, figures that are not finite
 /// (other than the budget), and more entries than a schedule's page holds.
 [[nodiscard]] std::string render_plan_page(const PlanPage& page);

@@ -9,9 +9,10 @@
 
 namespace stagecraft::rules {
 
-/// Tries pairs with at least one cell on `cycle` (entry numbers): no other exchange can break it.
+/// Tries pairs with at least one cell on `cycle` (entry numbers); no other exchange can break it.
 /// Pairs with both cells on it come first, near pairs before far ones. `done`: the entries that run
-/// before the rows get stuck. Cost: bounded, so in a large schedule it may miss a far exchange.
+/// before the rows get stuck.
+/// Cost: bounded, so in a large schedule it may miss a far exchange.
 [[nodiscard]] std::optional<Exchange> find_deadlock_exchange(const RuleInput& in,
                                                              std::vector<int> cycle,
                                                              const std::vector<bool>& done);

@@ -17,7 +17,7 @@ namespace stagecraft::rules {
 /// violation of V20 to V23 names no other cell if everything that its tasks lack is missing.
 [[nodiscard]] bool about_order(const Violation& v);
 
-/// Finds the violations of a schedule under the same graph and options.
+/// Judge finds the violations of a schedule under the same graph and options.
 using Judge = std::function<std::vector<Violation>(const Schedule&)>;
 
 /// Returns an exchange after which `found`, the violations of the schedule, shrink to those that no

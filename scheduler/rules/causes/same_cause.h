@@ -5,9 +5,9 @@
 
 namespace stagecraft::rules {
 
-/// Merges violations of equal rule and cause into the first of them; violations without a cause
-/// stay alone. Its message says which are alike, its `more` keeps each, and its cells are those of
-/// all.
+/// Merges violations of equal rule and cause into the first of them. Violations without a cause
+/// stay alone. The merged violation's message says which are alike, its `more` keeps each, and its
+/// cells are those of all.
 void tell_together(Violations& violations);
 
 }  // namespace stagecraft::rules

@@ -6,7 +6,7 @@
 /// that are no longer between two cycles, so a deadlock with one cause ends after few searches.
 /// Each search is cut at the best length so far, and by a landmark. The distances of all vertices
 /// to the landmark are measured. A vertex at distance k from it is at least k - j away from a
-/// vertex at distance j. The searches of vertices just before the landmark turn back wherever that
+/// vertex at distance j. The searches of vertices just before the landmark turn back where that
 /// leaves no shorter cycle, which is nearly everywhere. So even a deadlock with a long cycle for
 /// every microbatch takes less than a second at 10^5 cells. Pure; no recursion.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace stagecraft::rules {
 
-/// An edge of length 0 or 1.
+/// Edge has length 0 or 1.
 struct Edge {
   int from = 0;
   int to = 0;
@@ -27,8 +27,8 @@ struct Edge {
   friend auto operator<=>(const Edge&, const Edge&) = default;
 };
 
-/// Edges by source: the edges of vertex v are targets[begin[v]] up to targets[begin[v + 1]], and
-/// their lengths likewise.
+/// Digraph holds edges by source: the edges of vertex v are targets[begin[v]] up to targets[begin[v
+/// + 1]], and their lengths likewise.
 struct Digraph {
   std::vector<int> begin{0};
   std::vector<int> targets;
@@ -41,9 +41,10 @@ struct Digraph {
 /// shortest counts.
 [[nodiscard]] Digraph digraph(int size, const std::vector<Edge>& edges);
 
-/// Returns the vertices of a cycle in order, or nothing if there is none. Searches `roots` first:
-/// the nearer they come to lying on every cycle, the sooner it ends. Ensures: shortest, unless more
-/// than `max_landmarks` are needed. Requires: no cycle has length 0.
+/// Returns the vertices of a cycle in order, or nothing if there is none. Searches `roots` first.
+/// It ends sooner if the roots lie on more of the cycles.
+/// Requires: no cycle has length 0.
+/// Ensures: shortest, unless more than `max_landmarks` are needed.
 [[nodiscard]] std::vector<int> shortest_cycle(const Digraph& graph,
                                               const std::vector<int>& roots,
                                               std::size_t max_landmarks);

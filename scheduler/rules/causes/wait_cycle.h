@@ -8,7 +8,7 @@
 
 namespace stagecraft::rules {
 
-/// A step of the cycle: it waits for the step before it; the first waits for the last.
+/// WaitStep is a step of the cycle. It waits for the step before it; the first waits for the last.
 struct WaitStep {
   int entry = 0;
   Task task;

@@ -1,7 +1,7 @@
 /// RuleInput holds the data that every rule may read, and helpers that most rules use.
 ///
-/// validate() makes it once for a schedule. Views the schedule, graph and options. Pure; one thread
-/// at a time.
+/// validate() makes it once for a schedule. It views the schedule, graph and options. Pure; one
+/// thread at a time.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// ValidateOptions says what a caller of validate() requires of a schedule beyond its own headers.
+/// ValidateOptions holds a caller's requirements of a schedule beyond its own headers.
 ///
 /// A value; any thread.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-/// Gives the number of queues that a row has for its sends and receives.
+/// TransferStreams gives the number of queues that a row has for its sends and receives.
 enum class TransferStreams : std::uint8_t {
   PerPeerAndDirection,  ///< one per other row and direction: never a deadlock of its own
   OnePerRank,           ///< one for all transfers: V35 finds deadlocks of this queue
@@ -25,12 +25,12 @@ struct ValidateOptions {
   bool microbatch_order = false;    ///< V27: every stage takes microbatches in order
   bool pad_rows = false;            ///< short rows end in bubbles instead of a breach of V01
   std::optional<MemoryModel> memory;  ///< V30: the bytes that a row may hold
-  /// V31, V35: transfers are matched by order only, on these streams. Absent: by name, in any
-  /// order.
+  /// V31, V35: if present, transfers are matched by order only, on these streams. Absent: by name,
+  /// in any order.
   std::optional<TransferStreams> ordered_transfers;
   /// The actions that a file lists in addition to the tasks, row by row. If it lists any transfer,
   /// all transfers are judged in the file's own order, on one stream per row unless
-  /// `ordered_transfers` says otherwise; else they follow from the tasks.
+  /// `ordered_transfers` says otherwise. If it lists none, they follow from the tasks.
   std::span<const CommAction> communication;
 };
 

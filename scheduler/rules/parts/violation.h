@@ -1,4 +1,4 @@
-/// Violation is one breach of a rule: which rule, where, what is missing, and what to do.
+/// Violation is one breach of a rule: the rule, the place, the missing tasks, and the remedy.
 ///
 /// Rules make violations, validate() returns them, and commands, pages and drawings show them.
 /// Values; any thread.
@@ -15,8 +15,8 @@
 
 namespace stagecraft {
 
-/// An exchange of the cells at `first` and `second` of `row` (columns, or positions of a list) that
-/// repairs a violation.
+/// Exchange swaps the cells at `first` and `second` of `row` (columns, or positions of a list) to
+/// repair a violation.
 struct Exchange {
   int row = 0;
   int first = 0;
@@ -25,7 +25,7 @@ struct Exchange {
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
-/// A cell's member with a wrong number: `found` appears twice, and `meant` is missing.
+/// Mistyped is a cell's member with a wrong number: `found` appears twice, and `meant` is missing.
 struct Mistyped {
   int row = 0;
   int column = 0;  ///< or position of a list
@@ -37,7 +37,7 @@ struct Mistyped {
 struct Violation {
   static constexpr int kNowhere = -1;
 
-  /// Another cell that breaks the rule for the same cause.
+  /// SameCause is another cell that breaks the rule for the same cause.
   struct SameCause {
     int row = kNowhere;
     int column = kNowhere;
@@ -54,12 +54,12 @@ struct Violation {
   std::vector<Task> cycle;   ///< V29, V35: each waits for the one before it, the first for the last
   std::vector<std::pair<int, int>> cells;  ///< row and column of all cells involved, for drawing
   std::vector<SameCause> more;             ///< in addition to the one of `task` and `message`
-  /// V09, V10: each of these stages lacks its task of each of these microbatches.
+  /// V09, V10: the stages; each lacks its task of each of these microbatches.
   std::vector<NumberRange> stages;
   std::vector<NumberRange> microbatches;
   std::string cause;  ///< the common cause of violations that are reported as one
-  /// If one exchange is enough: set for V29, and for the first of all other violations of order
-  /// (V20 to V25, V27, V31), which it repairs together.
+  /// The exchange, if one is enough. It is set for V29, and for the first of all other violations
+  /// of order (V20 to V25, V27, V31), which it repairs together.
   std::optional<Exchange> repair;
   std::optional<Mistyped> mistyped;  ///< repairs a V08 that report_mistyped() found
 };

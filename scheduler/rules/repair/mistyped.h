@@ -3,7 +3,7 @@
 ///
 ///     1B0 1B1 1B2 1B2     stage 1's backward 2 appears twice and 3 is missing: the second is 1B3
 ///
-/// Used by the commands that check and repair schedules. Pure; any thread.
+/// The commands that check and repair schedules use it. Pure; any thread.
 #pragma once
 
 #include <optional>

@@ -15,7 +15,8 @@ namespace stagecraft {
 
 /// Tries the pairs of a row's cells on the cycle of `deadlock`, the nearest first. Returns the
 /// exchange after which most cells run; nothing if none lets more cells run than now.
-/// Requires: a V29 of the list. Cost: bounded, so in a large schedule it may miss an exchange.
+/// Requires: a V29 of the list.
+/// Cost: bounded, so in a large schedule it may miss an exchange.
 [[nodiscard]] std::optional<Exchange> find_unlocking(const Schedule& list,
                                                      const StageGraph& graph,
                                                      const Violation& deadlock);

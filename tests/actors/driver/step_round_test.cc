@@ -79,10 +79,10 @@ TEST_CASE("a connection that went with its peer is no cause where there is one (
   CHECK(round.needs_abort());
   round.answered(bad(1, Errc::WorkerAborted));
   CHECK(round.primary()->code() == Errc::TransportClosed);
-  CHECK_FALSE(round.hopeless());
+  CHECK_FALSE(round.cannot_succeed());
   round.gave_up(Rank(2), Error(Errc::WorkerLost, "killed"));
   CHECK_FALSE(round.lacks_a_cause());
-  CHECK(round.hopeless());
+  CHECK(round.cannot_succeed());
   CHECK(round.primary()->message() == "killed");
 }
 

@@ -64,7 +64,7 @@ std::vector<HostExam> cluster(const std::vector<std::string>& hosts) {
 
 /// Returns the gravest finding of a check.
 Finding found(const std::vector<Finding>& findings, const std::string& check) {
-  Finding gravest{.host = "nobody", .check = check, .level = Level::Ok, .what = "", .mend = ""};
+  Finding gravest{.host = "nobody", .check = check, .level = Level::Ok, .what = "", .remedy = ""};
   bool any = false;
   for (const Finding& finding : findings) {
     if (finding.check == check && (!any || finding.level > gravest.level)) {
@@ -73,7 +73,7 @@ Finding found(const std::vector<Finding>& findings, const std::string& check) {
     }
   }
   REQUIRE(any);
-  CHECK((gravest.level != Level::Problem || !gravest.mend.empty()));
+  CHECK((gravest.level != Level::Problem || !gravest.remedy.empty()));
   return gravest;
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("limits are held against what the cluster needs", "[tools][doctor]") {
   exam.facts->memory = {{"the control group /job", 200e6}, {"this machine", 8e9}};
   CHECK(of_machine(exam, "memory").level == Level::Problem);
   CHECK_THAT(of_machine(exam, "memory").what, ContainsSubstring("the control group /job"));
-  CHECK_THAT(of_machine(exam, "memory").mend, ContainsSubstring("memory.max"));
+  CHECK_THAT(of_machine(exam, "memory").remedy, ContainsSubstring("memory.max"));
   exam.workers = 1;
   CHECK(of_machine(exam, "memory").level == Level::Ok);
   exam.facts->memfd = "operation not permitted";
@@ -142,7 +142,7 @@ TEST_CASE("a build without CUDA says so, one with it says what it lacks", "[tool
   CHECK(of_machine(exam, "locked memory").level == Level::Note);
   SECTION("no driver") {
     gpu.driver = 0;
-    CHECK_THAT(of_machine(exam, "gpu").mend, ContainsSubstring("driver"));
+    CHECK_THAT(of_machine(exam, "gpu").remedy, ContainsSubstring("driver"));
   }
   SECTION("an old driver") {
     gpu.driver = 12040;
@@ -155,7 +155,7 @@ TEST_CASE("a build without CUDA says so, one with it says what it lacks", "[tool
   }
   SECTION("no NCCL") {
     gpu.nccl = "";
-    CHECK_THAT(of_machine(exam, "gpu").mend, ContainsSubstring("tools/setup --cuda"));
+    CHECK_THAT(of_machine(exam, "gpu").remedy, ContainsSubstring("tools/setup --cuda"));
   }
   CHECK(of_machine(exam, "gpu").level ==
         (gpu.driver == 13000 && gpu.visible > 0 && !gpu.nccl.empty() ? Level::Ok : Level::Problem));
@@ -167,18 +167,18 @@ TEST_CASE("a host that does not answer is told with what to try", "[tools][docto
   exam.silence = "is out of reach: ssh could not connect to node-a, or lost it";
   CHECK(check_machine(exam, 2).size() == 1);
   CHECK(of_machine(exam, "ssh").level == Level::Problem);
-  CHECK_THAT(of_machine(exam, "ssh").mend, ContainsSubstring("`ssh node-a true`"));
+  CHECK_THAT(of_machine(exam, "ssh").remedy, ContainsSubstring("`ssh node-a true`"));
   exam.silence = "ended with exit status 127";
-  CHECK_THAT(of_machine(exam, "ssh").mend, ContainsSubstring("/opt/bin/stagecraft"));
+  CHECK_THAT(of_machine(exam, "ssh").remedy, ContainsSubstring("/opt/bin/stagecraft"));
 }
 
 TEST_CASE("an address that a host does not have is told by the host", "[tools][doctor]") {
   HostExam exam = well("node-a");
   exam.door = {};
   exam.no_door = "this host has no interface \"10.9.9.9\"";
-  CHECK_THAT(of_machine(exam, "address").mend, ContainsSubstring("addr="));
+  CHECK_THAT(of_machine(exam, "address").remedy, ContainsSubstring("addr="));
   exam.name = kHere;
-  CHECK_THAT(of_machine(exam, "address").mend, ContainsSubstring("--interface"));
+  CHECK_THAT(of_machine(exam, "address").remedy, ContainsSubstring("--interface"));
 }
 
 TEST_CASE("another build on a host is a problem", "[tools][doctor]") {
@@ -200,16 +200,17 @@ TEST_CASE("processors that compute other bits are told, with what binds them", "
     const Finding finding = of_pairs(exams, "processor");
     CHECK(finding.level == Level::Problem);
     CHECK_THAT(finding.what, ContainsSubstring("AVX2 on node-a; AVX512 on this machine, node-b"));
-    CHECK_THAT(finding.mend, ContainsSubstring("ATEN_CPU_CAPABILITY=avx2"));
+    CHECK_THAT(finding.remedy, ContainsSubstring("ATEN_CPU_CAPABILITY=avx2"));
   }
   SECTION("neither") {
     exams[1].facts->cpu.capability = "DEFAULT";
-    CHECK_THAT(of_pairs(exams, "processor").mend, ContainsSubstring("ATEN_CPU_CAPABILITY=default"));
+    CHECK_THAT(of_pairs(exams, "processor").remedy,
+               ContainsSubstring("ATEN_CPU_CAPABILITY=default"));
   }
   SECTION("another model, alike to ATen") {
     exams[1].facts->cpu.vendor = "GenuineIntel";
     CHECK(of_pairs(exams, "processor").level == Level::Note);
-    CHECK_THAT(of_pairs(exams, "processor").mend, ContainsSubstring("MKL_CBWR"));
+    CHECK_THAT(of_pairs(exams, "processor").remedy, ContainsSubstring("MKL_CBWR"));
   }
 }
 
@@ -229,7 +230,7 @@ TEST_CASE("clocks differ by what no round trip explains", "[tools][doctor]") {
   CHECK(behind.level == Level::Problem);
   CHECK(behind.host == "node-a");
   CHECK_THAT(behind.what, ContainsSubstring("400.0 s behind this machine's"));
-  CHECK_THAT(behind.mend, ContainsSubstring("NTP"));
+  CHECK_THAT(behind.remedy, ContainsSubstring("NTP"));
 }
 
 TEST_CASE("a name that means several hosts is told, not what a host calls itself",
@@ -254,11 +255,11 @@ TEST_CASE("a way that is closed names both ends, and the others stay good", "[to
   CHECK(std::ranges::count(findings, Level::Problem, &Finding::level) == 1);
   const Finding finding = found(findings, "ways");
   CHECK(finding.what == "node-b cannot reach node-a (10.0.0.1, port 4000): connection timed out");
-  CHECK_THAT(finding.mend, ContainsSubstring("firewall") && ContainsSubstring("addr="));
+  CHECK_THAT(finding.remedy, ContainsSubstring("firewall") && ContainsSubstring("addr="));
   exams[1].ways.clear();
   CHECK_THAT(findings_text(check_pairs(exams)), ContainsSubstring("2 of 6 ways were not tried"));
   exams[2].ways = {{.way = {.to = kHere, .door = exams[0].door}, .fault = "connection refused"}};
-  CHECK_THAT(of_pairs(exams, "ways").mend, ContainsSubstring("--interface"));
+  CHECK_THAT(of_pairs(exams, "ways").remedy, ContainsSubstring("--interface"));
 }
 
 TEST_CASE("credentials are told with their dates, and what to renew", "[tools][doctor]") {
@@ -272,11 +273,11 @@ TEST_CASE("credentials are told with their dates, and what to renew", "[tools][d
   CHECK(found(look(dir, now), "worker-0").level == Level::Ok);
   CHECK_THAT(found(look(dir, now), "driver").what, ContainsSubstring("valid until"));
   CHECK(found(look(dir, now + 24h * 6 + 1h), "worker-0").level == Level::Note);
-  CHECK_THAT(found(look(dir, now + 24h * 7), "worker-0").mend,
+  CHECK_THAT(found(look(dir, now + 24h * 7), "worker-0").remedy,
              ContainsSubstring("credentials renew " + dir + " worker-0"));
   issue_member(dir, "worker-0", 60s, now - 24h);
   CHECK(found(look(dir, now), "worker-0").level == Level::Problem);
-  CHECK_THAT(found(look(dir + "/worker-0", now), "worker-0").mend,
+  CHECK_THAT(found(look(dir + "/worker-0", now), "worker-0").remedy,
              ContainsSubstring("renew DIR worker-0"));
 }
 

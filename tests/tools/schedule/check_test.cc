@@ -47,7 +47,7 @@ TEST_CASE("a valid schedule is good, and says its size", "[tools][schedule]") {
         "valid: 1 device, 1 stage, 1 microbatch\n");
 }
 
-TEST_CASE("a CSV whose columns are no times is read as an order, which is noted",
+TEST_CASE("a CSV whose columns are not times is read as an order, which is noted",
           "[tools][schedule]") {
   const TemporaryFolder folder;
   // Stage 1 runs beside stage 0, and rows have different lengths.
@@ -56,7 +56,7 @@ TEST_CASE("a CSV whose columns are no times is read as an order, which is noted"
   CHECK(lax.exit_code == 0);
   CHECK(lax.out == "valid: 2 devices, 2 stages, 2 microbatches\n");
   CHECK_THAT(lax.err,
-             ContainsSubstring("the columns are no times, because 2 cells stand before cells "
+             ContainsSubstring("the columns are not times, because 2 cells stand before cells "
                                "that they need; each row is read as an order"));
   CHECK(run_schedule({"convert", beside, "--to", "text"}).out ==
         "0F0 0F1 .   .   0B0 0B1\n.   1F0 1F1 1B0 1B1 .\n");
@@ -70,7 +70,7 @@ TEST_CASE("a CSV whose columns are no times is read as an order, which is noted"
                    "[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None],\n"
                    " [Task(stage_id=1, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None]]\n");
   CHECK_THAT(jaxpp.err,
-             ContainsSubstring("the columns are no times, because a cell stands before one"));
+             ContainsSubstring("the columns are not times, because a cell stands before one"));
 
   // An order that cannot run is reported with its cycle and repair, not with one complaint per
   // column.

@@ -1,4 +1,5 @@
-/// Finds the present and coming faults of a folder of credentials in its report. Pure.
+/// credential_checks finds the present and coming faults of a folder of credentials in its report.
+/// Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-/// `dir`: the report's folder. `now`: decides what comes soon.
+/// Returns the findings. `dir`: the report's folder. `now`: decides what comes soon.
 [[nodiscard]] std::vector<Finding> check_credentials(const security::CredentialsReport& report,
                                                      const std::string& dir,
                                                      security::TimePoint now);

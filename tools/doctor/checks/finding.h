@@ -1,4 +1,4 @@
-/// Finding: the result of one check of the doctor, and how to repair the fault.
+/// Finding is the result of one check of the doctor, with the way to repair the fault.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Finding {
   std::string check;  ///< "open files": one check has the same name on all hosts
   Level level = Level::Ok;
   std::string what;
-  std::string mend;  ///< the remedy; empty if none is needed
+  std::string remedy;  ///< empty if none is needed
 };
 
 }  // namespace stagecraft::tools

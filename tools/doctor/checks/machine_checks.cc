@@ -15,7 +15,7 @@ namespace {
 struct Verdict {
   Level level = Level::Ok;
   std::string what;
-  std::string mend = {};
+  std::string remedy = {};
 };
 
 std::string count_text(std::int64_t count, const char* one) {
@@ -177,7 +177,7 @@ std::vector<Finding> check_machine(const HostExam& exam, int cluster_workers) {
   std::vector<Finding> findings;
   const auto add = [&](const char* check, Verdict verdict) {
     findings.push_back(
-        {exam.name, check, verdict.level, std::move(verdict.what), std::move(verdict.mend)});
+        {exam.name, check, verdict.level, std::move(verdict.what), std::move(verdict.remedy)});
   };
   if (!exam.silence.empty()) {
     add("ssh", silence_of(exam));

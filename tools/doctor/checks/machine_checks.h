@@ -1,4 +1,4 @@
-/// Finds the faults of one machine in its answers. Pure.
+/// machine_checks finds the faults of one machine in its answers. Pure.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace stagecraft::tools {
 
-/// Returns one finding per check, in the order of the report; for a host that did not answer, only
-/// that. `cluster_workers`: on all hosts.
+/// Returns one finding per check, in the order of the report. A host that did not answer has one
+/// finding. `cluster_workers`: on all hosts.
 [[nodiscard]] std::vector<Finding> check_machine(const HostExam& exam, int cluster_workers);
 
 }  // namespace stagecraft::tools

@@ -19,8 +19,8 @@ using Findings = std::vector<Finding>;
 /// The hosts that gave each answer, by the answer.
 using Groups = std::map<std::string, std::vector<std::string>>;
 
-void add(Findings& findings, const char* check, Level level, std::string what, std::string mend) {
-  findings.push_back({kBetween, check, level, std::move(what), std::move(mend)});
+void add(Findings& findings, const char* check, Level level, std::string what, std::string remedy) {
+  findings.push_back({kBetween, check, level, std::move(what), std::move(remedy)});
 }
 
 template <class What>
@@ -74,7 +74,7 @@ void check_processors(const std::vector<HostExam>& exams, Findings& findings) {
       "processor",
       difference->certain ? Level::Problem : Level::Note,
       "hosts " + what_text(*difference),
-      difference->mend);
+      difference->remedy);
 }
 
 void check_clock(const HostExam& exam, Findings& findings) {

@@ -1,4 +1,4 @@
-/// Finds the faults between machines that are each in order, in their answers. Pure.
+/// pair_checks finds the faults between machines that are each in order, in their answers. Pure.
 #pragma once
 
 #include <vector>

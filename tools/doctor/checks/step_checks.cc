@@ -46,7 +46,7 @@ Finding task_finding(const BatchStep& step) {
                               step.processes,
                               step.name,
                               allocated_text(step)),
-          .mend = {}};
+          .remedy = {}};
 }
 
 /// Returns how many processes of the step have left a file of this kind.
@@ -94,13 +94,13 @@ int meet(const BatchStep& step, std::chrono::seconds patience) {
 
 Finding meeting_finding(const BatchStep& step, std::chrono::seconds patience) {
   Finding finding{
-      .host = kHere, .check = "meeting place", .level = Level::Ok, .what = {}, .mend = {}};
+      .host = kHere, .check = "meeting place", .level = Level::Ok, .what = {}, .remedy = {}};
   try {
     check_meeting_place(step.folder);
   } catch (const Error& error) {
     finding.level = Level::Problem;
     finding.what = error.message();
-    finding.mend = "submit from a folder that all nodes see, or name one: launch --meeting-place";
+    finding.remedy = "submit from a folder that all nodes see, or name one: launch --meeting-place";
     return finding;
   }
   const int there = meet(step, patience);
@@ -108,7 +108,7 @@ Finding meeting_finding(const BatchStep& step, std::chrono::seconds patience) {
       "'{}': {} of {} processes of this step meet there", step.folder, there, step.processes);
   if (there < step.processes) {
     finding.level = Level::Problem;
-    finding.mend = fmt::format(
+    finding.remedy = fmt::format(
         "start the doctor for all tasks ({}); if you did, not all nodes see the folder: "
         "name one that they see with launch --meeting-place",
         step.system->starter);

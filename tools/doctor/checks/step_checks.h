@@ -1,5 +1,5 @@
-/// Checks the step of a batch system in which the doctor runs: node, task, allocation, and whether
-/// the processes of the step can meet as those of `stagecraft launch` do.
+/// step_checks checks the step of a batch system in which the doctor runs: node, task, allocation,
+/// and whether the processes of the step can meet as those of `stagecraft launch` do.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,8 @@
 
 namespace stagecraft::tools {
 
-/// `patience`: longest wait for the other processes of the step; each runs this check too.
+/// Returns the findings. `patience`: longest wait for the other processes of the step; each runs
+/// this check too.
 [[nodiscard]] std::vector<Finding> check_step(const BatchStep& step, std::chrono::seconds patience);
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,6 @@
-/// ClockBounds: by how much another host's clock is ahead of this one, as far as questions for its
-/// time can tell: the host answered between the question and the arrival of the answer.
+/// ClockBounds bounds the time by which another host's clock is ahead of this one. It uses
+/// questions for the host's time: the host answered between the question and the arrival of the
+/// answer.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// Units: seconds; below 0: it is behind.
+/// ClockBounds holds seconds; below 0: the other clock is behind.
 struct ClockBounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-/// Converts an address in digits to the form that sockets take.
+/// digits converts an address in digits to the form that sockets take.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// GpuFacts: the GPUs and their libraries that this program could compute with.
+/// GpuFacts holds the GPUs and their libraries that this program could compute with.
 ///
 /// It loads the installed libraries by name: the build needs no CUDA, and a build without
 /// LibTorch's CUDA part says so.

@@ -1,5 +1,5 @@
-/// HostFacts: a machine's answer when the doctor asks. It holds facts alone. Others judge them
-/// (machine_checks.h, pair_checks.h), so that all faults of any machine follow from its facts.
+/// HostFacts is a machine's answer when the doctor asks. It holds only facts. Other code judges
+/// them (machine_checks.h, pair_checks.h), so that all faults of any machine follow from its facts.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct HostFacts {
   int processors = 0;  ///< that this process may use
 
   std::vector<MemoryLimit> memory;  ///< memory_limits()
-  std::string memfd;                ///< why memfd cannot share memory; empty: it can
+  std::string memfd;                ///< the reason why memfd cannot share memory; empty: it can
   std::int64_t locked_bytes = 0;    ///< RLIMIT_MEMLOCK; -1: no limit
   std::int64_t open_files = 0;      ///< hard limit of RLIMIT_NOFILE: programs raise theirs to it
 

@@ -43,7 +43,7 @@ void wait(const std::vector<gaicb*>& requests, std::chrono::milliseconds patienc
 }  // namespace
 
 KnownNames resolve(const std::vector<std::string>& names, std::chrono::milliseconds patience) {
-  // A request that is still under way keeps reading these objects: never free them then.
+  // A request that is still in progress keeps reading these objects: never free them then.
   struct Asked {
     std::string name;
     addrinfo hints{};

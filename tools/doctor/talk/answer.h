@@ -1,4 +1,4 @@
-/// The helper that the doctor starts on another host: `stagecraft doctor --answer`.
+/// answer is the helper that the doctor starts on another host: `stagecraft doctor --answer`.
 #pragma once
 
 #include "stagecraft/tools/common/console.h"

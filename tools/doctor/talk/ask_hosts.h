@@ -1,5 +1,5 @@
-/// The doctor's round: asks all hosts of a cluster at once for their facts, their clocks, and
-/// whether each reaches all others and this machine.
+/// ask_hosts is the doctor's round: it asks all hosts of a cluster at once for their facts and
+/// their clocks, and whether each reaches all others and this machine.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ namespace stagecraft::tools {
 struct Round {
   std::vector<Host> hosts;
   std::vector<std::string> ssh;  ///< as in ssh_worker
-  std::string interface;         ///< where workers reach this machine, as in `launch`
+  /// the interface of this machine that workers reach, as in `launch`
+  std::string interface;
 };
 
 /// Returns this machine first, then the hosts in their order. A host that does not answer has its

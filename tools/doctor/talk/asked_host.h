@@ -1,4 +1,4 @@
-/// AskedHost: one host that the doctor asks, by a helper that ssh starts there (answer.h).
+/// AskedHost is one host that the doctor asks, by a helper that ssh starts there (answer.h).
 ///
 /// A thread of the child process takes the answers; the doctor's own thread does the rest.
 #pragma once
@@ -32,11 +32,11 @@ class AskedHost {
   void ask(const std::string& line);
   /// Waits for the next answer. Returns one without content if the deadline passes or ssh ends.
   [[nodiscard]] HostAnswer answer(std::chrono::steady_clock::time_point deadline);
-  /// Returns why no answer came, as a clause about the host.
+  /// Returns the reason why no answer came, as a clause about the host.
   [[nodiscard]] std::string silence() const;
 
  private:
-  /// Output of the helper, shared with the thread that reads it.
+  /// Inbox holds the output of the helper, shared with the thread that reads it.
   struct Inbox {
     std::mutex mutex;
     std::condition_variable changed;

@@ -1,5 +1,5 @@
-/// Door: a listening socket of the doctor, by which other hosts test whether they reach this host.
-/// It sends its own token to every client, so that no client takes another port for it.
+/// Door is a listening socket of the doctor, by which other hosts test whether they reach this
+/// host. It sends its own token to every client, so that no client takes another port for it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// Where a door is, for the hosts that try it.
+/// DoorPlace is the address of a door, for the hosts that try it.
 struct DoorPlace {
   std::string address;  ///< in digits
   std::uint16_t port = 0;

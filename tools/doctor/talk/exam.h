@@ -1,4 +1,5 @@
-/// HostExam: all answers of one host to the doctor. machine_checks.h and pair_checks.h judge it.
+/// HostExam holds all answers of one host to the doctor. machine_checks.h and pair_checks.h judge
+/// it.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@
 
 namespace stagecraft::tools {
 
-/// The name of the machine on which the doctor runs: the driver will run there.
+/// The name of the machine on which the doctor runs. The driver will run there.
 inline constexpr const char* kHere = "this machine";
 
 struct HostExam {
@@ -21,11 +22,11 @@ struct HostExam {
   int workers = 0;           ///< number of workers to run there
   std::string program;       ///< the program that the doctor asks there
   bool own_program = false;  ///< workers there run another program, which only its driver knows
-  std::string silence;       ///< why it gave no answer or not all; empty: it gave all
+  std::string silence;       ///< the reason why an answer is missing; empty: all came
 
   std::optional<HostFacts> facts;
   DoorPlace door;
-  std::string no_door;         ///< why there is no door; empty: there is one
+  std::string no_door;         ///< the reason why there is no door; empty: there is one
   ClockBounds clock;           ///< relative to this machine's clock
   std::vector<TriedWay> ways;  ///< from this host to others
   KnownNames names;            ///< its addresses for the hosts' names

@@ -1,4 +1,4 @@
-/// How long the doctor waits for each answer, and the bounds by which it judges.
+/// limits defines how long the doctor waits for each answer, and the bounds by which it judges.
 #pragma once
 
 #include <chrono>
@@ -13,22 +13,24 @@ inline constexpr std::chrono::seconds kWayPatience{5};
 inline constexpr std::chrono::seconds kNamePatience{5};
 inline constexpr std::chrono::seconds kStepPatience{20};  // for the other processes of a step
 inline constexpr std::chrono::seconds kWaysPatience{20};  // for both sides, and there and back
-/// Covers all of the above; a helper without further questions ends then.
+/// The longest talk. It covers all of the above; a helper without further questions ends then.
 inline constexpr std::chrono::seconds kLongestTalk{120};
 
-/// Certificates begin five minutes early (CredentialsRequest): beyond that clocks refuse new ones.
+/// The difference of clocks that is a problem. Certificates begin five minutes early
+/// (CredentialsRequest); beyond that clocks refuse new ones.
 inline constexpr double kClockProblem = 300;
-/// Beyond that, lines of several hosts' logs and traces are out of order.
+/// The difference of clocks that is worth a note. Beyond it, lines of several hosts' logs and
+/// traces are out of order.
 inline constexpr double kClockNote = 1;
 
-/// Descriptors as docs/security.md counts them, and those that a control port keeps free.
+/// The descriptors that docs/security.md counts, and those that a control port keeps free.
 inline constexpr std::int64_t kDriverFiles = 15;
 inline constexpr std::int64_t kDriverFilesPerWorker = 6;
 inline constexpr std::int64_t kWorkerFiles = 17;
 inline constexpr std::int64_t kWorkerFilesPerOther = 3;
 inline constexpr std::int64_t kSpareFiles = 64;
 
-/// Resident memory of a worker that holds nothing yet: 130 MiB, half of it code of LibTorch
+/// The resident memory of a worker that holds nothing yet: 130 MiB, half of it code of LibTorch
 /// (2.11.0).
 inline constexpr double kWorkerBytes = 128.0 * 1024 * 1024;
 

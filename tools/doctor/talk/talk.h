@@ -1,5 +1,5 @@
-/// The messages between the doctor and its helper on another host, over ssh's standard input and
-/// output: each question is a line of JSON, and so is its answer.
+/// talk defines the messages between the doctor and its helper on another host, over ssh's standard
+/// input and output. Each question is a line of JSON, and so is its answer.
 ///
 ///     {"ask":"facts","driver":"10.0.0.1","bind":""}  {"doctor":"facts","facts":{},"door":{}}
 ///     {"ask":"time"}                                 {"doctor":"time","unix_seconds":1795.5}
@@ -39,7 +39,7 @@ struct FactsQuestion {
 struct FactsAnswer {
   HostFacts facts;
   DoorPlace door;
-  std::string no_door;  ///< why there is no door; empty: there is one
+  std::string no_door;  ///< the reason why there is no door; empty: there is one
 };
 
 struct TimeAnswer {
@@ -70,7 +70,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TimeAnswer, unix_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WaysQuestion, ways, names)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WaysAnswer, ways, names)
 
-/// Returns a line, with its newline. `kind`: "ask" or "doctor"; `word`: which question.
+/// Returns a line, with its newline. `kind`: "ask" or "doctor"; `word`: the word of the question.
 [[nodiscard]] std::string line_of(const char* kind, const char* word, Json content);
 
 /// Returns the content; null for a line of another kind.

@@ -1,4 +1,4 @@
-/// Tries ways from this host to the doors of others (door.h), all at once.
+/// ways tries ways from this host to the doors of others (door.h), all at once.
 #pragma once
 
 #include <chrono>

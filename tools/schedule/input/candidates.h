@@ -12,7 +12,7 @@
 
 namespace stagecraft::tools {
 
-/// The job of all candidates.
+/// CommonJob is the job of all candidates.
 struct CommonJob {
   int devices = 0;
   int microbatches = 0;

@@ -1,5 +1,5 @@
-/// Reads the costs of tasks, transfers and activations for a command: durations on the command
-/// line, or a costs.json.
+/// cost_options reads the costs of tasks, transfers and activations for a command: durations on the
+/// command line, or a costs.json.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct CostOptions {
 void add_cost_options(CLI::App& app, CostOptions& options);
 
 /// Returns the costs that the parsed options give.
-/// Errors: UsageArgument for a file together with durations; as read_costs.
+/// Errors: UsageArgument for a file together with durations; those of read_costs.
 [[nodiscard]] Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console);
 
 /// Returns the costs of a file, or of standard input for "-". Notes unknown contents on standard

@@ -1,4 +1,4 @@
-/// The file formats of the registry, as options and help texts of the schedule commands name them.
+/// format names the file formats of the registry for options and help texts.
 #pragma once
 
 #include <string>
@@ -11,11 +11,12 @@ namespace stagecraft::tools {
 /// Returns "text, list or json", with the names of all formats.
 [[nodiscard]] std::string format_names();
 
-/// Returns one line for each format: its name, and what it is.
+/// Returns one line for each format: its name and its summary.
 [[nodiscard]] std::string format_lines();
 
 /// Returns the format that an option of a command names.
-/// Errors: UsageArgument for another word, naming the option and the command that says more.
+/// Errors: UsageArgument for another word, naming the option and the command that lists the
+/// formats.
 [[nodiscard]] const ScheduleFormat& format_of(const std::string& command,
                                               std::string_view option,
                                               std::string_view name);

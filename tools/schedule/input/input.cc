@@ -81,7 +81,7 @@ StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   return graph;
 }
 
-/// Reads the rows as lists if their columns show no times, and says so.
+/// Reads the rows as lists if their columns are not times, and prints a note.
 void read_by_order(Schedule& schedule,
                    const StageGraph& graph,
                    const std::string& name,
@@ -93,15 +93,15 @@ void read_by_order(Schedule& schedule,
   const bool chain = !find_wrong_graph(schedule);
   schedule = schedule.to_list();
   console.err << fmt::format(
-      "note: {}: the columns are no times, because {}; each row is read as an order{} (--strict "
-      "takes columns for times)\n",
+      "note: {}: the columns are not times, because {}; each row is read as an order{} (--strict "
+      "treats columns as times)\n",
       name,
       early == 1 ? "a cell stands before one that it needs"
                  : fmt::format("{} cells stand before cells that they need", early),
       chain ? "" : " of one chain of stages, unless --graph gives another graph");
 }
 
-/// Returns the names of the formats whose columns may be no times.
+/// Returns the names of the formats whose columns may not be times.
 std::string untimed() {
   std::vector<std::string_view> names;
   for (const ScheduleFormat& format : schedule_formats()) {
@@ -129,8 +129,8 @@ std::string edges_of_lines(const std::string& text) {
 
 }  // namespace
 
-void add_file_argument(CLI::App& app, std::string& path) {
-  app.add_option("FILE", path, "a schedule file; - is standard input")->required()->type_name("");
+void add_file_argument(CLI::App& app, std::string& path, const std::string& what) {
+  app.add_option("FILE", path, what + "; - is standard input")->required()->type_name("");
 }
 
 void add_read_options(CLI::App& app, ReadOptions& options) {
@@ -142,10 +142,10 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
       ->type_name("FORMAT");
   app.add_option("--graph",
                  options.graph,
-                 "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
+                 "edges between stages, e.g. 0-2,1-2 [the file's own, or one chain]")
       ->type_name("EDGES|@FILE");
   app.add_flag(
-      "--strict", options.strict, fmt::format("take columns for times in files of {}", untimed()));
+      "--strict", options.strict, fmt::format("treat the columns of {} files as times", untimed()));
 }
 
 std::string source_name(const std::string& path) {

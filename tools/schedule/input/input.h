@@ -1,5 +1,5 @@
-/// Reads the input of a schedule command: a schedule file of any format, standard input for "-",
-/// and stage edges from a word or a file.
+/// input reads the input of a schedule command: a schedule file of any format, standard input for
+/// "-", and stage edges from a word or a file.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ class App;
 
 namespace stagecraft::tools {
 
-/// How to read a schedule file.
+/// ReadOptions says how to read a schedule file.
 struct ReadOptions {
   std::string command;  ///< the reading command, for messages
   std::string from;     ///< the format's name; empty: detected from the file
   std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
-  /// The columns must be times. If false, only the order of rows counts if the format allows it and
-  /// the columns are no times.
+  /// If true, the columns must be times. If false, columns that are not times are ignored if the
+  /// format allows it, and only the order of rows counts.
   bool strict = false;
 };
 
@@ -38,8 +38,10 @@ struct ScheduleFile {
   std::string left_out = {};              ///< what the file holds and a schedule does not
 };
 
-/// Adds the argument FILE. `path` must outlive the parse.
-void add_file_argument(CLI::App& app, std::string& path);
+/// Adds the argument FILE. `path` must outlive the parse. `what`: the file, for the help.
+void add_file_argument(CLI::App& app,
+                       std::string& path,
+                       const std::string& what = "a schedule file");
 /// Adds --from, --graph and --strict.
 void add_read_options(CLI::App& app, ReadOptions& options);
 
@@ -57,7 +59,7 @@ void add_read_options(CLI::App& app, ReadOptions& options);
 /// Errors: UsageFile for an unreadable file, UsageArgument for text that is no list of edges.
 [[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
 
-/// Reads a schedule. If its columns are no times and its format allows that, it is read as a list,
+/// Reads a schedule. If its columns are not times and its format allows that, it is read as a list,
 /// with a note on standard error.
 /// Errors: UsageFile; ScheduleParse with file, line, column and cell.
 [[nodiscard]] ScheduleFile read_schedule(const std::string& path,

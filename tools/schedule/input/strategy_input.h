@@ -1,4 +1,4 @@
-/// Reads the strategy files of commands.
+/// strategy_input reads the strategy files of commands.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 namespace stagecraft::tools {
 
 /// Reads a file, or standard input for "-". `what` names it in errors: "FILE", "--strategy".
-/// Errors: UsageFile; ScheduleParse with the file, and line and column of what is no directive.
+/// Errors: UsageFile; ScheduleParse with the file, line and column of everything that is no
+/// directive.
 [[nodiscard]] Strategy read_strategy(const std::string& path,
                                      const std::string& what,
                                      Console& console);

@@ -81,8 +81,8 @@ std::string compare_page(const std::string& title,
   const std::string name = drawing::escaped(title);
   return fmt::format(
       "{}<title>{}</title>\n{}</head>\n<body>\n<h1>{}</h1>\n{}"
-      "<p>Times are those of one device's share of the model: its forward takes 1, however many "
-      "stages the share is cut into. In flight counts stages × microbatches; memory counts the "
+      "<p>Times are those of one device's share of the model: its forward takes 1, for any "
+      "number of stages in the share. In flight counts stages × microbatches; memory counts the "
       "same in shares.</p>\n"
       "{}</body>\n</html>\n",
       kHead,

@@ -1,5 +1,5 @@
-/// Writes the figures of compared schedules as one HTML file: a table with a bar for each figure.
-/// It needs no script and can be printed.
+/// compare_page writes the figures of compared schedules as one HTML file: a table with a bar for
+/// each figure. It needs no script and can be printed.
 #pragma once
 
 #include <string>

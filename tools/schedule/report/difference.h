@@ -1,4 +1,5 @@
-/// Difference says where two schedules differ on each device, and the effect on time and memory.
+/// Difference holds the differences of two schedules on each device, and the effect on time and
+/// memory.
 ///
 /// Both train one model. If one cuts it into more stages, each of its stages is less work. A
 /// costs.json knows this. Without one, durations and activations of its stages are weighted so that
@@ -18,7 +19,7 @@
 
 namespace stagecraft::tools {
 
-/// One of the two schedules, as workers follow it.
+/// DifferentSide is one of the two schedules, as workers follow it.
 struct DifferentSide {
   ScheduleFile file;
   Schedule list;
@@ -30,7 +31,7 @@ struct DifferentSide {
   [[nodiscard]] double in_flight(std::size_t row) const;  ///< at its peak, weighted
 };
 
-/// The first task in which a row differs; "(end)" if one side has none.
+/// DifferentRow is the first task in which a row differs; "(end)" if one side has none.
 struct DifferentRow {
   std::size_t row = 0;
   std::size_t position = 0;  ///< in the list
@@ -50,13 +51,13 @@ struct Difference {
   [[nodiscard]] bool simulated() const { return a.timeline && b.timeline; }
 };
 
-/// `stated`: the costs come from a costs.json.
+/// Compares the schedules. `stated`: the costs come from a costs.json.
 [[nodiscard]] Difference find_difference(ScheduleFile a,
                                          ScheduleFile b,
                                          const Costs& costs,
                                          bool stated);
 
-/// Requires: there is a difference.
+/// Returns the text. Requires: there is a difference.
 [[nodiscard]] std::string difference_text(const Difference& difference);
 
 [[nodiscard]] nlohmann::ordered_json difference_json(const Difference& difference);

@@ -1,4 +1,5 @@
-/// Writes the tasks of a schedule that do nothing, for programs: one object per stage and kind.
+/// surplus_json writes the tasks of a schedule that do nothing, for programs: one object per stage
+/// and kind.
 #pragma once
 
 #include <nlohmann/json.hpp>

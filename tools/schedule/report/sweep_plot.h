@@ -1,5 +1,5 @@
-/// Draws the plot of a sweep: bubble against microbatches, one line per schedule, devices and
-/// chunks.
+/// sweep_plot draws the plot of a sweep: bubble against microbatches, one line per schedule,
+/// devices and chunks.
 #pragma once
 
 #include <string>

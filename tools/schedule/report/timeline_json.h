@@ -1,4 +1,5 @@
-/// Writes, for programs, why the rows of a simulated step are idle, and what decides its end.
+/// timeline_json writes, for programs, why the rows of a simulated step are idle, and which tasks
+/// decide its end.
 #pragma once
 
 #include <nlohmann/json.hpp>

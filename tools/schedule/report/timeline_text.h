@@ -1,4 +1,5 @@
-/// Writes a simulated step for people: the rows, why they are idle, and what decides the end.
+/// timeline_text writes a simulated step for people: the rows, the causes of their idle time, and
+/// the tasks that decide the end.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ struct TimelineTextOptions {
   bool bytes = false;  ///< the costs know the bytes that are held
 };
 
-/// Cuts long schedules to a screen, with a note.
+/// Returns the text. Cuts long schedules to a screen, with a note.
 [[nodiscard]] std::string timeline_text(const Timeline& timeline,
                                         const TimelineTextOptions& options);
 

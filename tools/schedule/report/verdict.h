@@ -1,4 +1,4 @@
-/// Judges a schedule file by the rules, and reports the result to people.
+/// verdict judges a schedule file by the rules, and reports the result to people.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ namespace stagecraft::tools {
 [[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file,
                                                    std::optional<MemoryModel> memory = {});
 
-/// Errors: ScheduleInvalid if the file breaks a rule, with the first violation and the number of
-///         all.
+/// Checks the file.
+/// Errors: ScheduleInvalid if it breaks a rule, with the first violation and the number of all.
 void require_valid(const ScheduleFile& file);
 
 /// Returns "4 devices, 4 stages, 8 microbatches", and replicas and listed communication if there

@@ -1,4 +1,5 @@
-/// The options that name a model and its data; all commands that take a model share them.
+/// model_options adds the options that name a model and its data; all commands that take a model
+/// share them.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +17,7 @@ namespace stagecraft::tools {
 /// `--images`, `--data`. Requires: both outlive the parsing.
 void add_model_options(CLI::App& app, ModelChoice& model, DataPlaces& data);
 
-/// Judges these options together after the parsing, and fills in the sizes that were not given.
+/// Judges these options together after the parsing, and sets the sizes that were not given.
 /// `command`: as in wrong_usage(). `named_only`: further options without effect on a model from a
 /// file.
 /// Errors: UsageArgument for an unknown name, for a size or data that only other models have, for

@@ -1,4 +1,4 @@
-/// The registry of `--model`: the models that `stagecraft train` and `profile` know.
+/// models is the registry of `--model`: the models that `stagecraft train` and `profile` know.
 ///
 /// A new model is a source with its header in models/, and a line in the table of models.cc.
 #pragma once
@@ -15,7 +15,7 @@ namespace stagecraft::tools {
 /// Returns all models, in the order in which people should see them.
 [[nodiscard]] std::span<const ModelEntry> models();
 
-/// Errors: UsageArgument for an unknown name, suggesting the nearest.
+/// Returns the model. Errors: UsageArgument for an unknown name, suggesting the nearest.
 [[nodiscard]] const ModelEntry& find_model(std::string_view name);
 
 /// Returns "clip and unet": the models for which `wanted` is true.

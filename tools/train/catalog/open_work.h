@@ -1,4 +1,4 @@
-/// open_work: opens the work that a request names: a model of the catalog, or one from a file.
+/// open_work opens the work of a request: a model of the catalog, or one from a file.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// `most`: bytes that it may take.
+/// Opens it. `most`: bytes that it may take.
 /// Errors: UsageFile for data that cannot be read; DeviceOutOfMemory for data that is too large;
 ///         for a model from a file, those of FileWork.
 [[nodiscard]] std::unique_ptr<Work> open_work(const WorkRequest& request, double most);

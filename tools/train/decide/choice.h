@@ -1,7 +1,7 @@
-/// Choice: what a run does in the places where the options leave it open: how its work is divided,
-/// in which order ranks compute, and where it ends.
+/// Choice holds the decisions of a run that the options leave open: how its work is divided, in
+/// which order ranks compute, and at which step it ends.
 ///
-/// Made by decide() alone.
+/// Only decide() makes it.
 #pragma once
 
 #include <cstdint>

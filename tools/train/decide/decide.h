@@ -1,4 +1,4 @@
-/// decide: settles what the options leave open, in this order, each from what is known by then:
+/// decide settles the open decisions of a run in this order; each uses the facts known by then:
 ///
 ///     sizes        of microbatches, batches and steps: options, data, the cut's file
 ///     schedule     of a planner, a file, a strategy, or a builder by its name
@@ -34,22 +34,23 @@ struct Decision {
   std::optional<PlannedWith> costs;       ///< of these, those of the schedule's stages and links
 };
 
-/// Compiles the work for a choice that may still change its order, not its shape.
+/// CompileChoice compiles the work for a choice that may still change its order, not its shape.
 using CompileChoice = std::function<Program(const Choice&)>;
 
+/// Settles the decisions.
 /// Errors: UsageArgument for an unknown name or parameter, and for options that contradict the
-///         data, a file or the model; ScheduleParameter (V34) for values that the builder cannot
-///         take; UsageFile for a file that cannot be read, and for a --costs that has nothing about
-///         this run; ScheduleParse for a file that is no schedule; ScheduleInvalid, with the grid
-///         and every violation, for a schedule that breaks a rule or that the model's stages cannot
-///         follow; those of `compile` and of plan_run().
+/// data, a file or the model; ScheduleParameter (V34) for values that the builder cannot take;
+/// UsageFile for a file that cannot be read, and for a --costs that has nothing about this run;
+/// ScheduleParse for a file that is no schedule; ScheduleInvalid, with the grid and every
+/// violation, for a schedule that breaks a rule or that the model's stages cannot follow; those of
+/// `compile` and of plan_run().
 [[nodiscard]] Decision decide(const TrainOptions& options,
                               Work& work,
                               const CompileChoice& compile,
                               Console& console);
 
-/// Returns the number of ranks as far as the options and a schedule file alone say it; the schedule
-/// may get another number. Errors: those of decide() for a file.
+/// Returns the number of ranks that follows from the options and a schedule file; the schedule may
+/// get another number. Errors: those of decide() for a file.
 [[nodiscard]] int expected_ranks(const TrainOptions& options, Console& console);
 
 }  // namespace stagecraft::tools

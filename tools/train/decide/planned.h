@@ -1,6 +1,6 @@
-/// planned: the work of `train --plan` before a run. It measures the uncut model on microbatches of
-/// several sizes, and asks a planner for cut, schedule and microbatches. After the run it reports
-/// how right the plan was.
+/// planned does the work of `train --plan` before a run. It measures the uncut model on
+/// microbatches of several sizes, and asks a planner for cut, schedule and microbatches. After the
+/// run it reports how right the plan was.
 #pragma once
 
 #include <string>
@@ -25,9 +25,10 @@ struct PlannedRun {
   [[nodiscard]] const PlanProposal& best() const { return best_first.front(); }
 };
 
-/// A step keeps its samples, and ranks share this machine's processors. Compiles the uncut model.
-/// Requires: the options have a planner. Errors: those of planned_sizes, compile, profile and
-/// propose.
+/// Returns the plan. A step keeps its samples, and ranks share this machine's processors. Compiles
+/// the uncut model.
+/// Requires: the options have a planner.
+/// Errors: those of planned_sizes, compile, profile and propose.
 [[nodiscard]] PlannedRun plan_run(const TrainOptions& options,
                                   const StepSize& size,
                                   Work& work,

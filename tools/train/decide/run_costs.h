@@ -1,5 +1,5 @@
-/// run_costs: the costs with which a run is predicted (--costs), and those that it writes for the
-/// next run, for builders and for planners (--costs-out).
+/// run_costs handles the costs with which a run is predicted (--costs), and those that it writes
+/// for the next run, for builders and for planners (--costs-out).
 ///
 ///     train --costs-out FILE -> schedule make zb-auto, simulate --costs FILE -> train --costs FILE
 ///
@@ -23,8 +23,8 @@ namespace stagecraft::tools {
 /// Errors: those of read_costs.
 [[nodiscard]] std::optional<PlannedWith> given_costs(const CostFiles& files, Console& console);
 
-/// Returns the costs of the schedule's stages and links from a file. Requires: the program has the
-/// schedule's stages.
+/// Returns the costs of the schedule's stages and links from a file.
+/// Requires: the program has the schedule's stages.
 /// Errors: UsageFile, saying which file is needed, for operators of another model and for costs
 ///         that do not fit the schedule; UsageArgument if times add up to more than any number.
 [[nodiscard]] PlannedWith costs_of_schedule(const PlannedWith& given,
@@ -33,8 +33,8 @@ namespace stagecraft::tools {
                                             const Program& program);
 
 /// Returns the costs for --costs-out, without those that the run measures: operators of the file,
-/// else measured now; stages of `planned`, else the sums of their operators. `given`, `planned`: of
-/// --costs, unchanged and for the schedule.
+/// or measured now if it has none; stages of `planned`, or the sums of their operators. `given`,
+/// `planned`: of --costs, unchanged and for the schedule.
 /// Errors: those of measure_operators.
 [[nodiscard]] Costs costs_before_run(const std::optional<PlannedWith>& given,
                                      const std::optional<PlannedWith>& planned,

@@ -1,5 +1,5 @@
-/// The schedule of a run by a builder: as its name, ranks and stages say it, over the graph of the
-/// model, or arranged for costs.
+/// schedule_by_name makes the schedule of a run by a builder: from its name, ranks and stages, over
+/// the graph of the model, or for costs.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,16 @@ namespace stagecraft::tools {
 [[nodiscard]] const BuilderInfo* builder_named(const std::string& name);
 [[nodiscard]] std::vector<std::string> builder_names();
 
-/// Returns how many ranks the options ask of a builder, for each copy of the pipeline. `stages`: of
-/// the cut or --stages. `graph`: of --graph.
+/// Returns the number of ranks that the options request of a builder, for each copy of the
+/// pipeline. `stages`: of the cut or --stages. `graph`: of --graph.
 /// Errors: UsageArgument for ranks that do not divide over the copies.
 [[nodiscard]] int ranks_for(const BuilderInfo& builder,
                             const PipelineOptions& options,
                             const std::optional<std::int64_t>& stages,
                             const std::optional<StageGraph>& graph);
 
-/// Errors: UsageArgument for stages that the builder does not make; those of build_schedule().
+/// Makes the choice. Errors: UsageArgument for stages that the builder does not make; those of
+/// build_schedule().
 [[nodiscard]] Choice choose_by_name(const BuilderInfo& builder,
                                     const PipelineOptions& options,
                                     const StepSize& size,

@@ -1,4 +1,4 @@
-/// The schedule of a run from a file of the user, in any format.
+/// schedule_from_file makes the schedule of a run from a file of the user, in any format.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ namespace stagecraft::tools {
 ///         cannot be opened; ScheduleParse for a file that is no schedule.
 [[nodiscard]] Schedule read_schedule_file(const PipelineOptions& options, Console& console);
 
+/// Makes the choice.
 /// Errors: those of read_schedule_file(); UsageArgument for options that contradict the file, and
-///         for a file that contradicts the model.
+/// for a file that contradicts the model.
 [[nodiscard]] Choice choose_from_file(const TrainOptions& options,
                                       const StepSize& size,
                                       Console& console);

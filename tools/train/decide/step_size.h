@@ -1,5 +1,5 @@
-/// StepSize: how large a step is and how many there are, as options, data and the cut's file say it
-/// together.
+/// StepSize holds the size and the number of steps that follow from options, data and the cut's
+/// file together.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace stagecraft::tools {
 
-/// Used if neither the options nor a schedule file give the number.
+/// The number of microbatches if neither the options nor a schedule file give it.
 inline constexpr int kUsualMicrobatches = 8;
 inline constexpr std::int64_t kUsualMicrobatchSize = 4;
 
@@ -24,12 +24,13 @@ struct StepSize {
   std::int64_t steps = 0;  ///< the step at which the run ends
 
   /// Returns the microbatches of each of so many copies of the pipeline; none if neither data nor
-  /// options say it. Errors: UsageArgument if the data do not divide, or say something else than
-  /// --microbatches.
+  /// options give them.
+  /// Errors: UsageArgument if the data do not divide, or contradict --microbatches.
   [[nodiscard]] std::optional<std::int64_t> microbatches_of(std::int64_t copies) const;
 };
 
-/// Errors: UsageArgument for options that contradict the data or the cut; those of cut_option().
+/// Returns the sizes. Errors: UsageArgument for options that contradict the data or the cut; those
+/// of cut_option().
 [[nodiscard]] StepSize step_size(const TrainOptions& options, const Work& work);
 
 }  // namespace stagecraft::tools

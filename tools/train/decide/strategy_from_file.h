@@ -1,4 +1,4 @@
-/// The strategy of a run from a file of the user.
+/// strategy_from_file makes the strategy of a run from a file of the user.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace stagecraft::tools {
 
-/// Returns what the file of --strategy says about places and sizes. The order of its ranks follows
-/// once the model's chunks are known. `graph`: of --graph.
+/// Returns the places and sizes of the file of --strategy. The order of its ranks follows once the
+/// model's chunks are known. `graph`: of --graph.
 /// Errors: UsageFile for a file that cannot be read; ScheduleParse for one that is no strategy;
 ///         ScheduleInvalid with its faults; UsageArgument for options that contradict it.
 [[nodiscard]] Choice choose_from_strategy(const TrainOptions& options,

@@ -16,7 +16,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// What one rank of the plan holds. Units: bytes.
+/// RankFacts holds the contents of one rank of the plan. Units: bytes.
 struct RankFacts {
   std::vector<int> stages;
   std::size_t instructions = 0;

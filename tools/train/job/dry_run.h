@@ -1,4 +1,4 @@
-/// `--dry-run`: reports what a run would do and hold, without running it.
+/// dry_run is `--dry-run`: it reports what a run would do and hold, without running it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// TrainJob: all that a run needs, made and judged before the first worker starts.
+/// TrainJob holds everything that a run needs, made and judged before the first worker starts.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ struct TrainJob {
   std::optional<Costs> costs_out;     ///< with --costs-out: the costs known before the run
 };
 
-/// Tests the output paths, reads the text or the model, decides what the options leave open, judges
-/// the memory and compiles the model. Steps that can fail fast come first. Then writes --cut-out,
+/// Tests the output paths, reads the text or the model, makes the open decisions, judges the memory
+/// and compiles the model. Steps that can fail fast come first. Then writes --cut-out,
 /// --strategy-out and, for a dry run, --costs-out.
 /// Errors: those of each step; UsageFile for a file that could not be written later, and for two
 ///         options that name one file if one output would be lost; DeviceOutOfMemory, with the
@@ -42,7 +42,7 @@ struct TrainJob {
                                 const RunStart& start,
                                 Console& console);
 
-/// Returns what the work is made of.
+/// Returns the request from which the work is made.
 [[nodiscard]] WorkRequest work_request(const TrainOptions& options, const RunStart& start);
 
 }  // namespace stagecraft::tools

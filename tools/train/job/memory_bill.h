@@ -1,9 +1,9 @@
-/// MemoryBill: all memory that a training run will hold, line by line, and whether the machine has
-/// it.
+/// MemoryBill lists all memory that a training run will hold, line by line, and checks whether the
+/// machine has it.
 ///
-/// Made twice from the same options: before the model is built, with a lower bound of a step's
-/// activations, and after it was compiled, with those of the plan. Both are compared with the
-/// limits from before either, so that nothing is counted twice.
+/// It is made twice from the same options: before the model is built, with a lower bound of a
+/// step's activations, and after it was compiled, with those of the plan. Both are compared with
+/// the limits from before either, so that nothing is counted twice.
 /// MB-1: the lines of a run add up: memory that a step frees stays in the pools of its ranks.
 ///       Compiling comes before the run and is compared by itself.
 #pragma once
@@ -57,7 +57,8 @@ class MemoryBill {
   std::vector<MemoryLine> lines_;
 };
 
-/// Errors: DeviceOutOfMemory, with the bill, if `needed` bytes exceed the tightest limit.
+/// Checks the bill. Errors: DeviceOutOfMemory, with the bill, if `needed` bytes exceed the tightest
+/// limit.
 void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits);
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,5 @@
-/// Checks the files that a run names before it begins: a run of hours must not fail at its end for
-/// a missing folder, nor overwrite a file of its user.
+/// places checks the files that a run names before it begins: a run of hours must not fail at its
+/// end for a missing folder, or overwrite a file of its user.
 #pragma once
 
 #include "stagecraft/tools/train/job/run_start.h"

@@ -1,6 +1,6 @@
-/// RunStart: where a run starts: at a checkpoint, or from its seed and perhaps other weights.
+/// RunStart is the start of a run: a checkpoint, or its seed and perhaps other weights.
 ///
-/// Found before anything else uses the options, and never changed.
+/// It is found before anything else uses the options, and never changed.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@ struct RunStart {
   std::uint64_t seed = 0;
 };
 
-/// Reports on standard error which checkpoints of --resume are broken, and if it has none.
+/// Finds the start. Reports on standard error the broken checkpoints of --resume, and a folder
+/// without any.
 /// Errors: UsageFile for a folder or a checkpoint that cannot be read; CheckpointFormat for a
 ///         checkpoint of --load that is not whole, if its seed is needed.
 [[nodiscard]] RunStart find_start(const TrainOptions& options, Console& console);
 
 /// Returns whether the checkpoint that --resume found is at the last step already, and reports it
-/// then. A job that was queued again ends well in this way.
+/// then. So a job that was queued again ends well.
 /// `steps`: at which the run ends; none if that is not known yet.
 /// Errors: UsageFile if a file that the run writes at its end is not there.
 [[nodiscard]] bool has_nothing_left(const TrainOptions& options,

@@ -1,4 +1,4 @@
-/// The threads of a run: how many it starts, and whether the system can start them.
+/// threads counts the threads that a run starts, and tests whether the system can start them.
 #pragma once
 
 namespace stagecraft::tools {

@@ -1,5 +1,5 @@
-/// The model `--model clip`: an image tower and a text tower that learn which images and captions
-/// belong together.
+/// clip is the model `--model clip`: an image tower and a text tower that learn which images and
+/// captions belong together.
 #pragma once
 
 #include "stagecraft/tools/train/work/model_entry.h"

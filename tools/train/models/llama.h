@@ -1,4 +1,4 @@
-/// The model `--model llama`: a Llama that learns the bytes of a text.
+/// llama is the model `--model llama`: a Llama that learns the bytes of a text.
 #pragma once
 
 #include "stagecraft/tools/train/work/model_entry.h"

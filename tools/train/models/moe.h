@@ -1,4 +1,4 @@
-/// The model `--model moe`: a mixture of experts that learns the bytes of a text.
+/// moe is the model `--model moe`: a mixture of experts that learns the bytes of a text.
 #pragma once
 
 #include "stagecraft/tools/train/work/model_entry.h"

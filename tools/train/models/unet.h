@@ -1,4 +1,4 @@
-/// The model `--model unet`: a diffusion U-Net that learns to predict the noise in images.
+/// unet is the model `--model unet`: a diffusion U-Net that learns to predict the noise in images.
 #pragma once
 
 #include "stagecraft/tools/train/work/model_entry.h"

@@ -1,4 +1,4 @@
-/// The model `--model vit`: a vision transformer that classifies images.
+/// vit is the model `--model vit`: a vision transformer that classifies images.
 #pragma once
 
 #include "stagecraft/tools/train/work/model_entry.h"

@@ -1,7 +1,7 @@
-/// The groups of options of `stagecraft train`: one source for each, which declares its options and
-/// judges them together after the parsing.
+/// groups declares the groups of options of `stagecraft train`: one source for each, which declares
+/// its options and judges them together after the parsing.
 ///
-/// Called by parse_train_options() alone. The options outlive the parsing.
+/// Only parse_train_options() calls them. The options outlive the parsing.
 #pragma once
 
 #include <string>
@@ -19,23 +19,24 @@ inline constexpr const char* kTrainCommand = "stagecraft train";
 void add_pipeline(CLI::App& app, PipelineOptions& options);
 
 void add_planner(CLI::App& app, PlannerOptions& planner, CostFiles& costs);
-/// Errors: UsageArgument for an unknown planner, and for options that a planner decides.
+/// Checks the group. Errors: UsageArgument for an unknown planner, and for options that a planner
+/// decides.
 void check_planner(const TrainOptions& options, const CLI::App& app);
 
 void add_optimizer(CLI::App& app, OptimizerOptions& options);
-/// Errors: UsageArgument for a setting that the optimizer does not have.
+/// Checks the group. Errors: UsageArgument for a setting that the optimizer does not have.
 void check_optimizer_settings(const OptimizerOptions& options);
 
 void add_workers(CLI::App& app, WorkerOptions& options);
-/// Errors: UsageArgument for credentials of workers that need none.
+/// Checks the group. Errors: UsageArgument for credentials of workers that need none.
 void check_workers(const WorkerOptions& options);
 
 void add_run(CLI::App& app, RunOptions& options);
-/// Errors: UsageArgument for a deadline outside the range of a trainer.
+/// Checks the group. Errors: UsageArgument for a deadline outside the range of a trainer.
 void check_run(const RunOptions& options);
 
 void add_keeping(CLI::App& app, KeepingOptions& options);
-/// Fills in the folder of --save-every, and takes slashes from the ends of folders.
+/// Sets the folder of --save-every, and takes slashes from the ends of folders.
 /// Errors: UsageArgument for options that contradict each other.
 void settle_keeping(KeepingOptions& options, const CLI::App& app);
 

@@ -1,5 +1,5 @@
-/// The defaults of an optimizer's settings in `stagecraft train`. The help shows them, and an
-/// optimizer is made with them.
+/// optimizer_defaults has the defaults of an optimizer's settings in `stagecraft train`. The help
+/// shows them, and an optimizer is made with them.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
-/// TrainOptions: the options of `stagecraft train`, in the groups of its help.
+/// TrainOptions holds the options of `stagecraft train`, in the groups of its help.
 ///
-/// Made by parse_train_options() (parse_options.h), and never changed: RunStart
-/// (job/run_start.h) and Choice (decide/choice.h) hold what a run settles beyond them. The checks
+/// parse_train_options() (parse_options.h) makes it, and it never changes: RunStart
+/// (job/run_start.h) and Choice (decide/choice.h) hold what a run settles beyond it. The checks
 /// here need only the arguments themselves. The text, a model and its data, a schedule file and a
 /// checkpoint are judged where they are read.
 #pragma once
@@ -22,10 +22,11 @@ namespace stagecraft::tools {
 enum class RateKind { Constant, Cosine, Linear };
 enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes, Joining };
-/// Which random numbers a run uses after it loads a checkpoint; Same: both seeds must be equal.
+/// SeedChoice selects the random numbers of a run after it loads a checkpoint; Same: both seeds
+/// must be equal.
 enum class SeedChoice { Same, Checkpoint, Option };
 
-/// How a step is divided among ranks, and how its operators compute.
+/// PipelineOptions says how a step is divided among ranks, and how its operators compute.
 struct PipelineOptions {
   std::string schedule = "1f1b";            ///< a builder's name or a file
   std::optional<std::string> strategy;      ///< a file, instead of a schedule
@@ -36,23 +37,23 @@ struct PipelineOptions {
   std::optional<std::string> cut_out;       ///< file to write the cut to
   std::optional<std::int64_t> ranks;        ///< in all; none: usual_ranks, stages, or the file's
   std::int64_t usual_ranks = 4;             ///< the hosts' number of places in a launch
-  std::optional<std::int64_t> stages;       ///< none: what the schedule makes of the ranks
+  std::optional<std::int64_t> stages;       ///< none: derived from the schedule and the ranks
   std::optional<std::int64_t> chunks;       ///< stages per rank, for builders that leave it open
   std::map<std::string, std::string> set;   ///< further parameters of the builder
-  /// Of each copy of the pipeline; none: 8, or as the schedule's file or data say.
+  /// The number for each copy of the pipeline; none: 8, or that of the schedule's file or data.
   std::optional<std::int64_t> microbatches;
-  std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or as the cut's file says
+  std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or that of the cut's file
   Recompute recompute = Recompute::nothing();   ///< parts that run again before their backward
   Precision precision = Precision::Float32;
 };
 
-/// Who chooses the pipeline instead.
+/// PlannerOptions names the planner that chooses the pipeline instead.
 struct PlannerOptions {
   std::optional<std::string> name;    ///< a planner's, or auto
   std::vector<int> microbatch_sizes;  ///< samples, to choose from; none: automatic
 };
 
-/// Costs of a run: those from before that predict it, and those that it measures.
+/// CostFiles names costs of a run: those from before that predict it, and those that it measures.
 struct CostFiles {
   std::optional<std::string> in;  ///< -: standard input
   std::optional<std::string> out;
@@ -69,7 +70,7 @@ struct OptimizerOptions {
   std::optional<double> clip;
 };
 
-/// Used if neither the options nor data say how many steps there are.
+/// The number of steps if neither the options nor data give it.
 inline constexpr std::int64_t kUsualSteps = 50;
 
 struct RunOptions {
@@ -86,7 +87,7 @@ struct RunOptions {
   bool verbose = false;
 };
 
-/// Files that a run writes, and those that it continues from.
+/// KeepingOptions names the files that a run writes, and those from which it continues.
 struct KeepingOptions {
   std::optional<std::string> save;
   std::optional<std::string> load;

@@ -15,14 +15,11 @@ constexpr const char* kAbout =
     "The model is a small one that comes with Stagecraft, or a file of PyTorch.";
 constexpr const char* kFooter =
     "Ctrl-C, SIGTERM or SIGHUP ends the run after its current step; it then saves and reports as "
-    "usual.\n"
-    "A second Ctrl-C or SIGTERM, more than 1 s later, ends it at once. If nobody can read the "
-    "output, a run\n"
-    "that writes files continues to its end, and any other run stops.\n\n"
+    "usual. A second Ctrl-C or SIGTERM, more than 1 s later, ends it at once. If nobody can read "
+    "the output, a run that writes files continues to its end, and any other run stops.\n\n"
     "Exit status: 0 success; 1 the run failed, the schedule breaks a rule, or memory does not "
-    "suffice;\n"
-    "2 wrong usage, a file that cannot be used, or output that cannot be written; 128 + N ended by "
-    "signal N.";
+    "suffice; 2 wrong usage, a file that cannot be used, or output that cannot be written; 128 + N "
+    "ended by signal N.";
 
 /// Reports what a model from a file settles later where the options alone say it.
 void check_warmup(const TrainOptions& options) {

@@ -1,4 +1,4 @@
-/// parse_train_options: reads the command line of `stagecraft train`.
+/// parse_train_options reads the command line of `stagecraft train`.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace stagecraft::tools {
 
-/// The answer to `--help`.
+/// HelpText is the answer to `--help`.
 struct HelpText {
   std::string text;
 };
 
-/// Returns the options, or the help if it was asked for.
-/// Errors: UsageArgument, naming the option, what it expects and what was found.
+/// Returns the options, or the help if it was requested.
+/// Errors: UsageArgument, naming the option, the expected value and the found one.
 [[nodiscard]] std::variant<TrainOptions, HelpText> parse_train_options(
     const std::vector<std::string>& arguments);
 

@@ -46,16 +46,17 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->group(kPipelineGroup);
   app.add_option("--ranks",
                  o.ranks,
-                 "number of workers, one per row of the schedule and copy [4, the places of the "
-                 "launched hosts, or as the file says]")
+                 "number of workers: rows of the schedule times copies of the pipeline [4, the "
+                 "places of the launched hosts, or the number of the file]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
   app.add_option("--usual-ranks", o.usual_ranks)
       ->check(whole_number(1))
       ->envname("STAGECRAFT_RANKS")
       ->group("");
-  app.add_option(
-         "--stages", o.stages, "number of stages of the model [as the schedule makes of the ranks]")
+  app.add_option("--stages",
+                 o.stages,
+                 "number of stages of the model [derived from the schedule and the ranks]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
   app.add_option("--chunks", o.chunks, "stages per rank, if the schedule leaves that open")
@@ -65,13 +66,14 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
   app.add_option(
          "--microbatches",
          o.microbatches,
-         "microbatches per batch, for each copy of the pipeline [8, or as in the file or in "
+         "microbatches per batch, for each copy of the pipeline [8, or the number of the file or "
          "the data]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
-  app.add_option("--microbatch-size",
-                 o.microbatch_size,
-                 "sequences or images per microbatch [4, or as in the file of a planned cut]")
+  app.add_option(
+         "--microbatch-size",
+         o.microbatch_size,
+         "sequences or images per microbatch [4, or the number of the file of a planned cut]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
 }
@@ -79,16 +81,14 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
 void add_cut(CLI::App& app, PipelineOptions& o) {
   app.add_option("--cut",
                  o.cut,
-                 "where stages begin, e.g. layers.4,layers.8 [at the model's markers; a model from "
-                 "a file is balanced by time]")
+                 "begins of stages, e.g. layers.4,layers.8 [the model's markers; a model from a "
+                 "file is balanced by time]")
       ->type_name("PLACES|@FILE")
       ->group(kPipelineGroup);
   app.add_option("--cut-out", o.cut_out, "write the cut, for --cut @FILE")
       ->type_name("FILE")
       ->group(kPipelineGroup);
-  app.add_option("--graph",
-                 o.graph,
-                 "check that the stages of the model feed each other in this way, e.g. 0-2,1-2")
+  app.add_option("--graph", o.graph, "check the edges between the model's stages, e.g. 0-2,1-2")
       ->type_name("EDGES|@FILE")
       ->group(kPipelineGroup);
 }

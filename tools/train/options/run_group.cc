@@ -51,7 +51,9 @@ void add_run(CLI::App& app, RunOptions& o) {
                "also keep the state of each rank in the memory of a neighbor, so that a program "
                "can recover a lost rank from there")
       ->group(kRunGroup);
-  app.add_flag("--verbose", o.verbose, "print the time of each pass of compiling and lowering to standard error")
+  app.add_flag("--verbose",
+               o.verbose,
+               "print the time of each pass of compiling and lowering to standard error")
       ->group(kRunGroup);
   app.add_flag("--json", o.json, "print one JSON object per line")->group(kRunGroup);
 }

@@ -1,4 +1,5 @@
-/// The rule of an update as the options of `train` say it: optimizer, groups of parameters, rates.
+/// update_rule makes the rule of an update from the options of `train`: optimizer, groups of
+/// parameters, rates.
 ///
 /// docs/train-command.md has the defaults of the command that differ from LibTorch's.
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace stagecraft::tools {
 
-/// Errors: UsageArgument for settings that contradict each other.
+/// Makes the optimizer. Errors: UsageArgument for settings that contradict each other.
 [[nodiscard]] Optimizer make_optimizer(const OptimizerOptions& options);
 
 /// Returns the groups of --freeze and --no-decay.
@@ -21,7 +22,7 @@ namespace stagecraft::tools {
 
 [[nodiscard]] DecayOn make_decay_on(const OptimizerOptions& options);
 
-/// `steps`: of the whole training, at whose end a falling rate is 0.
+/// Makes the rate. `steps`: of the whole training, at whose end a falling rate is 0.
 [[nodiscard]] LearningRate make_learning_rate(const OptimizerOptions& options, std::int64_t steps);
 
 }  // namespace stagecraft::tools

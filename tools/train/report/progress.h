@@ -1,10 +1,10 @@
-/// Progress: what a training run reports while it runs, in one of three forms.
+/// Progress prints the reports of a training run while it runs, in one of three forms.
 ///
 ///   on a terminal       one line that is overwritten
 ///   not on a terminal   a plain line per step
 ///   --json              an object per line, for programs
 ///
-/// Made by make_progress() for one run and called by its thread alone. Only the form differs: the
+/// make_progress() makes it for one run, and the run's thread calls it. Only the form differs: the
 /// run makes the same calls for all.
 #pragma once
 
@@ -38,7 +38,7 @@ struct EvalLine {
 struct VerifyLine {
   bool bit_equal = false;
   bool good = false;      ///< bit-equal, or within `bound` where the schedule reorders sums
-  std::string reordered;  ///< why it reorders them; empty if bits must be equal
+  std::string reordered;  ///< the reason why it reorders them; empty if bits must be equal
   double bound = 0.0;     ///< largest allowed difference, over max(1, the value)
   double max_abs_diff = 0.0;
   std::int64_t losses = 0;                     ///< steps compared
@@ -46,7 +46,7 @@ struct VerifyLine {
   std::int64_t buffers = 0;                    ///< number compared
   std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
   std::string first_difference;                ///< empty when bit-equal
-  /// Whether the run is bit-equal to one process that adds gradients in the order of the ranks;
+  /// True if the run is bit-equal to one process that adds gradients in the order of the ranks;
   /// none: it was compared with one process alone.
   std::optional<bool> equal_as_ranks = {};
   std::string likely_cause = {};  ///< empty if unknown
@@ -78,7 +78,7 @@ class Progress {
 
 enum class ProgressForm { Live, Plain, JsonLines };
 
-/// Returns the form for standard output: JSON if asked for, live on a terminal, else plain.
+/// Returns the form for standard output: JSON if requested, live on a terminal, otherwise plain.
 [[nodiscard]] ProgressForm progress_form(bool json);
 
 [[nodiscard]] std::unique_ptr<Progress> make_progress(ProgressForm form, RunOutput& out);

@@ -1,4 +1,5 @@
-/// The table at the end of a run, and the object for programs: how each rank spent time and memory.
+/// rank_table writes how each rank spent time and memory, as the table at the end of a run, and as
+/// the object for programs.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-/// Sums over the steps of a run. Units: seconds, bytes.
+/// RankTotals holds sums over the steps of a run. Units: seconds, bytes.
 struct RankTotals {
   std::string stages;  ///< the stages of the rank, "0" or "0,3"
   double forward = 0.0;
@@ -17,7 +18,8 @@ struct RankTotals {
   double update = 0.0;
   double waiting = 0.0;
   std::int64_t peak_bytes = 0;  ///< the largest of any step: activations alive at once
-  // Of the rank's pool: the largest of any step, and the values after the last.
+  // The next figures are of the rank's pool: the largest of any step, and the values after the
+  // last.
   std::int64_t memory_peak = 0;
   std::int64_t memory_live = 0;
   std::int64_t memory_cached = 0;

@@ -1,4 +1,4 @@
-/// RunOutput: the standard output of a run that continues when its reader has gone.
+/// RunOutput is the standard output of a run that continues when its reader has gone.
 ///
 /// Progress writes it; the run checks it between its steps. Single-threaded.
 #pragma once
@@ -12,13 +12,13 @@ namespace stagecraft::tools {
 
 class RunOutput {
  public:
-  /// `console` outlives it.
+  /// `console` must outlive it.
   explicit RunOutput(Console& console) : console_(console) {}
 
   /// Prints, unless printing has failed before.
   void write(std::string_view text);
 
-  /// Returns why printing failed; empty if it has not.
+  /// Returns the reason why printing failed; empty if it has not.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:

@@ -1,4 +1,4 @@
-/// The options of the trainer of a job.
+/// job_trainer_options returns the options of the trainer of a job.
 #pragma once
 
 #include "stagecraft/actors/executor/setup/trainer_options.h"

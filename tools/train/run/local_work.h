@@ -1,5 +1,5 @@
-/// The batches that ranks read themselves with --read-on-workers: they are made where a rank runs,
-/// from the files of that host.
+/// local_work makes the batches that ranks read themselves with --read-on-workers: they are made
+/// where a rank runs, from the files of that host.
 #pragma once
 
 #include "stagecraft/actors/executor/step/local_batch.h"
@@ -7,7 +7,7 @@
 
 namespace stagecraft::tools {
 
-/// Registers the source in this program, the driver's and the workers'. Called once.
+/// Registers the source in this program, the driver's and the workers'. Call it once.
 void register_local_work();
 
 /// Returns the first batch of the run, as ranks read it. They compare it with their own, so that a

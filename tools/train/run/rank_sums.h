@@ -1,6 +1,6 @@
-/// RankSums: how each rank spent the time and memory of all steps of a run.
+/// RankSums adds up how each rank spent the time and memory of all steps of a run.
 ///
-/// Fed by the run with every step; single-threaded.
+/// The run feeds it with every step; single-threaded.
 #pragma once
 
 #include <string>

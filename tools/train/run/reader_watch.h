@@ -1,7 +1,7 @@
-/// ReaderWatch: decides whether a run continues when nobody can read its output, and reports that
+/// ReaderWatch decides whether a run continues when nobody can read its output, and reports that
 /// once on standard error.
 ///
-/// Asked by the run between its steps; single-threaded. Keeps TN-3.
+/// The run asks it between its steps; single-threaded. Keeps TN-3.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace stagecraft::tools {
 
 class ReaderWatch {
  public:
-  /// All arguments outlive it.
+  /// All arguments must outlive it.
   ReaderWatch(const TrainOptions& options, const RunOutput& output, Console& console)
       : options_(options), output_(output), console_(console) {}
 

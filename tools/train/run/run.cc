@@ -15,7 +15,7 @@
 #include "stagecraft/tools/plan/report.h"
 #include "stagecraft/tools/program/cut_option.h"
 #include "stagecraft/tools/train/options/update_rule.h"
-#include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/run/job_trainer_options.h"
 #include "stagecraft/tools/train/run/local_work.h"
 #include "stagecraft/tools/train/run/run_files.h"
@@ -163,7 +163,7 @@ bool TrainRun::close(Interrupt& interrupt) {
         const auto lack = lack_of_memory(error);
         const auto* ours = dynamic_cast<const Error*>(&error);
         const std::string text = lack   ? lack->what()
-                                 : ours ? told_error(*ours, job_.options).what()
+                                 : ours ? error_for_user(*ours, job_.options).what()
                                         : error.what();
         console_.err << fmt::format("stagecraft: {}\n", text) << std::flush;
       } else {

@@ -1,6 +1,6 @@
-/// TrainRun: one training run from its first step to its last, with all its reports.
+/// TrainRun is one training run from its first step to its last, with all its reports.
 ///
-/// Made by the sub-command on the thread that runs it, used once.
+/// The sub-command makes it on the thread that runs it and uses it once.
 /// TN-1: a step that was begun is finished. The run looks for signals, and for a reader of its
 ///       output, only between steps.
 /// TN-2: an early end of the steps changes nothing after them: the run saves, compares and closes
@@ -80,7 +80,7 @@ class TrainRun {
   double seconds_ = 0.0;                 ///< of these steps
   std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
-  std::string other_processors_;  ///< how they differ from the checkpoint's, or empty
+  std::string other_processors_;  ///< the difference to the checkpoint's, or empty
 };
 
 }  // namespace stagecraft::tools

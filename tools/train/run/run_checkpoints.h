@@ -1,6 +1,6 @@
-/// RunCheckpoints: the folder of --save-dir during a run.
+/// RunCheckpoints is the folder of --save-dir during a run.
 ///
-/// Called by the run after each step and at its end; single-threaded.
+/// The run calls it after each step and at its end; single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace stagecraft::tools {
 
 class RunCheckpoints {
  public:
-  /// Does nothing without --save-dir. All arguments outlive it. Errors: those of Checkpoints.
+  /// Does nothing without --save-dir. All arguments must outlive it. Errors: those of Checkpoints.
   RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
 
-  /// Saves if --save-every says so, and reports saves that have ended; a failed one on standard
-  /// error. Errors: those of Checkpoints::save.
+  /// Saves at the steps of --save-every, and reports saves that have ended; a failed one on
+  /// standard error. Errors: those of Checkpoints::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step, unless it is saved, and waits for it.

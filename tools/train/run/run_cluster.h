@@ -1,4 +1,4 @@
-/// The cluster of a run: its ranks as threads, processes, or workers that join.
+/// run_cluster makes the cluster of a run: its ranks as threads, processes, or workers that join.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace stagecraft::tools {
 
-/// Starts workers before anything computes, with --processor common: as many as the options alone
-/// say. Returns none otherwise. Errors: those of Cluster::spawn.
+/// Starts workers before anything computes, with --processor common: the number that follows from
+/// the options alone. Returns none otherwise. Errors: those of Cluster::spawn.
 [[nodiscard]] std::optional<Cluster> make_held_cluster(const TrainOptions& options,
                                                        Console& console);
 
-/// Returns the ranks that the options ask for: those of `held`, if given.
+/// Returns the ranks that the options request: those of `held`, if given.
 /// Errors: those of Cluster::spawn; UsageArgument if `held` has too few, or if more workers come
 ///         than the schedule has ranks.
 [[nodiscard]] Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held);

@@ -1,4 +1,4 @@
-/// The files that a run writes at its end: checkpoint, weights, module.
+/// run_files writes the files of a run's end: checkpoint, weights, module.
 #pragma once
 
 #include <string>

@@ -37,15 +37,15 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
 
 void RunMetrics::step(const StepResult& result, std::int64_t units) {
   step_ = result.step;
-  told_ = metrics_of(result);
-  told_.emplace_back(job_.work->tokens(job_.choice.shape) ? kTokens : kSamples,
-                     static_cast<double>(units) / result.seconds);
+  values_ = metrics_of(result);
+  values_.emplace_back(job_.work->tokens(job_.choice.shape) ? kTokens : kSamples,
+                       static_cast<double>(units) / result.seconds);
 }
 
 void RunMetrics::evaluated(const EvalLine& found) {
-  told_.emplace_back("eval_loss", found.loss);
+  values_.emplace_back("eval_loss", found.loss);
   for (const auto& [name, value] : found.metrics) {
-    told_.emplace_back("eval_" + name, value);
+    values_.emplace_back("eval_" + name, value);
   }
 }
 
@@ -54,7 +54,7 @@ void RunMetrics::flush() {
     return;
   }
   try {
-    writer_->write(step_, told_);
+    writer_->write(step_, values_);
   } catch (const Error& error) {
     failure_ = error;
     console_.err << fmt::format(

@@ -1,7 +1,7 @@
-/// RunMetrics: the folder of --metrics during a run.
+/// RunMetrics is the folder of --metrics during a run.
 ///
 /// The run passes it each step and evaluation; single-threaded. A folder that can no longer be
-/// written does not end a run: that is reported once, and again at the end.
+/// written does not end a run: the failure is reported once, and again at the end.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace stagecraft::tools {
 
 class RunMetrics {
  public:
-  /// `steps_made`: by earlier runs. Does nothing without --metrics. Both other arguments outlive
-  /// it.
+  /// `steps_made`: by earlier runs. Does nothing without --metrics. Both other arguments must
+  /// outlive it.
   /// Errors: those of MetricsWriter.
   RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& console);
 
-  /// `units`: tokens of the step, or samples if the work has no tokens.
+  /// Adds a step. `units`: tokens of the step, or samples if the work has no tokens.
   void step(const StepResult& result, std::int64_t units);
   /// Adds an evaluation after the last step passed to step().
   void evaluated(const EvalLine& found);
   /// Writes the metrics of the last step.
   void flush();
 
-  /// Errors: the failure of a write, if one failed.
+  /// Ends. Errors: the failure of a write, if one failed.
   void close();
 
  private:
@@ -38,7 +38,7 @@ class RunMetrics {
   Console& console_;
   std::optional<MetricsWriter> writer_;
   std::int64_t step_ = 0;
-  Metrics told_;  ///< of this step, not written yet
+  Metrics values_;  ///< of this step, not written yet
   std::optional<Error> failure_;
 };
 

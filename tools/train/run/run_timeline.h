@@ -1,7 +1,7 @@
-/// RunTimeline: uses the timelines that the ranks of a training run record: for the trace file and
-/// the costs, if asked for, and for the report on planned against measured.
+/// RunTimeline uses the timelines that the ranks of a training run record: for the trace file and
+/// the costs, if requested, and for the report on planned against measured.
 ///
-/// Made by the run, fed with every step, used on its thread alone.
+/// The run makes it, feeds it with every step, and uses it on its thread.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ class RunTimeline {
   /// Writes --costs-out with the measured costs. Requires: a step was added. Errors: UsageFile.
   void write_costs(Console& console) const;
 
-  /// Errors: UsageFile if the trace could not be written to its end.
+  /// Ends the trace. Errors: UsageFile if it could not be written to its end.
   void close();
 
  private:

@@ -1,4 +1,4 @@
-/// NamedTensors: parameters or buffers by their names, each once.
+/// NamedTensors holds parameters or buffers by their names, each once.
 #pragma once
 
 #include <string>

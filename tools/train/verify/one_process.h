@@ -1,7 +1,7 @@
-/// OneProcess: with --verify, the same training in one process, compared with the pipeline's. Where
-/// the ranks add up gradients in another order than one process, a second one adds them as they do.
+/// OneProcess is the training in one process that --verify compares with the pipeline's. If the
+/// ranks add up gradients in another order than one process, a second one adds them in that order.
 ///
-/// Trained by the run on the same batches, step by step; single-threaded.
+/// The run trains it on the same batches, step by step; single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace stagecraft::tools {
 
 class OneProcess {
  public:
-  /// `job` outlives it.
+  /// `job` must outlive it.
   explicit OneProcess(const TrainJob& job);
 
   /// Starts from a checkpoint that a trainer of the same job has loaded.
@@ -55,7 +55,7 @@ class OneProcess {
 
   const TrainJob& job_;
   Side plain_;                    ///< adds microbatch after microbatch
-  std::optional<Side> as_ranks_;  ///< adds in the order of the ranks, where that is another
+  std::optional<Side> as_ranks_;  ///< adds in the order of the ranks, if that is another
 };
 
 }  // namespace stagecraft::tools

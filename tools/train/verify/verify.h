@@ -1,10 +1,10 @@
-/// Verifier: compares a pipelined run with one process that trained on the same microbatches.
+/// Verifier compares a pipelined run with one process that trained on the same microbatches.
 ///
 /// "Equal" means every bit, so that a NaN equals itself and 0 does not equal -0. A schedule that
 /// adds gradients in another order than one process cannot give the same bits. For it, every loss,
-/// weight and buffer must lie within kReorderedBound of that process's. A buffer that forwards
-/// write in another order is not compared. Fed by the sub-command step by step and once at the end;
-/// it does not know how either side computes.
+/// weight and buffer must be within kReorderedBound of that process's. A buffer that forwards write
+/// in another order is not compared. The sub-command feeds it step by step and once at the end; it
+/// does not know how either side computes.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@
 
 namespace stagecraft::tools {
 
-/// Bound of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a wrong
-/// gradient changes a weight by the learning rate.
+/// The bound of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a
+/// wrong gradient changes a weight by the learning rate.
 inline constexpr double kReorderedBound = 1e-4;
 
 class Verifier {
  public:
-  /// `reordered`: why the schedule's sums differ from one process's, if they do.
+  /// `reordered`: the reason why the schedule's sums differ from one process's, if they do.
   explicit Verifier(const std::optional<std::string>& reordered = std::nullopt);
 
   /// Compares the losses of the microbatches of one step and their mean.
@@ -62,7 +62,7 @@ class Verifier {
                        const StageOf& stage_of);
 
   VerifyLine result_{.bit_equal = true, .good = true};
-  // Whether the first difference of each kind was reported: a loss shows when, a tensor shows
+  // True if the first difference of each kind was reported: a loss shows when, a tensor shows
   // where.
   bool told_loss_ = false;
   bool told_parameter_ = false;

@@ -1,4 +1,5 @@
-/// One number for all weights of a model: equal exactly when every parameter is equal bit by bit.
+/// weights_hash computes one number for all weights of a model. Two numbers are equal if and only
+/// if every parameter is equal bit by bit.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-/// ByteText: a text as training data, one token per byte.
+/// ByteText is a text as training data, one token per byte.
 ///
 /// The vocabulary is the set of distinct bytes in the text, in byte order. A batch is a set of
 /// random windows that depends on (seed, step) alone, so a resumed run, another schedule and
-/// another cut all see the same data. Read once by a sub-command, immutable afterwards.
+/// another cut all see the same data. A sub-command reads it once; it is immutable afterwards.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace stagecraft::tools {
 
-/// The data of one step. Shapes: both [sequences, length] of int64; `targets` is `tokens` shifted
-/// by one byte.
+/// TextBatch holds the data of one step. Shapes: both [sequences, length] of int64; `targets` is
+/// `tokens` shifted by one byte.
 struct TextBatch {
   at::Tensor tokens;
   at::Tensor targets;

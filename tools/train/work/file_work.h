@@ -1,4 +1,4 @@
-/// FileWork: trains a model from a file on the microbatches of a folder.
+/// FileWork trains a model from a file on the microbatches of a folder.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ class FileWork : public Work {
   [[nodiscard]] std::vector<NamedTensor> all_names(std::vector<NamedTensor> trained) const override;
 
  private:
-  /// A parameter or buffer of the file, in its order.
+  /// Name is a parameter or buffer of the file, in its order.
   struct Name {
     std::string name;
     std::string first;     ///< the first name of the same tensor, which the program uses

@@ -1,4 +1,4 @@
-/// ImageWork: the shared part of the works of image models: a set of images in memory.
+/// ImageWork is the shared part of the works of image models: a set of images in memory.
 #pragma once
 
 #include "stagecraft/tools/images/example_draw.h"
@@ -9,7 +9,7 @@ namespace stagecraft::tools {
 
 class ImageWork : public ModelWork {
  protected:
-  /// Reads the images of a folder. `most`: bytes that they may take.
+  /// ReadFolder reads the images of a folder. `most`: bytes that they may take.
   using ReadFolder = ImageSet (*)(const std::string& folder, std::int64_t side, double most);
 
   /// Reads --images, or draws images. Errors: those of `read`; UsageFile if --eval-every would find

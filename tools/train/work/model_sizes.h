@@ -1,6 +1,6 @@
-/// ModelSizes: the sizes of a model of the command, by the names of its options.
+/// ModelSizes holds the sizes of a model of the command, by the names of its options.
 ///
-/// Filled from the command line, which has the sizes of all models (ModelEntry::sizes).
+/// The command line, which has the sizes of all models (ModelEntry::sizes), sets it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class ModelSizes {
   }
 
   [[nodiscard]] bool has(std::string_view name) const { return values_.contains(name); }
-  /// Requires: has(name).
+  /// Returns a whole size. Requires: has(name).
   [[nodiscard]] std::int64_t whole(std::string_view name) const;
   [[nodiscard]] double real(std::string_view name) const;
 

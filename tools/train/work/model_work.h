@@ -1,4 +1,4 @@
-/// ModelWork: the shared part of the works of our own models. A model adds its size, its
+/// ModelWork is the shared part of the works of our own models. A model adds its size, its
 /// construction and its batches.
 #pragma once
 
@@ -40,7 +40,7 @@ class ModelWork : public Work {
   /// Errors: UsageArgument for more stages than that number of layers makes.
   [[nodiscard]] std::int64_t layers(int stages) const;
 
-  /// Returns what follows from the sizes of a model. Units: bytes. `activations`: of one
+  /// Returns the bytes that follow from the sizes of a model. Units: bytes. `activations`: of one
   /// microbatch, a lower bound. `example`: inputs and labels of one example.
   [[nodiscard]] WorkBytes bytes_of(double weights,
                                    double layers,

@@ -1,4 +1,4 @@
-/// TextWork: the shared part of the works of language models: the windows of a text.
+/// TextWork is the shared part of the works of language models: the windows of a text.
 #pragma once
 
 #include "stagecraft/tools/train/work/byte_text.h"

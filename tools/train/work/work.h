@@ -1,8 +1,8 @@
-/// Work: what a run trains: a model, and the batches of its steps. There is one kind for each
+/// Work is the task of a run: a model, and the batches of its steps. There is one kind for each
 /// source of work (the models of this folder, file_work.h); the rest of a run is the same for all.
 ///
-/// Opened from a WorkRequest (catalog/open_work.h) before anything else. It may release the model
-/// when it is compiled. Used by one thread.
+/// It is opened from a WorkRequest (catalog/open_work.h) before anything else. It may release the
+/// model when it is compiled. One thread uses it.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,19 @@
 
 namespace stagecraft::tools {
 
-/// The type in which operators compute; weights and optimizer keep the model's own types.
+/// Precision is the type in which operators compute; weights and optimizer keep the model's own
+/// types.
 enum class Precision { Float32, BFloat16 };
 
 struct WorkBatch {
   Batch inputs, labels;
 };
 
-/// The memory of a model and its batches. In double: a size beyond 64 bits must be refused, not
-/// taken for a small one. Units: bytes.
+/// WorkBytes is the memory of a model and its batches. It is in double: a size beyond 64 bits must
+/// be refused, and not taken for a small one. Units: bytes.
 struct WorkBytes {
   double parameters = 0.0;  ///< ties count once
-  double buffers = 0.0;     ///< where they count
+  double buffers = 0.0;     ///< on the stages where they count
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
   std::optional<double> optimized;  ///< the part that the optimizer changes; none: not known before
   double description = 0.0;         ///< estimate for modules and operators, without tensors
@@ -38,7 +39,7 @@ struct WorkBytes {
   double batch = 0.0;               ///< inputs and labels of one step
 };
 
-/// Data whose batches are fixed: a folder of microbatches.
+/// FixedData describes data whose batches are fixed: a folder of microbatches.
 struct FixedData {
   std::string folder;
   int microbatches = 1;      ///< of a batch
@@ -49,10 +50,11 @@ class Work {
  public:
   virtual ~Work() = default;
 
-  /// Returns the data that fix the batches; nothing if the work draws as many as it is asked for.
+  /// Returns the data that fix the batches; nothing if the work draws any number of them.
   [[nodiscard]] virtual std::optional<FixedData> fixed_data() const { return std::nullopt; }
 
-  /// Errors: UsageArgument for a number of stages into which the model cannot be cut.
+  /// Returns the memory. Errors: UsageArgument for a number of stages into which the model cannot
+  /// be cut.
   [[nodiscard]] virtual WorkBytes bytes(const WorkShape& shape) const = 0;
 
   /// Returns the program, with the weights of the request if there are any.
@@ -65,7 +67,7 @@ class Work {
   /// Returns the batch of evaluations: no step trains on it. Requires: the work has one.
   [[nodiscard]] virtual WorkBatch evaluation(const WorkShape& shape) const = 0;
 
-  /// Returns what evaluations measure beside the loss.
+  /// Returns the metrics that evaluations measure in addition to the loss.
   [[nodiscard]] virtual std::vector<Metric> metrics() const { return {}; }
 
   /// Returns the tokens of a step; none if steps are counted instead.
@@ -80,8 +82,8 @@ class Work {
   }
 };
 
-/// Compiles the work for operators of that precision: capture records for each operator under which
-/// autocast it ran. Errors: those of Work::compile.
+/// Compiles the work for operators of that precision: capture records the autocast under which each
+/// operator ran. Errors: those of Work::compile.
 [[nodiscard]] Program compile_in(Precision precision, Work& work, const WorkShape& shape);
 
 }  // namespace stagecraft::tools

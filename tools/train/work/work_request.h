@@ -1,6 +1,7 @@
-/// WorkRequest: what a Work is made of: the model, its data, and how both are drawn.
+/// WorkRequest holds the parts of which a Work is made: the model, its data, and how both are
+/// drawn.
 ///
-/// Made by a command from its options, and by a worker from what the driver sends it.
+/// A command makes it from its options, and a worker from a message of the driver.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 
 namespace stagecraft::tools {
 
-/// The model: one of the catalog, or a file.
+/// ModelChoice is the model: one of the catalog, or a file.
 struct ModelChoice {
   std::string name = "llama";       ///< from the catalog
   ModelSizes sizes;                 ///< of that model, with defaults filled in
   std::optional<std::string> file;  ///< replaces the model of the catalog
 };
 
-/// Where the data are. The model decides which of them it reads.
+/// DataPlaces says where the data are. The model decides which of them it reads.
 struct DataPlaces {
   std::string text = "/usr/share/common-licenses/GPL-3";
   std::optional<std::string> images;  ///< a folder; none: drawn ones

@@ -1,4 +1,4 @@
-/// WorkShape: how the work of a step is divided: into stages, and into microbatches.
+/// WorkShape says how the work of a step is divided: into stages, and into microbatches.
 ///
 /// A schedule decides most of it, but a Work needs to know no more than this.
 #pragma once

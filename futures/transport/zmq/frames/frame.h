@@ -20,7 +20,8 @@
 
 namespace stagecraft {
 
-/// Identifies the crew of the ranks, because several crews may share a port. Unique in a cluster.
+/// Identifies the crew of the ranks, because several crews may share a port. It is unique in a
+/// cluster.
 using NetworkId = StrongId<struct NetworkName, std::uint64_t>;
 
 inline constexpr int kFrameVersion = 1;
@@ -52,7 +53,7 @@ struct FrameHeader {
 /// Decodes untrusted bytes. Errors: TransportRefused, with the fault.
 [[nodiscard]] FrameHeader decode_frame(std::string_view bytes);
 
-/// Returns whether tensors of this type can be sent: all but the quantized.
+/// Returns whether tensors of this type can be sent. Only quantized tensors cannot.
 [[nodiscard]] bool has_frames(at::ScalarType dtype);
 
 }  // namespace stagecraft

@@ -1,11 +1,11 @@
-/// Outbox holds the tensors that wait for one peer and picks the next piece to send. Owned by the
-/// thread of a DataPort; no sockets, no locks.
+/// Outbox holds the tensors that wait for one peer and picks the next piece to send. The thread of
+/// a DataPort owns it; it has no sockets and no locks.
 ///
-/// Small tensors, of one chunk, go before the next chunk of a larger one, so they do not wait
-/// behind it. At most a chunk's worth of them goes at a time, so the larger one makes progress too.
-/// At most kInterleaved larger tensors take turns; others wait for a free place.
-/// OB-1: of equal (network, sender, receiver, tag) one tensor is sent whole before the next one
-///       begins (keeps T-1).
+/// Small tensors, of one chunk, go before the next chunk of a larger one, so they do not wait for
+/// it. At most a chunk's worth of them goes at a time, so the larger one makes progress too. At
+/// most kInterleaved larger tensors take turns; others wait for a free place.
+/// OB-1: one tensor of a (network, sender, receiver, tag) is sent whole before the next one begins
+///       (keeps T-1).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace stagecraft {
 
-/// A tensor handed over for sending.
+/// Outgoing is a tensor that was handed over for sending.
 struct Outgoing {
   NetworkId network;
   Rank from;
@@ -66,7 +66,7 @@ class Outbox {
     std::int64_t total = 0;
     std::int64_t offset = 0;
   };
-  /// The first tensor of a lane is being sent; the others wait for it.
+  /// Of a lane, the first tensor is being sent; the others wait for it.
   using Lane = std::deque<Sending>;
   using Lanes = std::unordered_map<LaneKey, Lane, LaneHash>;
 
@@ -77,9 +77,9 @@ class Outbox {
   std::int64_t chunk_bytes_;
   Lanes lanes_;
   std::deque<Lanes::value_type*> small_;    ///< lanes whose first tensor fits one chunk
-  std::deque<Lanes::value_type*> turns_;    ///< of larger tensors; the first one has its turn
+  std::deque<Lanes::value_type*> turns_;    ///< lanes of larger tensors; the first one has its turn
   std::deque<Lanes::value_type*> waiting_;  ///< wait for a place among `turns_`
-  std::int64_t small_bytes_ = 0;            ///< of small tensors since the last turn
+  std::int64_t small_bytes_ = 0;            ///< bytes of small tensors sent since the last turn
   std::int64_t tensors_ = 0;
   std::uint64_t transfers_ = 0;
 };

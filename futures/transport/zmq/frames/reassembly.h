@@ -1,9 +1,9 @@
-/// Reassembly puts together the tensors that one peer sends. Owned by the thread of a DataPort; no
-/// sockets, no locks.
+/// Reassembly puts together the tensors that one peer sends. The thread of a DataPort owns it; it
+/// has no sockets and no locks.
 ///
-/// RS-1: a link's frames are numbered from 0 and taken in that order. After a missing frame, or one
-///       that the peer cannot have meant, the link is broken and takes nothing more: the lost frame
-///       might have been of any tensor, and the next tensor of its tag would be taken for it.
+/// RS-1: a link's frames are numbered from 0 and taken in that order. The link breaks at a missing
+///       frame, or at one that the peer cannot have meant, and takes nothing more: the lost frame
+///       may belong to any tensor, and the next tensor of its tag would take its place.
 /// RS-2: a tensor is returned when all of it is here, never in part.
 /// RS-3: memory is allocated after the header is checked (FR-1), for at most kMostPartial tensors.
 #pragma once
@@ -26,9 +26,9 @@ class Reassembly {
 
   explicit Reassembly(std::int64_t largest_tensor) : largest_tensor_(largest_tensor) {}
 
-  /// Takes the next frame. Returns the tensor that it completes (undefined if the tensor is not
-  /// wanted); nothing if it completes none, or if the link is old or broken.
-  /// Errors: TransportRefused; the link is broken from then on.
+  /// Takes the next frame. Returns the tensor that it completes (undefined if nobody wants the
+  /// tensor). Returns nothing if it completes none, or if the link is old or broken. Errors:
+  /// TransportRefused; the link is broken from then on.
   [[nodiscard]] std::optional<at::Tensor> take(const FrameHeader& header,
                                                std::string_view bytes,
                                                bool wanted);
@@ -37,7 +37,7 @@ class Reassembly {
   void break_link();
   [[nodiscard]] bool broken() const { return broken_; }
 
-  /// Gives back the memory of tensors that are no longer wanted.
+  /// Releases the memory of tensors that are no longer wanted.
   template <class Wanted>
   void keep(Wanted&& wanted) {
     for (auto& [transfer, partial] : partial_) {
@@ -53,7 +53,7 @@ class Reassembly {
 
  private:
   struct Partial {
-    FrameHeader header;  ///< of its last frame
+    FrameHeader header;  ///< the header of its last frame
     at::Tensor tensor;   ///< undefined: not wanted
   };
 

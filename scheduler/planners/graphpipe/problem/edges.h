@@ -1,5 +1,5 @@
-/// Edges list which operator reads which. The functions derive what follows from edges alone:
-/// neighbors, and the edges between groups.
+/// edges.h holds the reads between operators, and derives facts from them alone: neighbors, and the
+/// edges between groups.
 ///
 /// A search calls them independently of the operators' costs. Values. Pure; any thread.
 #pragma once
@@ -10,7 +10,8 @@
 
 namespace stagecraft::graphpipe {
 
-/// (producer, consumer). Operators are called 0..n-1, and a producer comes before its consumers.
+/// Edges lists pairs (producer, consumer). Operators are called 0..n-1, and a producer comes before
+/// its consumers.
 using Edges = std::vector<std::pair<int, int>>;
 
 /// Converts the number of an operator, a stage or the like to an array position.
@@ -18,11 +19,11 @@ using Edges = std::vector<std::pair<int, int>>;
   return static_cast<std::size_t>(i);
 }
 
-/// By operator.
+/// Neighbors holds the neighbors by operator.
 struct Neighbors {
   std::vector<std::vector<int>> preds, succs;
 };
-/// Lists the neighbors in the order of the edges.
+/// Returns the neighbors in the order of the edges.
 [[nodiscard]] Neighbors neighbors_of(int operators, const Edges& edges);
 
 /// Returns the edges between groups, each once, by producer, then consumer. `group`: by operator.

@@ -1,10 +1,10 @@
 /// Partition is the answer to a PartitionProblem: the stages into which a graph is cut.
 ///
-/// Made by partition_graph() (search.h). Values. Units: those of the problem.
-/// GW-1: the stages of a partition hold every operator once, their graph is acyclic, and they stand
+/// partition_graph() (search.h) makes it. Values. Units: those of the problem.
+/// GW-1: the stages of a partition hold every operator once, their graph is acyclic, and they are
 ///       in an order of it.
 /// GW-2: no stage has more in flight than its variant and its consumers require, by the edges of
-///       the graph, whatever a search assumed.
+///       the graph, for any assumption of a search.
 #pragma once
 
 #include <vector>
@@ -34,8 +34,8 @@ struct Partition {
 /// Requires: every operator in one stage, and an acyclic graph of stages.
 [[nodiscard]] Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> stages);
 
-/// Returns whether `a` is the better answer: faster, else with less in flight, else with less
-/// memory.
+/// Returns whether `a` is the better answer: faster; if equal, with less in flight; if equal, with
+/// less memory.
 [[nodiscard]] bool better(const Partition& a, const Partition& b);
 
 /// Returns the edges between stages, by place; each once.

@@ -1,7 +1,7 @@
 /// PartitionProblem holds the numbers of a request to cut a graph into stages.
 ///
-/// Made from costs by planners/graphpipe/graphpipe.h, or by hand; solved by partition_graph()
-/// (search.h). Values. Units: any single unit of time; bytes.
+/// planners/graphpipe/graphpipe.h makes it from costs, or a caller by hand; partition_graph()
+/// (search.h) solves it. Values. Units: any single unit of time; bytes.
 /// Source: GraphPipe (Jeon et al.), section 3.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace stagecraft::graphpipe {
 
-/// A way to run a stage: on this many devices, which share each of its microbatches.
+/// Variant is a way to run a stage: on this many devices, which share each of its microbatches.
 struct Variant {
   StagePace turns;
   int devices = 1;
-  std::vector<double> time;  ///< by operator: per sample; forward, backward and reduction
+  std::vector<double> time;  ///< by operator: seconds per sample of forward, backward and reduction
   std::vector<double> send;  ///< per sample, if a consumer is in another stage; empty: nothing
   std::vector<double> kept;  ///< bytes of a sample in flight, on each device; empty: nothing
 

@@ -1,9 +1,9 @@
 /// StageLoad tracks the costs of a set of operators as one stage, while the set grows and shrinks.
 ///
-/// Operators are added consumers first and removed in the opposite order. The sums before each
-/// addition are kept, so a set that has shrunk has its earlier cost to the last bit. Used by the
-/// searches, which try many stages that differ by one operator. Views problem and graph; one
-/// thread.
+/// Operators are added consumers first and removed in the opposite order. The object keeps the sums
+/// before each addition, so a set that has shrunk has its earlier cost to the last bit. The
+/// searches, which try many stages that differ by one operator, use it. It views problem and graph;
+/// one thread.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace stagecraft::graphpipe {
 
-/// The costs of a stage, as sums over its operators. The sums of sets that do not feed each other
-/// add up.
+/// StageSums holds the costs of a stage, as sums over its operators. The sums of sets that do not
+/// feed each other add up.
 class StageSums {
  public:
   explicit StageSums(std::size_t variants) : sums_(2 * variants + 1) {}
@@ -45,10 +45,10 @@ class StageSums {
 
 class StageLoad {
  public:
-  /// `graph`: of the problem's edges.
+  /// `graph`: the neighbors by the problem's edges.
   StageLoad(const PartitionProblem& problem, const Neighbors& graph);
 
-  /// Requires: the stage already holds all consumers of `op` that it is to hold.
+  /// Adds an operator. Requires: the stage already holds all consumers of `op` that it is to hold.
   void add(int op);
   /// Adds operators [begin, end), the last first.
   void add(int begin, int end) {

@@ -4,8 +4,8 @@
 ///     a || b || c    with few branches every set may be a stage: {a} {b c}, {a c} {b} ..;
 ///                    with many, ranges of the branches sorted by their work
 ///
-/// Used by the search over trees (tree_search.h), which it calls back for the ways of one branch.
-/// Views problem, tree and maker; one thread.
+/// The search over trees (tree_search.h) uses it, and it calls back for the ways of one branch. It
+/// views problem, tree and maker; one thread.
 #pragma once
 
 #include <array>
@@ -21,13 +21,14 @@
 
 namespace stagecraft::graphpipe {
 
-/// A branch of an item, divided before its item `split`. Branch -1: all branches are whole.
+/// Split is a branch of an item, divided before its item `split`. Branch -1: all branches are
+/// whole.
 struct Split {
   int branch = -1;
   int split = 0;
 };
 
-/// Items [lo, hi) of a row.
+/// RowPart holds the items [lo, hi) of a row.
 struct RowPart {
   int row = 0;
   int lo = 0;
@@ -41,7 +42,7 @@ class BranchWays {
   /// Returns the ways to run a part of a row before `after`.
   using RowWays = std::function<const Front&(const RowPart& part, const After& after)>;
 
-  /// `load`: of the problem, empty. `work`: sums before every place.
+  /// `load`: an empty one of the problem. `work`: sums before every place.
   BranchWays(const PartitionProblem& problem,
              const TreeRows& tree,
              StageLoad load,
@@ -49,8 +50,9 @@ class BranchWays {
              WayMaker& maker,
              RowWays row_ways);
 
-  /// Returns the ways to run all branches of the item, without the end of one that `cut` leaves
-  /// out, and with only the beginning of one that `lead` leaves to do. The reference stays valid.
+  /// Returns the ways to run all branches of the item, without the end of the branch that `cut`
+  /// leaves out, and with only the beginning of the branch that `lead` leaves to do. The reference
+  /// stays valid.
   [[nodiscard]] const Front& of(const TreeItem& item, Split cut, Split lead, const After& after);
 
  private:

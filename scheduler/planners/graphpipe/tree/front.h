@@ -1,7 +1,7 @@
 /// Front holds the ways to run a part of a graph that are worth keeping. Pieces holds their parts.
 ///
-/// A way is dominated by another that takes no more devices, has no more in flight at its first
-/// stage, and has the same turns there. Used by the search over trees; one thread.
+/// A way dominates another if it takes no more devices, has no more in flight at its first stage,
+/// and has the same turns there. The search over trees uses them; one thread.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace stagecraft::graphpipe {
 
-/// Holds stages and their combinations by number. Ways share common pieces.
+/// Pieces holds stages and their combinations by number. Ways share common pieces.
 class Pieces {
  public:
   static constexpr int kNone = -1;
@@ -33,7 +33,7 @@ class Pieces {
   std::vector<PartitionStage> stages_;
 };
 
-/// A way to run everything after a place of the graph.
+/// Way is a way to run everything after a place of the graph.
 struct Way {
   int devices = 0;
   int in_flight = 0;  ///< samples, of the first stages
@@ -44,9 +44,10 @@ struct Way {
 
 class Front {
  public:
-  /// `any_in_flight`: ignores the samples in flight.
+  /// Returns whether no kept way dominates this one. `any_in_flight`: ignores the samples in
+  /// flight.
   [[nodiscard]] bool takes(const Way& way, bool any_in_flight) const;
-  /// Requires: takes(way).
+  /// Adds the way and drops the ways that it dominates. Requires: takes(way).
   void insert(const Way& way, bool any_in_flight);
 
   [[nodiscard]] const std::vector<Way>& ways() const { return ways_; }

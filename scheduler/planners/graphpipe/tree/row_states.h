@@ -3,7 +3,7 @@
 ///
 /// The remaining work of a state:
 ///     whole[j]: the items before j
-///     cut[j]:   those, and item j, one branch of which ends early: later stages hold its rest
+///     cut[j]:   those, and item j without the end of one branch, which later stages hold
 ///     lead[j]:  those, and the beginning of one branch of item j, whose other parts are done
 /// A value; one thread.
 #pragma once
@@ -28,7 +28,7 @@ struct RowStates {
     }
   }
 
-  /// The ways from a place within an item on, by branch and split.
+  /// Splits holds the ways from a place within an item on, by branch and split.
   using Splits = std::vector<std::vector<Front>>;
 
   std::vector<Front> whole;

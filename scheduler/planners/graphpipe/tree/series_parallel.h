@@ -5,10 +5,11 @@
 ///     b - d
 ///
 /// A part that is not several components, and has no tree of its own, is cut in two; then
-/// everything above the cut comes before everything below it. Of the cuts tried, it takes the one
-/// with the smallest sum of the longest path above and the longest path below; of equal ones, the
-/// one that adds the fewest dependencies. No operator appears twice. Added dependencies guide a
-/// search; the resulting stages get their edges from the graph. Pure; any thread.
+/// everything above the cut comes before everything below it. The function tries several cuts and
+/// takes the one with the smallest sum of the longest path above and the longest path below; of
+/// equal ones, the one that adds the fewest dependencies. No operator appears twice. Added
+/// dependencies guide a search; the resulting stages get their edges from the graph. Pure; any
+/// thread.
 /// Source: the strata and components of González-Escribano et al., "Mapping unstructured
 /// applications into nested parallelism"; the choice by costs is ours.
 #pragma once
@@ -19,9 +20,11 @@
 
 namespace stagecraft::graphpipe {
 
-/// Returns sp_tree_of() if that has a result. `times`: by operator.
+/// Returns the result of sp_tree_of() if there is one; otherwise the tree with added dependencies.
+/// `times`: by operator.
 /// Requires: at least one operator.
-/// Cost: for up to 12 operators every cut is tried; for more, about 4 per operator, at most 512.
+/// Cost: with up to 12 operators it tries every cut; with more, about 4 cuts per operator, at most
+/// 512.
 [[nodiscard]] SpTree series_parallel(int operators,
                                      const Edges& edges,
                                      std::span<const double> times);

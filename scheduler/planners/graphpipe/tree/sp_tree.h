@@ -4,9 +4,9 @@
 ///     a <         > e      S(a P(S(b c) d) e)
 ///            d
 ///
-/// In a Series, every last operator of a child comes before every first operator of the next. Made
-/// by sp_tree_of() if the graph has this form, else by series_parallel() (series_parallel.h); read
-/// by the search. A value.
+/// In a Series, every last operator of a child comes before every first operator of the next child.
+/// sp_tree_of() makes the tree if the graph has this form; otherwise series_parallel()
+/// (series_parallel.h) does. The search reads it. A value.
 /// GT-1: no Series is a child of a Series, no Parallel of a Parallel; both have at least two
 ///       children.
 /// GT-2: the operators, read from left to right, are in an order of the graph.
@@ -33,8 +33,8 @@ struct SpTree {
   int root = -1;
 
   int add_leaf(int op);
-  /// Adds a node. Children of the same kind are merged into it; a single child is returned itself.
-  /// Keeps GT-1.
+  /// Adds a node. Children of the same kind are merged into it; a single child is returned as it
+  /// is. Keeps GT-1.
   int add(Kind kind, std::span<const int> children);
   [[nodiscard]] const Node& at(int node) const { return nodes[static_cast<std::size_t>(node)]; }
   /// Returns the operators from left to right.
@@ -44,7 +44,7 @@ struct SpTree {
 /// Returns "S(0 P(S(1 2) 3) 4)".
 [[nodiscard]] std::string to_string(const SpTree& tree);
 
-/// Returns the edges that no path of other edges makes superfluous, by producer, then consumer.
+/// Returns the edges that are not implied by a path of other edges, by producer, then consumer.
 /// Cost: edges times operators, 64 at once.
 [[nodiscard]] Edges reduced_edges(int operators, const Edges& edges);
 

@@ -1,8 +1,8 @@
 /// TreeRows is a tree in the form that the search walks: rows of items. An item is an operator, or
 /// branches, each of which is a row.
 ///
-/// Made from an SpTree. Operators are named by their place in it from left to right, so every item
-/// and every row is a range of places. A value.
+/// It is made from an SpTree. The place of an operator in it, from left to right, is the operator's
+/// name, so every item and every row is a range of places. A value.
 #pragma once
 
 #include <utility>

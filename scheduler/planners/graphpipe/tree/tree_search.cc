@@ -249,7 +249,7 @@ void TreeSearch::open(RowStates& states, const Front& from, const TreeRow& row, 
   }
   std::vector<char> seen(item.branches.size());
   for (int b = 0; b < static_cast<int>(item.branches.size()); ++b) {
-    // Of equal branches try one. The branch that is cut differs from the others.
+    // Try one of equal branches. The branch that is cut differs from the others.
     if (b != cut.branch && std::exchange(seen[at(item.like[at(b)])], 1) != 0) {
       continue;
     }

@@ -1,4 +1,4 @@
-/// tree_search finds stages of a series-parallel tree, none of which takes longer than a limit.
+/// tree_search finds stages of a series-parallel tree that all keep a limit of time.
 ///
 ///     s (a1 a2 || b1 b2) t    strict: {s} or {s a1 a2 b1 b2}, and {a2}, {b1 b2}, {t} ..
 ///                             absorbing: also {s b1} | {a1} | {b2} | {a2 t}
@@ -9,8 +9,8 @@
 /// and the beginning of one branch after it. The dependencies that this adds can make in-flight
 /// counts larger than necessary, never smaller; settle() recomputes them from the graph. Pure; any
 /// thread.
-/// Source: GraphPipe (Jeon et al.), algorithm 1. Instead of one answer per number of devices, this
-/// search keeps the ways that no other way dominates. Absorbing is ours.
+/// Source: GraphPipe (Jeon et al.), algorithm 1. The paper keeps one answer per number of devices;
+/// this search keeps the ways that no other way dominates. Absorbing is ours.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,9 @@
 /// Twins are chains of operators that are equivalent branches: a set of operators may hold the
 /// beginning of either.
 ///
-/// Found in the tree of a graph; empty for a graph without one. Chains are twins only if their
-/// operators cost the same and have the same edges. Used by the search over downsets. A value.
+/// They are found in the tree of a graph; a graph without one has no twins. Chains are twins only
+/// if their operators cost the same and have the same edges. The search over downsets uses them. A
+/// value.
 #pragma once
 
 #include <bitset>
@@ -27,8 +28,8 @@ class Twins {
   /// Returns the operator in the place of `op` in the previous twin; -1 if `op` is in the first
   /// twin, or in none.
   [[nodiscard]] int before(int op) const { return before_[static_cast<std::size_t>(op)]; }
-  /// Returns whether `downset` has as much of the chain of `op` as of the previous twin. Requires:
-  /// there is one.
+  /// Returns whether `downset` has as much of the chain of `op` as of the previous twin.
+  /// Requires: there is one.
   [[nodiscard]] bool equal_before(int op, const OperatorSet& downset) const;
 
   /// Returns the downset with its twins exchanged so that the first holds the most.

@@ -15,7 +15,7 @@
 
 namespace stagecraft::graphpipe {
 
-/// Describes what follows a part of the graph.
+/// After describes the work after a part of the graph.
 struct After {
   int in_flight = 0;
   int turns = -1;
@@ -48,7 +48,7 @@ class WayMaker {
     front.insert({.in_flight = after.in_flight, .turns = after.turns}, false);
     return front;
   }
-  /// Returns what a part before the way must know about it; join() adds the rest.
+  /// Returns the facts that a part before the way needs; join() adds the rest.
   [[nodiscard]] After after(const Way& way) const {
     return shifts_ ? After{0, way.turns} : After{way.in_flight, way.turns};
   }
@@ -58,7 +58,7 @@ class WayMaker {
   void extend(const Front& from, Front& to, double left, const StageLoad& load) {
     extend(from, to, left, load.sums(), [&] { return load.operators(); });
   }
-  /// As above, from sums (stage_load.h). `operators`: returns the operators of the stage.
+  /// Does the same from sums (stage_load.h). `operators`: returns the operators of the stage.
   template <class Operators>
   void extend(const Front& from,
               Front& to,

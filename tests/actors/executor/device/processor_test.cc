@@ -68,7 +68,7 @@ TEST_CASE("what ATen chooses is certain to differ, what MKL and oneDNN do may",
   REQUIRE(certain);
   CHECK(certain->certain);
   CHECK(certain->what == "AVX2 on b; AVX512 on a, c");
-  CHECK_THAT(certain->mend,
+  CHECK_THAT(certain->remedy,
              ContainsSubstring("--processor common") &&
                  ContainsSubstring("ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 "
                                    "ONEDNN_MAX_CPU_ISA=AVX2"));

@@ -85,7 +85,7 @@ TEST_CASE("what is given again replaces what has its numbers", "[executor][progr
   again.random = 77;
   f.rank.programs.add(std::move(again));
   CHECK(f.rank.programs.at(kForwardsOnly).shapes.size() == 1);
-  CHECK(f.rank.programs.at(kForwardsOnly).shapes.at(0).told.random == 77);
+  CHECK(f.rank.programs.at(kForwardsOnly).shapes.at(0).received.random == 77);
 }
 
 TEST_CASE("stages that do not fit the rank are refused, and change nothing",

@@ -1,8 +1,8 @@
-#include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 
 namespace stagecraft::tools {
 
-Error told_error(const Error& error, const TrainOptions& options) {
+Error error_for_user(const Error& error, const TrainOptions& options) {
   return in_words(
       error,
       {.options = {{"clip", "--clip"},

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/report/told_error.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 
 #include "stagecraft/tests/support/catch.h"
 
@@ -18,7 +18,7 @@ TEST_CASE("a user of train is told what a user of train can do about a lost work
           "[tools][train]") {
   Error error(Errc::WorkerLost, "the weights are undefined");
   error.advise("trainer.load(file)").with({.rank = Rank(1)}).because(lost_rank());
-  const Error told = told_error(error, TrainOptions());
+  const Error told = error_for_user(error, TrainOptions());
   CHECK(told.code() == Errc::WorkerLost);
   CHECK(told.context() == error.context());
   CHECK_THAT(told.what(),
@@ -34,22 +34,22 @@ TEST_CASE("a run that keeps checkpoints is told that it resumes from the last on
           "[tools][train]") {
   TrainOptions options;
   options.keeping.save_dir = "runs";
-  CHECK(told_error(lost_rank(), options).advice() ==
+  CHECK(error_for_user(lost_rank(), options).advice() ==
         "start the run again; it resumes from its last checkpoint");
 }
 
 TEST_CASE("an error without advice gets none", "[tools][train]") {
-  CHECK(told_error(Error(Errc::NonFinite, "the loss is NaN"), TrainOptions()).advice().empty());
+  CHECK(error_for_user(Error(Errc::NonFinite, "the loss is NaN"), TrainOptions()).advice().empty());
 }
 
 TEST_CASE("fields of a program are options of train", "[tools][train]") {
   const Error late =
       Error(Errc::ClusterTimeout, "set a longer {option}, not a longer state_deadline")
           .about("step_deadline");
-  CHECK(told_error(late, TrainOptions()).message() ==
+  CHECK(error_for_user(late, TrainOptions()).message() ==
         "set a longer --step-deadline, not a longer state_deadline");
   const Error unknown = Error(Errc::UsageArgument, "{option} is 0").about("outstanding");
-  CHECK(told_error(unknown, TrainOptions()).message() == "outstanding is 0");
+  CHECK(error_for_user(unknown, TrainOptions()).message() == "outstanding is 0");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/launch/one_run.h"
+#include "stagecraft/tools/launch/each_task_trains.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-void refuse_to_train_in_each_process() {
+void refuse_to_train_in_each_task() {
   const auto step = batch_step();
   // `stagecraft launch` sets it for the program that it runs.
   const char* coming = std::getenv("STAGECRAFT_WORKERS_COMING");
