@@ -36,7 +36,7 @@ endfunction()
 
 # stagecraft_compile_in_batches(<target>)
 #
-# Groups the sources of each folder in batches of at most 12; folders of fewer than 4 sources share batches. With
+# Groups the sources of each folder in batches of at most 16; folders of fewer than 8 sources share batches. With
 # CMAKE_UNITY_BUILD a batch is one translation unit, which takes a third of the processor time; without it each source
 # is compiled alone. Names outside of functions must differ within a folder, and among the small folders of a target.
 function(stagecraft_compile_in_batches target)
@@ -64,7 +64,7 @@ function(stagecraft_compile_in_batches target)
   endif()
   foreach(room IN LISTS rooms)
     list(LENGTH ${room} count)
-    math(EXPR batches "(${count} + 11) / 12")
+    math(EXPR batches "(${count} + 15) / 16")
     math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
     set(index 0)
     foreach(source IN LISTS ${room})
@@ -139,13 +139,14 @@ function(stagecraft_compile_quickly target level)
   set_target_properties(${target} PROPERTIES STAGECRAFT_LEVEL ${level})
 endfunction()
 
-# stagecraft_add_tests(<layer> SOURCES ... [LIBS ...] [CASES_ALONE ...])
+# stagecraft_add_tests(<layer> SOURCES ... [LIBS ...] [FIRST] [SOME_ALONE])
 #
 # Adds the executable stagecraft_<layer>_tests, and CTest tests labeled <layer>. All cases of a source file are one
-# CTest test, because starting a process that links LibTorch takes 0.3 s. Each case of a file in CASES_ALONE is a test
-# of its own, because its cases need a process that has done nothing before.
+# CTest test, because starting a process that links LibTorch takes 0.3 s. Cases with the tag [alone] are tests of their
+# own, because they need a process that has done nothing before; SOME_ALONE says that there are some. FIRST lets CTest
+# begin with these tests: they mostly wait, and others can run meanwhile.
 function(stagecraft_add_tests layer)
-  cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "SOURCES;LIBS;CASES_ALONE")
+  cmake_parse_arguments(PARSE_ARGV 1 tests "FIRST;SOME_ALONE" "" "SOURCES;LIBS")
   set(target stagecraft_${layer}_tests)
   add_executable(${target} ${tests_SOURCES})
   stagecraft_target_defaults(${target})
@@ -153,27 +154,22 @@ function(stagecraft_add_tests layer)
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
-  # Catch2 tags each case with the name of its file.
-  set(alone "")
   foreach(source IN LISTS tests_SOURCES)
     cmake_path(GET source STEM file)
-    if(NOT file MATCHES "_test$")
-      continue()
-    elseif(source IN_LIST tests_CASES_ALONE)
-      string(APPEND alone "[#${file}],")
-    else()
-      string(REGEX REPLACE "_test$" "" name "${layer}: ${file}")
-      if(NOT TEST "${name}")
-        add_test(NAME "${name}" COMMAND ${target} --filenames-as-tags "[#${file}]" --durations yes
-          WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-        list(APPEND names "${name}")
-      endif()
+    string(REGEX REPLACE "_test$" "" name "${layer}: ${file}")
+    if(file MATCHES "_test$" AND NOT TEST "${name}")  # sources of one name are one test
+      add_test(NAME "${name}" COMMAND ${target} --filenames-as-tags "[#${file}]~[alone]" --allow-running-no-tests
+        --durations yes WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+      list(APPEND names "${name}")
     endif()
   endforeach()
   set(cache "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # keeps profiles out of the user's folder
   set_tests_properties(${names} PROPERTIES LABELS ${layer} TIMEOUT 600 SKIP_RETURN_CODE 4 ENVIRONMENT "${cache}")
-  if(alone)
-    catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: " TEST_SPEC --filenames-as-tags "${alone}"
+  if(tests_FIRST)
+    set_tests_properties(${names} PROPERTIES COST 100)
+  endif()
+  if(tests_SOME_ALONE)
+    catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: " TEST_SPEC "[alone]"
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300 ENVIRONMENT "${cache}")
   endif()
 endfunction()

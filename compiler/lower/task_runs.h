@@ -1,7 +1,7 @@
 /// TaskRuns divides the computing nodes of a rank list into the runs of its instructions.
 ///
 /// emit makes it once for a list.
-/// EM-1: chunks of a task that stand next to each other, and between which no collective begins or
+/// TKR-1: chunks of a task that stand next to each other, and between which no collective begins or
 ///       is needed, are one run. So a stage without communication inside is one run.
 #pragma once
 

@@ -38,7 +38,7 @@ std::optional<std::string> find_in_path(const std::string& name) {
   return std::nullopt;
 }
 
-std::array<int, 2> make_pipe() {
+std::array<int, 2> make_high_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw std::runtime_error("no pipe could be made for Chromium");
@@ -109,8 +109,8 @@ Chromium::Chromium() {
   if (!program) {
     SKIP("there is no Chromium on this machine; tools/setup installs one");
   }
-  const auto to_browser = make_pipe();
-  const auto from_browser = make_pipe();
+  const auto to_browser = make_high_pipe();
+  const auto from_browser = make_high_pipe();
   commands_ = to_browser[1];
   answers_ = from_browser[0];
   pid_ = start(*program, profile_.path(), to_browser[0], from_browser[1]);

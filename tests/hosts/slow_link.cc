@@ -47,12 +47,12 @@ SlowLink::~SlowLink() {
 }
 
 void SlowLink::relay(PacketSocket& from, const PacketSocket& to) const {
-  using Clock = std::chrono::steady_clock;
-  auto free = Clock::now();  // when the wire has taken all sent frames
+  using WireClock = std::chrono::steady_clock;
+  auto free = WireClock::now();  // when the wire has taken all sent frames
   while (true) {
     const auto frame = from.receive();
     const auto last = last_.load();
-    if ((frame.empty() && last != Clock::time_point::max()) || Clock::now() >= last) {
+    if ((frame.empty() && last != WireClock::time_point::max()) || WireClock::now() >= last) {
       return;  // all frames under way have arrived, unless the link never ends
     }
     if (frame.empty()) {
@@ -60,7 +60,8 @@ void SlowLink::relay(PacketSocket& from, const PacketSocket& to) const {
     }
     const std::chrono::duration<double> taken(static_cast<double>(frame.size()) /
                                               bytes_per_second_);
-    free = std::max(free, Clock::now()) + std::chrono::duration_cast<Clock::duration>(taken);
+    free =
+        std::max(free, WireClock::now()) + std::chrono::duration_cast<WireClock::duration>(taken);
     std::this_thread::sleep_until(free);
     to.send(frame);
   }

@@ -34,6 +34,9 @@ Words operator+(Words words, const Words& more) {
   return words;
 }
 
+/// Options of train for a model that takes no time.
+const Words kTiny{"--dim", "16", "--ffn", "32", "--seq", "16"};
+
 /// Returns a step that trains, with options of srun and of train.
 Words step(const Words& srun, const Words& train) {
   return Words{"srun"} + srun + Words{STAGECRAFT_COMMAND, "launch", "--", "train"} + train;
@@ -144,8 +147,8 @@ TEST_CASE("a step of Slurm trains with the bits of one process", "[hosts][slurm]
 TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
   skip_without_slurm();
   const TestSlurm slurm(2);
-  const CommandResult run =
-      slurm.run(installed({"sbatch", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"}));
+  const CommandResult run = slurm.run(
+      installed(Words{"sbatch", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"} + kTiny));
   INFO(run.out << run.err);
   REQUIRE(run.exit_code == 0);
   REQUIRE(comes([&] { return has_ended(first_job(slurm)); }));
@@ -254,7 +257,18 @@ TEST_CASE("jobs of an array run beside each other, and meet each in a folder of 
           "[hosts][slurm]") {
   skip_without_slurm();
   const TestSlurm slurm(2);
-  REQUIRE(slurm.run(installed({"sbatch", "--array=1-2", kJobFile, "--steps", "3", "--verify"}))
+  REQUIRE(slurm
+              .run(installed(Words{"sbatch",
+                                   "--array=1-2",
+                                   "--ntasks-per-node=1",
+                                   "--cpus-per-task=1",
+                                   kJobFile,
+                                   "--layers",
+                                   "2",
+                                   "--steps",
+                                   "3",
+                                   "--verify"} +
+                             kTiny))
               .exit_code == 0);
   const auto output = [&](int job) {
     const std::string file = slurm.folder() + "/stagecraft-" + std::to_string(job) + ".out";

@@ -51,7 +51,8 @@ Program compile_wide(const torch::Tensor& x) {
                   .microbatches = 2});
 }
 
-TEST_CASE("an operator of this size makes a pool where one may be made", "[integration][threads]") {
+TEST_CASE("an operator of this size makes a pool where one may be made",
+          "[integration][threads][alone]") {
   on_a_thread_of_two([] {
     const auto before = threads_of_this_process();
     (void)torch::ones({kWideLayer, kWideLayer}).matmul(torch::ones({kWideLayer, kWideLayer}));
@@ -60,7 +61,7 @@ TEST_CASE("an operator of this size makes a pool where one may be made", "[integ
 }
 
 TEST_CASE("compiling and training leave no pool on the program's own thread",
-          "[integration][threads]") {
+          "[integration][threads][alone]") {
   const auto x = torch::ones({kWideLayer, kWideLayer});
   on_a_thread_of_two([&] {
     const auto before = threads_of_this_process();
@@ -79,7 +80,7 @@ TEST_CASE("compiling and training leave no pool on the program's own thread",
 }
 
 TEST_CASE("compiling and training change the thread count of nobody else",
-          "[integration][threads]") {
+          "[integration][threads][alone]") {
   const auto x = torch::ones({kWideLayer, kWideLayer});
   const auto count_of_a_new_thread = [] {
     int count = 0;

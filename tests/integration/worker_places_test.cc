@@ -25,7 +25,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr int kMicrobatches = 4;
-constexpr std::int64_t kRows = 32;
+constexpr std::int64_t kPlacedRows = 32;
 
 struct Doubled : torch::autograd::Function<Doubled> {
   static torch::Tensor forward(AutogradContext*, torch::Tensor x) { return x * 2; }
@@ -64,7 +64,7 @@ struct Wide : torch::nn::Module {
 };
 
 torch::Tensor column() {
-  return torch::linspace(-1.0, 1.0, kRows).unsqueeze(1);
+  return torch::linspace(-1.0, 1.0, kPlacedRows).unsqueeze(1);
 }
 
 template <class Module>
@@ -204,7 +204,7 @@ TEST_CASE("tensors between two workers do not go through the driver", "[integrat
     (void)trainer.step({column()}, {column()}).get();
     bytes_per_step[width] = driver_bytes(cluster) - before;
   }
-  const std::int64_t batch = 2 * kRows * 4;  // inputs and labels, of four bytes each
+  const std::int64_t batch = 2 * kPlacedRows * 4;  // inputs and labels, of four bytes each
   CHECK(bytes_per_step[1] == batch);
   // Between ranks, two edges carry 512 columns each way, which are 256 KiB.
   CHECK(bytes_per_step[512] == bytes_per_step[1]);

@@ -21,7 +21,7 @@ namespace {
 using security::CredentialsReport;
 using security::MemberReport;
 
-constexpr const char* kCommand = "stagecraft credentials renew";
+constexpr const char* kRenewCommand = "stagecraft credentials renew";
 
 struct RenewOptions {
   std::string dir, member;
@@ -52,7 +52,7 @@ void check_member(const RenewOptions& o) {
   const CredentialsReport report = security::inspect_credentials(o.dir);
   const bool is_there = find_member(report, o.member) != nullptr;
   if (is_there && o.add) {
-    wrong_usage(kCommand,
+    wrong_usage(kRenewCommand,
                 fmt::format("'{}' has a member '{}' already; leave out --add to renew its "
                             "certificate",
                             o.dir,
@@ -63,7 +63,7 @@ void check_member(const RenewOptions& o) {
     for (const MemberReport& member : report.members) {
       names.push_back(member.name);
     }
-    wrong_usage(kCommand,
+    wrong_usage(kRenewCommand,
                 fmt::format("'{}' has no member '{}'; {}--add makes one",
                             o.dir,
                             o.member,
@@ -88,7 +88,7 @@ ExitCode renew_credentials(const std::vector<std::string>& words, Console& conso
   CLI::App app(
       "Makes a new certificate for a member whose old one has expired or will expire soon. The key "
       "stays the same; for a new key, remove the member's folder and add the member again (--add).",
-      kCommand);
+      kRenewCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer("Example: stagecraft credentials renew cluster worker-3");
   add_renew_options(app, options);

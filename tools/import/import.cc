@@ -26,7 +26,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft import";
+constexpr const char* kImportCommand = "stagecraft import";
 
 struct ImportOptions {
   std::string model;
@@ -41,7 +41,7 @@ std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string
   CLI::App app(
       "Shows the contents of a model file of torch.export.save or torch.jit.save, the parts that "
       "are not supported, and the places where the model would be cut (docs/models.md).",
-      kCommand);
+      kImportCommand);
   app.add_option("MODEL", o.model, "model file")->required()->type_name("FILE");
   app.add_option("--inputs",
                  o.inputs,
@@ -63,7 +63,7 @@ std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string
     return help;
   }
   if (o.stages && o.cut) {
-    wrong_usage(kCommand,
+    wrong_usage(kImportCommand,
                 "--stages expects no --cut, which decides the number; leave one of the two out");
   }
   return std::nullopt;

@@ -10,7 +10,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft launch";
+constexpr const char* kLaunchCommand = "stagecraft launch";
 constexpr const char* kAbout =
     "Runs a program with workers on many hosts. It starts the workers over ssh on the hosts of a "
     "file; inside a step of Slurm they are the other processes of the step.\n"
@@ -31,7 +31,7 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
   if (program != arguments.end()) {
     request.program.assign(program + 1, arguments.end());
   }
-  CLI::App app(kAbout, kCommand);
+  CLI::App app(kAbout, kLaunchCommand);
   app.option_defaults()->always_capture_default();
   app.add_option("--hosts",
                  request.hosts,
@@ -68,13 +68,13 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
     return *help;
   }
   if (request.program.empty()) {
-    wrong_usage(kCommand, "expected -- followed by a program, e.g. -- train --steps 20");
+    wrong_usage(kLaunchCommand, "expected -- followed by a program, e.g. -- train --steps 20");
   }
   if (!request.ssh.empty() && !request.hosts) {
-    wrong_usage(kCommand, "--ssh expects --hosts FILE, found none");
+    wrong_usage(kLaunchCommand, "--ssh expects --hosts FILE, found none");
   }
   if (request.per_host && !request.hosts) {
-    wrong_usage(kCommand, "--per-host expects --hosts FILE, found none");
+    wrong_usage(kLaunchCommand, "--per-host expects --hosts FILE, found none");
   }
   return request;
 }

@@ -22,7 +22,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft plan";
+constexpr const char* kPlanCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
 constexpr int kMostProcessors = 1'000'000;
 constexpr int kMostListed = 1000;
@@ -39,7 +39,7 @@ std::optional<std::pair<double, std::string_view>> leading_number(std::string_vi
 
 WhatIf link_change(const std::string& word, std::string_view text) {
   const auto refuse = [&] {
-    wrong_usage(kCommand,
+    wrong_usage(kPlanCommand,
                 fmt::format("--what-if link expects two devices and a factor of the speed, e.g. "
                             "link=0-1:10x or link=0-1:0.1x, found '{}'",
                             word));
@@ -69,13 +69,13 @@ WhatIf change_of(const std::string& word, int devices) {
     return {.kind = WhatIf::Kind::Memory, .bytes = bytes_of_word("--what-if", word.substr(7))};
   }
   if (!word.starts_with("link=")) {
-    wrong_usage(kCommand,
+    wrong_usage(kPlanCommand,
                 fmt::format("--what-if expects link=0-1:10x or memory=2G, found '{}'", word));
   }
   const WhatIf change = link_change(word, std::string_view(word).substr(5));
   if (std::max(change.from, change.to) >= devices || change.from == change.to) {
     wrong_usage(
-        kCommand,
+        kPlanCommand,
         fmt::format("--what-if {} expects two different devices from 0 to {}", word, devices - 1));
   }
   return change;
@@ -110,7 +110,7 @@ std::pair<int, int> operators_of_word(const std::string& option,
         return op.id >= first && op.id <= last;
       });
   if (!is_known) {
-    wrong_usage(kCommand,
+    wrong_usage(kPlanCommand,
                 fmt::format("{} expects the numbers of the first and the last operator, e.g. "
                             "{}3-9; the costs have {} to {}, found '{}'",
                             option,
@@ -144,7 +144,7 @@ void constrain(const PlanOptions& options, PlanRequest& request) {
     if (error != std::errc() || colon == end || *colon != ':' || device < 0 ||
         device >= request.devices) {
       wrong_usage(
-          kCommand,
+          kPlanCommand,
           fmt::format("--on-device expects a device from 0 to {} and operators, e.g. 0:3-9, "
                       "found '{}'",
                       request.devices - 1,
@@ -161,7 +161,7 @@ void constrain(const PlanOptions& options, PlanRequest& request) {
   }
   request.most_stages = options.max_stages.value_or(0);
   if (!request.allows_stages(request.devices)) {
-    wrong_usage(kCommand,
+    wrong_usage(kPlanCommand,
                 fmt::format("--max-stages {} leaves some of {} devices without a stage; use "
                             "--devices {}, or allow more stages",
                             request.most_stages,
@@ -196,7 +196,7 @@ double bytes_of_word(const std::string& option, const std::string& word) {
   const bool rest_is_unit = unit.empty() || unit == "B" || (scale > 1 && unit == "iB");
   if (!number || !rest_is_unit || number->first <= 0) {
     wrong_usage(
-        kCommand,
+        kPlanCommand,
         fmt::format("{} expects a number of bytes, e.g. 2G or 500M, found '{}'", option, word));
   }
   return number->first * scale;
@@ -303,7 +303,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
     request.orders = orders_of(*options.barriers, console);
   }
   if (options.channels != "shared" && options.channels != "free") {
-    wrong_usage(kCommand,
+    wrong_usage(kPlanCommand,
                 fmt::format("--channels expects free or shared, found '{}'", options.channels));
   }
   request.shared_channels = options.channels == "shared";

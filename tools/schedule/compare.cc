@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kCommand = "stagecraft schedule compare";
+constexpr const char* kCompareCommand = "stagecraft schedule compare";
 
 struct CompareOptions {
   std::vector<std::string> words;
@@ -124,7 +124,7 @@ std::vector<Candidate> candidates_of(const CompareOptions& o, Console& console) 
     }
     const std::vector<const BuilderInfo*> named = named_builders({word});
     if (job.devices == 0 || job.microbatches == 0) {
-      wrong_usage(kCommand,
+      wrong_usage(kCompareCommand,
                   fmt::format("expected {} to make '{}', found none",
                               job.devices == 0 ? "--devices P" : "--microbatches M",
                               word));
@@ -208,7 +208,7 @@ std::string as_csv(const std::vector<Candidate>& candidates) {
 
 ExitCode compare_schedules(const Words& words, Console& console) {
   CompareOptions options;
-  CLI::App app("Compares the figures of schedules that do the same work.", kCommand);
+  CLI::App app("Compares the figures of schedules that do the same work.", kCompareCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "Times are those of one device's share of the model: its forward takes 1, for any number of "
@@ -224,7 +224,7 @@ ExitCode compare_schedules(const Words& words, Console& console) {
   if (static_cast<int>(options.json) + static_cast<int>(options.csv) +
           static_cast<int>(!options.html.empty()) >
       1) {
-    wrong_usage(kCommand, "expected at most one of --json, --csv and --html, found several");
+    wrong_usage(kCompareCommand, "expected at most one of --json, --csv and --html, found several");
   }
   const std::vector<Candidate> candidates = candidates_of(options, console);
   const bool bytes = std::ranges::any_of(

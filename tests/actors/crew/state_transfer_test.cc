@@ -150,8 +150,10 @@ TEST_CASE("a lost rank gets its state from its keeper, and each other has its ow
       scene.transfer.take_mirrors({.updates = 3, .lost = {false, true, false}});
     });
   });
-  REQUIRE(eventually([&] { return scene.taken(1).size() == 1 && scene.taken(2).size() == 1; }));
-  REQUIRE(scene.sent(2).size() == 1);
+  REQUIRE(eventually([&] {
+    return scene.taken(0).size() == 1 && scene.taken(1).size() == 1 && scene.taken(2).size() == 1 &&
+           scene.sent(2).size() == 1;
+  }));
   CHECK(scene.sent(2)[0].kept == 3);
   CHECK(scene.sent(2)[0].to == Rank(1));
   CHECK(scene.sent(2)[0].epoch == Epoch(4));

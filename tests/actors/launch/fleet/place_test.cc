@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using State = PlaceState;
 
-const Clock::Time kNow{1h};
+const Clock::Time kThen{1h};
 
 std::unique_ptr<ChildProcess> sleeper() {
   return std::make_unique<ChildProcess>(
@@ -47,10 +47,10 @@ const std::vector<Event>& events() {
        [](Place& p) { (void)p.condemn("it loses tensors"); },
        {{State::Joined, State::Condemned}}},
       {"its connection ends",
-       [](Place& p) { p.disconnected(kNow); },
+       [](Place& p) { p.disconnected(kThen); },
        {{State::Joined, State::Silent}, {State::Condemned, State::Gone}}},
       {"a moment passes",
-       [](Place& p) { p.look(kNow + kMoment); },
+       [](Place& p) { p.look(kThen + kMoment); },
        {{State::Silent, State::Gone}}}};
   return all;
 }
@@ -80,8 +80,8 @@ void bring_to(State state, Place& place) {
   if (state == State::Condemned) {
     CHECK(place.condemn("it loses tensors"));
   } else if (state == State::Silent || state == State::Gone) {
-    place.disconnected(kNow);
-    place.look(state == State::Gone ? kNow + kMoment : kNow);
+    place.disconnected(kThen);
+    place.look(state == State::Gone ? kThen + kMoment : kThen);
   }
 }
 
@@ -172,21 +172,21 @@ TEST_CASE("how a worker ended is settled by what comes first (PS-2)", "[actors][
   }
   SECTION("its process ended, and then its connection") {
     place.process_ended("was killed");
-    place.disconnected(kNow);
+    place.disconnected(kThen);
     CHECK(place.end()->kind == Kind::Ended);
     CHECK(place.end()->text == "was killed");
     CHECK_FALSE(place.condemn("it loses tensors"));
   }
   SECTION("its connection ended, and its process before the moment was over") {
-    place.disconnected(kNow);
-    place.look(kNow + kMoment - 1ms);
+    place.disconnected(kThen);
+    place.look(kThen + kMoment - 1ms);
     CHECK_FALSE(place.end());
     place.process_ended("was killed");
     CHECK(place.end()->kind == Kind::Ended);
   }
   SECTION("its connection ended, and its process after the moment") {
-    place.disconnected(kNow);
-    place.look(kNow + kMoment);
+    place.disconnected(kThen);
+    place.look(kThen + kMoment);
     CHECK(place.end()->kind == Kind::Silent);
     place.process_ended("was killed");
     CHECK(place.end()->kind == Kind::Silent);
@@ -198,7 +198,7 @@ TEST_CASE("of a worker without a child process no more can be known than its sil
   Place place;
   place.call(true);
   place.join({.place = 0});
-  place.disconnected(kNow);
+  place.disconnected(kThen);
   CHECK(place.state() == State::Gone);
   CHECK(place.end()->kind == PlaceEnd::Kind::Silent);
 }

@@ -172,10 +172,10 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
        {},
        {"directive 2, replicate {PP:0} on [0,1] shard_optimizer: copies cannot divide",
         "directive 4, replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
-      {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nplace {PP:1} on [2]\nshard {EP:*} on [0,1]\n"
-       "replicate {PP:0} on [0,1] shard_grads\n",
-       {},
-       {"shard {EP:*} on [0,1]: ranks cannot divide the weights of a region", "shard_grads"}},
+      {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_grads\n"
+       "shard {PP:0} on [0,1]\n",
+       {"--stages", "2"},
+       {"shard {PP:0} on [0,1]: ranks cannot divide the weights of a region", "shard_grads"}},
   };
   for (const Case& one : cases) {
     Words words{"--strategy", write("wrong.strategy", one.file)};
