@@ -17,6 +17,7 @@ namespace plans { int run(int argc, char** argv); }
 namespace profile_sum { int run(int argc, char** argv); }
 namespace replay { int run(int argc, char** argv); }
 namespace step_overhead { int run(int argc, char** argv); }
+namespace strategies { int run(int argc, char** argv); }
 namespace timeline_cost { int run(int argc, char** argv); }
 namespace train_llama { int run(int argc, char** argv); }
 namespace validate_cells { int run(int argc, char** argv); }
@@ -34,6 +35,7 @@ constexpr std::array kQuestions{
     Question{"profile_sum", "does a profile predict the time of a step?", profile_sum::run},
     Question{"plan_memory", "do ranks hold what is predicted?", plan_memory::run},
     Question{"plans", "does planning pay?", plans::run},
+    Question{"strategies", "what does a strategy cost?", strategies::run},
     Question{"planners", "how long do planners search?", planners::run},
     Question{"branches", "what does it gain to keep branches parallel?", branches::run},
     Question{"validate_cells", "what does it cost to check a cell?", validate_cells::run},

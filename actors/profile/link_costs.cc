@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/inproc.h"
 
@@ -74,57 +76,124 @@ struct Times {
   int warm_up = 5;
   int timed = 10;
 
+  [[nodiscard]] int all() const { return warm_up + timed; }
+
   [[nodiscard]] static Times of(std::int64_t elements) {
     constexpr std::int64_t kMany = 1'000'000;
     return elements > kMany ? Times{1, 3} : Times{};
   }
 };
 
-/// Sends back `count` tensors. Ends when the other end is closed.
-void echo(Transport& end, int count) {
-  try {
-    for (int i = 0; i < count; ++i) {
-      end.send(kHere, kTag, end.receive(kHere, kTag).get());
+/// Runs `there` on a thread of its own beside `here`, until both end. If `here` fails, closes the
+/// other end.
+void run_both(const Ends& ends,
+              const std::function<void()>& here,
+              const std::function<void()>& there) {
+  std::thread other([&] {
+    try {
+      there();
+    } catch (const Error&) {  // this thread fails too, and reports its error
     }
-  } catch (const Error&) {  // the other thread fails too, and reports its error
-  }
-}
-
-}  // namespace
-
-std::vector<TransferTime> measure_transfers(RankHomes homes) {
-  const Ends ends = ends_of(homes);
-  const std::set<std::int64_t> all = sizes();
-  int count = 0;
-  for (const std::int64_t elements : all) {
-    const Times times = Times::of(elements);
-    count += times.warm_up + times.timed;
-  }
-  std::thread other([&] { echo(*ends.there, count); });
-  std::vector<TransferTime> transfers;
+  });
   try {
-    for (const std::int64_t elements : all) {
-      const Times times = Times::of(elements);
-      const at::Tensor tensor = at::zeros({elements}, at::kFloat);
-      std::vector<double> samples;
-      for (int i = -times.warm_up; i < times.timed; ++i) {
-        const auto begun = SteadyClock::now();
-        ends.here->send(kThere, kTag, tensor);
-        (void)ends.here->receive(kThere, kTag).get();
-        if (i >= 0) {
-          samples.push_back(std::chrono::duration<double>(SteadyClock::now() - begun).count() / 2);
-        }
-      }
-      transfers.push_back(
-          {static_cast<double>(elements) * sizeof(float), median(std::move(samples))});
-    }
+    here();
   } catch (...) {
     ends.there->close(Error(Errc::TransportClosed, "the measuring of transfers failed"));
     other.join();
     throw;
   }
   other.join();
+}
+
+/// Returns the median of the timed runs.
+double timed(const Times& times, const std::function<void()>& run) {
+  std::vector<double> samples;
+  for (int i = -times.warm_up; i < times.timed; ++i) {
+    const auto begun = SteadyClock::now();
+    run();
+    if (i >= 0) {
+      samples.push_back(std::chrono::duration<double>(SteadyClock::now() - begun).count());
+    }
+  }
+  return median(std::move(samples));
+}
+
+double bytes_of(std::int64_t elements) {
+  return static_cast<double>(elements) * sizeof(float);
+}
+
+/// Member is one end's part in sums.
+class Member {
+ public:
+  explicit Member(std::shared_ptr<Transport> transport) : collective_(std::move(transport)) {}
+
+  void sum(const at::Tensor& buffer) {
+    const Sequence sequence{
+        .plan = PlanId{0}, .epoch = Epoch{0}, .submission = Submission{1}, .number = number_++};
+    (void)collective_.all_reduce(group_, sequence, buffer)
+        ->wait(std::chrono::steady_clock::now() + kMostSeconds);
+  }
+
+ private:
+  static constexpr std::chrono::seconds kMostSeconds{60};
+
+  TransportCollective collective_;
+  const Group group_{.ranks = {kHere, kThere}};
+  std::int32_t number_ = 0;
+};
+
+}  // namespace
+
+std::vector<TransferTime> measure_transfers(RankHomes homes) {
+  const Ends ends = ends_of(homes);
+  std::vector<TransferTime> transfers;
+  const auto here = [&] {
+    for (const std::int64_t elements : sizes()) {
+      const at::Tensor tensor = at::zeros({elements}, at::kFloat);
+      const double seconds = timed(Times::of(elements), [&] {
+        ends.here->send(kThere, kTag, tensor);
+        (void)ends.here->receive(kThere, kTag).get();
+      });
+      transfers.push_back({bytes_of(elements), seconds / 2});
+    }
+  };
+  const auto there = [&] {
+    for (const std::int64_t elements : sizes()) {
+      for (int i = 0; i < Times::of(elements).all(); ++i) {
+        ends.there->send(kHere, kTag, ends.there->receive(kHere, kTag).get());
+      }
+    }
+  };
+  run_both(ends, here, there);
   return transfers;
+}
+
+std::vector<TransferTime> measure_sums(RankHomes homes) {
+  const Ends ends = ends_of(homes);
+  std::vector<TransferTime> halves;
+  const auto here = [&] {
+    Member member(ends.here);
+    for (const std::int64_t elements : sizes()) {
+      const at::Tensor tensor = at::zeros({elements}, at::kFloat);
+      const double seconds = timed(Times::of(elements), [&] { member.sum(tensor); });
+      halves.push_back({bytes_of(elements) / 2, seconds / 2});
+    }
+  };
+  const auto there = [&] {
+    Member member(ends.there);
+    for (const std::int64_t elements : sizes()) {
+      const at::Tensor tensor = at::zeros({elements}, at::kFloat);
+      for (int i = 0; i < Times::of(elements).all(); ++i) {
+        member.sum(tensor);
+      }
+    }
+  };
+  run_both(ends, here, there);
+  return halves;
+}
+
+LinkCosts measure_links(RankHomes homes) {
+  return {.usual = fit_link(measure_transfers(homes)), .sums = fit_link(measure_sums(homes))};
 }
 
 Link fit_link(std::span<const TransferTime> transfers) {

@@ -1,5 +1,5 @@
-/// measure_link measures a transfer between two ranks of this host, on the transport that they will
-/// use. profile() uses it.
+/// measure_links measures transfers and sums between two ranks of this host, on the transport that
+/// they will use. profile() uses it.
 ///
 /// Two threads send a tensor there and back; half of that time is a transfer. Ranks that are
 /// threads hand it over. Ranks of several processes send it through the data port, encrypted, over
@@ -7,6 +7,10 @@
 /// missing.
 /// Source of the sizes: Pfeife's benchmark, float32 tensors b x w x h of b in {1, 2, 4} and w, h in
 /// {100, 400, 800, 3200}, each size once, up to kLargestTransfer.
+///
+/// A sum is an all_reduce of both ranks: each sends its half of the buffer, adds, and sends the sum
+/// back. So the time of each half contains an addition, and all_reduce_seconds (work_graph.h)
+/// multiplies it by the number of parts.
 #pragma once
 
 #include <functional>
@@ -32,14 +36,16 @@ inline constexpr double kLargestTransfer = 64e6;
 /// Cost: about a second.
 [[nodiscard]] std::vector<TransferTime> measure_transfers(RankHomes homes);
 
+/// Measures sums; each entry is a half of one. Errors and cost: as above.
+[[nodiscard]] std::vector<TransferTime> measure_sums(RankHomes homes);
+
 /// Returns the line latency + bytes / bandwidth that fits best by least squares of relative errors,
 /// so that small transfers count as much as large ones. If time does not grow with bytes, the
 /// bandwidth is infinite.
 /// Requires: at least one transfer, and a time above 0 for each.
 [[nodiscard]] Link fit_link(std::span<const TransferTime> transfers);
 
-[[nodiscard]] inline Link measure_link(RankHomes homes) {
-  return fit_link(measure_transfers(homes));
-}
+/// Returns the usual link and that of sums.
+[[nodiscard]] LinkCosts measure_links(RankHomes homes);
 
 }  // namespace stagecraft

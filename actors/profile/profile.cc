@@ -342,7 +342,7 @@ class Profiler {
   void add_links() {
     tell("transfers between ranks", sizes_.size());
     const std::string key =
-        fmt::format("links between {} on {}\n",
+        fmt::format("links and sums between {} on {}\n",
                     options_.ranks == RankHomes::Threads ? "threads" : "processes",
                     device_);
     std::optional<Costs> known;
@@ -352,7 +352,7 @@ class Profiler {
     if (!known) {
       known.emplace();
       known->device.name = device_;
-      known->links.usual = measure_link(options_.ranks);
+      known->links = measure_links(options_.ranks);
       cache_.keep(key, *known);
       ++profile_.measured;
     }

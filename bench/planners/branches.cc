@@ -5,7 +5,7 @@
 /// for the one before it: a pipeline of a chain. A user need not add that order. Therefore the
 /// program also runs other planners on the original operators: `balance`, and `pfeife` up to its
 /// largest number of devices. These give every device an operator, so they use fewer devices if
-/// there are fewer operators. Memory is that of a device of 16 GB. Stages have no replicas, since
+/// there are fewer operators. Memory is that of a device of 16 GB. Stages have no copies, since
 /// the comparison is about depth.
 ///
 ///   branches
@@ -52,7 +52,7 @@ PlanRequest request_of(const Costs& costs, int devices, int batch, const std::ve
 PlanProposal best(const PlanRequest& request) {
   Judge judge(request);
   std::vector<PlanProposal> all;
-  for (const Candidate& candidate : graphpipe_candidates(request, {.replicas = false})) {
+  for (const Candidate& candidate : graphpipe_candidates(request, {.copies = false})) {
     all.push_back(judge.propose(candidate));
   }
   return *std::ranges::min_element(all, {}, &PlanProposal::step);

@@ -4,7 +4,7 @@
 ///
 /// One row of `kQuestions` is one line of output. Units: processor seconds of the whole search,
 /// which other load of the machine changes little: all sizes of microbatch that are powers of two,
-/// with and without replicas, 16 GB per device, schedules included.
+/// with and without copies of stages, 16 GB per device, schedules included.
 /// Published: Jeon et al., "GraphPipe", table 3 (a search of theirs on a machine of theirs).
 #include <cmath>
 #include <cstdio>
@@ -114,7 +114,7 @@ void measure(const Question& question) {
     answer = fmt::format("{:>3} stages, microbatches of {}{}",
                          best.stages.size(),
                          best.microbatch_size,
-                         best.replicas.empty() ? "" : ", replicas");
+                         best.schedule.headers().places.empty() ? "" : ", copies");
   } catch (const Error& error) {
     answer = error.what();
   }

@@ -95,10 +95,12 @@ struct LinkCosts {
   using Pair = std::pair<int, int>;
 
   Link usual;                         ///< between two rows that `each` does not list
+  std::optional<Link> sums;           ///< for each part of a sum of gradients; absent: `usual`
   std::map<Pair, Link> each;          ///< by (from row, to row); within a row no link is used
   double bytes = 0;                   ///< of a transfer that `edge_bytes` does not list
   std::map<Pair, double> edge_bytes;  ///< by stage edge (producer, consumer), either direction
 
+  [[nodiscard]] const Link& of_sums() const { return sums ? *sums : usual; }
   /// Returns how long a transfer over a stage edge takes between two rows; 0 within a row.
   [[nodiscard]] double transfer(Pair edge, int from_row, int to_row) const;
 

@@ -54,11 +54,11 @@ double RowMemory::run(std::span<const Task> tasks) {
     transient += needed(task);
     freed += released(task);
     if (task.kind == CellKind::Forward && graph_->has_backward(task.stage)) {
-      held_ += of(model_->activations, task.stage);
+      held_ += units_ * of(model_->activations, task.stage);
     }
   }
   const double during = held_ + transient;
-  held_ -= freed;
+  held_ -= units_ * freed;
   return during;
 }
 

@@ -30,10 +30,12 @@ struct MemoryModel {
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };
 
-/// RowMemory tracks the bytes that one row holds while its list runs. It views model and graph.
+/// RowMemory tracks the bytes that one rank of a row holds while the row's list runs. `units`: of
+/// the rank (LA-3); it keeps the activations of each. Views model and graph.
 class RowMemory {
  public:
-  RowMemory(const MemoryModel& model, const StageGraph& graph) : model_(&model), graph_(&graph) {}
+  RowMemory(const MemoryModel& model, const StageGraph& graph, int units = 1)
+      : model_(&model), graph_(&graph), units_(units) {}
 
   /// Adds the fixed bytes of a stage that lives on this row.
   void hold_fixed(StageId stage);
@@ -52,6 +54,7 @@ class RowMemory {
 
   const MemoryModel* model_;
   const StageGraph* graph_;
+  int units_;
   double held_ = 0;
 };
 

@@ -219,6 +219,20 @@ std::string place_fault(const Schedule& schedule) {
   return {};
 }
 
+std::vector<RowShare> row_shares(const Schedule& schedule) {
+  std::vector<RowShare> shares(schedule.rows().size());
+  if (schedule.headers().places.empty() || !place_fault(schedule).empty()) {
+    return shares;
+  }
+  const Layout layout = Layout::of(schedule);
+  for (int row = 0; row < layout.rows(); ++row) {
+    if (const auto ranks = static_cast<int>(layout.ranks_of(row).size()); ranks > 0) {
+      shares[static_cast<std::size_t>(row)] = {.ranks = ranks, .units = layout.units() / ranks};
+    }
+  }
+  return shares;
+}
+
 Schedule in_copies(const Schedule& schedule, int copies) {
   if (!schedule.headers().places.empty()) {
     throw Error(Errc::ScheduleParameter,

@@ -94,6 +94,16 @@ class Layout {
   int units_ = 1;
 };
 
+/// RowShare tells how many ranks a row stands for, and how many units each of them has (LA-3).
+struct RowShare {
+  int ranks = 1;
+  int units = 1;
+};
+
+/// Returns the shares by row; for a row without a rank, and for places that break LA-2, one rank
+/// with one unit.
+[[nodiscard]] std::vector<RowShare> row_shares(const Schedule& schedule);
+
 /// Returns how the schedule's places break LA-2; empty if they keep it.
 [[nodiscard]] std::string place_fault(const Schedule& schedule);
 

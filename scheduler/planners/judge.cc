@@ -1,8 +1,10 @@
 #include "stagecraft/scheduler/planners/judge.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,7 +41,10 @@ int receiving_row(const PlanProposal& proposal, const EntryTime& entry, int row)
 Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline) {
   std::vector<Bottleneck> all;
   for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
-    all.push_back({Bottleneck::Kind::Device, static_cast<int>(row), 0, timeline.rows[row].busy});
+    all.push_back({Bottleneck::Kind::Device,
+                   proposal.first_device(static_cast<int>(row)),
+                   0,
+                   timeline.rows[row].busy});
   }
   std::map<std::pair<int, int>, double> transfers;
   for (const Task& task : proposal.critical_path) {
@@ -55,12 +60,38 @@ Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline)
     }
   }
   for (const auto& [ends, seconds] : transfers) {
-    all.push_back({Bottleneck::Kind::Link, ends.first, ends.second, seconds});
+    all.push_back({Bottleneck::Kind::Link,
+                   proposal.first_device(ends.first),
+                   proposal.first_device(ends.second),
+                   seconds});
   }
   all.push_back({Bottleneck::Kind::Update, 0, 0, proposal.update});
   Bottleneck most = *std::ranges::max_element(all, {}, &Bottleneck::share);
   most.share = proposal.step > 0 ? most.share / proposal.step : 0;
   return most;
+}
+
+/// Returns the devices with a copy of the stage of the cut.
+std::set<int> devices_of(const Layout& layout, int stage) {
+  std::set<int> devices;
+  for (int replica = 0; replica < layout.replicas(); ++replica) {
+    for (const Rank rank : layout.ranks_of(layout.stage(StageId(stage), replica))) {
+      devices.insert(rank.value);
+    }
+  }
+  return devices;
+}
+
+/// Returns the time in which the devices add up gradients: their slowest link decides.
+double sum_seconds(const LinkCosts& links, const std::set<int>& devices, double gradients) {
+  Link slowest = links.of_sums();
+  for (const auto& [ends, link] : links.each) {
+    if (devices.contains(ends.first) && devices.contains(ends.second)) {
+      slowest.latency = std::max(slowest.latency, link.latency);
+      slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+    }
+  }
+  return all_reduce_seconds(gradients, slowest, static_cast<int>(devices.size()));
 }
 
 /// Returns the longest path through the model, forward and back.
@@ -106,13 +137,11 @@ double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
-/// Each stage runs on microbatches of its own size, shared by its replicas, whose gradients are
-/// summed.
+/// Each stage runs on microbatches of its own size. The gradients of its copies are summed.
 Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
-    const int replicas = candidate.replicas_of(s);
-    const int samples = std::max(1, candidate.size_of(s) / replicas);
+    const int samples = candidate.size_of(s);
     const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
       made.stages.each[s] = durations_of(work, request_->costs.device);
@@ -126,8 +155,8 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
         memory.weight_transient[s] = work.weight_transient;
       }
     }
-    made.stages.each[s].update += all_reduce_seconds(
-        work.parameters, request_->costs.links.usual, replicas * layout.replicas());
+    made.stages.each[s].update +=
+        sum_seconds(request_->costs.links, devices_of(layout, static_cast<int>(s)), work.trained);
   }
   // A transfer carries a microbatch of the stage with the smaller microbatches.
   for (auto& [edge, bytes] : made.links.edge_bytes) {
@@ -135,6 +164,7 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
         std::min(candidate.size_of(index(edge.first)), candidate.size_of(index(edge.second)));
     bytes *= static_cast<double>(part) / candidate.microbatch_size;
   }
+  made.links = links_of_rows(made.links, layout);
   return costs_of_copies(made, layout);
 }
 
@@ -148,7 +178,7 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
     for (int replica = 0; replica < layout.replicas(); ++replica) {
       rows.insert(made.devices[layout.stage(StageId(stage), replica).index()]);
     }
-    const int devices = static_cast<int>(rows.size()) * candidate.replicas_of(stage);
+    const auto devices = static_cast<int>(devices_of(layout, static_cast<int>(stage)).size());
     if (layout.replicas() > 1 || devices > 1) {
       update.add_copies(std::vector(rows.begin(), rows.end()),
                         devices,
@@ -175,6 +205,11 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   made.candidate = candidate;
   made.microbatches = request_->batch / candidate.microbatch_size;
   const Layout layout = Layout::of(candidate.schedule);
+  for (int row = 0; row < layout.rows(); ++row) {
+    const std::span<const Rank> ranks = layout.ranks_of(row);
+    std::vector<int>& devices = made.devices_of_row.emplace_back();
+    std::ranges::transform(ranks, std::back_inserter(devices), &Rank::value);
+  }
   made.graph =
       layout.expand(stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages));
   made.costs = stage_costs(candidate, layout);
@@ -183,7 +218,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   }
   const Schedule& schedule = made.candidate.schedule;
   const std::vector<Violation> wrong =
-      validate(schedule, made.graph, {.microbatches = made.microbatches});
+      validate(schedule, made.graph, {.microbatches = made.microbatches / layout.units()});
   if (!wrong.empty()) {
     throw Error(Errc::ScheduleInvalid,
                 fmt::format("planner {} proposes {} which breaks {}: {}",

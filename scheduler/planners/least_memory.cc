@@ -219,7 +219,6 @@ std::vector<Candidate> least_memory_candidates(const PlanRequest& request) {
     const StageGraph stage_graph = stage_graph_of(graph, stages);
     candidates.push_back({.planner = "capslog",
                           .stages = std::move(stages),
-                          .replicas = {},
                           .microbatch_size = size,
                           .stage_sizes = {},
                           .schedule = one_f_one_b(stage_graph, request.batch / size).to_list(),

@@ -11,6 +11,11 @@ int PlanProposal::fullest() const {
   return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
 }
 
+int PlanProposal::first_device(int row) const {
+  const std::vector<int>& all = devices_of_row[static_cast<std::size_t>(row)];
+  return all.empty() ? row : all.front();
+}
+
 double PlanProposal::needs() const {
   return most_bytes() * (1 + kMemoryMargin);
 }

@@ -42,17 +42,18 @@ struct Bottleneck {
 
 struct PlanProposal {
   Candidate candidate;
-  int microbatches = 1;
-  StageGraph graph;                ///< of the schedule's stages: the candidate's, once per replica
-  std::vector<int> stage_of_cut;   ///< by stage of `graph`: its place in the candidate's cut
-  std::vector<int> devices;        ///< by stage of `graph`: its row of the schedule
-  Costs costs;                     ///< by stage of `graph`, as given to the simulator
+  int microbatches = 1;           ///< of the step, over all copies of the pipeline
+  StageGraph graph;               ///< of the schedule's stages: the candidate's, once per replica
+  std::vector<int> stage_of_cut;  ///< by stage of `graph`: its place in the candidate's cut
+  std::vector<int> devices;       ///< by stage of `graph`: its row of the schedule
+  std::vector<std::vector<int>> devices_of_row;  ///< by row: the devices that it stands for
+  Costs costs;                                   ///< by stage of `graph`, as given to the simulator
   std::vector<EventOrder> orders;  ///< kept in addition to the schedule's own, as requested
   double step = 0;                 ///< with the update
   double update = 0;               ///< of the device that takes longest for it
   std::vector<Task> critical_path;
   std::vector<double> busy;   ///< by row: computing before the update
-  std::vector<double> bytes;  ///< by row: predicted peak
+  std::vector<double> bytes;  ///< by row: predicted peak of each of its devices
   std::vector<double> early;  ///< by row: the part of `bytes` for values that arrive early
   bool fits = true;           ///< in the request's memory, with the margin
   Bottleneck binds;
@@ -62,6 +63,8 @@ struct PlanProposal {
   [[nodiscard]] double gap() const { return bound > 0 ? step / bound - 1 : 0; }
   /// Returns the row that holds the most bytes.
   [[nodiscard]] int fullest() const;
+  /// Returns the first device of a row, or its number if it has no task.
+  [[nodiscard]] int first_device(int row) const;
   [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
   /// Returns the memory that each device needs so that the fullest one fits, margin included.
   [[nodiscard]] double needs() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/device_order.h"
 #include "stagecraft/scheduler/planners/judge.h"
@@ -81,50 +83,67 @@ void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPro
   sort_best_first(all);
 }
 
-/// Collects the results of all planners for one request.
+/// Returns whether plans may run the pipeline in this many copies.
+bool allows_copies(const PlanRequest& request, int copies) {
+  if (copies == 1) {
+    return true;
+  }
+  // Orders name tasks of one pipeline; pins name devices; stages of all sizes share one step.
+  const bool is_one_pipeline = request.phases || !request.orders.empty() ||
+                               request.shared_channels || !request.pinned.empty() ||
+                               request.stage_sizes;
+  return !is_one_pipeline && request.devices % copies == 0 && request.batch % copies == 0 &&
+         std::ranges::any_of(request.sizes(),
+                             [&](int samples) { return request.batch / copies % samples == 0; });
+}
+
+/// Returns the request for one of the copies of a pipeline, with the memory that predictions may
+/// fill.
+PlanRequest request_of_copy(const PlanRequest& request, int copies) {
+  PlanRequest one = request;
+  one.memory = usable(request.memory);
+  one.devices /= copies;
+  one.batch /= copies;
+  if (copies > 1) {
+    one.copies_of_stages = false;
+    one.microbatch_sizes.clear();
+    std::ranges::copy_if(request.sizes(),
+                         std::back_inserter(one.microbatch_sizes),
+                         [&](int samples) { return one.batch % samples == 0; });
+  }
+  if (one.costs.device.processors > 0) {
+    one.costs.device.processors = std::max(1, one.costs.device.processors / copies);
+  }
+  return one;
+}
+
+Candidate copied(Candidate candidate, int copies) {
+  if (copies > 1) {
+    candidate.schedule = in_copies(candidate.schedule, copies);
+    candidate.schedule_name += fmt::format(" dp={}", copies);
+  }
+  return candidate;
+}
+
+/// Collects the results of all planners for one request: for every number of copies of the
+/// pipeline that divides the devices.
 class Proposals {
  public:
   Proposals(const PlanRequest& request, std::string_view planner)
-      : request_(request), judge_(request), searched_(request), planner_(planner) {
-    searched_.memory = usable(request.memory);
-  }
+      : request_(request), judge_(request), planner_(planner) {}
 
-  void ask_planners() {
-    for (const PlannerInfo& info : planners()) {
-      if (planner_ != "auto" && info.name != find_planner(planner_).name) {
+  void search() {
+    for (copies_ = 1; copies_ <= request_.devices; ++copies_) {
+      if (!allows_copies(request_, copies_)) {
         continue;
       }
-      if (const auto reason = info.refuses(searched_)) {
-        reasons_.push_back(fmt::format("{}: {}", info.name, *reason));
-        continue;
-      }
-      if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
+      if (copies_ > 1 &&
+          !request_.proceeds(fmt::format("{} copies of a pipeline", copies_), !all_.empty())) {
         return;
       }
-      add(info.name, [&] { return constrained_search(info.search, searched_); });
-    }
-  }
-
-  /// Searches cuts for builders as if each were named: for the most promising ones, or for all if
-  /// nothing fits. If still nothing fits, searches stages that hold little, whatever time they
-  /// take.
-  void look_closer() {
-    if (planner_ != "auto" || request_.schedule) {
-      return;
-    }
-    if (!request_.builder && !pfeife_refuses(searched_) &&
-        searched_.proceeds("further cuts for builders", !all_.empty())) {
-      const CutEffort effort = lacks_all() ? CutEffort::most() : CutEffort{};
-      try_further("builders", [&] {
-        return constrained_search(
-            [&](const PlanRequest& seen) { return best_cuts_of_builders(seen, effort); },
-            searched_);
-      });
-    }
-    if (lacks_all() && takes_builder(request_, "1f1b") && request_.devices <= request_.pieces() &&
-        searched_.proceeds("the least memory", !all_.empty())) {
-      try_further("least memory",
-                  [&] { return constrained_search(least_memory_candidates, searched_); });
+      searched_ = request_of_copy(request_, copies_);
+      ask_planners();
+      look_closer();
     }
   }
 
@@ -138,18 +157,74 @@ class Proposals {
   }
 
  private:
+  void ask_planners() {
+    for (const PlannerInfo& info : planners()) {
+      if (planner_ != "auto" && info.name != find_planner(planner_).name) {
+        continue;
+      }
+      if (const auto reason = info.refuses(searched_)) {
+        say(info.name, *reason);
+        continue;
+      }
+      if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
+        return;
+      }
+      if (copies_ == 1) {
+        add(info.name, [&] { return constrained_search(info.search, searched_); });
+      } else {
+        try_further(info.name, [&] { return constrained_search(info.search, searched_); });
+      }
+    }
+  }
+
+  /// Searches cuts for builders as if each were named: for the most promising ones, or for all if
+  /// nothing fits. If still nothing fits, searches stages that hold little, whatever time they
+  /// take. Copies of a pipeline hold more than one pipeline on all devices, so that does both.
+  void look_closer() {
+    if (planner_ != "auto" || request_.schedule) {
+      return;
+    }
+    const bool needs_memory = copies_ == 1 && lacks_all();
+    if (!request_.builder && !pfeife_refuses(searched_) &&
+        searched_.proceeds("further cuts for builders", !all_.empty())) {
+      const CutEffort effort = needs_memory ? CutEffort::most() : CutEffort{};
+      try_further("builders", [&] {
+        return constrained_search(
+            [&](const PlanRequest& seen) { return best_cuts_of_builders(seen, effort); },
+            searched_);
+      });
+    }
+    if (needs_memory && lacks_all() && takes_builder(request_, "1f1b") &&
+        request_.devices <= request_.pieces() &&
+        searched_.proceeds("the least memory", !all_.empty())) {
+      try_further("least memory",
+                  [&] { return constrained_search(least_memory_candidates, searched_); });
+    }
+  }
+
+  /// Keeps a reason why there is no plan. Those of one pipeline say what is wrong.
+  void say(std::string_view whose, std::string_view reason) {
+    if (copies_ == 1) {
+      reasons_.push_back(fmt::format("{}: {}", whose, reason));
+    }
+  }
+
   template <class Search>
   void add(std::string_view whose, Search&& search) {
     try {
-      if (const auto reason = add_judged(judge_, search(), all_)) {
-        reasons_.push_back(fmt::format("{}: {}", whose, *reason));
+      std::vector<Candidate> candidates;
+      for (Candidate& candidate : search()) {
+        candidates.push_back(copied(std::move(candidate), copies_));
+      }
+      if (const auto reason = add_judged(judge_, candidates, all_)) {
+        say(whose, *reason);
       }
     } catch (const Error& error) {
       if (error.code() != Errc::PlanInfeasible) {
         throw;
       }
       lacks_memory_ = true;
-      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+      say(whose, error.what());
     }
   }
 
@@ -162,7 +237,7 @@ class Proposals {
       if (error.code() == Errc::Internal || error.code() == Errc::ScheduleInvalid) {
         throw;
       }
-      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+      say(whose, error.what());
     }
   }
 
@@ -179,7 +254,7 @@ class Proposals {
           fmt::format("of all cuts found, the one that needs least needs {:.0f} bytes, on device "
                       "{} of {}: {:.0f} more than there are",
                       least.needs(),
-                      least.fullest(),
+                      least.first_device(least.fullest()),
                       least.candidate.schedule_name,
                       least.needs() - request_.memory));
     }
@@ -205,7 +280,8 @@ class Proposals {
 
   const PlanRequest& request_;
   Judge judge_;
-  PlanRequest searched_;  // with the memory that predictions may fill
+  int copies_ = 1;        // of the pipeline
+  PlanRequest searched_;  // for one of them
   std::string_view planner_;
   std::vector<PlanProposal> all_;
   std::vector<std::string> reasons_;
@@ -216,8 +292,7 @@ class Proposals {
 
 std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
   Proposals proposals(request, planner);
-  proposals.ask_planners();
-  proposals.look_closer();
+  proposals.search();
   return std::move(proposals).take();
 }
 

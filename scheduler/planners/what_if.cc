@@ -105,7 +105,9 @@ std::vector<WhatIf> what_it_takes(const PlanRequest& request,
   std::vector<WhatIf> found;
   PlanRequest roomy = request;
   if (!other.fits) {
-    WhatIf more{.kind = WhatIf::Kind::Memory, .from = other.fullest(), .bytes = other.needs()};
+    WhatIf more{.kind = WhatIf::Kind::Memory,
+                .from = other.first_device(other.fullest()),
+                .bytes = other.needs()};
     roomy = with(request, more);
     if (wins(roomy, chosen, other)) {
       found.push_back(std::move(more));
@@ -113,8 +115,13 @@ std::vector<WhatIf> what_it_takes(const PlanRequest& request,
     return found;
   }
   std::optional<WhatIf> link;
-  std::set<std::pair<int, int>> links = links_of(other);
-  links.merge(links_of(chosen));
+  std::set<std::pair<int, int>> links;
+  // A link between rows with copies is several links, of which one alone decides little.
+  if (chosen.candidate.schedule.headers().places.empty() &&
+      other.candidate.schedule.headers().places.empty()) {
+    links = links_of(other);
+    links.merge(links_of(chosen));
+  }
   for (const auto& [from, to] : links) {
     for (const double most : {kMostTimes, 1 / kMostTimes}) {
       WhatIf one{.kind = WhatIf::Kind::Link, .from = from, .to = to};

@@ -1,4 +1,4 @@
-/// V30: no row holds more bytes than its budget.
+/// V30: no row holds more bytes than its budget, on any of its ranks.
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/costs/memory_model.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/rules/parts/rule_input.h"
 
 namespace stagecraft::rules {
@@ -43,8 +44,10 @@ void check_memory(const RuleInput& in, Violations& out) {
   }
   const MemoryModel& model = *in.options.memory;
   const StageGraph graph = in.options.forward_only ? without_backward(in.graph) : in.graph;
-  std::vector<RowPeak> rows(static_cast<std::size_t>(in.tasks.rows()),
-                            RowPeak{RowMemory(model, graph)});
+  std::vector<RowPeak> rows;
+  for (const RowShare& share : row_shares(in.schedule)) {
+    rows.push_back(RowPeak{RowMemory(model, graph, share.units)});
+  }
   for (StageId s; s.value < in.graph.size(); ++s.value) {
     if (const auto row = in.placement.row(s)) {
       rows[static_cast<std::size_t>(*row)].memory.hold_fixed(s);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/model/task_graph.h"
 #include "stagecraft/scheduler/simulate/event_ends.h"
@@ -18,9 +19,13 @@ constexpr int kNothing = -1;
 /// The state of one run: end times by entry, and the last entry that each one waited for.
 class Simulation {
  public:
-  Simulation(const TaskGraph& tasks, const Costs& costs, std::span<const EventOrder> orders)
+  Simulation(const TaskGraph& tasks,
+             const Costs& costs,
+             std::span<const RowShare> shares,
+             std::span<const EventOrder> orders)
       : tasks_(tasks),
         costs_(costs),
+        shares_(shares),
         ends_(tasks, costs.links, orders),
         times_(tasks.entries().size()),
         cause_(tasks.entries().size(), kNothing) {}
@@ -34,6 +39,9 @@ class Simulation {
   [[nodiscard]] Timeline timeline() const;
 
  private:
+  [[nodiscard]] const RowShare& share(int row) const {
+    return shares_[static_cast<std::size_t>(row)];
+  }
   [[nodiscard]] bool can_run(int number) const;
   [[nodiscard]] int awaited(int number) const;
   [[nodiscard]] EventEnds::End arrival(const Task& task, const Task& prerequisite, int to);
@@ -43,6 +51,7 @@ class Simulation {
 
   const TaskGraph& tasks_;
   const Costs& costs_;
+  std::span<const RowShare> shares_;
   EventEnds ends_;
   std::vector<EntryTime> times_;
   std::vector<int> cause_;
@@ -117,7 +126,8 @@ void Simulation::run_entry(int number) {
   if (time.waited_for) {
     time.in_transfer = time.start - std::max(free, times_[static_cast<std::size_t>(cause)].end);
   }
-  time.end = time.start + costs_.stages.duration(*entry.cell, tasks_.stages());
+  time.end =
+      time.start + share(entry.row).units * costs_.stages.duration(*entry.cell, tasks_.stages());
   times_[static_cast<std::size_t>(number)] = time;
   cause_[static_cast<std::size_t>(number)] = cause;
 }
@@ -176,7 +186,7 @@ std::size_t Simulation::run_shared() {
           next_start = std::min(next_start, time.start);
         }
       }
-      running += row.running ? 1 : 0;
+      running += row.running ? share(r).ranks : 0;
     }
     const double speed =
         running == 0 ? 1 : std::min(1.0, costs_.device.processors / (threads * running));
@@ -333,12 +343,13 @@ namespace {
 void add_memory(const Schedule& schedule,
                 const StageGraph& graph,
                 const MemoryModel& memory,
+                std::span<const RowShare> shares,
                 Timeline& timeline) {
   const Placement placement = Placement::of(schedule, graph.size());
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
     RowTimeline& row = timeline.rows[r];
     row.peak_in_flight = peak_in_flight(schedule.rows()[r], graph);
-    RowMemory held(memory, graph);
+    RowMemory held(memory, graph, shares[r].units);
     for (const StageId stage : placement.stages(static_cast<int>(r))) {
       held.hold_fixed(stage);
     }
@@ -366,10 +377,17 @@ Timeline simulate(const Schedule& schedule,
                   const Costs& costs,
                   std::span<const EventOrder> orders) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
-  Simulation simulation(tasks, costs, orders);
+  // In a drawing every cell is one column, whatever its row stands for.
+  const std::vector<RowShare> shares =
+      costs.stages.columns ? std::vector<RowShare>(schedule.rows().size()) : row_shares(schedule);
+  Simulation simulation(tasks, costs, shares, orders);
   const CostDevice& device = costs.device;
+  int ranks = 0;
+  for (const RowShare& share : shares) {
+    ranks += share.ranks;
+  }
   const bool shared =
-      device.processors > 0 && tasks.rows() * std::max(1, device.threads) > device.processors;
+      device.processors > 0 && ranks * std::max(1, device.threads) > device.processors;
   const std::size_t ran = shared ? simulation.run_shared() : simulation.run_apart();
   if (ran != tasks.entries().size()) {
     throw Error(Errc::ScheduleInvalid,
@@ -380,7 +398,7 @@ Timeline simulate(const Schedule& schedule,
                                            : "leave out an order that makes them wait"));
   }
   Timeline timeline = simulation.timeline();
-  add_memory(schedule, graph, costs.stages.memory, timeline);
+  add_memory(schedule, graph, costs.stages.memory, shares, timeline);
   return timeline;
 }
 

@@ -4,8 +4,10 @@
 /// Rows run their lists in order. An entry starts when its row is free and all its prerequisites
 /// have ended; a prerequisite on another row counts a transfer later. The members of a group start
 /// and end together. Columns play no part. If rows share fewer processors than they have threads
-/// (CostDevice), all entries that run at the same time are slowed down alike. The caller may add
-/// orders that tasks and transfers keep. Pure; any thread.
+/// (CostDevice), all entries that run at the same time are slowed down alike. A row that stands for
+/// several ranks (LA-3) shows one of them: its entries take as long as the rank's units of them,
+/// and all of its ranks need processors. The caller may add orders that tasks and transfers keep.
+/// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +59,8 @@ struct RowTimeline {
   /// (last end - first start) - busy: the idle time that remains if the ramps of consecutive steps
   /// overlap.
   double span_idle = 0;
-  int peak_in_flight = 0;  ///< most activations held at once, in stages x microbatches
-  double peak_bytes = 0;   ///< by the memory model
+  int peak_in_flight = 0;  ///< most activations held at once, in stages x microbatches of a unit
+  double peak_bytes = 0;   ///< of a rank, by the memory model
 };
 
 struct Timeline {

@@ -132,7 +132,7 @@ void join_operators(Costs& costs, std::pair<int, int> ids) {
   }
 }
 
-/// Errors: UsageArgument for no operators or devices, and for fewer stages than devices.
+/// Errors: UsageArgument for no operators or devices.
 void constrain(const PlanOptions& options, PlanRequest& request) {
   for (const std::string& word : options.together) {
     join_operators(request.costs, operators_of_word("--together", word, word, request.costs));
@@ -160,14 +160,6 @@ void constrain(const PlanOptions& options, PlanRequest& request) {
     }
   }
   request.most_stages = options.max_stages.value_or(0);
-  if (!request.allows_stages(request.devices)) {
-    wrong_usage(kPlanCommand,
-                fmt::format("--max-stages {} leaves some of {} devices without a stage; use "
-                            "--devices {}, or allow more stages",
-                            request.most_stages,
-                            request.devices,
-                            request.most_stages));
-  }
 }
 
 std::string planner_names() {
@@ -226,10 +218,6 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_flag("--stage-sizes",
                options.stage_sizes,
                "let stages take microbatches of different sizes (graphpipe)");
-  app.add_flag("--replicas",
-               options.replicas,
-               "let stages have replicas of their own (graphpipe): predict such plans, write "
-               "none");
   app.add_option("--planner", options.planner, planner_names() + " [auto]")->type_name("NAME");
   app.add_option("--schedule",
                  options.schedule,
@@ -286,7 +274,6 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
       request.costs.batch > 0 ? request.costs.batch : kUsualMicrobatches * request.costs.samples);
   request.microbatch_sizes = options.microbatch_sizes;
   request.stage_sizes = options.stage_sizes;
-  request.replicas = options.replicas;
   if (options.memory) {
     request.memory = bytes_of_word("--memory", *options.memory);
   }

@@ -23,7 +23,6 @@ struct PlanOptions {
   std::optional<int> batch;  ///< samples; none: 8 of the measured microbatches
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;
-  bool replicas = false;
   std::optional<std::string> schedule;  ///< a builder's name or a file
   std::optional<std::string> barriers;  ///< "phases", or a file with event orders
   std::string channels = "free";

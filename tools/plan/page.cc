@@ -23,8 +23,9 @@ std::vector<PlanPage::Stage> stages_of(const PlanProposal& best) {
     const MemoryModel& memory = best.costs.stages.memory;
     stages.push_back({.name = fmt::format("stage {}", s),
                       .operators = static_cast<int>(best.candidate.stages[of_cut].size()),
-                      .device = best.devices[s],
-                      .replicas = best.candidate.replicas_of(of_cut),
+                      .device = best.first_device(best.devices[s]),
+                      .copies = static_cast<int>(
+                          best.devices_of_row[static_cast<std::size_t>(best.devices[s])].size()),
                       .forward = times.forward,
                       .backward = times.backward,
                       .bytes = memory.fixed[s] + memory.activations[s] + memory.transient[s]});

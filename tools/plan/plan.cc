@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/tools/common/command_line.h"
@@ -46,15 +45,6 @@ std::vector<PlanProposal> searched(PlanRequest& request,
   return found;
 }
 
-/// A file cannot hold replicas of stages, and a run would ignore them.
-void require_trainable(const PlanProposal& best) {
-  if (!best.candidate.replicas.empty()) {
-    throw Error(Errc::UsageArgument,
-                "--schedule-out and --cut-out expect a plan that train runs; the best plan has "
-                "stages with replicas of their own; leave --replicas out");
-  }
-}
-
 }  // namespace
 
 ExitCode plan(const std::vector<std::string>& words, Console& console) {
@@ -71,9 +61,6 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   }
   PlanRequest request = plan_request(options, console);
   const std::vector<PlanProposal> found = searched(request, options, console);
-  if (options.schedule_out || options.cut_out) {
-    require_trainable(found.front());
-  }
   if (options.schedule_out) {
     write_output(*options.schedule_out, to_string(found.front().candidate.schedule), console);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -47,12 +48,12 @@ std::vector<std::string> id_texts(const PlanRequest& request, const PlanProposal
   return texts;
 }
 
-/// Returns the devices of a stage of the cut: one for each copy that the schedule runs.
+/// Returns the devices of a stage of the cut: one for each of its copies.
 std::vector<int> devices_of(const PlanProposal& p, std::size_t stage) {
   std::vector<int> devices;
   for (std::size_t s = 0; s < p.devices.size(); ++s) {
     if (index(p.stage_of_cut[s]) == stage) {
-      devices.push_back(p.devices[s]);
+      std::ranges::copy(p.devices_of_row[index(p.devices[s])], std::back_inserter(devices));
     }
   }
   return devices;
@@ -70,10 +71,8 @@ std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
     const std::size_t copy = first_copy(p, s);
     const Durations& d = p.costs.stages.each[copy];
-    const int replicas = p.candidate.replicas_of(s);
-    const std::string devices = fmt::format("{}", fmt::join(devices_of(p, s), ", "));
     rows.push_back({fmt::format("{}", s),
-                    replicas == 1 ? devices : fmt::format("{} (x {})", devices, replicas),
+                    fmt::format("{}", fmt::join(devices_of(p, s), ", ")),
                     fmt::format("{}", p.candidate.stages[s].size()),
                     ids[s],
                     time_text(d.forward),
@@ -88,7 +87,7 @@ std::string devices_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t row = 0; row < p.busy.size(); ++row) {
     rows.push_back(
-        {fmt::format("{}", row),
+        {fmt::format("{}", fmt::join(p.devices_of_row[row], ", ")),
          fmt::format("{:.1f} %", 100 * p.busy[row] / p.step),
          bytes_text(p.bytes[row]),
          std::isfinite(request.memory) ? bytes_text(usable(request.memory) - p.bytes[row]) : "-"});
@@ -188,9 +187,8 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
   Json stages = Json::array();
   const StageOperators ids = ids_of(request, p);
   for (std::size_t s = 0; s < ids.size(); ++s) {
-    stages.push_back({{"device", p.devices[first_copy(p, s)]},
+    stages.push_back({{"device", p.first_device(p.devices[first_copy(p, s)])},
                       {"devices", devices_of(p, s)},
-                      {"replicas", p.candidate.replicas_of(s)},
                       {"operators", ids[s]}});
   }
   return {{"planner", p.candidate.planner},
@@ -239,9 +237,6 @@ std::string plan_text(const PlanRequest& request,
   text += fmt::format("the bytes that devices hold are predicted; {} a margin of {:.0f} %\n",
                       std::isfinite(request.memory) ? "`left` is without" : "add",
                       100 * kMemoryMargin);
-  if (!best.candidate.replicas.empty()) {
-    text += "stages with replicas of their own are only predicted; `train` does not run them\n";
-  }
   if (const auto warning = noise_warning(request.costs.device.noise)) {
     text += fmt::format("warning: {}\n", *warning);
   }

@@ -151,6 +151,12 @@ void end_without_tensor(const std::string& key, const Error& why) {
   ::_exit(1);
 }
 
+/// Ends this process, which can exchange no tensors any more (keeps WP-2).
+void end_without_port(const Error& why) {
+  log(Level::Error, "worker ends", {{"why", why.what()}});
+  ::_exit(1);
+}
+
 /// Reports a cut way to the driver (keeps WP-3).
 void tell_cut(ActorHost& host,
               const AdmissionActor& admission,
@@ -246,7 +252,8 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
                               .when_cut =
                                   [&host, admission](const std::string& key, const Error& why) {
                                     tell_cut(host, admission, key, why);
-                                  }}),
+                                  },
+                              .when_failed = end_without_port}),
       .ended = {}});
   join_cluster(admission, process, options, deadline);
   const auto standstills = watch_standstills();  // logs standstills of this process

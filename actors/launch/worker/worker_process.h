@@ -5,8 +5,9 @@
 /// several ranks of one crew.
 /// WP-1: it ends when its driver ends in any way: its lifeline closes, a pipe whose other end the
 ///       driver's process holds, or the connection to the driver is lost.
-/// WP-2: it ends when it has lost a tensor that was sent to it, usually for lack of memory. Its end
-///       is reported by name, whereas a wait for the tensor would hang.
+/// WP-2: it ends when it has lost a tensor that was sent to it, or when its data port has failed,
+///       usually for lack of memory. Its end is reported by name, whereas a wait for the tensor
+///       would hang, and its peers could not tell whose fault that is.
 /// WP-3: it reports a peer that does not get its tensors to the driver, which knows whether the
 ///       peer is alive.
 #pragma once

@@ -82,6 +82,10 @@ void PortLoop::run() noexcept {
     log(Level::Error,
         "data port failed",
         {{"endpoint", address().endpoint}, {"why", error.what()}});
+    if (options_.when_failed) {
+      options_.when_failed(
+          Error(Errc::TransportClosed, fmt::format("the data port failed: {}", error.what())));
+    }
   }
   end();
 }

@@ -26,6 +26,9 @@ struct DataPortOptions {
   std::chrono::milliseconds silence{0};
   /// Called once when a peer is out of reach, in the same way.
   std::function<void(const std::string& key, const Error& why)> when_cut;
+  /// Called once if the progress thread cannot go on, for example without memory; the port neither
+  /// sends nor receives afterwards. It is called as the last thing on that thread.
+  std::function<void(const Error& why)> when_failed;
 };
 
 /// Checks the values. Errors: UsageArgument for a value out of range.

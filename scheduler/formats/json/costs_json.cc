@@ -356,6 +356,11 @@ class CostsDocument {
   void links() {
     object("\"links\"",
            {{"usual", [&] { object("\"usual\" of \"links\"", link_fields(usual_link_)); }},
+            {"sums",
+             [&] {
+               sums_.emplace();
+               object("\"sums\" of \"links\"", link_fields(*sums_));
+             }},
             {"each", [&] { list("each", [&] { link_between(); }); }},
             {"edge_bytes", [&] { costs_.links.bytes = number("edge_bytes"); }},
             {"edges", [&] { list("edges", [&] { edge(); }); }}});
@@ -528,6 +533,9 @@ class CostsDocument {
                   .bandwidth = stated.bandwidth.value_or(otherwise.bandwidth)};
     };
     links.usual = placed(usual_link_, {});
+    if (sums_) {
+      links.sums = placed(*sums_, links.usual);
+    }
     for (const auto& [ends, link] : links_) {
       links.each[ends] = placed(link, links.usual);
     }
@@ -547,6 +555,7 @@ class CostsDocument {
   StatedDurations usual_durations_;
   std::map<int, Stage> stages_;
   StatedLink usual_link_;
+  std::optional<StatedLink> sums_;
   std::map<Pair, StatedLink> links_;
 };
 

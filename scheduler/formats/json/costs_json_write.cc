@@ -142,6 +142,9 @@ std::string stages_text(const StageCosts& costs) {
 std::string links_text(const LinkCosts& costs) {
   std::string text = fmt::format(R"({{"usual": {{{}}})",
                                  link_text(costs.usual, std::numeric_limits<double>::infinity()));
+  if (costs.sums) {
+    text += fmt::format(R"(, "sums": {{{}}})", link_text(*costs.sums, costs.usual.bandwidth));
+  }
   std::vector<std::string> each, edges;
   for (const auto& [ends, link] : costs.each) {
     each.push_back(fmt::format(R"({{"from": {}, "to": {}, {}}})",

@@ -53,11 +53,11 @@ Variant variant_of(const PlanRequest& request,
                    int devices) {
   Variant made{.turns = turns, .devices = devices, .time = {}, .send = {}, .kept = {}};
   const Link& link = request.costs.links.usual;
+  const Link& sums = request.costs.links.of_sums();
   made.send = sending(graph, link);
   for (int op = 0; op < graph.size(); ++op) {
     const OperatorCost& cost = graph.at(op);
-    const double step =
-        cost.update + all_reduce_seconds(work_of(graph, op).parameters, link, devices);
+    const double step = cost.update + all_reduce_seconds(work_of(graph, op).trained, sums, devices);
     made.time.push_back(cost.time() / turns.size + step / request.batch);
     made.kept.push_back(cost.kept / turns.size);
     made.send[at(op)] /= turns.size;
@@ -108,10 +108,10 @@ std::optional<Partition> partition_within(const PlanRequest& request,
   return std::nullopt;
 }
 
-/// A kind of candidates: the sizes of microbatches, and whether stages may have replicas.
+/// A kind of candidates: the sizes of microbatches, and whether stages may have copies.
 struct Kind {
   std::vector<int> sizes;
-  bool replicas = false;  ///< the result is useless if no stage has them
+  bool copies = false;  ///< the result is useless if no stage has them
 };
 
 std::string part_of(const Kind& kind) {
@@ -123,8 +123,8 @@ std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& o
   std::vector<Kind> kinds;
   for (const int size : sizes) {
     kinds.push_back({.sizes = {size}});
-    if (options.replicas && request.devices > 1 && size > 1) {
-      kinds.push_back({.sizes = {size}, .replicas = true});
+    if (options.copies && request.devices > 1 && size > 1) {
+      kinds.push_back({.sizes = {size}, .copies = true});
     }
   }
   if (options.stage_sizes && sizes.size() > 1) {
@@ -139,6 +139,7 @@ struct Rated {
   const Kind* kind = nullptr;
   double seconds = 0;
   Candidate candidate;
+  std::vector<int> copies;  // by stage; empty: one each
 };
 
 Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Partition& found) {
@@ -150,7 +151,7 @@ Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Pa
   for (const PartitionStage& stage : found.stages) {
     const Variant& variant = problem.variants[at(stage.variant)];
     candidate.stages.push_back(stage.operators);
-    candidate.replicas.push_back(variant.devices);
+    made.copies.push_back(variant.devices);
     candidate.stage_sizes.push_back(variant.turns.size);
     sizes.insert(variant.turns.size);
     shares = shares || variant.devices > 1;
@@ -158,7 +159,7 @@ Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Pa
   candidate.microbatch_size = *sizes.begin();
   made.seconds = found.time * (request.batch + found.in_flight - candidate.microbatch_size);
   if (!shares) {
-    candidate.replicas.clear();
+    made.copies.clear();
   }
   if (sizes.size() == 1) {
     candidate.stage_sizes.clear();
@@ -166,23 +167,42 @@ Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Pa
   return made;
 }
 
-void add_schedules(const PlanRequest& request,
-                   WorkGraphs& graphs,
-                   std::vector<Candidate>& candidates) {
-  for (Candidate& candidate : candidates) {
-    const int size = candidate.microbatch_size;
-    const int microbatches = request.batch / size;
-    StageGraph graph = stage_graph_of(graphs.on(size), candidate.stages);
-    if (candidate.stage_sizes.empty()) {
-      candidate.schedule = one_f_one_b(graph, microbatches);
-      candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
-      continue;
+/// Returns the ranks of each row, one row after the other.
+std::vector<std::vector<Rank>> places_of(const std::vector<int>& copies) {
+  std::vector<std::vector<Rank>> places;
+  int next = 0;
+  for (const int count : copies) {
+    std::vector<Rank>& ranks = places.emplace_back();
+    for (int i = 0; i < count; ++i) {
+      ranks.emplace_back(next++);
     }
-    const std::vector<int> units = candidate.sizes_in_units();
-    graph.set_microbatch_sizes(units);
-    candidate.schedule = kfkb(graph, microbatches, {1});
-    candidate.schedule_name = fmt::format("kfkb sizes={}", fmt::join(units, ","));
   }
+  return places;
+}
+
+Candidate with_schedule(const PlanRequest& request, WorkGraphs& graphs, Rated rated) {
+  Candidate made = std::move(rated.candidate);
+  const int microbatches = request.batch / made.microbatch_size;
+  if (!rated.copies.empty()) {
+    made.microbatch_size /= std::ranges::max(rated.copies);  // powers of 2, so all divide it
+  }
+  StageGraph graph = stage_graph_of(graphs.on(made.microbatch_size), made.stages);
+  if (made.stage_sizes.empty()) {
+    const Schedule one = one_f_one_b(graph, microbatches);
+    Schedule::Headers headers = one.headers();
+    headers.places = places_of(rated.copies);
+    made.schedule = Schedule(one.form(), one.rows(), std::move(headers));
+    made.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
+    if (!rated.copies.empty()) {
+      made.schedule_name += fmt::format(" copies={}", fmt::join(rated.copies, ","));
+    }
+    return made;
+  }
+  const std::vector<int> units = made.sizes_in_units();
+  graph.set_microbatch_sizes(units);
+  made.schedule = kfkb(graph, microbatches, {1});
+  made.schedule_name = fmt::format("kfkb sizes={}", fmt::join(units, ","));
+  return made;
 }
 
 [[noreturn]] void refuse(const PlanRequest& request,
@@ -209,7 +229,7 @@ void add_schedules(const PlanRequest& request,
 PartitionProblem problem_of(const PlanRequest& request, WorkGraphs& graphs, const Kind& kind) {
   PartitionProblem problem{.devices = request.devices, .memory = request.memory};
   for (const int size : kind.sizes) {
-    for (int d = 1; d <= (kind.replicas ? request.devices : 1) && size % d == 0; d *= 2) {
+    for (int d = 1; d <= (kind.copies ? request.devices : 1) && size % d == 0; d *= 2) {
       problem.variants.push_back(variant_of(request, graphs.on(size / d), {.size = size}, d));
     }
   }
@@ -274,7 +294,7 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
     }
   }
   std::erase_if(found, [&](const Rated& rated) {
-    return !is_cut_short && rated.kind->replicas && rated.candidate.replicas.empty();
+    return !is_cut_short && rated.kind->copies && rated.copies.empty();
   });
   if (found.empty()) {
     refuse(request, graphs, problem_of(request, graphs, kinds.front()));
@@ -282,15 +302,14 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
   std::ranges::stable_sort(found, {}, &Rated::seconds);
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < std::min(kMostCandidates, found.size()); ++i) {
-    candidates.push_back(std::move(found[i].candidate));
+    candidates.push_back(with_schedule(request, graphs, std::move(found[i])));
   }
-  add_schedules(request, graphs, candidates);
   return candidates;
 }
 
 std::vector<Candidate> graphpipe_candidates(const PlanRequest& request) {
-  return graphpipe_candidates(request,
-                              {.replicas = request.replicas, .stage_sizes = request.stage_sizes});
+  return graphpipe_candidates(
+      request, {.copies = request.copies_of_stages, .stage_sizes = request.stage_sizes});
 }
 
 }  // namespace stagecraft

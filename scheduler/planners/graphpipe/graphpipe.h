@@ -5,6 +5,10 @@
 ///                   > 3         so the pipeline has depth 3; a chain of them would have 4
 ///     tower 2:     2
 ///
+/// A stage may have copies on 2, 4, 8, ... devices, which divide its microbatches. A schedule has
+/// microbatches of one size, so those of such a plan are as small as the stage with the most copies
+/// takes them (LA-3).
+///
 /// planner.h calls it. Pure; any thread.
 /// Source: Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with
 /// Graph Pipeline Parallelism".
@@ -19,7 +23,7 @@
 namespace stagecraft {
 
 struct GraphpipeOptions {
-  bool replicas = false;  ///< stages may be on 2, 4, 8, ... devices that share its microbatches
+  bool copies = true;  ///< stages may have copies
   /// Each stage has its own size among the sizes of the request.
   bool stage_sizes = false;
 };
@@ -28,7 +32,7 @@ struct GraphpipeOptions {
 [[nodiscard]] std::optional<std::string> graphpipe_refuses(const PlanRequest& request);
 
 /// Returns the best candidates of all sizes of microbatch, eight at most: for every size one with
-/// and one without replicas, and, if requested, one whose stages have sizes of their own. The
+/// and one without copies, and, if requested, one whose stages have sizes of their own. The
 /// fastest comes first. It searches exact answers for the first two only. Without `options` the
 /// request's own options apply.
 /// Errors: PlanInfeasible if no stages fit the memory; UsageArgument for a request without

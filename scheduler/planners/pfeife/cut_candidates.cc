@@ -20,7 +20,6 @@ void CutCandidates::add(CutCost& cost, const ScoredCut& found, std::string sched
   found_.push_back({found.score.time,
                     {.planner = "pfeife",
                      .stages = stages_of_cuts(found.cuts, cost.row().size()),
-                     .replicas = {},
                      .microbatch_size = cost.row().graph().samples(),
                      .stage_sizes = {},
                      .schedule = cost.schedule(),

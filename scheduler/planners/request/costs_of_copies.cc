@@ -1,5 +1,8 @@
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
 
+#include <algorithm>
+#include <span>
+
 namespace stagecraft {
 
 Costs costs_of_copies(const Costs& of_cut, const Layout& layout) {
@@ -32,6 +35,35 @@ Costs costs_of_copies(const Costs& of_cut, const Layout& layout) {
     for (int replica = 0; replica < layout.replicas(); ++replica) {
       const int from = layout.stage(StageId(edge.first), replica).value;
       made.links.edge_bytes[{from, layout.stage(StageId(edge.second), replica).value}] = bytes;
+    }
+  }
+  return made;
+}
+
+LinkCosts links_of_rows(const LinkCosts& of_devices, const Layout& layout) {
+  if (layout.is_single() || of_devices.each.empty()) {
+    return of_devices;
+  }
+  LinkCosts made = of_devices;
+  made.each.clear();
+  for (int from = 0; from < layout.rows(); ++from) {
+    for (int to = 0; to < layout.rows(); ++to) {
+      const std::span<const Rank> senders = layout.ranks_of(from);
+      const std::span<const Rank> receivers = layout.ranks_of(to);
+      if (from == to || senders.empty() || receivers.empty()) {
+        continue;
+      }
+      Link slowest{.latency = 0, .bandwidth = std::numeric_limits<double>::infinity()};
+      const auto units = static_cast<std::size_t>(layout.units());
+      for (std::size_t unit = 0; unit < units; ++unit) {
+        const Rank sender = senders[unit * senders.size() / units];
+        const Rank receiver = receivers[unit * receivers.size() / units];
+        const auto known = of_devices.each.find({sender.value, receiver.value});
+        const Link& link = known == of_devices.each.end() ? of_devices.usual : known->second;
+        slowest.latency = std::max(slowest.latency, link.latency);
+        slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+      }
+      made.each[{from, to}] = slowest;
     }
   }
   return made;

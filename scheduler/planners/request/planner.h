@@ -34,8 +34,8 @@ struct PlanRequest {
   /// Allowed samples of a microbatch, ascending; each divides the batch. Empty: the measured sizes
   /// that divide it.
   std::vector<int> microbatch_sizes;
-  bool stage_sizes = false;  ///< stages may take microbatches of different sizes
-  bool replicas = false;     ///< stages may have replicas; no trainer runs such plans
+  bool stage_sizes = false;      ///< stages may take microbatches of different sizes
+  bool copies_of_stages = true;  ///< stages may have different numbers of copies
   /// True if rows compute and communicate in turn (pfeife/phase_barriers.h).
   bool phases = false;
   /// The orders that every plan keeps. Schedules that cannot keep them are no candidates.
@@ -79,18 +79,14 @@ struct PlanRequest {
 /// Candidate is a cut and a schedule for it.
 struct Candidate {
   std::string planner;
-  StageOperators stages;      ///< stages are numbered by their place here
-  std::vector<int> replicas;  ///< devices of every stage that share its microbatches; empty: 1 each
-  int microbatch_size = 1;    ///< samples, of the smallest
+  StageOperators stages;    ///< stages are numbered by their place here
+  int microbatch_size = 1;  ///< samples, of the smallest
   /// Samples of a microbatch by stage, multiples of microbatch_size; empty: all microbatch_size.
   std::vector<int> stage_sizes;
-  Schedule schedule = Schedule(Schedule::Form::List, {});  ///< one row per device (or its replicas)
-  std::string
-      schedule_name;  ///< "1f1b", or builder and parameters: "pfeife loops=2 block=4 extra=1,0"
+  /// One row per device; with copies, its places name the devices of each row.
+  Schedule schedule = Schedule(Schedule::Form::List, {});
+  std::string schedule_name;  ///< "1f1b", "pfeife loops=2 block=4 extra=1,0", "1f1b dp=2"
 
-  [[nodiscard]] int replicas_of(std::size_t stage) const {
-    return replicas.empty() ? 1 : replicas[stage];
-  }
   [[nodiscard]] int size_of(std::size_t stage) const {
     return stage_sizes.empty() ? microbatch_size : stage_sizes[stage];
   }

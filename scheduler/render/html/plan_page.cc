@@ -20,11 +20,11 @@ using drawing::json_text;
 
 std::string stage_json(const PlanPage::Stage& stage) {
   return fmt::format(
-      R"({{"name":{},"operators":{},"device":{},"replicas":{},"forward":{},"backward":{},"bytes":{}}})",
+      R"({{"name":{},"operators":{},"device":{},"copies":{},"forward":{},"backward":{},"bytes":{}}})",
       json_text(stage.name),
       stage.operators,
       stage.device,
-      stage.replicas,
+      stage.copies,
       json_number(stage.forward),
       json_number(stage.backward),
       json_number(stage.bytes));

@@ -26,7 +26,7 @@ struct PlanPage {
     std::string name;
     int operators = 0;
     int device = 0;
-    int replicas = 1;
+    int copies = 1;      ///< of its row
     double forward = 0;  ///< of a microbatch
     double backward = 0;
     double bytes = 0;  ///< its peak

@@ -11,9 +11,11 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/scheduler/planners/request/costs_of_copies.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
@@ -109,18 +111,76 @@ TEST_CASE("a slow link binds where it carries most of the step", "[scheduler][pl
   CHECK_THAT(to_string(slow.binds), ContainsSubstring("the link 0-1"));
 }
 
-TEST_CASE("replicas share their stage's samples and add a sum of gradients",
+TEST_CASE("copies of a stage divide its microbatches and add a sum of gradients",
           "[scheduler][planners]") {
-  PlanRequest request = chain_request({1, 1, 1, 1}, 2);
-  request.costs.links.usual = {.latency = 0.5, .bandwidth = 10};
-  Candidate candidate = two_stages(2, 4, 2);
-  candidate.replicas = {2, 1};
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.devices = 3;
+  request.costs.links.sums = {.latency = 0.5, .bandwidth = 10};
+  Candidate candidate = two_stages(2, 2);
+  const Schedule& one = candidate.schedule;
+  candidate.schedule =
+      Schedule(one.form(), one.rows(), {.places = {{Rank(0), Rank(1)}, {Rank(2)}}});
   const PlanProposal made = judge(request, candidate);
-  // Each of both takes one of two samples; 20 bytes of gradients need 2 rounds of 0.5 + 10 / 10.
-  CHECK(made.costs.stages.each[0].forward == 1);
-  CHECK(made.costs.stages.each[1].forward == 2);
+  CHECK(made.microbatches == 4);
+  CHECK(made.devices_of_row == std::vector<std::vector<int>>{{0, 1}, {2}});
+  // F and B take 2 and 4, on device 2 for two microbatches at a time: 4 and 8. Its four tasks begin
+  // at 2; the last B of the others ends 4 later. 20 bytes of gradients need 2 rounds of 0.5 + 10 /
+  // 10.
   CHECK(made.costs.stages.each[0].update == 2 + 2 * 1.5);
-  CHECK(made.costs.stages.memory.activations[0] == (2 * 10 + 8) / 2);
+  CHECK(made.costs.stages.each[1].update == 2);
+  CHECK(made.step == 2 + 2 * (4 + 8) + 4 + 5);
+  CHECK(made.busy == std::vector<double>{12, 24});
+  CHECK(made.bytes[0] == 2 * 40 + 2 * (2 * 10 + 8));
+  CHECK(made.bytes[1] - made.early[1] == 2 * 40 + 2 * (2 * 10 + 8));
+}
+
+TEST_CASE("copies on shared processors are slowed down together", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  Candidate candidate = two_stages(4, 2);
+  candidate.stages.pop_back();
+  candidate.schedule = in_copies(one_f_one_b(1, 2), 2);
+  const double apart = judge(request, candidate).step;
+  CHECK(apart == 2 * (4 + 8) + 4);
+  request.costs.device.processors = 1;
+  CHECK(judge(request, candidate).step == 2 * 2 * (4 + 8) + 4);
+}
+
+TEST_CASE("links between rows are the slowest of those that carry a unit",
+          "[scheduler][planners]") {
+  const Schedule copies = in_copies(one_f_one_b(2, 2), 2);
+  const LinkCosts links{.usual = {.latency = 1},
+                        .each = {{{0, 1}, {.latency = 2}},
+                                 {{2, 3}, {.latency = 0.5, .bandwidth = 10}},
+                                 {{0, 3}, {.latency = 100}}}};
+  const LinkCosts rows = links_of_rows(links, Layout::of(copies));
+  CHECK(rows.each.at({0, 1}) == Link{.latency = 2, .bandwidth = 10});
+  CHECK(rows.each.at({1, 0}) == Link{.latency = 1});
+}
+
+TEST_CASE("a plan has copies of the pipeline where transfers are dear", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.devices = 4;
+  request.costs.links.usual = {.latency = 1};
+  request.costs.links.sums = {.latency = 1e-3};
+  const PlanProposal best = propose(request, "auto").front();
+  CHECK(best.candidate.stages.size() == 1);
+  CHECK(best.microbatches == 4);
+  CHECK(best.devices_of_row == std::vector<std::vector<int>>{{0, 1, 2, 3}});
+  CHECK(best.step < 4 + 8 + 5);  // of one microbatch on each device, and the update
+  request.costs.links.usual = {};
+  request.costs.links.sums = {.latency = 100};
+  CHECK(propose(request, "auto").front().devices_of_row.size() > 1);
+  CHECK(Layout::of(propose(request, "auto").front().candidate.schedule).is_single());
+}
+
+TEST_CASE("copies that each hold the whole model need its memory", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.costs.links.usual = {.latency = 100};
+  const double whole = 4 * (40 + 10) + 8;
+  request.memory = whole * (1 + kMemoryMargin) - 1;
+  for (const PlanProposal& made : propose(request, "auto")) {
+    CHECK((!made.fits || made.candidate.stages.size() > 1));
+  }
 }
 
 TEST_CASE("of a schedule of two copies each device holds both, and they add up gradients",
@@ -340,8 +400,9 @@ TEST_CASE("what fits leaves a margin beyond what is predicted", "[scheduler][pla
   // Planners search for plans that fit with it.
   request.memory = free.needs() * 0.999;
   for (const PlanProposal& one : propose(request, "capslog")) {
-    CHECK(one.needs() <= request.memory);
+    CHECK(one.fits == (one.needs() <= request.memory));
   }
+  CHECK(propose(request, "capslog").front().fits);
 }
 
 TEST_CASE("what a request lacks is said", "[scheduler][planners]") {

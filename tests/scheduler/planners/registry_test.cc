@@ -11,6 +11,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/tests/scheduler/planners/even_cut.h"
@@ -86,8 +87,9 @@ void check_plan(const PlanRequest& request, const Candidate& plan) {
   CHECK(std::ssize(plan.schedule.rows()) <= request.devices);
   REQUIRE(plan.microbatch_size >= 1);
   CHECK(request.batch % plan.microbatch_size == 0);
-  CHECK(plan.schedule.microbatches() == request.batch / plan.microbatch_size);
-  CHECK(std::ranges::all_of(plan.replicas, [](int devices) { return devices == 1; }));
+  const Layout layout = Layout::of(plan.schedule);
+  CHECK(layout.units() * plan.schedule.microbatches() == request.batch / plan.microbatch_size);
+  CHECK(layout.ranks() <= request.devices);
   const PlanProposal judged = judge(request, plan);  // refuses a schedule that breaks rules
   CHECK(judged.step >= judged.bound);
   CHECK(judged.bound > 0);
@@ -95,9 +97,8 @@ void check_plan(const PlanRequest& request, const Candidate& plan) {
 
 bool same(const Candidate& one, const Candidate& other) {
   return one.planner == other.planner && one.stages == other.stages &&
-         one.replicas == other.replicas && one.microbatch_size == other.microbatch_size &&
-         one.stage_sizes == other.stage_sizes && one.schedule == other.schedule &&
-         one.schedule_name == other.schedule_name;
+         one.microbatch_size == other.microbatch_size && one.stage_sizes == other.stage_sizes &&
+         one.schedule == other.schedule && one.schedule_name == other.schedule_name;
 }
 
 TEST_CASE("every planner has a name and a summary of its own", "[scheduler][planners]") {

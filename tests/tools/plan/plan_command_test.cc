@@ -158,36 +158,24 @@ std::string slow_links() {
   return to_json(costs);
 }
 
-TEST_CASE("stages have replicas only where they are asked for, and never in files",
-          "[tools][plan]") {
+TEST_CASE("a plan of copies names their devices, and its files train", "[tools][plan]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/s.txt";
-  const auto replicas_of = [](std::vector<std::string> words) {
-    words.insert(words.end(), {"--devices", "2", "--json", "--top", "1000"});
-    const CommandResult result = run_plan(std::move(words), slow_links());
-    CAPTURE(result.err);
-    REQUIRE(result.exit_code == 0);
-    std::vector<int> replicas;
-    const Json answer = Json::parse(result.out);
-    for (const Json& plan : answer.at("plans")) {
-      for (const Json& stage : plan.at("stages")) {
-        replicas.push_back(stage.at("replicas"));
-      }
-    }
-    return replicas;
-  };
-  const std::vector<int> with = replicas_of({"--replicas"});
-  CHECK(with.front() == 2);
-  const std::vector<int> without = replicas_of({});
-  CHECK(std::ranges::count(without, 1) == std::ssize(without));
-  for (const char* option : {"--schedule-out", "--cut-out"}) {
-    check_message(run_plan({"--devices", "2", "--replicas", option, file}, slow_links()),
-                  2,
-                  {"--schedule-out and --cut-out", "leave --replicas out"});
-    CHECK_FALSE(std::filesystem::exists(file));
-  }
-  CHECK(run_plan({"--devices", "2", "--schedule-out", file}, slow_links()).exit_code == 0);
-  CHECK(Schedule::parse(text_of(file)).microbatches() == 8);
+  const CommandResult result =
+      run_plan({"--devices", "2", "--json", "--top", "1000", "--schedule-out", file}, slow_links());
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json answer = Json::parse(result.out);
+  const Json& best = answer.at("plans").front();
+  REQUIRE(best.at("stages").size() == 1);
+  CHECK(best.at("stages").front().at("devices") == std::vector{0, 1});
+  const Schedule schedule = Schedule::parse(text_of(file));
+  CHECK(schedule.headers().places == std::vector<std::vector<Rank>>{{Rank(0), Rank(1)}});
+  CHECK(2 * schedule.microbatches() == best.at("microbatches"));
+  CHECK(std::ranges::any_of(answer.at("plans"),
+                            [](const Json& plan) { return plan.at("stages").size() > 1; }));
+  const CommandResult text = run_plan({"--devices", "2", "--why"}, slow_links());
+  CHECK_THAT(text.out, ContainsSubstring("0, 1"));
 }
 
 TEST_CASE("why says what would make another plan the better one", "[tools][plan]") {
@@ -220,7 +208,7 @@ TEST_CASE("a plan within 1 % of the fastest is told as equally fast", "[tools][p
   REQUIRE(why.size() == 2);
   CHECK_THAT(why[0],
              ContainsSubstring("0.5 % less: within 1 %, which counts as equally fast") &&
-                 ContainsSubstring("the first has fewer stages (2 and 3)"));
+                 ContainsSubstring("the first has fewer stages (1 and 2)"));
   CHECK_THAT(why[1], !ContainsSubstring("equally fast"));
   const Json answer = Json::parse(tools::plan_json(request, three, 3, /*why=*/true));
   CHECK(answer.at("equally_fast_within") == 0.01);
@@ -256,6 +244,11 @@ TEST_CASE("operators stay together, on a device, in as few stages as asked for",
   for (const Json& plan : few.at("plans")) {
     CHECK(plan.at("stages").size() <= 2);
   }
+  const Json one = plan_json({"--devices", "2", "--max-stages", "1", "--top", "1000"});
+  for (const Json& plan : one.at("plans")) {
+    CHECK(plan.at("stages").size() == 1);
+    CHECK(plan.at("stages").front().at("devices") == std::vector{0, 1});
+  }
   CHECK(plan_json({"--devices", "2", "--top", "1000"}).at("candidates") > few.at("candidates"));
 }
 
@@ -280,7 +273,6 @@ TEST_CASE("wrong constraints are refused with what they should be", "[tools][pla
   check_message(refused("--together", "20-30"), 2, {"--together", "20-30"});
   check_message(refused("--on-device", "2:0-1"), 2, {"a device from 0 to 1", "0:3-9"});
   check_message(refused("--on-device", "1"), 2, {"--on-device"});
-  check_message(refused("--max-stages", "1"), 2, {"--devices 1"});
   check_message(refused("--time-limit", "0"), 2, {"--time-limit"});
   const CommandResult apart =
       run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1-2"});
@@ -465,16 +457,18 @@ TEST_CASE("operators that stay together leave too few for the devices",
           "[tools][plan][bad-input]") {
   for (const char* planner : {"balance", "pfeife", "capslog"}) {
     const CommandResult result =
-        run_plan({"--devices", "2", "--together", "0-7", "--planner", planner});
+        run_plan({"--devices", "2", "--on-device", "0:0-7", "--planner", planner});
     CHECK(result.exit_code == 2);
     CHECK_THAT(result.err,
                ContainsSubstring(fmt::format("{} gives every device at least one operator; found 1 "
                                              "that can be separated, for 2 devices",
                                              planner)));
   }
-  // graphpipe leaves a device without a stage.
-  const Json plan = plan_json({"--devices", "2", "--together", "0-7"}).at("plans").at(0);
-  CHECK(plan.at("stages").size() == 1);
+  // graphpipe leaves a device without a stage; without a pin, both devices have a copy.
+  const Json pinned = plan_json({"--devices", "2", "--on-device", "0:0-7"}).at("plans").at(0);
+  CHECK(pinned.at("stages").at(0).at("devices") == std::vector{0});
+  const Json copies = plan_json({"--devices", "2", "--together", "0-7"}).at("plans").at(0);
+  CHECK(copies.at("stages").at(0).at("devices") == std::vector{0, 1});
 }
 
 TEST_CASE("a time limit ends the search for a large model, with a plan", "[tools][plan]") {

@@ -144,6 +144,7 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.memory.replayed = {0, 7};
   costs.stages.memory.input_release = 0.5;
   costs.links.usual = {.latency = 1e-5, .bandwidth = 1e10};
+  costs.links.sums = {.latency = 2, .bandwidth = 1e9};
   costs.links.each[{0, 1}] = {.latency = 3};  // unlimited, though the usual link has a limit
   costs.links.each[{1, 0}] = {.latency = 3, .bandwidth = 5};
   costs.links.bytes = 1e6;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
@@ -56,32 +57,34 @@ void check_runs(const PlanRequest& request, const Candidate& candidate) {
 
 TEST_CASE("two towers run beside each other", "[scheduler][planners]") {
   const PlanRequest request = towers(3, 8);
-  const std::vector<Candidate> found = graphpipe_candidates(request, {.replicas = false});
+  const std::vector<Candidate> found = graphpipe_candidates(request, {.copies = false});
   REQUIRE(found.size() == 1);
   CHECK(found[0].schedule_name == "dag-1f1b");
-  CHECK(found[0].replicas.empty());
   CHECK(found[0].stage_sizes.empty());
   check_runs(request, found[0]);
   const WorkGraph graph = WorkGraph::of(request.costs, 1);
   CHECK(stage_graph_of(graph, found[0].stages).depth() < 3);
 }
 
-TEST_CASE("every size of microbatch is a candidate, and replicas where they are faster",
+TEST_CASE("every size of microbatch is a candidate, and copies of stages where they are faster",
           "[scheduler][planners]") {
   PlanRequest request = towers(2, 8);
   request.microbatch_sizes = {1, 2};
-  for (const Candidate& candidate : graphpipe_candidates(request)) {
-    CHECK(candidate.replicas.empty());  // the request asks for none
-  }
-  request.replicas = true;
+  const auto has_copies = [](const Candidate& candidate) {
+    return !Layout::of(candidate.schedule).is_single();
+  };
+  CHECK(std::ranges::none_of(graphpipe_candidates(request, {.copies = false}), has_copies));
   const std::vector<Candidate> found = graphpipe_candidates(request);
-  const auto with_replicas = std::ranges::find_if(
-      found, [](const Candidate& candidate) { return !candidate.replicas.empty(); });
-  REQUIRE(with_replicas != found.end());
-  CHECK(with_replicas->microbatch_size == 2);
-  CHECK(with_replicas->replicas == std::vector{2});
-  CHECK(with_replicas->stages == StageOperators{{0, 1, 2, 3, 4}});
-  CHECK(std::ranges::count(found, 1, &Candidate::microbatch_size) == 1);
+  const auto with_copies = std::ranges::find_if(found, has_copies);
+  REQUIRE(with_copies != found.end());
+  // Each of two devices takes one of the two samples.
+  CHECK(with_copies->microbatch_size == 1);
+  CHECK(with_copies->schedule.microbatches() == 4);
+  CHECK(with_copies->schedule_name == "1f1b copies=2");
+  CHECK(with_copies->schedule.headers().places ==
+        std::vector<std::vector<Rank>>{{Rank(0), Rank(1)}});
+  CHECK(with_copies->stages == StageOperators{{0, 1, 2, 3, 4}});
+  CHECK(judge(request, *with_copies).microbatches == 8);
   for (const Candidate& candidate : found) {
     check_runs(request, candidate);
   }
@@ -101,7 +104,7 @@ TEST_CASE("stages have sizes of their own only where they are asked for", "[sche
   const auto differ = [](const Candidate& candidate) { return !candidate.stage_sizes.empty(); };
   CHECK(std::ranges::none_of(graphpipe_candidates(request), differ));
   const std::vector<Candidate> found =
-      graphpipe_candidates(request, {.replicas = false, .stage_sizes = true});
+      graphpipe_candidates(request, {.copies = false, .stage_sizes = true});
   const auto candidate = std::ranges::find_if(found, differ);
   REQUIRE(candidate != found.end());
   CHECK(candidate->stage_sizes.size() == candidate->stages.size());
@@ -113,7 +116,7 @@ TEST_CASE("stages have sizes of their own only where they are asked for", "[sche
 TEST_CASE("what stages receive counts as memory too", "[scheduler][planners]") {
   PlanRequest request = towers(3, 8);
   request.memory = 434;  // 400, 10 for each operator in flight, and 4 for each received value
-  const std::vector<Candidate> found = graphpipe_candidates(request, {.replicas = false});
+  const std::vector<Candidate> found = graphpipe_candidates(request, {.copies = false});
   REQUIRE(found.size() == 1);
   const WorkGraph graph = WorkGraph::of(request.costs, 1);
   const StageGraph stages = stage_graph_of(graph, found[0].stages);

@@ -1,0 +1,197 @@
+/// What does a strategy cost? This program trains one model on four ranks by several strategies, in
+/// turns in one run: a pipeline of four, two copies of a pipeline of two (also interleaved), and four
+/// copies of the whole. Then it measures how long a large strategy takes to be applied, lowered and
+/// proved, and the memory that this takes.
+///
+/// "sent for sums" is by the formula: 2 (n - 1) / n of the gradients, for each rank of n copies.
+/// "hidden" is the part of the time from the start of a sum to its end in which its rank computed
+/// or did other work: the rest is the wait at the end of the sum.
+///
+///   strategies
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/median.h"
+#include "stagecraft/bench/cluster/idle_stages.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/seconds_of.h"
+#include "stagecraft/bench/step/measured_model.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/stage/stage_program.h"
+#include "stagecraft/scheduler/builders/interleaved.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/stagecraft.h"
+
+namespace stagecraft::bench::strategies {
+namespace {
+
+constexpr std::int64_t kDim = 256;
+constexpr int kRanks = 4, kWarmUp = 2, kSteps = 15;
+constexpr double kMiB = 1024.0 * 1024.0;
+
+struct Way {
+  const char* name;
+  int stages;
+  Schedule schedule;
+};
+
+std::vector<Way> ways() {
+  return {{"PP4", 4, one_f_one_b(4, kMicrobatches)},
+          {"PP2 x DP2", 2, in_copies(one_f_one_b(2, kMicrobatches / 2), 2)},
+          {"PP2 x DP2, interleaved", 4, in_copies(interleaved(2, kMicrobatches / 2, 2), 2)},
+          {"DP4", 1, in_copies(one_f_one_b(1, kMicrobatches / 4), 4)}};
+}
+
+/// The sums of a step: bytes that the rank with the most sends, and seconds over all ranks.
+struct Sums {
+  double sent = 0;
+  double lasted = 0, waited = 0;
+};
+
+/// Returns the bytes of gradients that the groups of the rank sum.
+double bytes_sent(const Execution& execution, const std::vector<double>& stage_bytes, Rank rank) {
+  double bytes = 0;
+  for (const StageId stage : execution.layout.stages_of(rank)) {
+    const auto copies = static_cast<double>(execution.layout.ranks_of(stage).size());
+    bytes += 2 * (copies - 1) / copies * stage_bytes[stage.index()];
+  }
+  return bytes;
+}
+
+std::vector<double> bytes_by_stage(const Program& program) {
+  std::vector<double> bytes;
+  for (const StageProgram& stage : program.compiled().partition.stages) {
+    bytes.push_back(static_cast<double>(weight_bytes(stage)));
+  }
+  return bytes;
+}
+
+void add_times(const Plan& plan, const StepResult& result, Sums& sums) {
+  for (std::size_t rank = 0; rank < result.timelines.size(); ++rank) {
+    const auto& list = plan.list_of(Rank(rank)).instructions;
+    std::map<std::int32_t, std::int64_t> starts;  // by group
+    for (std::size_t i = 0; i < result.timelines[rank].size(); ++i) {
+      const InstructionTime& time = result.timelines[rank][i];
+      if (list[i].op == Op::Start) {
+        starts[list[i].group] = time.start;
+      } else if (list[i].op == Op::Finish) {
+        sums.lasted += static_cast<double>(time.end - starts[list[i].group]);
+        sums.waited += static_cast<double>(time.end - time.start);
+      }
+    }
+  }
+}
+
+/// Way with its trainer, and what its steps took.
+struct Measured {
+  Way way;
+  MeasuredModel model;
+  Execution execution;
+  Cluster cluster;
+  Trainer trainer;
+  std::vector<double> seconds = {};
+  std::int64_t peak = 0;
+  Sums sums = {};
+
+  explicit Measured(Way w)
+      : way(std::move(w)),
+        model(llama(kDim, way.stages)),
+        execution(make_execution(model.compile(), way.schedule)),
+        cluster(Cluster::local(kRanks)),
+        trainer(cluster, execution, AdamW{}, {.record_timeline = true}) {
+    const std::vector<double> bytes = bytes_by_stage(execution.program);
+    for (Rank rank; rank.value < kRanks; ++rank.value) {
+      sums.sent = std::max(sums.sent, bytes_sent(execution, bytes, rank));
+    }
+  }
+
+  void step(bool counts) {
+    const StepResult result = trainer.step(model.inputs, model.labels).get();
+    if (!counts) {
+      return;
+    }
+    seconds.push_back(result.seconds);
+    for (const RankTimes& rank : result.ranks) {
+      peak = std::max(peak, rank.memory.peak);
+    }
+    add_times(*execution.plan, result, sums);
+  }
+};
+
+void compare_steps() {
+  std::deque<Measured> all;
+  for (Way& way : ways()) {
+    all.emplace_back(std::move(way));
+  }
+  for (int step = -kWarmUp; step < kSteps; ++step) {
+    for (Measured& one : all) {
+      one.step(step >= 0);
+    }
+  }
+  fmt::print("{}, {} ranks that are threads, {} steps each in turns\n",
+             all.front().model.name,
+             kRanks,
+             kSteps);
+  for (const Measured& one : all) {
+    const Quartiles times = quartiles_of(one.seconds);
+    fmt::print(
+        "{:<24} {:>6.0f} ms ({:.0f} to {:.0f}), fullest rank {:>6.1f} MiB, sent for sums {:>6.1f} "
+        "MiB, hidden {}\n",
+        one.way.name,
+        times.median * 1e3,
+        times.first * 1e3,
+        times.third * 1e3,
+        static_cast<double>(one.peak) / kMiB,
+        one.sums.sent / kMiB,
+        one.sums.lasted > 0 ? fmt::format("{:.0f} %", 100 * (1 - one.sums.waited / one.sums.lasted))
+                            : "-");
+  }
+}
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;  // kilobytes on Linux
+}
+
+void measure_lowering() {
+  constexpr int kRows = 64, kChunks = 4, kCopies = 8, kMany = 512;
+  const Schedule schedule = in_copies(interleaved(kRows, kMany, kChunks), kCopies);
+  const Program program = compile_idle_stages(kRows * kChunks, kCopies * kMany);
+  const double before = peak_megabytes();
+  std::size_t instructions = 0;
+  const double seconds = seconds_of(
+      [&] { instructions = make_execution(program, schedule).plan->instruction_count(); });
+  fmt::print(
+      "{} rows of {} chunks x {} copies, {} microbatches each: {} instructions applied, lowered "
+      "and proved in {:.2f} s; memory grew from {:.0f} to {:.0f} MiB\n",
+      kRows,
+      kChunks,
+      kCopies,
+      kMany,
+      instructions,
+      seconds,
+      before,
+      peak_megabytes());
+}
+
+}  // namespace
+
+int run(int /*argc*/, char** /*argv*/) {
+  at::set_num_threads(1);
+  fmt::print("{}\n", hardware());
+  measure_lowering();
+  compare_steps();
+  return 0;
+}
+
+}  // namespace stagecraft::bench::strategies
