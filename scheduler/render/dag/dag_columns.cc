@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kNoColumn = -1;
 
-/// DagColumns walks along all issue lists together and gives each node the first column that its list,
-/// its lane and the nodes before it leave.
+/// DagColumns walks along all issue lists together. It gives each node the first column that its
+/// list, its lane and the nodes that it waits for permit.
 class DagColumns {
  public:
   explicit DagColumns(const IssuedDag& issued)

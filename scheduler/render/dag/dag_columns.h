@@ -1,4 +1,4 @@
-/// dag_columns chooses the columns of the nodes in a picture of a DAG: DF-1 and DF-2
+/// dag_columns chooses the columns of the nodes in a picture of a DAG: DPI-1 and DPI-2
 /// (dag_figure.h). Private to render/. Pure.
 #pragma once
 

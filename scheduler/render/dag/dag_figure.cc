@@ -14,8 +14,8 @@
 namespace stagecraft::drawing {
 namespace {
 
-constexpr double kLaneNames = 104;      // left of the lanes
-constexpr double kTitleHeight = 34;        // above the clusters
+constexpr double kLaneNames = 104;   // left of the lanes
+constexpr double kTitleHeight = 34;  // above the clusters
 constexpr double kClusterGap = 20;   // between clusters
 constexpr double kLanePadding = 10;  // left and right of the nodes
 constexpr double kClusterMargin = 14;
@@ -61,8 +61,15 @@ class DagRouter {
  public:
   DagRouter(const TrainingDag& dag, const std::vector<DagFigure::Spot>& spots)
       : dag_(dag), spots_(spots) {
+    std::map<LaneKey, std::set<int>> columns;
     for (int n = 0; n < dag.size(); ++n) {
-      taken_.insert({lane_of(n), spot(n).column});
+      columns[lane_of(n)].insert(spot(n).column);
+    }
+    for (const auto& [lane, in_lane] : columns) {
+      int position = 0;
+      for (const int column : in_lane) {
+        position_[{lane, column}] = position++;
+      }
     }
   }
 
@@ -87,7 +94,7 @@ class DagRouter {
     if (is_free_between(from, to)) {
       return fmt::format("M{:.1f} {:.1f}H{:.1f}", x0, y0, b.x);
     }
-    return arc(a, b);
+    return arc(a, b, position_.at({lane_of(from), a.column}));
   }
 
  private:
@@ -99,14 +106,17 @@ class DagRouter {
   [[nodiscard]] LaneKey lane_of(int n) const { return {dag_.node(n).place, dag_.node(n).stream}; }
 
   [[nodiscard]] bool is_free_between(int from, int to) const {
-    const auto next = taken_.upper_bound({lane_of(from), spot(from).column});
-    return next != taken_.end() && *next == std::pair(lane_of(to), spot(to).column);
+    return position_.at({lane_of(to), spot(to).column}) ==
+           position_.at({lane_of(from), spot(from).column}) + 1;
   }
 
-  /// Returns a curve in the room above the lane, higher for a longer one.
-  [[nodiscard]] static std::string arc(const DagFigure::Spot& a, const DagFigure::Spot& b) {
-    constexpr double kMostHeight = 28;
-    const double height = std::min(6 + 3.0 * std::abs(b.column - a.column), kMostHeight);
+  /// Returns a curve in the room above the lane. Curves from neighbors have different heights, so
+  /// that they do not cover each other.
+  [[nodiscard]] static std::string arc(const DagFigure::Spot& a,
+                                       const DagFigure::Spot& b,
+                                       int position) {
+    constexpr int kHeights = 4;
+    const double height = 12 + 6 * (kHeights - 1 - position % kHeights);
     const double x0 = a.x + DagFigure::kNodeWidth * 0.62;
     const double x1 = b.x + DagFigure::kNodeWidth * 0.38;
     return fmt::format("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}",
@@ -122,7 +132,7 @@ class DagRouter {
 
   const TrainingDag& dag_;
   const std::vector<DagFigure::Spot>& spots_;
-  std::set<std::pair<LaneKey, int>> taken_;  // lanes and columns with a node
+  std::map<std::pair<LaneKey, int>, int> position_;  // in its lane, by lane and column
 };
 
 std::set<int> streams_in(const TrainingDag& dag, const std::vector<int>& list) {

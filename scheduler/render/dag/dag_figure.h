@@ -6,10 +6,10 @@
 ///     ranks [1]
 ///       ...
 ///
-/// DF-1: in a lane, nodes stand in the order in which the ranks issue them, each in a column of its
-///       own. No node stands left of one that its ranks issue earlier.
-/// DF-2: a node stands right of all nodes that it waits for, those of other ranks included, unless
-///       the lists contradict that.
+/// DPI-1: in a lane, nodes stand in the order in which the ranks issue them, each in a column of
+///        its own. No node stands left of one that its ranks issue earlier.
+/// DPI-2: a node stands right of all nodes that it waits for, those of other ranks included, unless
+///        the lists contradict that.
 /// Private to render/. Pure.
 #pragma once
 
@@ -24,9 +24,9 @@ namespace stagecraft::drawing {
 
 struct DagFigure {
   static constexpr double kNodeWidth = 52;
-  static constexpr double kNodeHeight = 28;
+  static constexpr double kNodeHeight = 30;
   static constexpr double kColumn = 66;
-  static constexpr double kLaneHeight = 52;  ///< room for curves above the nodes included
+  static constexpr double kLaneHeight = 56;  ///< room for curves above the nodes included
   static constexpr double kHeading = 24;     ///< above the first lane of a cluster
 
   struct Lane {
@@ -54,10 +54,10 @@ struct DagFigure {
   explicit DagFigure(const IssuedDag& issued);
 
   std::vector<Cluster> clusters;
-  std::vector<Spot> spots;      ///< by node
-  std::vector<Line> lines;      ///< each pair of nodes once; data is stronger than order
-  std::vector<int> streams;     ///< those with a lane, ascending
-  double left = 0;              ///< left end of the lanes
+  std::vector<Spot> spots;       ///< by node
+  std::vector<Line> lines;       ///< each pair of nodes once; data is stronger than order
+  std::vector<int> streams;      ///< those with a lane, ascending
+  double left = 0;               ///< left end of the lanes
   double width = 0, bottom = 0;  ///< of the lanes
 };
 

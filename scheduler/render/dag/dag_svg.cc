@@ -38,10 +38,8 @@ constexpr std::string_view kStyleOfDag =
 
 /// Returns the color of a stream for a node of a kind. Nodes that do not compute have one shade.
 std::string stream_color(const TrainingDag& dag, int stream, DagKind kind) {
-  constexpr std::array kShades{CellKind::Forward,
-                               CellKind::Backward,
-                               CellKind::BackwardInput,
-                               CellKind::BackwardWeight};
+  constexpr std::array kShades{
+      CellKind::Forward, CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight};
   const CellKind shade =
       computes(kind) ? kShades.at(static_cast<std::size_t>(kind)) : CellKind::Forward;
   return task_color({.kind = shade, .stage = StageId(stream)},
@@ -107,12 +105,12 @@ class DagPicture {
         arrow_head("order-head", "#8b95a3", 5),
         arrow_head("transfer-head", "#9a5bd0", 8));
     text += dag_words(kMargin,
-                     21,
-                     R"(class="title")",
-                     fmt::format("{} stages, {} microbatches, {} nodes",
-                                 dag_.source.graph.size(),
-                                 dag_.microbatches,
-                                 dag_.size())) +
+                      21,
+                      R"(class="title")",
+                      fmt::format("{} stages, {} microbatches, {} nodes",
+                                  dag_.source.graph.size(),
+                                  dag_.microbatches,
+                                  dag_.size())) +
             '\n';
     for (const DagFigure::Cluster& cluster : figure_.clusters) {
       text += draw_cluster(cluster);
@@ -143,43 +141,43 @@ class DagPicture {
 
   [[nodiscard]] std::string draw_cluster(const DagFigure::Cluster& cluster) const {
     std::string text = dag_box(kMargin / 2,
-                           cluster.top,
-                           figure_.width - kMargin,
-                           cluster.bottom - cluster.top,
-                           R"(class="cluster" rx="6")");
+                               cluster.top,
+                               figure_.width - kMargin,
+                               cluster.bottom - cluster.top,
+                               R"(class="cluster" rx="6")");
     text += dag_words(kMargin + 2,
-                     cluster.top + 16,
-                     R"(class="heading")",
-                     fitted_name("ranks " + place_text(dag_, cluster.place),
-                            figure_.width - 3 * kMargin,
-                            drawing::kTextSize * 1.15)) +
+                      cluster.top + 16,
+                      R"(class="heading")",
+                      fitted_name("ranks " + place_text(dag_, cluster.place),
+                                  figure_.width - 3 * kMargin,
+                                  drawing::kTextSize * 1.15)) +
             '\n';
     for (const DagFigure::Lane& lane : cluster.lanes) {
       const double middle = lane.top + DagFigure::kLaneHeight - DagFigure::kNodeHeight / 2 - 6;
       text += fmt::format("<g class=\"lane\"><title>stream {}</title>",
                           drawing::escaped(stream_name(lane.stream)));
       text += dag_box(figure_.left,
-                  lane.top + 1,
-                  figure_.width - figure_.left - kMargin,
-                  DagFigure::kLaneHeight - 2,
-                  fmt::format(R"(class="band" fill="{}")", band_color(dag_, lane.stream)));
-      text += dag_words(figure_.left - 8,
-                       middle + 4,
-                       R"(class="label")",
-                       fitted_name(stream_name(lane.stream), figure_.left - 26, drawing::kTextSize)) +
-              "</g>\n";
+                      lane.top + 1,
+                      figure_.width - figure_.left - kMargin,
+                      DagFigure::kLaneHeight - 2,
+                      fmt::format(R"(class="band" fill="{}")", band_color(dag_, lane.stream)));
+      text +=
+          dag_words(figure_.left - 8,
+                    middle + 4,
+                    R"(class="label")",
+                    fitted_name(stream_name(lane.stream), figure_.left - 26, drawing::kTextSize)) +
+          "</g>\n";
     }
     return text;
   }
 
   [[nodiscard]] static std::string draw_line(const DagFigure::Line& line) {
     constexpr std::array<std::string_view, 3> kNames{"data", "order", "transfer"};
-    return fmt::format(
-        "<path class=\"line {}\" data-from=\"{}\" data-to=\"{}\" d=\"{}\"/>\n",
-        kNames.at(static_cast<std::size_t>(line.kind)),
-        line.from,
-        line.to,
-        line.path);
+    return fmt::format("<path class=\"line {}\" data-from=\"{}\" data-to=\"{}\" d=\"{}\"/>\n",
+                       kNames.at(static_cast<std::size_t>(line.kind)),
+                       line.from,
+                       line.to,
+                       line.path);
   }
 
   [[nodiscard]] std::string draw_node(int n) const {
@@ -197,11 +195,12 @@ class DagPicture {
         drawing::escaped(stream_name(node.stream)),
         spot.turn);
     text += dag_box(spot.x,
-                spot.y,
-                DagFigure::kNodeWidth,
-                DagFigure::kNodeHeight,
-                fmt::format(R"(rx="4" fill="{}")", stream_color(dag_, node.stream, node.kind)));
-    text += dag_words(spot.x + 3, spot.y + kTurnSize + 1, R"(class="turn")", std::to_string(spot.turn));
+                    spot.y,
+                    DagFigure::kNodeWidth,
+                    DagFigure::kNodeHeight,
+                    fmt::format(R"(rx="4" fill="{}")", stream_color(dag_, node.stream, node.kind)));
+    text +=
+        dag_words(spot.x + 3, spot.y + kTurnSize + 1, R"(class="turn")", std::to_string(spot.turn));
     return text + label_of(n, spot) + "</g>\n";
   }
 
@@ -214,13 +213,13 @@ class DagPicture {
         size -= 0.5;
       }
       return dag_words(middle,
-                      spot.y + y,
-                      fmt::format(R"(style="font-size:{:g}px")", size),
-                      fitted_name(words, room, size));
+                       spot.y + y,
+                       fmt::format(R"(style="font-size:{:g}px")", size),
+                       fitted_name(words, room, size));
     };
-    return label.second.empty() ? line(label.first, 19, drawing::kTextSize)
-                                : line(label.first, 15, kDetailSize) +
-                                      line(label.second, 24.5, kDetailSize);
+    return label.second.empty()
+               ? line(label.first, 20, drawing::kTextSize)
+               : line(label.first, 16, kDetailSize) + line(label.second, 26, kDetailSize);
   }
 
   [[nodiscard]] std::vector<Key> keys() const {
@@ -228,7 +227,8 @@ class DagPicture {
     double x = kMargin;
     int line = 0;
     for (const int stream : figure_.streams) {
-      std::string text = fitted_name("stream " + stream_name(stream), width_ / 2, drawing::kTextSize);
+      std::string text =
+          fitted_name("stream " + stream_name(stream), width_ / 2, drawing::kTextSize);
       const double wide = drawing::kSwatch + 5 + drawing::text_width(text) + 14;
       if (x > kMargin && x + wide > width_ - kMargin) {
         x = kMargin;
@@ -252,11 +252,11 @@ class DagPicture {
       const double line = y + kLine * key.line;
       text += "<g class=\"legend\">";
       text += dag_box(key.x,
-                  line - 9.5,
-                  drawing::kSwatch,
-                  drawing::kSwatch,
-                  fmt::format(R"(class="swatch" fill="{}")",
-                              stream_color(dag_, key.stream, DagKind::Forward)));
+                      line - 9.5,
+                      drawing::kSwatch,
+                      drawing::kSwatch,
+                      fmt::format(R"(class="swatch" fill="{}")",
+                                  stream_color(dag_, key.stream, DagKind::Forward)));
       text += dag_words(key.x + drawing::kSwatch + 5, line, R"(class="note")", key.text) + "</g>\n";
     }
     y += kLine * legend_lines();

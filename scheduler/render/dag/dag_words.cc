@@ -3,6 +3,12 @@
 #include <fmt/format.h>
 
 namespace stagecraft::drawing {
+namespace {
+
+constexpr const char* kRightArrow = "\xE2\x86\x92";
+constexpr const char* kLeftArrow = "\xE2\x86\x90";
+
+}  // namespace
 
 NodeLabel node_label(const TrainingDag& dag, int number) {
   const DagNode& node = dag.node(number);
@@ -16,7 +22,7 @@ NodeLabel node_label(const TrainingDag& dag, int number) {
                         node.stage.value,
                         node.gradient ? "B" : "F",
                         node.microbatch.value,
-                        node.kind == DagKind::Send ? "to" : "from",
+                        node.kind == DagKind::Send ? kRightArrow : kLeftArrow,
                         dag.node(node.peer).stage.value)};
   }
   if (node.tie != kNone) {

@@ -15,7 +15,7 @@ struct NodeLabel {
   std::string second;  ///< may be empty
 };
 
-/// Returns "0F3"; "send" over "0F3 to 1"; "all_reduce" over "stage 0"; "vote".
+/// Returns "0F3"; "send" over "0F3" with an arrow to "1"; "all_reduce" over "stage 0"; "vote".
 [[nodiscard]] NodeLabel node_label(const TrainingDag& dag, int node);
 
 }  // namespace stagecraft::drawing

@@ -57,8 +57,8 @@ std::string dag_edges_json(const TrainingDag& dag) {
   for (int n = 0; n < dag.size(); ++n) {
     if (dag.node(n).kind == DagKind::Send) {
       edges.pop_back();
-      edges += fmt::format(
-          R"({}[{},{},"transfer"]])", edges.size() > 1 ? "," : "", n, dag.node(n).peer);
+      edges +=
+          fmt::format(R"({}[{},{},"transfer"]])", edges.size() > 1 ? "," : "", n, dag.node(n).peer);
     }
   }
   return edges;

@@ -124,8 +124,7 @@ void check_data(const Work& work, const WorkShape& shape, const std::string& fil
 }
 
 Program compiled(const ModelShowOptions& o, const WorkShape& shape) {
-  const std::unique_ptr<Work> work =
-      open_work({.model = o.model, .data = o.data}, memory_left());
+  const std::unique_ptr<Work> work = open_work({.model = o.model, .data = o.data}, memory_left());
   check_data(*work, shape, o.show.file);
   (void)work->bytes(shape);  // tells if the model has no such cut, before it is built
   Program program = compile_in(Precision::Float32, *work, shape);
@@ -145,9 +144,8 @@ void show_with_model(const ModelShowOptions& o, Console& console) {
   const SingleThreaded alone;  // tracing must not start a pool of helper threads
   const Program program = compiled(o, shape_for(input, o));
   const auto* const strategy = std::get_if<Strategy>(&input);
-  write_dag(issue(strategy != nullptr
-                      ? model_dag(program, *strategy)
-                      : model_dag(program, std::get<ScheduleFile>(input).schedule)),
+  write_dag(issue(strategy != nullptr ? model_dag(program, *strategy)
+                                      : model_dag(program, std::get<ScheduleFile>(input).schedule)),
             o.show,
             console);
 }
