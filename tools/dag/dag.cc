@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "stagecraft/tools/dag/convert.h"
 #include "stagecraft/tools/dag/show.h"
 #include "stagecraft/tools/help/describe.h"
 
@@ -21,7 +22,11 @@ ExitCode dag_with(decltype(SubCommand::run) show,
       .commands = {{"show",
                     "FILE",
                     "show nodes, streams and lists: as text, JSON, picture or page",
-                    std::move(show)}},
+                    std::move(show)},
+                   {"convert",
+                    "FILE",
+                    "write a strategy, or that of a schedule, as text or for Piper",
+                    &convert_strategy}},
       .notes =
           "\nExit status: 0 shown; 1 the strategy or the schedule cannot be applied; 2 wrong "
           "usage, "
@@ -42,7 +47,7 @@ bool names_model(const std::vector<std::string>& arguments) {
 }
 
 bool asks_for_options(const std::vector<std::string>& arguments) {
-  return arguments.size() > 1 &&
+  return arguments.size() > 1 && arguments.front() == "show" &&
          std::any_of(arguments.begin() + 1, arguments.end(), [](const std::string& word) {
            return word == "--help" || word == "-h" || word == kDescribe;
          });

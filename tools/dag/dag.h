@@ -22,8 +22,8 @@ namespace stagecraft::tools {
                                 const std::vector<std::string>& arguments,
                                 Console& console);
 
-/// Return whether the arguments of `stagecraft dag` name a model, or ask for the help of a command
-/// below it, which lists the options of models.
+/// Return whether the arguments of `stagecraft dag` name a model, or ask for the help of `show`,
+/// which lists the options of models.
 [[nodiscard]] bool names_model(const std::vector<std::string>& arguments);
 [[nodiscard]] bool asks_for_options(const std::vector<std::string>& arguments);
 

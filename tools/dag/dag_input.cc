@@ -6,8 +6,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/strategy/strategy_text.h"
+#include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/strategy/strategy_file.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/schedule/input/strategy_input.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -45,19 +49,11 @@ void settle_split(Strategy& strategy, const DagShowOptions& options) {
   }
 }
 
-Strategy strategy_in(const std::string& text, const std::string& file) {
-  try {
-    return parse_strategy(text);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", source_name(file), error.message()));
-  }
-}
-
 }  // namespace
 
 DagInput read_dag_input(const DagShowOptions& options, Console& console) {
   std::string text = read_source(options.file, "FILE", console);
-  if (looks_like_strategy(text)) {
+  if (options.read.from.empty() && looks_like_strategy_file(text)) {
     Strategy strategy = strategy_in(text, options.file);
     settle_split(strategy, options);
     return strategy;
@@ -65,6 +61,17 @@ DagInput read_dag_input(const DagShowOptions& options, Console& console) {
   refuse_for_schedules("--stages", options.stages, "stages");
   refuse_for_schedules("--microbatches", options.microbatches, "microbatches");
   return schedule_in(std::move(text), options.file, options.read, console);
+}
+
+Strategy strategy_of_file(const ScheduleFile& file) {
+  if (const auto wrong = validate(file.schedule, file.graph); !wrong.empty()) {
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("{} breaks {}: {}; stagecraft schedule check lists all violations",
+                            file.name,
+                            wrong.front().rule,
+                            wrong.front().message));
+  }
+  return strategy_of(file.schedule, Layout::of(file.schedule));
 }
 
 }  // namespace stagecraft::tools

@@ -3,14 +3,9 @@
 #include <variant>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/dag/apply.h"
 #include "stagecraft/scheduler/dag/issue.h"
-#include "stagecraft/scheduler/model/layout.h"
-#include "stagecraft/scheduler/rules/validate.h"
-#include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/dag/dag_input.h"
@@ -32,26 +27,17 @@ TrainingDag bare_dag(const Strategy& strategy, const DagShowOptions& o, Console&
   return apply(strategy, bare_source(StageGraph::chain(stages)));
 }
 
-TrainingDag bare_dag(const ScheduleFile& file) {
-  if (const auto wrong = validate(file.schedule, file.graph); !wrong.empty()) {
-    throw Error(Errc::ScheduleInvalid,
-                fmt::format("{} breaks {}: {}; stagecraft schedule check lists all violations",
-                            file.name,
-                            wrong.front().rule,
-                            wrong.front().message));
-  }
-  return apply(strategy_of(file.schedule, Layout::of(file.schedule)), bare_source(file.graph));
-}
-
 }  // namespace
 
 void show_bare_dag(const DagShowOptions& options, Console& console) {
   const DagInput input = read_dag_input(options, console);
   const auto* const strategy = std::get_if<Strategy>(&input);
-  write_dag(issue(strategy != nullptr ? bare_dag(*strategy, options, console)
-                                      : bare_dag(std::get<ScheduleFile>(input))),
-            options,
-            console);
+  if (strategy != nullptr) {
+    write_dag(issue(bare_dag(*strategy, options, console)), options, console);
+    return;
+  }
+  const auto& file = std::get<ScheduleFile>(input);
+  write_dag(issue(apply(strategy_of_file(file), bare_source(file.graph))), options, console);
 }
 
 ExitCode show_dag(const std::vector<std::string>& words, Console& console) {

@@ -177,6 +177,7 @@ TEST_CASE("the program knows which commands need a model", "[tools][dag]") {
   CHECK_FALSE(tools::names_model({"show", "a", "--json"}));
   CHECK(tools::asks_for_options({"show", "--help"}));
   CHECK_FALSE(tools::asks_for_options({"--help"}));
+  CHECK_FALSE(tools::asks_for_options({"convert", "--help"}));
 }
 
 TEST_CASE("what cannot be applied is told with its directive and what to do",
