@@ -1,10 +1,11 @@
-/// Strategies: an accepted text can be printed and reads back the same. One that applies to a short
-/// chain makes a graph without a cycle, in which every node has a place, and every rank issues each
-/// of its nodes once.
+/// Strategies of both forms: an accepted text can be printed and reads back the same, in Piper's
+/// form too if that has words for it. One that applies to a short chain makes a graph without a
+/// cycle, in which every node has a place, and every rank issues each of its nodes once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "stagecraft/fuzz/target.h"
 #include "stagecraft/scheduler/dag/apply.h"
 #include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/strategy/piper_strategy.h"
+#include "stagecraft/scheduler/strategy/strategy_file.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 
 namespace sc = stagecraft;
@@ -31,18 +34,32 @@ bool is_small(const sc::Strategy& strategy) {
   });
 }
 
+void require_piper(const sc::Strategy& strategy) {
+  std::string piper;
+  try {
+    piper = to_piper(strategy);
+  } catch (const sc::Error& error) {
+    sc::fuzz::require(error.code() == sc::Errc::ScheduleParameter,
+                      "missing words are told as such");
+    return;
+  }
+  sc::fuzz::require(sc::parse_piper_strategy(piper) == strategy,
+                    "a strategy for Piper reads back the same");
+}
+
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::optional<sc::Strategy> read;
   try {
-    read = sc::parse_strategy({reinterpret_cast<const char*>(data), size});
+    read = sc::parse_strategy_file({reinterpret_cast<const char*>(data), size});
   } catch (const sc::Error& error) {
     sc::fuzz::require(error.code() == sc::Errc::ScheduleParse, "strategies are refused as such");
     return 0;
   }
   sc::fuzz::require(sc::parse_strategy(to_string(*read)) == *read,
                     "a printed strategy reads back the same");
+  require_piper(*read);
   if (!is_small(*read)) {
     return 0;
   }

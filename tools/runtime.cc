@@ -11,6 +11,7 @@
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/sub_command.h"
+#include "stagecraft/tools/dag/model/show_model.h"
 #include "stagecraft/tools/doctor/doctor.h"
 #include "stagecraft/tools/guarded.h"
 #include "stagecraft/tools/import/import.h"
@@ -45,7 +46,13 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
            command("profile", &profile_model, "--microbatch-sizes, or the model"),
            command("doctor", &doctor, "--hosts"),
            command("launch", &launch, "its program"),
-           command("worker", &worker, "its driver's program")},
+           command("worker", &worker, "its driver's program"),
+           {"dag",
+            "",
+            "show the computation and communication of a strategy, with a model",
+            thrifty(&dag_of_models,
+                    "--dim, --ffn or --layers (weights), or the microbatches",
+                    &lack_of_memory)}},
       .notes = ""};
   return run_sub_command(group, words, console);
 }

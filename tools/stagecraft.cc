@@ -42,15 +42,35 @@ SubCommand command(std::string_view word,
   return {word, "", about, thrifty(std::move(run), appetite, &standard_lack_of_memory)};
 }
 
+[[noreturn]] void refuse_without_runtime() {
+  throw Error(Errc::UsageFile,
+              fmt::format("cannot run {}, the program that has this command: {}; build "
+                          "or install all of Stagecraft",
+                          runtime_program(),
+                          std::strerror(errno)));
+}
+
 /// Used for help. Runs only if this program could not become the other.
 SubCommand of_runtime(std::string_view word) {
   return {word, "", about(word), [](const std::vector<std::string>&, Console&) -> ExitCode {
-            throw Error(Errc::UsageFile,
-                        fmt::format("cannot run {}, the program that has this command: {}; build "
-                                    "or install all of Stagecraft",
-                                    runtime_program(),
-                                    std::strerror(errno)));
+            refuse_without_runtime();
           }};
+}
+
+/// Returns whether the other program has the command. `dag` is in both.
+bool is_of_runtime(const std::vector<std::string>& words) {
+  if (words.empty() || words.front() != "dag") {
+    return !words.empty() && is_runtime_word(words.front());
+  }
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  return names_model(rest) || asks_for_options(rest);
+}
+
+ExitCode dag_without_model(const std::vector<std::string>& words, Console& console) {
+  if (names_model(words)) {
+    refuse_without_runtime();
+  }
+  return dag(words, console);
 }
 
 ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
@@ -76,7 +96,7 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                            "--devices, --microbatches or --chunks, or the file"),
                    command("dag",
                            "show the computation and communication of a strategy",
-                           &dag,
+                           &dag_without_model,
                            "the microbatches or stages, or the file"),
                    command("trace",
                            "compare a recorded run with its schedule",
@@ -103,13 +123,13 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
 
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
-  if (argc > 1 && is_runtime_word(argv[1])) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (is_of_runtime(words)) {
     execv(runtime_program().c_str(), argv);  // before the console: the runtime sets up its own
   }
   const int failed = errno;
   tell_lack_of_memory_at_abort();
   Console console = process_console();
   errno = failed;  // the missing command reports it
-  const std::vector<std::string> words(argv + 1, argv + argc);
   return static_cast<int>(guarded([&] { return dispatch(words, console); }, console));
 }

@@ -28,6 +28,8 @@ struct DagChunk {
   /// one, where its gradient is complete. The number is also above 0 if copies of the stage have
   /// other values to make equal after a step.
   std::int64_t parameter_bytes = 0;
+  /// The names of its operators, for people; empty if the source does not know them.
+  std::vector<std::string> operators = {};
 };
 
 /// DagTensor is a value that a stage sends to another in every forward.

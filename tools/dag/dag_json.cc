@@ -27,6 +27,9 @@ Object object_of(const TrainingDag& dag, int number) {
   add("microbatch", node.microbatch.value);
   add("chunk", node.chunk);
   add("peer", node.peer);
+  if (computes(node.kind) && !dag.chunk_of(node).operators.empty()) {
+    object["operators"] = dag.chunk_of(node).operators;
+  }
   object["ranks"] = ranks_of(dag, static_cast<std::size_t>(node.place));
   object["stream"] = dag.streams[static_cast<std::size_t>(node.stream)];
   return object;
@@ -49,7 +52,7 @@ std::string dag_json(const IssuedDag& issued) {
   for (std::size_t place = 0; place < issued.lists.size(); ++place) {
     object["lists"].push_back({{"ranks", ranks_of(dag, place)}, {"nodes", issued.lists[place]}});
   }
-  return object.dump() + '\n';
+  return object.dump(-1, ' ', false, Object::error_handler_t::replace) + '\n';
 }
 
 }  // namespace stagecraft::tools

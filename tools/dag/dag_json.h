@@ -6,6 +6,7 @@
 ///      "edges": [{"from": 0, "to": 4, "data": true}, ...],
 ///      "lists": [{"ranks": [0], "nodes": [0, 8, ...]}, ...]}
 ///
+/// With a model, a computing node also has the "operators" of its chunk's forward, in their order.
 /// A send and its receive have no edge; each has the other as "peer". Fields that a node does not
 /// have are left out.
 #pragma once

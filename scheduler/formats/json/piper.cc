@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/formats/json/piper.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -10,8 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/nearest.h"
-#include "stagecraft/scheduler/formats/json/json_reader.h"
+#include "stagecraft/scheduler/formats/json/piper_directives.h"
 #include "stagecraft/scheduler/formats/json/piper_words.h"
 #include "stagecraft/scheduler/formats/parts/cell_text.h"
 #include "stagecraft/scheduler/formats/parts/fault_list.h"
@@ -19,57 +19,45 @@
 namespace stagecraft {
 namespace {
 
-using formats::JsonReader;
-using formats::kPasses;
 using formats::kPassTag;
 using formats::kStageTag;
 using formats::quoted;
 
-struct Filter {
-  std::size_t offset = 0;
-  std::map<std::string, std::optional<int>> tags;  ///< absent for "*" and other non-numbers
-  std::optional<CellKind> pass;
-};
+using formats::PiperDirective;
+using formats::PiperFilter;
 
-struct Directive {
-  std::size_t offset = 0;
-  std::string op;
-  Filter filter;
-  std::vector<int> devices;
-  std::string dimension;
-  std::optional<int> microbatches;
-  std::vector<std::vector<Filter>> groups;
-  std::string unknown;  ///< the first key that no schedule needs
-};
+/// Returns the first key that no schedule needs; empty if there is none.
+std::string further_key(const PiperDirective& directive) {
+  constexpr std::array<std::string_view, 6> kKnown{
+      "op", "filter", "filters", "devices", "dim_name", "num_microbatches"};
+  const auto found = std::ranges::find_if(directive.keys, [&](const PiperDirective::Key& key) {
+    return std::ranges::find(kKnown, key.name) == kKnown.end();
+  });
+  return found == directive.keys.end() ? "" : found->name;
+}
 
 class PiperReader {
  public:
-  explicit PiperReader(std::string_view text) : json_(text) {}
+  explicit PiperReader(std::string_view text) : json_(text, faults_) {}
   ReadSchedule run();
 
  private:
   using Devices = std::vector<int>;
   struct Order {
     std::size_t offset;
-    std::vector<std::vector<Filter>> groups;
+    std::vector<std::vector<PiperFilter>> groups;
   };
 
-  void open_array(std::string_view what);
-  [[nodiscard]] Directive directive();
-  [[nodiscard]] Filter filter();
-  [[nodiscard]] std::vector<int> devices();
-  [[nodiscard]] std::vector<std::vector<Filter>> groups();
-  void take(Directive directive);
-  void split(const Directive& directive);
-  void place(const Directive& directive);
-  [[nodiscard]] Task task(const Filter& filter) const;
+  void take(PiperDirective directive);
+  void split(const PiperDirective& directive);
+  void place(const PiperDirective& directive);
+  [[nodiscard]] Task task(const PiperFilter& filter) const;
   [[nodiscard]] Schedule::Row row(const Order& order, const Devices*& devices);
   [[nodiscard]] std::vector<Schedule::Row> rows();
   void leave_out(std::string what);
 
-  JsonReader json_;
   formats::FaultList faults_;
-  std::size_t cells_ = 0;
+  formats::PiperDirectiveReader json_;
   std::string dimension_;  ///< the tag of microbatches; empty: the step is one microbatch
   std::optional<int> microbatches_;
   std::map<int, Devices> placed_;    ///< by stage
@@ -78,101 +66,7 @@ class PiperReader {
   std::string left_out_;
 };
 
-void PiperReader::open_array(std::string_view what) {
-  if (json_.next() != JsonReader::Kind::Array) {
-    json_.refuse(json_.offset(), fmt::format("expected a list: {}", what));
-  }
-  json_.open();
-}
-
-Filter PiperReader::filter() {
-  Filter filter{.offset = json_.offset(), .tags = {}, .pass = {}};
-  if (json_.next() != JsonReader::Kind::Object) {
-    json_.refuse(filter.offset, R"(a filter is an object, e.g. {"PP": 0, "MB": 0, "PASS": "F"})");
-  }
-  json_.open();
-  while (const auto tag = json_.next_key()) {
-    const std::size_t at = json_.offset();
-    if (*tag != kPassTag) {
-      filter.tags[*tag] = json_.integer();
-      continue;
-    }
-    const std::string name = json_.string().value_or("");
-    const auto* const pass =
-        std::ranges::find(kPasses, name, [](const auto& entry) { return entry.first; });
-    if (pass == kPasses.end()) {
-      faults_.attempt(
-          [&] { json_.refuse(at, fmt::format("PASS is F, B, BI or BW, found {}", quoted(name))); });
-      continue;
-    }
-    filter.pass = pass->second;
-  }
-  return filter;
-}
-
-std::vector<int> PiperReader::devices() {
-  std::vector<int> devices;
-  open_array("devices, e.g. [0]");
-  while (json_.next_element()) {
-    const std::size_t at = json_.offset();
-    const int device = json_.integer().value_or(-1);
-    if (device < 0) {
-      json_.refuse(at, "a device is a number from 0 on");
-    }
-    devices.push_back(device);
-  }
-  std::ranges::sort(devices);
-  return devices;
-}
-
-std::vector<std::vector<Filter>> PiperReader::groups() {
-  std::vector<std::vector<Filter>> groups;
-  open_array("groups of filters");
-  while (json_.next_element()) {
-    if (!formats::has_room(0, ++cells_)) {
-      json_.refuse(json_.offset(), formats::kNoRoom);
-    }
-    const std::size_t at = json_.offset();
-    open_array("the filters of a group");
-    auto& group = groups.emplace_back();
-    while (json_.next_element()) {
-      group.push_back(filter());
-    }
-    if (group.empty()) {
-      json_.refuse(at, "a group holds one filter or more");
-    }
-  }
-  return groups;
-}
-
-Directive PiperReader::directive() {
-  Directive read{.offset = json_.offset()};
-  if (json_.next() != JsonReader::Kind::Object) {
-    json_.refuse(read.offset, R"(a directive is an object with "op")");
-  }
-  json_.open();
-  while (const auto key = json_.next_key()) {
-    if (*key == "op") {
-      read.op = json_.string().value_or("");
-    } else if (*key == "filter") {
-      read.filter = filter();
-    } else if (*key == "filters") {
-      read.groups = groups();
-    } else if (*key == "devices") {
-      read.devices = devices();
-    } else if (*key == "dim_name") {
-      read.dimension = json_.string().value_or("");
-    } else if (*key == "num_microbatches") {
-      read.microbatches = json_.integer();
-    } else {
-      read.unknown = read.unknown.empty() ? *key : read.unknown;
-      (void)json_.skip();
-    }
-  }
-  return read;
-}
-
-void PiperReader::split(const Directive& directive) {
+void PiperReader::split(const PiperDirective& directive) {
   const int microbatches = directive.microbatches.value_or(0);
   if (!directive.filter.tags.empty() || directive.filter.pass || !dimension_.empty()) {
     json_.refuse(directive.offset,
@@ -193,11 +87,11 @@ void PiperReader::split(const Directive& directive) {
   microbatches_ = microbatches;
 }
 
-void PiperReader::place(const Directive& directive) {
-  const auto stage = directive.filter.tags.find(std::string(kStageTag));
+void PiperReader::place(const PiperDirective& directive) {
+  const formats::PiperTag* const stage = directive.filter.tag(kStageTag);
   const bool one = directive.filter.tags.size() == 1 && !directive.filter.pass &&
-                   stage != directive.filter.tags.end() && stage->second && *stage->second >= 0 &&
-                   *stage->second < kMaxStages;
+                   stage != nullptr && stage->number && *stage->number >= 0 &&
+                   *stage->number < kMaxStages;
   if (!one) {
     json_.refuse(directive.offset,
                  fmt::format("a place directive needs the filter of one stage below {}, {{\"PP\": "
@@ -218,11 +112,11 @@ void PiperReader::place(const Directive& directive) {
       json_.refuse(directive.offset, fmt::format("device {} is in two sets; {}", device, kAdvice));
     }
   }
-  if (!placed_.emplace(*stage->second, directive.devices).second) {
-    json_.refuse(directive.offset, fmt::format("stage {} is placed twice", *stage->second));
+  if (!placed_.emplace(*stage->number, directive.devices).second) {
+    json_.refuse(directive.offset, fmt::format("stage {} is placed twice", *stage->number));
   }
   for (const int device : directive.devices) {
-    first_placed_.emplace(device, *stage->second);
+    first_placed_.emplace(device, *stage->number);
   }
   if (directive.devices.size() > 1) {
     leave_out("several devices for a stage");
@@ -236,7 +130,8 @@ void PiperReader::leave_out(std::string what) {
   }
 }
 
-void PiperReader::take(Directive directive) {
+void PiperReader::take(PiperDirective directive) {
+  std::ranges::sort(directive.devices);
   if (directive.op == "split") {
     split(directive);
   } else if (directive.op == "place") {
@@ -250,25 +145,20 @@ void PiperReader::take(Directive directive) {
   } else if (directive.op == "replicate" || directive.op == "shard") {
     leave_out(fmt::format("{} directives", directive.op));
   } else {
-    json_.refuse(
-        directive.offset,
-        fmt::format(
-            "{} is not an op of a directive; {}there are split, place, order, replicate and shard",
-            quoted(directive.op),
-            did_you_mean(directive.op, {"split", "place", "order", "replicate", "shard"})));
+    json_.refuse(directive.offset, formats::unknown_op(directive.op));
   }
-  if (!directive.unknown.empty()) {
-    leave_out(fmt::format("\"{}\" in a directive", directive.unknown.substr(0, 40)));
+  if (const std::string key = further_key(directive); !key.empty()) {
+    leave_out(fmt::format("\"{}\" in a directive", key.substr(0, 40)));
   }
 }
 
 /// Returns the one task that a filter matches.
-Task PiperReader::task(const Filter& filter) const {
-  const auto number = [&](const std::string& tag) {
-    const auto found = filter.tags.find(tag);
-    return found == filter.tags.end() ? std::nullopt : found->second;
+Task PiperReader::task(const PiperFilter& filter) const {
+  const auto number = [&](std::string_view tag) {
+    const formats::PiperTag* const found = filter.tag(tag);
+    return found == nullptr ? std::nullopt : found->number;
   };
-  const auto stage = number(std::string(kStageTag));
+  const auto stage = number(kStageTag);
   const auto microbatch = dimension_.empty() ? std::optional<int>(0) : number(dimension_);
   const std::size_t tags = dimension_.empty() ? 1 : 2;
   if (!stage || !microbatch || !filter.pass || filter.tags.size() != tags) {
@@ -294,9 +184,9 @@ Task PiperReader::task(const Filter& filter) const {
 /// Returns the cells of an order and the devices of its stages, which must be equal.
 Schedule::Row PiperReader::row(const Order& order, const Devices*& devices) {
   Schedule::Row row;
-  for (const std::vector<Filter>& group : order.groups) {
+  for (const std::vector<PiperFilter>& group : order.groups) {
     std::vector<Task> tasks;
-    for (const Filter& filter : group) {
+    for (const PiperFilter& filter : group) {
       faults_.attempt([&] {
         tasks.push_back(task(filter));
         const Devices& here = placed_.at(tasks.back().stage.value);
@@ -350,12 +240,7 @@ std::vector<Schedule::Row> PiperReader::rows() {
 }
 
 ReadSchedule PiperReader::run() {
-  open_array("Piper's directives");
-  while (json_.next_element()) {
-    Directive read = directive();
-    faults_.attempt([&] { take(std::move(read)); });
-  }
-  json_.finish();
+  json_.read([this](PiperDirective directive) { take(std::move(directive)); });
   faults_.refuse_if_any();
   if (orders_.empty()) {
     throw Error(Errc::ScheduleParse,

@@ -115,6 +115,71 @@ TEST_CASE("every list issues each of its nodes once, after what it needs on thes
   }
 }
 
+TEST_CASE("pictures and pages are written to files, text and JSON to the output", "[tools][dag]") {
+  const TemporaryFolder folder;
+  const std::string svg = folder.path() + "/dag.svg", html = folder.path() + "/dag.html",
+                    out = folder.path() + "/dag.json";
+  const CommandResult pictures = show({"--svg", svg, "--html", html}, kTwoByTwo);
+  CAPTURE(pictures.err);
+  REQUIRE(pictures.exit_code == 0);
+  CHECK(pictures.out.empty());
+  CHECK_THAT(read_text_file(svg),
+             ContainsSubstring("<svg ") && ContainsSubstring("id=\"node-21\"") &&
+                 ContainsSubstring("<title>stream dp</title>"));
+  CHECK_THAT(read_text_file(html),
+             ContainsSubstring("<!doctype html>") && ContainsSubstring("all_reduce of stage 1"));
+  const CommandResult all = show({"--svg", svg, "--json", "-o", out}, kTwoByTwo);
+  CHECK(all.exit_code == 0);
+  CHECK(json::parse(read_text_file(out)) == shown(kTwoByTwo));
+  for (const json& node : shown(kTwoByTwo).at("nodes")) {
+    CHECK_FALSE(node.contains("operators"));
+  }
+}
+
+TEST_CASE("the name of a file is text in its page", "[tools][dag]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("<b>&.strategy", kTwoByTwo);
+  const CommandResult page = run_in_test(&tools::dag, Words{"show", file, "--html", "-"});
+  CAPTURE(page.err);
+  REQUIRE(page.exit_code == 0);
+  CHECK(page.out.find("<b>") == std::string::npos);
+  CHECK_THAT(page.out, ContainsSubstring("&lt;b&gt;&amp;.strategy</title>"));
+}
+
+TEST_CASE("microbatches can be given to a strategy without a split", "[tools][dag]") {
+  const std::string places = "place {PP:0} on [0]\nplace {PP:1} on [1]\n";
+  CHECK(shown(places).at("microbatches") == 1);
+  CHECK(shown(places, {"--microbatches", "3"}).at("microbatches") == 3);
+  CHECK(shown(kTwoByTwo, {"--microbatches", "2"}).at("microbatches") == 2);
+  check_message(show({"--microbatches", "3"}, kTwoByTwo),
+                2,
+                {"--microbatches expects 2", "found 3", "leave it out"});
+  check_message(show({"--microbatches", "2"}, schedule_of("1f1b --devices 2 --microbatches 2")),
+                2,
+                {"--microbatches is an option of strategies"});
+}
+
+TEST_CASE("outputs that contradict each other, and pictures of too much, are refused",
+          "[tools][dag][bad-input]") {
+  check_message(show({"--svg", "a", "--html", "a"}, kTwoByTwo), 2, {"expect two files", "'a'"});
+  check_message(show({"--svg", "-", "--json"}, kTwoByTwo), 2, {"expect two files", "'-'"});
+  check_message(show({"--svg", "a", "-o", "b"}, kTwoByTwo), 2, {"--output", "add --json"});
+  const std::string many = schedule_of("1f1b --devices 4 --microbatches 64");
+  check_message(show({"--svg", "-"}, many), 2, {"at most 1000 nodes", "fewer microbatches"});
+  check_message(show({"--html", "-"}, many), 2, {"at most 1000 nodes", "fewer microbatches"});
+  CHECK(show({}, many).exit_code == 0);
+}
+
+TEST_CASE("the program knows which commands need a model", "[tools][dag]") {
+  CHECK(tools::names_model({"show", "a", "--model", "llama"}));
+  CHECK(tools::names_model({"show", "a", "--model=llama"}));
+  CHECK(tools::names_model({"show", "a", "--model-file", "m.pt2"}));
+  CHECK_FALSE(tools::names_model({"show", "a", "--json"}));
+  CHECK(tools::asks_for_options({"show", "--help"}));
+  CHECK_FALSE(tools::asks_for_options({"--help"}));
+  CHECK_FALSE(tools::asks_for_options({"convert", "--help"}));
+}
+
 TEST_CASE("what cannot be applied is told with its directive and what to do",
           "[tools][dag][bad-input]") {
   check_message(show({}, "split {} dim=MB n=2\nplace {PP:0} on [0]\nplace {PP:2} on [1]\n"),

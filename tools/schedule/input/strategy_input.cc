@@ -6,15 +6,18 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/strategy/strategy_text.h"
+#include "stagecraft/scheduler/strategy/strategy_file.h"
 #include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {
 
 Strategy read_strategy(const std::string& path, const std::string& what, Console& console) {
-  const std::string text = read_source(path, what, console);
+  return strategy_in(read_source(path, what, console), path);
+}
+
+Strategy strategy_in(const std::string& text, const std::string& path) {
   try {
-    return parse_strategy(text);
+    return parse_strategy_file(text);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", source_name(path), error.message()));
   }

@@ -8,12 +8,16 @@
 
 namespace stagecraft::tools {
 
-/// Reads a file, or standard input for "-". `what` names it in errors: "FILE", "--strategy".
+/// Reads a file of either form (strategy_file.h), or standard input for "-". `what` names it in
+/// errors: "FILE", "--strategy".
 /// Errors: UsageFile; ScheduleParse with the file, line and column of everything that is no
 /// directive.
 [[nodiscard]] Strategy read_strategy(const std::string& path,
                                      const std::string& what,
                                      Console& console);
+
+/// Does the same for the content of a file that was read (read_source).
+[[nodiscard]] Strategy strategy_in(const std::string& text, const std::string& path);
 
 /// Returns the number of ranks on which a strategy places stages.
 [[nodiscard]] int ranks_of(const Strategy& strategy);

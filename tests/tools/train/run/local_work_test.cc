@@ -15,7 +15,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
-void check_verified(const TrainOutput& output) {
+void check_equality(const TrainOutput& output) {
   CAPTURE(output.verify);
   CHECK(output.verify.at("bit_equal") == true);
 }
@@ -29,13 +29,13 @@ TEST_CASE("worker processes read a text with the bits of one process",
     return train_json(words);
   };
   const TrainOutput read = with({"--workers", "processes", "--read-on-workers"});
-  check_verified(read);
+  check_equality(read);
   CHECK(read.sha256() == with({}).sha256());
 }
 
 TEST_CASE("so do stages of several sizes, replicas, and a run that continues from a checkpoint",
           "[tools][train][local-work]") {
-  check_verified(train_json({"--stages",
+  check_equality(train_json({"--stages",
                              "2",
                              "--schedule",
                              "dag-kfkb",
@@ -59,7 +59,7 @@ TEST_CASE("worker processes make images, and read the microbatches of a folder",
                "--heads",          "2",     "--ffn",   "24",  "--layers", "2", "--image", "8",
                "--patch",          "4",     "--ranks", "2"};
   images.insert(images.end(), reads.begin(), reads.end());
-  check_verified(train_output(images));
+  check_equality(train_output(images));
   const std::string folder = STAGECRAFT_SOURCE_DIR "/tests/data/models/gpt2";
   Words file{STAGECRAFT_COMMAND,
              "train",
@@ -70,7 +70,7 @@ TEST_CASE("worker processes make images, and read the microbatches of a folder",
              "--stages",
              "2"};
   file.insert(file.end(), reads.begin(), reads.end());
-  check_verified(train_output(file));
+  check_equality(train_output(file));
 }
 
 TEST_CASE("a host with another text says so before it trains", "[tools][train][local-work]") {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/strategy/piper_strategy.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tests/tools/train/run/runs_on_clusters.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
@@ -113,6 +114,8 @@ TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategie
     }
   }
   CAPTURE(read_text_file(file));
+  CHECK(train_json(again).sha256() == short_form.sha256());
+  again[1] = write("out.json", to_piper(parse_strategy(read_text_file(file))));
   CHECK(train_json(again).sha256() == short_form.sha256());
 }
 

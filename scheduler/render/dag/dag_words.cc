@@ -1,0 +1,34 @@
+#include "stagecraft/scheduler/render/dag/dag_words.h"
+
+#include <fmt/format.h>
+
+namespace stagecraft::drawing {
+namespace {
+
+constexpr const char* kRightArrow = "\xE2\x86\x92";
+constexpr const char* kLeftArrow = "\xE2\x86\x90";
+
+}  // namespace
+
+NodeLabel node_label(const TrainingDag& dag, int number) {
+  const DagNode& node = dag.node(number);
+  if (computes(node.kind)) {
+    return {to_string(dag, number), ""};
+  }
+  std::string kind(to_string(node.kind));
+  if (is_transfer(node.kind)) {
+    return {kind,
+            fmt::format("{}{}{} {} {}",
+                        node.stage.value,
+                        node.gradient ? "B" : "F",
+                        node.microbatch.value,
+                        node.kind == DagKind::Send ? kRightArrow : kLeftArrow,
+                        dag.node(node.peer).stage.value)};
+  }
+  if (node.tie != kNone) {
+    return {kind, dag.source.ties[static_cast<std::size_t>(node.tie)].name};
+  }
+  return {kind, node.stage.value == kNone ? "" : fmt::format("stage {}", node.stage.value)};
+}
+
+}  // namespace stagecraft::drawing

@@ -1,0 +1,61 @@
+#include "stagecraft/tools/dag/show_options.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+
+namespace stagecraft::tools {
+
+void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
+  app.footer(
+      "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
+      "show -");
+  add_file_argument(app, o.file, "a strategy or schedule file");
+  add_read_options(app, o.read);
+  app.add_option("--stages",
+                 o.stages,
+                 "stages of a strategy's model [as many as it places by their number]")
+      ->check(whole_number(1, kMaxStages))
+      ->type_name("N");
+  app.add_option("--microbatches", o.microbatches, "microbatches of a strategy without `split` [1]")
+      ->check(whole_number(1, kMaxMicrobatches))
+      ->type_name("N");
+  app.add_option("--svg", o.svg, "write an SVG picture instead of the text")->type_name("FILE");
+  app.add_option("--html", o.html, "write a page for a browser instead of the text")
+      ->type_name("FILE");
+  app.add_flag("--json", o.json, "print nodes, edges and lists as one JSON object");
+  app.add_option("-o,--output", o.output, "the file of text or JSON [standard output]")
+      ->type_name("FILE");
+}
+
+void check_dag_show_options(const DagShowOptions& o) {
+  if (!o.output.empty() && !o.prints()) {
+    wrong_usage(kShowDagCommand,
+                "--output is the file of text or JSON, found only pictures, which name their own "
+                "files; leave it out or add --json");
+  }
+  std::vector<std::pair<const char*, std::string>> files{{"--svg", o.svg}, {"--html", o.html}};
+  if (o.prints()) {
+    files.emplace_back("--output", o.output.empty() ? "-" : o.output);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!files[i].second.empty() && files[i].second == files[j].second) {
+        wrong_usage(kShowDagCommand,
+                    fmt::format("{} and {} expect two files, found '{}' twice",
+                                files[j].first,
+                                files[i].first,
+                                files[i].second));
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft::tools
