@@ -1,8 +1,11 @@
-/// Tests failures of one copy of a stage: whom the error names, and who waits for it.
+/// Tests failures of one copy of a stage: whom the error names, and what other copies give back.
+#include <csignal>
+
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -114,6 +117,73 @@ TEST_CASE("while a copy is slow, the others say that they wait for it, and the b
   f.failing->let_go();
   CHECK(step.get().step == 1);
   CHECK(same_bits(f.trainer.state_dict(), copies_after(1)));
+}
+
+// ---- what the other copies give back ------------------------------------------------------------
+
+TEST_CASE("LV-1: recover() takes the state of copies, without mirrors",
+          "[integration][replicas][recovery]") {
+  FailingCopies f;
+  f.train(2);
+  SECTION("after nothing") {
+    CHECK(f.trainer.recover() == 2);
+  }
+  SECTION("after a step that failed before its vote") {
+    f.failing->fail_at(first(f.trainer.plan(), Rank(1), Op::Vote));
+    CHECK(error_of(step_of(f.trainer, 2)).code() == Errc::WorkerFailed);
+    CHECK(f.trainer.recover() == 2);
+  }
+  SECTION("after a step that failed inside the update of one copy: the other has made it") {
+    f.failing->fail_at(first(f.trainer.plan(), Rank(3), Op::Update));
+    const Error error = error_of(step_of(f.trainer, 2));
+    CHECK(error.code() == Errc::WorkerLost);
+    CHECK(thrown_by([&] { (void)f.trainer.state_dict(); }) == Errc::WorkerLost);
+    CHECK_THAT(error_of(step_of(f.trainer, 2)).what(),
+               ContainsSubstring("trainer.recover() or trainer.load(file)"));
+    CHECK(f.trainer.recover() == 3);
+    CHECK(same_bits(f.trainer.state_dict(), copies_after(3)));
+  }
+  f.train(5);
+  CHECK(same_bits(f.trainer.state_dict(), copies_after(5)));
+}
+
+TEST_CASE("LV-1: a copy whose process is killed gets the state of another copy",
+          "[integration][replicas][recovery][processes][faults]") {
+  CopiesRun run(Cluster::spawn(4));
+  run.train(2);
+  const Rank victim = GENERATE(Rank(0), Rank(3));
+  REQUIRE(kill(static_cast<pid_t>(run.cluster.workers()[victim.index()].process), SIGKILL) == 0);
+  const Error error = error_of(step_of(run.trainer, 2));
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK(error.context().rank == victim);
+  CHECK_THAT(error.what(), ContainsSubstring("then trainer.recover() or trainer.load(file)"));
+  run.cluster.replace(victim);
+  CHECK(run.trainer.recover() == 2);
+  CHECK(run.trainer.steps() == 2);
+  CHECK(same_bits(run.trainer.state_dict(), copies_after(2)));
+  run.train(5);
+  CHECK(same_bits(run.trainer.state_dict(), copies_after(5)));
+}
+
+TEST_CASE("if all copies of a stage are lost, recover() says so, and nothing else is tried",
+          "[integration][replicas][recovery][processes][faults]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  CopiesRun run(Cluster::spawn(4));
+  run.train(1);
+  run.trainer.save(path);
+  for (const int victim : {1, 3}) {
+    REQUIRE(
+        kill(static_cast<pid_t>(run.cluster.workers()[static_cast<std::size_t>(victim)].process),
+             SIGKILL) == 0);
+  }
+  CHECK(error_of(step_of(run.trainer, 1)).code() == Errc::WorkerLost);
+  run.cluster.replace(Rank(1));
+  run.cluster.replace(Rank(3));
+  CHECK(thrown_by([&] { (void)run.trainer.recover(); }) == Errc::WorkerLost);
+  run.trainer.load(path);
+  run.train(3);
+  CHECK(same_bits(run.trainer.state_dict(), copies_after(3)));
 }
 
 }  // namespace
