@@ -69,6 +69,7 @@ struct Crew::Impl {
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
   const Job job;
+  const bool recovers;  ///< Trainer::recover restores the state of any one rank
   const std::shared_ptr<const Clock> clock;
   const std::shared_ptr<Binding> binding;
   const std::shared_ptr<Transport> here;
@@ -85,6 +86,7 @@ struct Crew::Impl {
       : host(launcher.host()),
         ledger(std::move(l)),
         job(std::move(j)),
+        recovers(job.options.mirror || every_stage_has_copies(*job.train)),
         clock(std::move(c)),
         binding(launcher.bind(ranks_of(job))),
         here(binding->driver_end()),
@@ -161,12 +163,13 @@ struct Crew::Impl {
     d.ledger = ledger;
     d.base_learning_rate = base_learning_rate(job.optimizer);
     d.options = job.options;
+    d.recovers = recovers;
     d.causes = workers.causes();
     d.first_epoch = Epoch(*epoch);
     d.epoch = epoch;
     d.clock = clock;
     driver = spawn_driver(host, std::move(d));
-    workers.advise(recovery_advice(job.options.mirror));
+    workers.advise(recovery_advice(recovers));
   }
 
   /// Returns when an end of actors that begins now has to be over.
@@ -271,6 +274,14 @@ std::vector<StateListing> Crew::list_state() {
 
 std::vector<std::vector<StateTensor>> Crew::read_state() {
   return impl_->transfer.read();
+}
+
+std::vector<std::vector<StateTensor>> Crew::read_state(const std::vector<Rank>& ranks) {
+  return impl_->transfer.read(ranks);
+}
+
+std::string_view Crew::advice() const {
+  return recovery_advice(impl_->recovers);
 }
 
 std::vector<std::vector<StateTensor>> Crew::read_gradients() {

@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -60,6 +61,8 @@ class Crew {
   [[nodiscard]] std::vector<StateListing> list_state();
   /// Returns copies of each rank's state, by rank, in the order of the listings.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_state();
+  /// Returns likewise the states of these ranks alone, in their order.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_state(const std::vector<Rank>& ranks);
   /// Returns likewise the gradients of the last update.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
   /// Replaces the state of every rank by `state`, in the form of read_state, after `updates`
@@ -67,6 +70,9 @@ class Crew {
   void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates);
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point);
+
+  /// Returns the calls that restore the weights after a failed update (recovery_advice.h).
+  [[nodiscard]] std::string_view advice() const;
 
   /// Waits for a tensor that the rank sends. Returns false at the deadline. Errors: WorkerLost if
   /// the rank ends before the tensor has come.

@@ -18,42 +18,48 @@ StateTransfer::StateTransfer(PlanId plan,
       epoch_(std::move(epoch)) {}
 
 std::vector<StateListing> StateTransfer::list() const {
-  return ask_all({.request = ledger_->next_request(), .tensors = false});
+  return ask(workers_.all_ranks(), {.request = ledger_->next_request(), .tensors = false});
 }
 
 std::vector<std::vector<StateTensor>> StateTransfer::read() const {
-  return read({.request = ledger_->next_request()});
+  return read(workers_.all_ranks());
+}
+
+std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Rank>& ranks) const {
+  return read(ranks, {.request = ledger_->next_request()});
 }
 
 std::vector<std::vector<StateTensor>> StateTransfer::read_gradients() const {
-  return read({.request = ledger_->next_request(), .gradients = true});
+  return read(workers_.all_ranks(), {.request = ledger_->next_request(), .gradients = true});
 }
 
-std::vector<StateListing> StateTransfer::ask_all(const SendState& what) const {
+std::vector<StateListing> StateTransfer::ask(const std::vector<Rank>& ranks,
+                                             const SendState& what) const {
   std::vector<Asked<StateListing>> asked;
-  for (const Rank rank : workers_.all_ranks()) {
+  for (const Rank rank : ranks) {
     asked.push_back(workers_.ask_rank<StateListing>(rank, what));
   }
   return workers_.gather(asked);
 }
 
 /// Returns the tensors that each rank was asked to send, in the order of its listing.
-std::vector<std::vector<StateTensor>> StateTransfer::read(const SendState& what) const {
-  const std::vector<StateListing> listings = ask_all(what);
+std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Rank>& ranks,
+                                                          const SendState& what) const {
+  const std::vector<StateListing> listings = ask(ranks, what);
   const Deadline deadline = workers_.deadline();
   // Post all receives before the first wait: if one fails, no later tensor stays in the transport.
   std::vector<std::vector<Future<at::Tensor>>> arrivals(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-      arrivals[r].push_back(here_->receive(Rank(r), state_tag(plan_, what.request, i)));
+      arrivals[r].push_back(here_->receive(ranks[r], state_tag(plan_, what.request, i)));
     }
   }
   std::vector<std::vector<StateTensor>> state(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-      if (!workers_.wait(Rank(r), arrivals[r][i], deadline)) {
+      if (!workers_.wait(ranks[r], arrivals[r][i], deadline)) {
         throw Error(Errc::ClusterTimeout,
-                    peer_name(Rank(r)) + " has announced a tensor that has not arrived");
+                    peer_name(ranks[r]) + " has announced a tensor that has not arrived");
       }
       state[r].push_back({listings[r].names[i], arrivals[r][i].get()});
     }

@@ -31,6 +31,8 @@ class StateTransfer {
   /// Returns copies of each rank's state, by rank, in the order of the listings.
   /// Errors: WorkerLost; ClusterTimeout for a tensor that does not come.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read() const;
+  /// Returns likewise the states of these ranks alone, in their order.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const std::vector<Rank>& ranks) const;
   /// Returns likewise the gradients of the last update.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients() const;
   /// Replaces the state of every rank by `state`, in the form of read(), after `updates` updates.
@@ -39,8 +41,10 @@ class StateTransfer {
   void take_mirrors(const RecoveryPoint& point) const;
 
  private:
-  [[nodiscard]] std::vector<StateListing> ask_all(const SendState& what) const;
-  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const SendState& what) const;
+  [[nodiscard]] std::vector<StateListing> ask(const std::vector<Rank>& ranks,
+                                              const SendState& what) const;
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const std::vector<Rank>& ranks,
+                                                           const SendState& what) const;
   [[nodiscard]] Rank keeper_of(Rank rank) const;
   [[noreturn]] void end_exchange(const Error& why,
                                  const std::vector<Asked<StateTaken>>& taken) const;

@@ -55,7 +55,7 @@ class Driver {
   Driver(Self self, DriverSetup setup)
       : self_(self),
         setup_(std::move(setup)),
-        lost_(setup_.options.mirror),
+        lost_(setup_.recovers),
         answers_(ranks()),
         epoch_(setup_.first_epoch) {
     for (std::size_t r = 0; r < setup_.members.size(); ++r) {
@@ -206,7 +206,7 @@ class Driver {
       Error error(Errc::WorkerLost,
                   "the weights are undefined since an earlier step failed while changing them, so "
                   "no step is run");
-      error.advise(std::string(recovery_advice(setup_.options.mirror)));
+      error.advise(std::string(recovery_advice(setup_.recovers)));
       return error.because(*why);
     }
     return std::nullopt;
@@ -216,7 +216,7 @@ class Driver {
     const Step step(setup_.ledger->committed());
     const bool training = input.program == kTraining;
     round_.emplace(
-        submission, step, training, ranks(), setup_.options.mirror, input.parts, input.updates);
+        submission, step, training, ranks(), setup_.recovers, input.parts, input.updates);
     plan_ = input.plan;
     timelines_ = StepTimelines(ranks());
     answers_.begin_step(submission);

@@ -56,6 +56,7 @@ struct DriverSetup {
   std::shared_ptr<StepLedger> ledger;
   double base_learning_rate = 0.0;
   TrainerOptions options;
+  bool recovers = false;  ///< Trainer::recover restores the state of any one rank, for messages
   /// By rank: completes with the cause when the worker has ended (Binding::cause_of_end). Empty:
   /// nobody knows causes.
   std::vector<Future<std::string>> causes;

@@ -70,15 +70,32 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
                     : fmt::format("{}; {} {}", ways, peer_name(end), end_text(waits, end));
 }
 
-/// Returns a text about the ranks that are not in the chain.
-std::string others_text(const std::vector<UnfinishedRank>& ranks, const std::vector<Rank>& chain) {
+/// Returns whether the rank is in a sum that lacks the gradients of `other`.
+bool waits_in_sum(const WaitGraph& waits, Rank rank, Rank other) {
+  const Instruction* in = waits.instruction(rank);
+  const std::vector<Rank> peers = waits.waiting_for(rank);
+  return in != nullptr && is_collective(in->op) && std::ranges::find(peers, other) != peers.end();
+}
+
+/// Returns a text about the ranks that are not in the chain. It tells in full which of them wait
+/// for its end in a sum, as that says what the end owes.
+std::string others_text(const WaitGraph& waits,
+                        const std::vector<UnfinishedRank>& ranks,
+                        const std::vector<Rank>& chain) {
   std::vector<std::string> late, silent;
+  std::string summing;
   for (const UnfinishedRank& u : ranks) {
-    if (std::ranges::find(chain, u.rank) == chain.end()) {
+    if (std::ranges::find(chain, u.rank) != chain.end()) {
+      continue;
+    }
+    if (waits_in_sum(waits, u.rank, chain.back())) {
+      summing += "; " + waits.text({u.rank, chain.back()});
+    } else {
       (u.silent_for ? silent : late).push_back(to_string(u.rank));
     }
   }
-  return (silent.empty() ? "" : fmt::format("; silent, too: rank {}", fmt::join(silent, ", "))) +
+  return summing +
+         (silent.empty() ? "" : fmt::format("; silent, too: rank {}", fmt::join(silent, ", "))) +
          (late.empty() ? "" : fmt::format("; not done either: rank {}", fmt::join(late, ", ")));
 }
 
@@ -112,7 +129,7 @@ Error late_step(std::vector<UnfinishedRank> unfinished,
               fmt::format("{}: {}{}; find out what holds {} up, or set a longer {}",
                           late,
                           chain_text(waits, chain),
-                          others_text(unfinished, chain),
+                          others_text(waits, unfinished, chain),
                           waits.holds_up(end) ? peer_name(end) : "them",
                           kOption));
   error.about("step_deadline");

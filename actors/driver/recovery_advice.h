@@ -4,12 +4,18 @@
 
 #include <string_view>
 
+#include "stagecraft/compiler/plan/plan.h"
+
 namespace stagecraft {
 
-/// Returns "trainer.load(file)"; if neighbors keep copies (TrainerOptions::mirror), recover()
-/// before it.
-constexpr std::string_view recovery_advice(bool mirrored) {
-  return mirrored ? "trainer.recover() or trainer.load(file)" : "trainer.load(file)";
+/// Returns "trainer.load(file)"; recover() before it if that restores the state of any one rank:
+/// neighbors keep copies (TrainerOptions::mirror), or every stage has copies.
+constexpr std::string_view recovery_advice(bool recovers) {
+  return recovers ? "trainer.recover() or trainer.load(file)" : "trainer.load(file)";
 }
+
+/// Return whether every stage of the program, and whether any, is on at least two ranks.
+[[nodiscard]] bool every_stage_has_copies(const Plan& plan);
+[[nodiscard]] bool any_stage_has_copies(const Plan& plan);
 
 }  // namespace stagecraft

@@ -169,7 +169,14 @@ std::string WaitGraph::wait_text(Rank rank) const {
     return fmt::format("waits for the vote of {}", names);
   }
   if (in != nullptr && is_collective(in->op)) {
-    return fmt::format("waits for the gradients of {}", names);
+    const auto& groups = plan_->tables.groups;
+    const auto group = static_cast<std::size_t>(in->group);
+    return group >= groups.size()
+               ? fmt::format("waits for the gradients of {}", names)
+               : fmt::format("waits in the sum of group {} ({}) for the gradients of {}",
+                             group,
+                             to_string(plan_->tables, groups[group]),
+                             names);
   }
   return fmt::format("waits for {}", names);
 }

@@ -100,6 +100,9 @@ struct SendState {
   Epoch epoch{};  ///< of a copy that goes to another rank
 };
 
+/// The count of updates of a rank whose weights have not come, or are undefined since a failure.
+inline constexpr std::int64_t kNoWeights = -1;
+
 /// StateListing is the state of a rank: names, shapes and types in the order in which the tensors
 /// are sent.
 struct StateListing {
@@ -109,6 +112,7 @@ struct StateListing {
   std::vector<std::string> types;
   /// The update counts of the states of which it has copies: of itself, and of the rank before it.
   std::vector<std::int64_t> own, kept;
+  std::int64_t updates = kNoWeights;  ///< of its living state
   ErrorChain error;
 };
 
@@ -190,7 +194,7 @@ decltype(auto) visit_fields(SendState& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {
-  return v(m.rank, m.names, m.shapes, m.types, m.own, m.kept, m.error);
+  return v(m.rank, m.names, m.shapes, m.types, m.own, m.kept, m.updates, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {

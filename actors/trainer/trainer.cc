@@ -12,6 +12,7 @@
 
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
+#include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/recovery.h"
@@ -210,13 +211,14 @@ struct Trainer::Impl {
   }
 
   std::int64_t recover() {
-    if (!options.mirror) {
+    if (!options.mirror && !any_stage_has_copies(*execution.plan)) {
       throw Error(Errc::UsageArgument,
-                  "recover() needs copies of committed states, and this trainer keeps none: load a "
-                  "checkpoint now, and set TrainerOptions::mirror for the next trainer");
+                  "recover() needs copies of committed states, this trainer keeps none, and no "
+                  "stage is on two ranks: load a checkpoint now, and set TrainerOptions::mirror "
+                  "for the next trainer");
     }
     stop_training();
-    return stagecraft::recover(*crew, state);
+    return options.mirror ? stagecraft::recover(*crew, state) : recover_from_copies(*crew, state);
   }
 };
 

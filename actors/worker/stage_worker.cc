@@ -176,6 +176,7 @@ StepReport StageWorker::run(const StepOrder& m) {
       local = [this](EdgeId edge, Microbatch microbatch) { return feed_->take(edge, microbatch); };
     }
     report = executor_->run(m, local);
+    updates_ = report.committed ? m.step.value + 1 : updates_;
     report.timeline_rows = send_timeline(m);
   });
 }
@@ -205,6 +206,7 @@ StateListing StageWorker::send_state(const SendState& m) {
           m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
       return;
     }
+    listing.updates = phase_ == Phase::Ready ? updates_ : kNoWeights;
     if (executor_->mirror() != nullptr) {
       MirrorStock stock = executor_->mirror()->stock();
       listing.own = std::move(stock.own);
@@ -238,6 +240,7 @@ StateTaken StageWorker::take_state(const TakeState& m) {
       unpack(packed_copy(m), executor_->state());
     }
     phase_ = Phase::Ready;
+    updates_ = m.updates;
     if (executor_->mirror() != nullptr) {
       mirror().restart(m.request, m.updates, m.from != kDriver, executor_->state());
     }

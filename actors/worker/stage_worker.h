@@ -93,6 +93,7 @@ class StageWorker {
   std::unique_ptr<StageExecutor> executor_;
   std::unique_ptr<LocalFeed> feed_;  ///< of the same plan
   Phase phase_ = Phase::Idle;
+  std::int64_t updates_ = 0;  ///< of the weights, while the phase is Ready
 };
 
 /// Starts the plan thread. Errors: DeviceOutOfMemory if no thread can be started for it.

@@ -12,7 +12,7 @@
 ///      same list, never positions.
 /// P-2: a stream is an in-order queue; between streams only `waits` order instructions. Tasks of
 ///      one overlap group are the exception: their blocks (receives, run, sends) may be issued in
-///      any order, and none waits for another.
+///      any order, and none waits for another. No collective is in such a group.
 /// P-3: every Send has one Recv of the same edge and microbatch at its peer, and vice versa.
 ///      Between stages of different microbatch sizes parts cross. A part is named by the first of
 ///      the step's microbatches in it.

@@ -226,6 +226,9 @@ class ListCheck {
           fault("P-2", i, "its overlap group has ended before");
         }
       }
+      if (is_collective(i.op) && i.overlap >= 0) {
+        fault("P-2", i, "is in an overlap group, whose order each rank chooses by itself");
+      }
       if (i.overlap >= 0) {
         for (const InstructionId wait : i.waits) {
           const Block& other = block_of[wait.index()];

@@ -343,7 +343,7 @@ class Together {
     for (const auto& [send, receive] : pairs_) {
       edges.push_back({.from = send, .to = receive});
     }
-    refuse_cycle("P-5", edges, {});
+    refuse_cycle("P-5", edges, {}, {});
   }
 
   /// Keeps P-10: each stream goes ahead by itself; both ends of a transfer, and all members of a
@@ -360,13 +360,15 @@ class Together {
       }
     });
     std::vector<rules::Edge> edges;
+    std::vector<Rank> waiting;  // by edge: the rank on which one comes behind the other
     edges.reserve(2 * static_cast<std::size_t>(size_));
-    const auto connect = [&](int from, int to) {
-      const int a = meets[static_cast<std::size_t>(from)];
-      const int b = meets[static_cast<std::size_t>(to)];
-      edges.push_back({.from = a, .to = b});
-    };
+    waiting.reserve(edges.capacity());
     for (const Rank rank : ranks_) {
+      const auto connect = [&](int from, int to) {
+        edges.push_back({.from = meets[static_cast<std::size_t>(from)],
+                         .to = meets[static_cast<std::size_t>(to)]});
+        waiting.push_back(rank);
+      };
       const RankList& of = list(rank);
       std::vector<Queue> queues(of.streams.size());
       std::vector<int> vertex_of(of.instructions.size(), -1);
@@ -387,29 +389,60 @@ class Together {
         }
       }
     }
-    refuse_cycle("P-10", edges, meets);
+    refuse_cycle("P-10", edges, meets, waiting);
   }
 
-  /// `meets`: by vertex, the vertex that stands for it; empty: each for itself.
+  /// `meets`: by vertex, the vertex that stands for it; empty: each for itself. `waiting`: by edge,
+  /// the rank to name if an edge of the cycle does not show it; empty if every edge does.
   void refuse_cycle(std::string_view rule,
                     const std::vector<rules::Edge>& edges,
-                    const std::vector<int>& meets) {
+                    const std::vector<int>& meets,
+                    const std::vector<Rank>& waiting) {
     if (!has_cycle(vertices(), edges)) {
       return;
     }
     const std::vector<int> cycle =
         rules::shortest_cycle(rules::digraph(vertices(), edges), {}, kLandmarks);
-    std::vector<std::string> names;
-    for (const int vertex : cycle) {
-      names.push_back(name_of_vertex(vertex, meets));
+    // Ends where it begins, so that the wait which closes the cycle has its rank too.
+    std::vector<std::string> names{name_of_vertex(cycle.front(), meets)};
+    for (std::size_t i = 0; i < std::min(cycle.size(), kShown); ++i) {
+      const rules::Edge wait{.from = cycle[i], .to = cycle[(i + 1) % cycle.size()]};
+      const auto edge = std::ranges::find_if(
+          edges, [&](const rules::Edge& e) { return e.from == wait.from && e.to == wait.to; });
+      const std::string where =
+          waiting.empty() || edge == edges.end()
+              ? ""
+              : fmt::format("on rank {}: ",
+                            waiting[static_cast<std::size_t>(edge - edges.begin())].value);
+      names.push_back(
+          i + 1 == kShown && i + 1 < cycle.size() ? "..." : where + name_of_vertex(wait.to, meets));
     }
-    const std::size_t count = names.size();
-    names.resize(std::min(count, kShown));
-    names.push_back(count > kShown ? "..." : names.front());
     faults_.push_back(fmt::format("{}: {} wait for each other: {}",
                                   rule,
                                   rule == "P-5" ? "ranks" : "streams",
                                   fmt::join(names, " -> ")));
+  }
+
+  /// Returns "all-reduce of group 1 (stage 1) of ranks 0, 1".
+  [[nodiscard]] std::string name_of_sum(std::int32_t number) const {
+    const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(number)];
+    std::set<int> members;
+    for (const std::vector<Rank>& set : group.sets) {
+      for (const Rank rank : set) {
+        members.insert(rank.value);
+      }
+    }
+    const RankPlan& one = plan_.ranks[static_cast<std::size_t>(*members.begin())];
+    const auto& instructions = plan_.list_of(one.rank).instructions;
+    const auto start = std::ranges::find_if(
+        instructions, [&](const Instruction& i) { return i.op == Op::Start && i.group == number; });
+    const std::string name = start == instructions.end()
+                                 ? fmt::format("start sum of group {}", number)
+                                 : short_name(one, *start);
+    return fmt::format("{} ({}) of ranks {}",
+                       name.substr(name.find("start ") + std::string_view("start ").size()),
+                       to_string(plan_.tables, group),
+                       fmt::join(members, ", "));
   }
 
   [[nodiscard]] std::string name_of_vertex(int vertex, const std::vector<int>& meets) const {
@@ -417,9 +450,7 @@ class Together {
       return "the vote";
     }
     if (vertex >= size_) {
-      const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(vertex - size_)];
-      return fmt::format(
-          "the sum of group {} ({})", vertex - size_, to_string(plan_.tables, group));
+      return name_of_sum(vertex - size_);
     }
     const auto one = [&](int v) {
       const auto rank = std::ranges::find_if(ranks_, [&](Rank r) {

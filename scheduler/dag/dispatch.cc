@@ -40,7 +40,11 @@ std::vector<std::vector<int>> dispatch_order(const TrainingDag& dag) {
   for (const int n : order) {
     for (const int e : edges.incoming(n)) {
       const int from = dag.edges[static_cast<std::size_t>(e)].from;
-      const bool next_in_stream = is_transfer(dag.node(from).kind) && is_transfer(dag.node(n).kind);
+      const DagKind before = dag.node(from).kind;
+      const DagKind after = dag.node(n).kind;
+      // A level puts its sends before its receives, so a send behind a receive is in the next one.
+      const bool next_in_stream = is_transfer(before) && is_transfer(after) &&
+                                  dispatch_priority(before) <= dispatch_priority(after);
       level_of(n) = std::max(level_of(n), level_of(from) + (next_in_stream ? 0 : 1));
     }
     lists[static_cast<std::size_t>(dag.node(n).place)].push_back(n);

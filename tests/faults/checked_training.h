@@ -48,6 +48,9 @@ class CheckedTraining {
  public:
   /// Uses "1f1b" with one stage per rank. Errors: as Trainer.
   CheckedTraining(const Cluster& cluster, int stages);
+  /// Trains two copies of two stages, on four ranks, without mirrors.
+  struct TwoCopies {};
+  CheckedTraining(const Cluster& cluster, TwoCopies);
 
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
   [[nodiscard]] Trainer& trainer() { return trainer_; }
@@ -77,17 +80,25 @@ class CheckedTraining {
                                         const std::function<void()>& strike,
                                         std::chrono::milliseconds limit);
 
-  /// Starts new workers, restores the last state that was kept (in neighbors' memory, or the file),
-  /// and makes a step. Returns the seconds until it was done.
-  double mend(const std::vector<Rank>& lost, bool recover);
+  /// Starts new workers, restores the last state that was kept (in neighbors' memory, by copies, or
+  /// in the file), and makes a step. Returns the seconds until it was done.
+  double mend(const std::vector<Rank>& lost, bool recovers);
   /// Continues after a fault that lost no worker: all ranks have the weights from after `steps`
   /// steps. Returns the seconds until a step was done.
   double go_on(std::int64_t steps);
 
  private:
+  CheckedTraining(const Cluster& cluster,
+                  Program program,
+                  const Schedule& schedule,
+                  std::shared_ptr<const SumOrder> sums,
+                  bool mirror);
+  void recover();
+  void load();
+
   const TemporaryFolder folder_;
   const Program program_;
-  Course course_{program_};
+  Course course_;
   const Cluster cluster_;
   Trainer trainer_;
   const std::string file_ = folder_.path() + "/weights.ckpt";

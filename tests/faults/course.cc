@@ -8,8 +8,10 @@ AdamW course_optimizer() {
   return {.lr = 1e-2};
 }
 
-Course::Course(const Program& program)
-    : reference_(program, course_optimizer(), {.seed = kCourseSeed, .threads = 1}) {
+Course::Course(const Program& program, std::shared_ptr<const SumOrder> sums)
+    : reference_(program,
+                 course_optimizer(),
+                 {.seed = kCourseSeed, .threads = 1, .sums = std::move(sums)}) {
   course_.push_back(state());
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct Expected {
 
 class Course {
  public:
-  explicit Course(const Program& program);
+  /// `sums`: the order in which the run adds gradients (ReferenceOptions::sums).
+  explicit Course(const Program& program, std::shared_ptr<const SumOrder> sums = nullptr);
 
   /// Returns the state after this many updates.
   const Expected& after(std::int64_t updates);

@@ -33,6 +33,8 @@ class ProcessSoak final : public Soak {
     Outcome outcome;
     if (fault.kind == "kill") {
       lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
+    } else if (fault.kind == "copy") {
+      lose_copy(fault, outcome);
     } else if (fault.kind == "save") {
       lose_while_saving(fault, outcome);
     } else if (fault.kind == "several") {
@@ -89,6 +91,24 @@ class ProcessSoak final : public Soak {
     require(text.find(std::to_string(process(*named))) != std::string::npos,
             fmt::format("the error does not name process {}: {}", process(*named), text));
     outcome.went_on(training_.mend(victims, fault.recover));
+  }
+
+  /// Kills a rank of a training with copies and without mirrors: another copy has its state.
+  void lose_copy(Fault& fault, Outcome& outcome) {
+    fault.recover = true;
+    if (!copies_) {
+      copies_ = std::make_unique<CheckedTraining>(
+          Cluster::spawn(kSoakRanks, soak_spawn_options(options_)), CheckedTraining::TwoCopies());
+    }
+    copies_->train_step();
+    const auto victim =
+        static_cast<pid_t>(copies_->cluster().workers()[fault.rank.index()].process);
+    const auto failure = copies_->strike_and_train(
+        fault.delay, [victim] { ::kill(victim, SIGKILL); }, kPatience * kClosedPromise, 4);
+    require(failure.has_value(), "no step failed");
+    outcome.failed(failure->seconds, kClosedPromise);
+    require_blamed(failure->error, Errc::WorkerLost, fault.rank);
+    outcome.went_on(copies_->mend({fault.rank}, fault.recover));
   }
 
   /// Kills the worker while its state is read, or between two files: the failed save reports it.
@@ -234,6 +254,7 @@ class ProcessSoak final : public Soak {
 
   const SoakOptions options_;
   CheckedTraining training_;
+  std::unique_ptr<CheckedTraining> copies_;  ///< made by the first fault that needs it
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace stagecraft::tests {
 
 inline constexpr int kSoakRanks = 4;
-inline constexpr std::array<const char*, 8> kProcessFaults{
-    "kill", "save", "several", "stop", "exception", "memory", "garbage", "driver"};
+inline constexpr std::array<const char*, 9> kProcessFaults{
+    "kill", "copy", "save", "several", "stop", "exception", "memory", "garbage", "driver"};
 
 [[nodiscard]] std::unique_ptr<Soak> make_process_soak(const SoakOptions& options);
 

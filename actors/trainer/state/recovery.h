@@ -1,4 +1,5 @@
-/// recover takes all ranks of a trainer back to a state of which their mirrors have copies.
+/// recover takes all ranks of a trainer back to a state of which their mirrors have copies, or the
+/// ranks that train copies of the same stages.
 ///
 /// A Trainer calls it on its caller's thread.
 #pragma once
@@ -15,5 +16,9 @@ namespace stagecraft {
 /// Requires: no step is in progress, and workers that replaced others have their setup.
 /// Errors: WorkerLost if there is no complete state; those of a rank that does not answer.
 std::int64_t recover(Crew& crew, TrainerState& state);
+
+/// Returns likewise the number of updates of the newest state that ranks with copies of all stages
+/// have (LV-1). The tensors travel over this process, as those of a checkpoint do.
+std::int64_t recover_from_copies(Crew& crew, TrainerState& state);
 
 }  // namespace stagecraft

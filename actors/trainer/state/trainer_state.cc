@@ -3,7 +3,6 @@
 #include <set>
 #include <utility>
 
-#include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -29,7 +28,7 @@ void TrainerState::require_weights() {
   ledger_.drain();
   if (const auto lost = ledger_.lost()) {
     throw Error(Errc::WorkerLost, "the weights are undefined")
-        .advise(std::string(recovery_advice(options_.mirror)))
+        .advise(std::string(crew_.advice()))
         .because(*lost);
   }
 }

@@ -135,6 +135,32 @@ TEST_CASE("a rank whose agent owes its answer is silent, and blamed before any t
                  ContainsSubstring("; silent, too: rank"));
 }
 
+TEST_CASE("a rank that holds a sum up is told with the sum and everyone who waits in it",
+          "[actors][driver][copies]") {
+  Plan plan = plan_of_lists(
+      {{run(CellKind::Backward, 0), {.op = Op::Start, .group = 0}, {.op = Op::Finish, .group = 0}},
+       {run(CellKind::Backward, 1), {.op = Op::Vote}},
+       {run(CellKind::Forward, 2), {.op = Op::Start, .group = 0}, {.op = Op::Finish, .group = 0}},
+       {run(CellKind::Backward, 3),
+        {.op = Op::Start, .group = 0},
+        {.op = Op::Finish, .group = 0}}});
+  plan.tables.buckets = {{.stages = {StageId(0)}, .chunks = {}}};
+  plan.tables.groups = {
+      {.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0), Rank(2), Rank(3)}}}};
+  const std::string message = late_step({stuck_at(0, 2, {Rank(2)}),
+                                         stuck_at(1, 1, {Rank(0), Rank(2), Rank(3)}),
+                                         computing(2, 4.0),
+                                         stuck_at(3, 2, {Rank(2)})},
+                                        plan,
+                                        std::chrono::seconds(5))
+                                  .message();
+  CHECK_THAT(message,
+             ContainsSubstring("rank 0 waits in the sum of group 0 (stage 0) for the gradients of "
+                               "rank 2, which has been in \"i0 run 2F3\" for 4.0 s and waits for "
+                               "nobody; rank 3 waits in the sum of group 0 (stage 0) for the "
+                               "gradients of rank 2; not done either: rank 1; find out"));
+}
+
 TEST_CASE("a step that is done by the time its ranks are asked blames nobody", "[actors][driver]") {
   CHECK_THAT(late({}).message(), ContainsSubstring("but is by now"));
 }

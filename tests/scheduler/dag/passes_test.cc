@@ -1,6 +1,8 @@
 /// Tests the passes on a training DAG against counts and orders that were worked out by hand.
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/scheduler/builders/registry.h"
@@ -259,8 +261,21 @@ TEST_CASE("a sender takes the order that its receiver needs", "[scheduler][dag]"
   CHECK(sent == std::vector{1, 0});
 }
 
+/// Returns the strategy with the transfers of both directions on one stream.
+Strategy with_one_stream(const Strategy& strategy) {
+  std::vector<Directive> directives = strategy.directives();
+  for (Directive& directive : directives) {
+    if (auto* const place = std::get_if<PlaceDirective>(&directive)) {
+      place->stream = "pp";
+    }
+  }
+  return Strategy(std::move(directives));
+}
+
 TEST_CASE("lists that ranks do one node after the other hold no rank up for good",
           "[scheduler][dag]") {
+  const bool one_stream = GENERATE(false, true);
+  CAPTURE(one_stream);
   for (const BuilderInfo& builder : builders()) {
     BuildRequest request{.devices = 4, .microbatches = 8};
     if (builder.takes_graph) {
@@ -269,8 +284,21 @@ TEST_CASE("lists that ranks do one node after the other hold no rank up for good
     }
     const Schedule schedule = build_schedule(builder.name, request);
     INFO(builder.name);
-    const IssuedDag issued = issue(
-        apply(strategy_of(schedule, Layout::of(schedule)), bare_source(schedule.stage_graph())));
+    const Strategy strategy = strategy_of(schedule, Layout::of(schedule));
+    const IssuedDag issued = issue(apply(one_stream ? with_one_stream(strategy) : strategy,
+                                         bare_source(schedule.stage_graph())));
+    std::vector<std::size_t> place_in_list(issued.dag.nodes.size());
+    for (const std::vector<int>& list : issued.lists) {
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        place_in_list[static_cast<std::size_t>(list[i])] = i;
+      }
+    }
+    const auto breaks_order = [&](const DagEdge& edge) {
+      return issued.dag.node(edge.from).place == issued.dag.node(edge.to).place &&
+             place_in_list[static_cast<std::size_t>(edge.from)] >
+                 place_in_list[static_cast<std::size_t>(edge.to)];
+    };
+    CHECK(std::ranges::count_if(issued.dag.edges, breaks_order) == 0);
     const Rendezvous together(issued.dag);
     std::vector<std::size_t> next(issued.lists.size());
     std::vector<bool> done(issued.dag.nodes.size());

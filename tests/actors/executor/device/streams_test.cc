@@ -1,11 +1,14 @@
 /// Tests plans whose streams drift apart: the order given by streams and waits is all that a step
 /// needs.
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/module/split_batch.h"
+#include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/actors/executor/drifting_rank.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
@@ -114,18 +117,15 @@ class Drifting {
   std::vector<std::unique_ptr<DriftingRank>> ranks_;
 };
 
-/// Compares two steps in order with two steps that drift apart; they have the same bits. Returns
-/// how often instructions overtook others.
-int check_drifting(const Schedule& schedule, int microbatches) {
-  torch::manual_seed(3);
-  testing::Chain module(Layout::of(schedule).model_stages());
-  const Batch inputs = {torch::randn({8, 8})};
-  const Batch labels = {torch::randn({8, 8})};
-  const Program program = compile(module,
-                                  {.inputs = inputs,
-                                   .labels = labels,
-                                   .loss = testing::mean_square,
-                                   .microbatches = microbatches});
+struct Example {
+  Program program;
+  Batch inputs, labels;
+};
+
+/// Compares two steps in order with two steps that drift apart; they have the same bits, on every
+/// copy of a stage. Returns how often instructions overtook others.
+int check_drifting(const Schedule& schedule, const Example& example) {
+  const auto& [program, inputs, labels] = example;
   Pipeline pipeline(program, schedule, {.optimizer = kOptimizer});
   std::vector<std::vector<double>> losses;
   for (int step = 0; step < 2; ++step) {
@@ -142,6 +142,21 @@ int check_drifting(const Schedule& schedule, int microbatches) {
     overtakings += drifting.overtakings();
   }
   return overtakings;
+}
+
+/// Returns a chain of linear layers, one to a stage of the schedule.
+Example chain_for(const Schedule& schedule, int microbatches, int samples) {
+  torch::manual_seed(3);
+  const auto module = std::make_shared<testing::Chain>(Layout::of(schedule).model_stages());
+  const Batch inputs = {torch::randn({samples, 8})};
+  const Batch labels = {torch::randn({samples, 8})};
+  return {.program = compile(module,
+                             {.inputs = inputs,
+                              .labels = labels,
+                              .loss = testing::mean_square,
+                              .microbatches = microbatches}),
+          .inputs = inputs,
+          .labels = labels};
 }
 
 TEST_CASE("P-2: however far the streams of a plan drift apart, the bits are those of its list",
@@ -161,7 +176,7 @@ TEST_CASE("P-2: however far the streams of a plan drift apart, the bits are thos
         continue;
       }
       INFO(builder.name << ", " << request.devices << " devices");
-      overtakings += check_drifting(*schedule, microbatches);
+      overtakings += check_drifting(*schedule, chain_for(*schedule, microbatches, 8));
     }
   }
   CHECK(overtakings > 1000);  // they did drift
@@ -171,7 +186,58 @@ TEST_CASE("P-2: what is regrouped between stages of other sizes may drift apart 
           "[executor][streams][sizes]") {
   StageGraph graph = StageGraph::chain(3);
   graph.set_microbatch_sizes(GENERATE(std::vector{1, 2, 4}, std::vector{4, 1, 2}));
-  CHECK(check_drifting(kfkb(graph, 8, {1}), 8) > 0);
+  const Schedule schedule = kfkb(graph, 8, {1});
+  CHECK(check_drifting(schedule, chain_for(schedule, 8, 8)) > 0);
+}
+
+// ---- copies of stages ---------------------------------------------------------------------------
+
+/// `place`: "0=0,2 1=1,3". Returns the schedule with rows that several ranks run side by side.
+Schedule placed(std::string_view place, const Schedule& rows) {
+  return Schedule::parse(fmt::format("@place {}\n{}", place, to_string(rows)));
+}
+
+TEST_CASE("P-2: sums over copies drift apart from the tasks around them, and change no bit",
+          "[executor][streams][copies]") {
+  struct Combination {
+    std::string name;
+    Schedule schedule;
+    int units = 2;  ///< microbatches of the step for each one of the schedule
+  };
+  // Those of docs/strategies.md.
+  const std::vector<Combination> combinations{
+      {"pipeline of 2, 2 copies", placed("0=0,2 1=1,3", one_f_one_b(StageGraph::chain(2), 3))},
+      {"4 copies of the whole model", Schedule::parse("@place 0=0,1,2,3\n0F0 0B0 0F1 0B1\n"), 4},
+      {"interleaved, 2 copies", placed("0=0,2 1=1,3", interleaved(2, 2, 2))},
+      {"zero bubble V, 2 copies",
+       placed("0=0,2 1=1,3", build_schedule("zb-v", {.devices = 2, .microbatches = 4}))},
+      {"DualPipeV, 2 copies",
+       placed("0=0,2 1=1,3", build_schedule("dualpipev", {.devices = 2, .microbatches = 4}))},
+      {"1 and 3 copies", placed("0=0 1=1,2,3", one_f_one_b(StageGraph::chain(2), 2)), 3},
+  };
+  for (const auto& [name, schedule, units] : combinations) {
+    INFO(name);
+    const int microbatches = units * schedule.microbatches();
+    CHECK(check_drifting(schedule, chain_for(schedule, microbatches, 2 * microbatches)) > 0);
+  }
+}
+
+TEST_CASE("P-2: two towers with 4 and 2 copies, and one loss, may drift apart too",
+          "[executor][streams][copies]") {
+  const Schedule schedule = Schedule::parse(
+      "@edges 0-2,1-2\n"
+      "@place 0=0,1,2,3 1=4,5 2=6\n"
+      "0F0 0F1 .   0B0 .   0B1\n"
+      "1F0 1F1 .   1B0 .   1B1\n"
+      ".   2F0 2B0 2F1 2B1 .  \n");
+  torch::manual_seed(3);
+  testing::TwoTowers module;
+  const Batch inputs = {torch::randn({16, 6}), torch::randn({16, 5})};
+  const Batch labels = {torch::randn({16, 3})};
+  const Program program = compile(
+      module,
+      {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 8});
+  CHECK(check_drifting(schedule, {.program = program, .inputs = inputs, .labels = labels}) > 0);
 }
 
 }  // namespace

@@ -1,0 +1,38 @@
+#include "stagecraft/actors/driver/recovery_advice.h"
+
+#include <algorithm>
+#include <map>
+
+namespace stagecraft {
+namespace {
+
+/// Returns the number of ranks that have each stage of the program.
+std::map<StageId, int> ranks_by_stage(const Plan& plan) {
+  std::map<StageId, int> ranks;
+  for (const RankPlan& rank : plan.ranks) {
+    std::map<StageId, int> of_rank;
+    for (const StageId stage : plan.list_of(rank.rank).stages) {
+      of_rank[plan.tables.stages[stage.index()].program] = 1;
+    }
+    for (const auto& [stage, one] : of_rank) {
+      ranks[stage] += one;
+    }
+  }
+  return ranks;
+}
+
+bool has_copies(const std::pair<const StageId, int>& stage) {
+  return stage.second > 1;
+}
+
+}  // namespace
+
+bool every_stage_has_copies(const Plan& plan) {
+  return std::ranges::all_of(ranks_by_stage(plan), has_copies);
+}
+
+bool any_stage_has_copies(const Plan& plan) {
+  return std::ranges::any_of(ranks_by_stage(plan), has_copies);
+}
+
+}  // namespace stagecraft
