@@ -6,7 +6,7 @@
 #include "stagecraft/compiler/program/check.h"
 #include "stagecraft/compiler/shapes/in_chunks.h"
 #include "stagecraft/compiler/shapes/resize.h"
-#include "stagecraft/scheduler/dag/schedule_of.h"
+#include "stagecraft/scheduler/dag/issue/schedule_of.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {

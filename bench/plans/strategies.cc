@@ -1,7 +1,7 @@
 /// What does a strategy cost? This program trains one model on four ranks by several strategies, in
-/// turns in one run: a pipeline of four, two copies of a pipeline of two (also interleaved), and four
-/// copies of the whole. Then it measures how long a large strategy takes to be applied, lowered and
-/// proved, and the memory that this takes.
+/// turns in one run: a pipeline of four, two copies of a pipeline of two (also interleaved), and
+/// four copies of the whole. Before that it measures how long a large strategy takes to be applied,
+/// lowered and proved, and the memory that this takes.
 ///
 /// "sent for sums" is by the formula: 2 (n - 1) / n of the gradients, for each rank of n copies.
 /// "hidden" is the part of the time from the start of a sum to its end in which its rank computed

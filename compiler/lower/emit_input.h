@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/lower/step_source.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/stage/stage_program.h"
-#include "stagecraft/compiler/training/step_source.h"
 #include "stagecraft/scheduler/dag/dag.h"
 
 namespace stagecraft {

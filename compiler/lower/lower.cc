@@ -15,12 +15,12 @@
 #include "stagecraft/compiler/lower/emit.h"
 #include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
+#include "stagecraft/compiler/lower/step_source.h"
 #include "stagecraft/compiler/lower/waits.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/passes.h"
-#include "stagecraft/compiler/training/step_source.h"
-#include "stagecraft/scheduler/dag/apply.h"
-#include "stagecraft/scheduler/dag/strategy_faults.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
+#include "stagecraft/scheduler/dag/directives/strategy_faults.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {

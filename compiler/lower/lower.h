@@ -7,7 +7,7 @@
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program/pass_time.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/strategy/strategy.h"

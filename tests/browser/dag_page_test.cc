@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tests/browser/page.h"
 #include "stagecraft/tests/support/catch.h"

@@ -13,7 +13,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 
 namespace stagecraft::tools {
 

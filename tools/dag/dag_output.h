@@ -1,7 +1,7 @@
 /// dag_output writes a DAG in the forms that the options of `stagecraft dag show` name.
 #pragma once
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/dag/show_options.h"
 

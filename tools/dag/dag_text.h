@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 
 namespace stagecraft::tools {
 

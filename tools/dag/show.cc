@@ -4,8 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "stagecraft/scheduler/dag/apply.h"
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/dag/dag_input.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 
 namespace stagecraft::drawing {
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 
 namespace stagecraft::drawing {
 

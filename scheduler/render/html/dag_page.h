@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 
 namespace stagecraft {
 

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "stagecraft/compiler/lower/step_source.h"
 #include "stagecraft/compiler/program/check.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/in_chunks.h"
 #include "stagecraft/compiler/shapes/resize.h"
-#include "stagecraft/compiler/training/step_source.h"
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 

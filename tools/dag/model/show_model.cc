@@ -10,7 +10,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/memory_limits.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/dag/apply.h"
-#include "stagecraft/scheduler/dag/issue.h"
-#include "stagecraft/scheduler/dag/schedule_of.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
+#include "stagecraft/scheduler/dag/issue/schedule_of.h"
 #include "stagecraft/tools/schedule/input/strategy_input.h"
 #include "stagecraft/tools/train/decide/schedule_from_file.h"
 

@@ -8,7 +8,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/render/dag/dag_columns.h"
 #include "stagecraft/scheduler/render/dag/dag_limits.h"

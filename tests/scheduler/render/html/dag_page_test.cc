@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/render/dag/dag_svg.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tests/scheduler/render/html/html_page.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/strategy/piper_strategy.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tests/tools/train/run/runs_on_clusters.h"

@@ -1,12 +1,12 @@
 /// Tests the graph that a strategy makes: its nodes and edges, and the faults of wrong strategies.
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 
 #include <algorithm>
 #include <set>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
-#include "stagecraft/scheduler/dag/stream_order.h"
+#include "stagecraft/scheduler/dag/issue/stream_order.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"

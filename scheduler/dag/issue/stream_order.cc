@@ -1,11 +1,11 @@
-#include "stagecraft/scheduler/dag/stream_order.h"
+#include "stagecraft/scheduler/dag/issue/stream_order.h"
 
 #include <algorithm>
 #include <functional>
 #include <queue>
 #include <utility>
 
-#include "stagecraft/scheduler/dag/rendezvous.h"
+#include "stagecraft/scheduler/dag/issue/rendezvous.h"
 
 namespace stagecraft {
 namespace {

@@ -1,10 +1,10 @@
-#include "stagecraft/scheduler/dag/communication_order.h"
+#include "stagecraft/scheduler/dag/issue/communication_order.h"
 
 #include <cstddef>
 #include <vector>
 
 #include "stagecraft/base/check.h"
-#include "stagecraft/scheduler/dag/rendezvous.h"
+#include "stagecraft/scheduler/dag/issue/rendezvous.h"
 
 namespace stagecraft {
 

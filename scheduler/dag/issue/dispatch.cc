@@ -1,10 +1,10 @@
-#include "stagecraft/scheduler/dag/dispatch.h"
+#include "stagecraft/scheduler/dag/issue/dispatch.h"
 
 #include <algorithm>
 #include <tuple>
 
 #include "stagecraft/base/check.h"
-#include "stagecraft/scheduler/dag/rendezvous.h"
+#include "stagecraft/scheduler/dag/issue/rendezvous.h"
 
 namespace stagecraft {
 namespace {

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/scheduler/dag/build.h"
-#include "stagecraft/scheduler/dag/directives.h"
-#include "stagecraft/scheduler/dag/match.h"
-#include "stagecraft/scheduler/dag/strategy_faults.h"
+#include "stagecraft/scheduler/dag/directives/directives.h"
+#include "stagecraft/scheduler/dag/directives/match.h"
+#include "stagecraft/scheduler/dag/directives/strategy_faults.h"
 
 namespace stagecraft {
 namespace {

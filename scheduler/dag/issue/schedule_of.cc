@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/dag/schedule_of.h"
+#include "stagecraft/scheduler/dag/issue/schedule_of.h"
 
 #include <algorithm>
 #include <map>

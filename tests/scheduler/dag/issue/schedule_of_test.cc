@@ -1,10 +1,10 @@
 /// Tests that a strategy gives back the schedule from which it was made.
-#include "stagecraft/scheduler/dag/schedule_of.h"
+#include "stagecraft/scheduler/dag/issue/schedule_of.h"
 
 #include <algorithm>
 
 #include "stagecraft/scheduler/builders/registry.h"
-#include "stagecraft/scheduler/dag/apply.h"
+#include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/dag/directives.h"
+#include "stagecraft/scheduler/dag/directives/directives.h"
 #include "stagecraft/scheduler/dag/remove_nodes.h"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/dag/directives.h"
+#include "stagecraft/scheduler/dag/directives/directives.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {

@@ -1,9 +1,9 @@
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 
 #include <utility>
 
-#include "stagecraft/scheduler/dag/communication_order.h"
-#include "stagecraft/scheduler/dag/dispatch.h"
+#include "stagecraft/scheduler/dag/issue/communication_order.h"
+#include "stagecraft/scheduler/dag/issue/dispatch.h"
 
 namespace stagecraft {
 

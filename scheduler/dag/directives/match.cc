@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/dag/match.h"
+#include "stagecraft/scheduler/dag/directives/match.h"
 
 #include <algorithm>
 #include <set>

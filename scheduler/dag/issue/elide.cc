@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/dag/elide.h"
+#include "stagecraft/scheduler/dag/issue/elide.h"
 
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/training/step_source.h"
+#include "stagecraft/compiler/lower/step_source.h"
 
 #include <algorithm>
 #include <map>

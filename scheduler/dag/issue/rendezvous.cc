@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/dag/rendezvous.h"
+#include "stagecraft/scheduler/dag/issue/rendezvous.h"
 
 #include <map>
 #include <tuple>

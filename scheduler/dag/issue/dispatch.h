@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/dag/dag.h"
-#include "stagecraft/scheduler/dag/stream_order.h"
+#include "stagecraft/scheduler/dag/issue/stream_order.h"
 
 namespace stagecraft {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "stagecraft/scheduler/dag/dag.h"
-#include "stagecraft/scheduler/dag/match.h"
-#include "stagecraft/scheduler/dag/strategy_faults.h"
+#include "stagecraft/scheduler/dag/directives/match.h"
+#include "stagecraft/scheduler/dag/directives/strategy_faults.h"
 #include "stagecraft/scheduler/strategy/strategy.h"
 
 namespace stagecraft {

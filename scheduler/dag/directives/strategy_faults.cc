@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/dag/strategy_faults.h"
+#include "stagecraft/scheduler/dag/directives/strategy_faults.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,7 @@
 /// strategies.
 #pragma once
 
-#include "stagecraft/scheduler/dag/issue.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {

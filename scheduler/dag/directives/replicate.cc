@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/scheduler/dag/directives.h"
+#include "stagecraft/scheduler/dag/directives/directives.h"
 
 namespace stagecraft {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/dag/dag.h"
-#include "stagecraft/scheduler/dag/strategy_faults.h"
+#include "stagecraft/scheduler/dag/directives/strategy_faults.h"
 #include "stagecraft/scheduler/strategy/filter.h"
 
 namespace stagecraft {
