@@ -28,7 +28,12 @@ NodeLabel node_label(const TrainingDag& dag, int number) {
   if (node.tie != kNone) {
     return {kind, dag.source.ties[static_cast<std::size_t>(node.tie)].name};
   }
-  return {kind, node.stage.value == kNone ? "" : fmt::format("stage {}", node.stage.value)};
+  if (node.stage.value == kNone) {
+    return {kind, ""};
+  }
+  const bool whole = node.chunk == kNone || dag.source.chunks[node.stage.index()].size() == 1;
+  return {node.kind == DagKind::ReduceScatter ? "scatter" : kind,  // too long for a node
+          fmt::format("stage {}{}", node.stage.value, whole ? "" : fmt::format(".{}", node.chunk))};
 }
 
 }  // namespace stagecraft::drawing

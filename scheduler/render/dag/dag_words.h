@@ -15,7 +15,8 @@ struct NodeLabel {
   std::string second;  ///< may be empty
 };
 
-/// Returns "0F3"; "send" over "0F3" with an arrow to "1"; "all_reduce" over "stage 0"; "vote".
+/// Returns "0F3"; "send" over "0F3" with an arrow to "1"; "all_reduce" over "stage 0", or over
+/// "stage 0.2" for a chunk of several; "vote". A reduce_scatter is short: "scatter".
 [[nodiscard]] NodeLabel node_label(const TrainingDag& dag, int node);
 
 }  // namespace stagecraft::drawing

@@ -153,6 +153,20 @@ TEST_CASE("lists that wait for each other's transfers are drawn all the same (DP
   CHECK(count_in(svg, "class=\"node\"") == 4);
 }
 
+TEST_CASE("collectives of sharded parameters say their chunk", "[scheduler][render][dag]") {
+  DagSource source = bare_source(StageGraph::chain(1));
+  source.chunks[0] = {{.parameter_bytes = 8}, {.reads = {0}, .parameter_bytes = 8}};
+  const std::string svg = render_dag_svg(
+      issue(apply(parse_strategy("split {} dim=MB n=2\nplace {PP:0} on [0,1]\n"
+                                 "replicate {PP:0} on [0,1] shard_params bucket_size=8\n"),
+                  source)));
+  CHECK(!xml_fault(svg));
+  for (const char* part :
+       {">all_gather<", ">stage 0.1<", ">scatter<", "reduce_scatter of stage 0", ">0F1.1<"}) {
+    CHECK_THAT(svg, ContainsSubstring(part));
+  }
+}
+
 TEST_CASE("what does nothing is an empty node", "[scheduler][render][dag][surplus]") {
   StageGraph graph = StageGraph::chain(2);
   graph.freeze({0});
