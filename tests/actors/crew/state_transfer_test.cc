@@ -91,6 +91,15 @@ TEST_CASE("a state is read by rank, in the order of each listing", "[actors][cre
   CHECK(scene.sent(0)[0].request != scene.sent(0)[1].request);  // keeps DT-2
 }
 
+TEST_CASE("the states of some ranks are read, and no other rank is asked", "[actors][crew]") {
+  Scene scene;
+  const auto state = scene.transfer.read({Rank(2), Rank(0)});
+  REQUIRE(state.size() == 2);
+  CHECK(number_in(state[0].at(0).tensor) == 20);
+  CHECK(number_in(state[1].at(0).tensor) == 0);
+  CHECK(scene.sent(1).empty());
+}
+
 TEST_CASE("a state is written by the names and tensors of each rank", "[actors][crew]") {
   Scene scene;
   scene.transfer.write({{{"weight:w", number(5)}}, {}, {{"a", number(6)}, {"b", number(7)}}}, 11);

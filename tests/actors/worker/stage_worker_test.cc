@@ -226,6 +226,25 @@ TEST_CASE("a worker lost inside its update takes no step until it is given a sta
   CHECK(f.run(2).committed);
 }
 
+TEST_CASE("LV-1: a worker tells of how many updates its weights are, while they are whole",
+          "[actors][worker][recovery]") {
+  Fixture f;
+  const auto updates = [&] { return f.worker->send_state({.tensors = false}).updates; };
+  REQUIRE(f.worker->load({.rank = Rank(0)}).error.empty());
+  CHECK(updates() == kNoWeights);
+  REQUIRE(f.take(at::ones({3})).error.empty());
+  CHECK(updates() == 0);
+  f.fails_at = Op::Vote;
+  CHECK(code_of(f.run(0).error) == Errc::WorkerFailed);
+  CHECK(updates() == 0);
+  f.fails_at.reset();
+  CHECK(f.run(1).committed);
+  CHECK(updates() == 1);
+  f.fails_at = Op::Update;
+  CHECK(code_of(f.run(2).error) == Errc::WorkerLost);
+  CHECK(updates() == kNoWeights);
+}
+
 TEST_CASE("a state that does not fit changes nothing (W-3)", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());

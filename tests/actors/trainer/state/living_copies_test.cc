@@ -1,7 +1,5 @@
 #include "stagecraft/actors/trainer/state/living_copies.h"
 
-#include <optional>
-
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
