@@ -67,6 +67,12 @@ PixelClassifier with_state(Trainer& trainer) {
   return copy;
 }
 
+/// Returns a schedule of two microbatches for each of two copies of the second stage.
+Schedule uneven_copies() {
+  const Schedule one = one_f_one_b(3, 2);
+  return {one.form(), one.rows(), {.places = {{Rank(0)}, {Rank(1), Rank(2)}, {Rank(3)}}}};
+}
+
 void train(Trainer& trainer, int steps) {
   for (int i = 0; i < steps; ++i) {
     const Data batch = random_batch(16, i);
@@ -91,12 +97,14 @@ TEST_CASE(
     Cut cut;
   };
   PixelClassifier model = classifier();
-  const int which = GENERATE(0, 1, 2, 3);
-  const Row row = which == 0   ? Row{"threads", Cluster::local(3), one_f_one_b(3, 4), {}}
-                  : which == 1 ? Row{"processes", Cluster::spawn(3), one_f_one_b(3, 4), {}}
-                  : which == 2
-                      ? Row{"a cut through markers", Cluster::local(2), gpipe(2, 4), At{{"middle"}}}
-                      : Row{"replicas", Cluster::local(2), dualpipe(2, 4), At{{"middle"}}};
+  const int which = GENERATE(0, 1, 2, 3, 4, 5);
+  const Row row =
+      which == 0   ? Row{"threads", Cluster::local(3), one_f_one_b(3, 4), {}}
+      : which == 1 ? Row{"processes", Cluster::spawn(3), one_f_one_b(3, 4), {}}
+      : which == 2 ? Row{"a cut through markers", Cluster::local(2), gpipe(2, 4), At{{"middle"}}}
+      : which == 3 ? Row{"replicas", Cluster::local(2), dualpipe(2, 4), At{{"middle"}}}
+      : which == 4 ? Row{"copies", Cluster::local(6), in_copies(one_f_one_b(3, 2), 2), {}}
+                   : Row{"1, 2 and 1 copies", Cluster::local(4), uneven_copies(), {}};
   INFO(row.name);
   const Program program = compiled(model, 4, row.cut);
   Trainer trainer(row.cluster, program, row.schedule, Sgd{.lr = 0.1});

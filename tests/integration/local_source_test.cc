@@ -7,6 +7,8 @@
 
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/integration/numbered_source.h"
 #include "stagecraft/tests/support/catch.h"
@@ -76,6 +78,15 @@ TEST_CASE("each replica reads the microbatches that are its own", "[integration]
   const Program program = make_program({.stages = 2, .dropout = 0.2, .statistics = false});
   const int before = NumberedSource::parts_read;
   check_equal_to_sent(Cluster::local(2), program, dualpipe(2, kMicrobatches), "parts");
+  CHECK(NumberedSource::parts_read > before);
+}
+
+TEST_CASE("each copy of a stage reads the microbatches that are its own",
+          "[integration][local-source]") {
+  const Program program = make_program({.stages = 2, .dropout = 0.2, .statistics = false});
+  const int before = NumberedSource::parts_read;
+  check_equal_to_sent(
+      Cluster::local(4), program, in_copies(one_f_one_b(2, kMicrobatches / 2), 2), "parts");
   CHECK(NumberedSource::parts_read > before);
 }
 
