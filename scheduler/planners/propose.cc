@@ -83,18 +83,22 @@ void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPro
   sort_best_first(all);
 }
 
+/// Returns whether plans have no copies: orders name tasks of one pipeline, pins name devices, and
+/// stages of all sizes share one step.
+bool is_one_pipeline(const PlanRequest& request) {
+  return request.phases || !request.orders.empty() || request.shared_channels ||
+         !request.pinned.empty() || request.stage_sizes;
+}
+
 /// Returns whether plans may run the pipeline in this many copies.
 bool allows_copies(const PlanRequest& request, int copies) {
   if (copies == 1) {
     return true;
   }
-  // Orders name tasks of one pipeline; pins name devices; stages of all sizes share one step.
-  const bool is_one_pipeline = request.phases || !request.orders.empty() ||
-                               request.shared_channels || !request.pinned.empty() ||
-                               request.stage_sizes;
-  return !is_one_pipeline && request.devices % copies == 0 && request.batch % copies == 0 &&
-         std::ranges::any_of(request.sizes(),
-                             [&](int samples) { return request.batch / copies % samples == 0; });
+  return !is_one_pipeline(request) && request.devices % copies == 0 &&
+         request.batch % copies == 0 && std::ranges::any_of(request.sizes(), [&](int samples) {
+           return request.batch / copies % samples == 0;
+         });
 }
 
 /// Returns the request for one of the copies of a pipeline, with the memory that predictions may
@@ -104,8 +108,8 @@ PlanRequest request_of_copy(const PlanRequest& request, int copies) {
   one.memory = usable(request.memory);
   one.devices /= copies;
   one.batch /= copies;
+  one.copies_of_stages = copies == 1 && !is_one_pipeline(request);
   if (copies > 1) {
-    one.copies_of_stages = false;
     one.microbatch_sizes.clear();
     std::ranges::copy_if(request.sizes(),
                          std::back_inserter(one.microbatch_sizes),

@@ -128,8 +128,16 @@ TEST_CASE("every planner answers for programs, and auto is the best of them",
 TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]") {
   const TemporaryFolder folder;
   const std::string schedule = folder.path() + "/s.txt", cut = folder.path() + "/c.txt";
-  const CommandResult result = run_plan(
-      {"--devices", "2", "--schedule", "1f1b", "--schedule-out", schedule, "--cut-out", cut});
+  const CommandResult result = run_plan({"--devices",
+                                         "2",
+                                         "--schedule",
+                                         "1f1b",
+                                         "--on-device",
+                                         "0:0",
+                                         "--schedule-out",
+                                         schedule,
+                                         "--cut-out",
+                                         cut});
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
   const Schedule read = Schedule::parse(text_of(schedule));

@@ -33,7 +33,7 @@ TEST_CASE("a plan's page knows stages, ranks and candidates", "[scheduler][rende
   CHECK(data["facts"][0] == nlohmann::json::array({"step", "3 s"}));
   CHECK(data["why"] == nlohmann::json{"rank 1 computes most"});
   CHECK(data["stages"][1]["name"] == "second");
-  CHECK(data["stages"][1]["replicas"] == 2);
+  CHECK(data["stages"][1]["copies"] == 2);
   CHECK(data["stages"][1]["backward"] == 0.5);
   CHECK(data["edges"] == nlohmann::json{{0, 1, 64}});
   CHECK(data["ranks"][1]["kept"] == 50);

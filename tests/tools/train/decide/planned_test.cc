@@ -34,6 +34,11 @@ std::vector<int> sizes_of(const std::vector<std::string>& words, int microbatche
   return planned_of(words, microbatches).samples;
 }
 
+/// The machine's noise decides whether a plan has copies, which add gradients in another order.
+void check_equal(const TrainOutput& output) {
+  CHECK((output.verify.at("bit_equal") == true || output.verify.at("bit_equal_as_ranks") == true));
+}
+
 json event_of(const TrainOutput& output) {
   const auto found = std::ranges::find_if(
       output.others, [](const json& object) { return object.at("event") == "planned"; });
@@ -139,7 +144,7 @@ TEST_CASE("a run trains in the microbatches that were planned, with the bits of 
   const CommandResult second = run_train(words);
   CHECK((second.err.find("plan: all was measured before") != std::string::npos) == !busy);
   const TrainOutput output = train_json(words);
-  CHECK(output.verify.at("bit_equal") == true);
+  check_equal(output);
   const json planned = event_of(output);
   CHECK(planned.at("microbatches") == 8);
   CHECK(planned.at("microbatch_size") == 1);
@@ -153,8 +158,11 @@ TEST_CASE("a planned run has the weights of the same microbatches given", "[tool
   const OwnCache cache;
   const TrainOutput planned =
       train_json({"--plan", "capslog", "--ranks", "2", "--microbatch-sizes", "1"});
-  const TrainOutput given =
-      train_json({"--stages", "2", "--microbatch-size", "1", "--microbatches", "8"});
+  // The machine's noise decides between a pipeline and two copies of one stage.
+  const bool copies = event_of(planned).at("schedule").get<std::string>().ends_with(" dp=2");
+  std::vector<std::string> words{"--ranks", "2", "--microbatch-size", "1"};
+  words.insert(words.end(), {"--microbatches", copies ? "4" : "8", "--dp", copies ? "2" : "1"});
+  const TrainOutput given = train_json(words);
   CHECK(planned.sha256() == given.sha256());
   CHECK(planned.sha256() != train_json({"--stages", "2"}).sha256());
 }
@@ -184,7 +192,7 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
     return all;
   };
   const TrainOutput output = train_json(from("8,1"));
-  CHECK(output.verify.at("bit_equal") == true);
+  check_equal(output);
   CHECK(event_of(output).at("microbatch_size") == 1);
 
   const CommandResult large = run_train(from("8"));  // at least 10 MiB on the fullest worker
