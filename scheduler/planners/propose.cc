@@ -90,8 +90,19 @@ bool is_one_pipeline(const PlanRequest& request) {
          !request.pinned.empty() || request.stage_sizes;
 }
 
+/// Returns how many copies of the given schedule the devices can run; 1 if that is no whole number.
+int copies_of_given(const PlanRequest& request) {
+  const auto rows = static_cast<int>(request.schedule->rows().size());
+  return rows > 0 && request.devices % rows == 0 && request.batch % (request.devices / rows) == 0
+             ? request.devices / rows
+             : 1;
+}
+
 /// Returns whether plans may run the pipeline in this many copies.
 bool allows_copies(const PlanRequest& request, int copies) {
+  if (request.schedule && !is_one_pipeline(request)) {
+    return copies == copies_of_given(request);
+  }
   if (copies == 1) {
     return true;
   }
@@ -136,15 +147,22 @@ class Proposals {
   Proposals(const PlanRequest& request, std::string_view planner)
       : request_(request), judge_(request), planner_(planner) {}
 
+  /// Errors: UsageArgument for a given schedule whose rows have ranks already.
   void search() {
+    if (request_.schedule && !request_.schedule->headers().places.empty()) {
+      throw Error(Errc::UsageArgument,
+                  "a plan expects the schedule of one pipeline, found one with @place; leave that "
+                  "out, and give the number of devices of all copies");
+    }
     for (copies_ = 1; copies_ <= request_.devices; ++copies_) {
       if (!allows_copies(request_, copies_)) {
         continue;
       }
-      if (copies_ > 1 &&
+      if (first_ != 0 &&
           !request_.proceeds(fmt::format("{} copies of a pipeline", copies_), !all_.empty())) {
         return;
       }
+      first_ = first_ == 0 ? copies_ : first_;
       searched_ = request_of_copy(request_, copies_);
       ask_planners();
       look_closer();
@@ -173,7 +191,7 @@ class Proposals {
       if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
         return;
       }
-      if (copies_ == 1) {
+      if (copies_ == first_) {
         add(info.name, [&] { return constrained_search(info.search, searched_); });
       } else {
         try_further(info.name, [&] { return constrained_search(info.search, searched_); });
@@ -188,7 +206,7 @@ class Proposals {
     if (planner_ != "auto" || request_.schedule) {
       return;
     }
-    const bool needs_memory = copies_ == 1 && lacks_all();
+    const bool needs_memory = copies_ == first_ && lacks_all();
     if (!request_.builder && !pfeife_refuses(searched_) &&
         searched_.proceeds("further cuts for builders", !all_.empty())) {
       const CutEffort effort = needs_memory ? CutEffort::most() : CutEffort{};
@@ -206,9 +224,9 @@ class Proposals {
     }
   }
 
-  /// Keeps a reason why there is no plan. Those of one pipeline say what is wrong.
+  /// Keeps a reason why there is no plan. Those of the fewest copies say what is wrong.
   void say(std::string_view whose, std::string_view reason) {
-    if (copies_ == 1) {
+    if (copies_ == first_) {
       reasons_.push_back(fmt::format("{}: {}", whose, reason));
     }
   }
@@ -285,6 +303,7 @@ class Proposals {
   const PlanRequest& request_;
   Judge judge_;
   int copies_ = 1;        // of the pipeline
+  int first_ = 0;         // the fewest copies that were searched
   PlanRequest searched_;  // for one of them
   std::string_view planner_;
   std::vector<PlanProposal> all_;

@@ -277,11 +277,13 @@ int size_of(const Schedule& schedule, const PlanRequest& request) {
   const int microbatches = schedule.microbatches();
   const int devices = Layout::of(schedule).ranks();
   if (devices != request.devices) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("the schedule runs on {} devices, found a request for {}; plan for {}",
-                            devices,
-                            request.devices,
-                            devices));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "the schedule runs on {} devices, found a request for {}; plan for {} or a multiple",
+            devices,
+            request.devices,
+            devices));
   }
   if (microbatches < 1 || request.batch % microbatches != 0) {
     throw Error(Errc::UsageArgument,

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/examples/costs/cost_models.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/propose.h"
@@ -184,6 +185,21 @@ TEST_CASE("a plan of copies names their devices, and its files train", "[tools][
                             [](const Json& plan) { return plan.at("stages").size() > 1; }));
   const CommandResult text = run_plan({"--devices", "2", "--why"}, slow_links());
   CHECK_THAT(text.out, ContainsSubstring("0, 1"));
+}
+
+TEST_CASE("a given schedule runs in as many copies as the devices can hold", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string given = folder.path() + "/given.txt", placed = folder.path() + "/placed.txt";
+  std::ofstream(given) << to_string(one_f_one_b(2, 4));
+  std::ofstream(placed) << "@place 0=0,2 1=1,3\n" << to_string(one_f_one_b(2, 4));
+  const Json plan =
+      plan_json({"--devices", "4", "--batch", "16", "--schedule", given}).at("plans").at(0);
+  CHECK(plan.at("microbatches") == 8);
+  CHECK(plan.at("stages").at(0).at("devices") == std::vector{0, 2});
+  CHECK(plan.at("stages").at(1).at("devices") == std::vector{1, 3});
+  check_message(run_plan({"--devices", "3", "--schedule", given}), 2, {"2 devices", "3"});
+  check_message(
+      run_plan({"--devices", "4", "--schedule", placed}), 2, {"@place", "leave that out"});
 }
 
 TEST_CASE("why says what would make another plan the better one", "[tools][plan]") {
