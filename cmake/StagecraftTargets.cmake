@@ -77,7 +77,9 @@ endfunction()
 
 function(stagecraft_link_defaults target)
   if(STAGECRAFT_HAS_MOLD)
-    target_link_options(${target} PRIVATE -fuse-ld=mold)
+    # mold 1.10 otherwise places thread-local data before the first page of the data if these begin on a page of their
+    # own, and the program does not start: "cannot apply additional memory protection after relocation".
+    target_link_options(${target} PRIVATE -fuse-ld=mold -Wl,-z,separate-code)
   endif()
 endfunction()
 

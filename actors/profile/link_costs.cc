@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/inproc.h"
@@ -125,7 +126,10 @@ double bytes_of(std::int64_t elements) {
 /// Member is one end's part in sums.
 class Member {
  public:
-  explicit Member(std::shared_ptr<Transport> transport) : collective_(std::move(transport)) {}
+  /// The thread that adds has one processor, as in a worker.
+  explicit Member(std::shared_ptr<Transport> transport)
+      : collective_(
+            std::move(transport), std::make_shared<WaitBoard>(), [] { set_own_thread_count(1); }) {}
 
   void sum(const at::Tensor& buffer) {
     const Sequence sequence{

@@ -234,6 +234,9 @@ StateTaken StageWorker::take_state(const TakeState& m) {
       check_phase("TakeState");
     }
     executor_->drop_accumulated();
+    // If this fails, others may have the new state: the old one, of as many updates, is then no
+    // copy of theirs (LV-1).
+    updates_ = kNoWeights;
     if (m.from == kDriver) {
       take_named_state(m);
     } else {

@@ -224,10 +224,14 @@ std::vector<RowShare> row_shares(const Schedule& schedule) {
   if (schedule.headers().places.empty() || !place_fault(schedule).empty()) {
     return shares;
   }
-  const Layout layout = Layout::of(schedule);
-  for (int row = 0; row < layout.rows(); ++row) {
-    if (const auto ranks = static_cast<int>(layout.ranks_of(row).size()); ranks > 0) {
-      shares[static_cast<std::size_t>(row)] = {.ranks = ranks, .units = layout.units() / ranks};
+  const std::vector<std::vector<Rank>>& places = schedule.headers().places;
+  std::size_t units = 1;
+  for (const std::vector<Rank>& ranks : places) {
+    units = std::lcm(units, std::max<std::size_t>(1, ranks.size()));
+  }
+  for (std::size_t row = 0; row < places.size(); ++row) {
+    if (const std::size_t ranks = places[row].size(); ranks > 0) {
+      shares[row] = {.ranks = static_cast<int>(ranks), .units = static_cast<int>(units / ranks)};
     }
   }
   return shares;

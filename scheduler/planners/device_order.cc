@@ -173,7 +173,8 @@ PlanProposal best_device_order(Judge& judge,
         --tries;
         PlanProposal tried =
             judge.propose(moved(proposal.candidate, exchanged(devices, one, other)));
-        if (tried.step < proposal.step * (1 - kWorthMoving)) {  // keeps DO-1
+        const bool fits = tried.fits || !proposal.fits;
+        if (fits && tried.step < proposal.step * (1 - kWorthMoving)) {  // keeps DO-1
           proposal = std::move(tried);
           better = true;
         }

@@ -84,14 +84,34 @@ std::set<int> devices_of(const Layout& layout, int stage) {
 
 /// Returns the time in which the devices add up gradients: their slowest link decides.
 double sum_seconds(const LinkCosts& links, const std::set<int>& devices, double gradients) {
-  Link slowest = links.of_sums();
-  for (const auto& [ends, link] : links.each) {
-    if (devices.contains(ends.first) && devices.contains(ends.second)) {
-      slowest.latency = std::max(slowest.latency, link.latency);
-      slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+  Link slowest;
+  for (const int from : devices) {
+    for (const int to : devices) {
+      const auto known = links.each.find({from, to});
+      const Link& link = known == links.each.end() ? links.of_sums() : known->second;
+      if (from != to) {
+        slowest.latency = std::max(slowest.latency, link.latency);
+        slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+      }
     }
   }
   return all_reduce_seconds(gradients, slowest, static_cast<int>(devices.size()));
+}
+
+/// Stages that share a parameter add up its gradients unit by unit, so they need equally many
+/// copies. Errors: UsageArgument if they have not.
+void require_equal_ties(const StageGraph& graph, const Layout& layout) {
+  for (const TiedParameter& tied : graph.tied()) {
+    for (const StageId stage : tied.stages) {
+      if (layout.ranks_of(stage).size() != layout.ranks_of(tied.stages.front()).size()) {
+        throw Error(Errc::UsageArgument,
+                    fmt::format("stages {} and {} share {} and have different numbers of copies",
+                                tied.stages.front().value,
+                                stage.value,
+                                tied.name));
+      }
+    }
+  }
 }
 
 /// Returns the longest path through the model, forward and back.
@@ -227,6 +247,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
                             wrong.front().rule,
                             wrong.front().message));
   }
+  require_equal_ties(made.graph, layout);
   const Placement placement = Placement::of(schedule, made.graph.size());
   for (int s = 0; s < made.graph.size(); ++s) {
     made.stage_of_cut.push_back(layout.replicas() == 1 ? s : layout.model_stage(StageId(s)).value);

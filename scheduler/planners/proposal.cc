@@ -44,7 +44,8 @@ std::string to_string(const Bottleneck& bottleneck) {
     case Bottleneck::Kind::Update:
       break;
   }
-  return fmt::format("the update takes {:.0f} % of the step", percent);
+  return fmt::format("the update, with sums of gradients over copies, takes {:.0f} % of the step",
+                     percent);
 }
 
 }  // namespace stagecraft

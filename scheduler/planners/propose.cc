@@ -65,6 +65,12 @@ bool is_constrained(const PlanRequest& request) {
   return request.most_stages > 0 || !request.pinned.empty();
 }
 
+/// Returns whether rows that exchange their tasks exchange nothing but devices.
+bool has_equal_rows(const PlanProposal& proposal) {
+  const std::vector<std::vector<int>>& rows = proposal.devices_of_row;
+  return std::ranges::all_of(rows, [&](const auto& row) { return row.size() == rows[0].size(); });
+}
+
 /// Looks for a better order of devices for the best proposals, if links differ.
 void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
   constexpr std::size_t kOrdered = 8;
@@ -74,6 +80,9 @@ void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPro
   }
   int tries = kMostTries;
   for (std::size_t i = 0; i < std::min(kOrdered, all.size()); ++i) {
+    if (!has_equal_rows(all[i])) {
+      continue;
+    }
     if (!request.proceeds(
             fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
       break;
@@ -90,17 +99,53 @@ bool is_one_pipeline(const PlanRequest& request) {
          !request.pinned.empty() || request.stage_sizes;
 }
 
-/// Returns how many copies of the given schedule the devices can run; 1 if that is no whole number.
+/// Returns how many copies of the given schedule make a plan for all devices.
+/// Errors: UsageArgument if no number does, and for a schedule whose rows have ranks already.
 int copies_of_given(const PlanRequest& request) {
-  const auto rows = static_cast<int>(request.schedule->rows().size());
-  return rows > 0 && request.devices % rows == 0 && request.batch % (request.devices / rows) == 0
-             ? request.devices / rows
-             : 1;
+  if (!request.schedule->headers().places.empty()) {
+    throw Error(Errc::UsageArgument,
+                "a plan expects the schedule of one pipeline, found one with @place; leave that "
+                "out, and give the number of devices of all copies");
+  }
+  const int ranks = Layout::of(*request.schedule).ranks();
+  const int copies = ranks > 0 ? request.devices / ranks : 0;
+  if (copies * ranks != request.devices || (copies != 1 && is_one_pipeline(request))) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("the schedule runs on {} devices, found a request for {}; plan for {}{}",
+                    ranks,
+                    request.devices,
+                    ranks,
+                    is_one_pipeline(request) ? "" : " or a multiple"));
+  }
+  const int microbatches = copies * request.schedule->microbatches();
+  if (copies > 1 && microbatches > 0 && request.batch % microbatches != 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} copies of the schedule have {} microbatches, which do not divide a "
+                            "batch of {}; give a batch that is a multiple",
+                            copies,
+                            microbatches,
+                            request.batch));
+  }
+  return copies;
+}
+
+/// Errors: UsageArgument for fewer stages than devices, if plans have no copies.
+void require_enough_stages(const PlanRequest& request) {
+  if (is_one_pipeline(request) && !request.allows_stages(request.devices)) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("at most {} stages leave some of {} devices without one, and the other "
+                    "constraints allow no copies; plan for {} devices, or allow more stages",
+                    request.most_stages,
+                    request.devices,
+                    request.most_stages));
+  }
 }
 
 /// Returns whether plans may run the pipeline in this many copies.
 bool allows_copies(const PlanRequest& request, int copies) {
-  if (request.schedule && !is_one_pipeline(request)) {
+  if (request.schedule) {
     return copies == copies_of_given(request);
   }
   if (copies == 1) {
@@ -147,13 +192,9 @@ class Proposals {
   Proposals(const PlanRequest& request, std::string_view planner)
       : request_(request), judge_(request), planner_(planner) {}
 
-  /// Errors: UsageArgument for a given schedule whose rows have ranks already.
+  /// Errors: UsageArgument for a schedule or constraints that no plan for all devices keeps.
   void search() {
-    if (request_.schedule && !request_.schedule->headers().places.empty()) {
-      throw Error(Errc::UsageArgument,
-                  "a plan expects the schedule of one pipeline, found one with @place; leave that "
-                  "out, and give the number of devices of all copies");
-    }
+    require_enough_stages(request_);
     for (copies_ = 1; copies_ <= request_.devices; ++copies_) {
       if (!allows_copies(request_, copies_)) {
         continue;
@@ -191,11 +232,7 @@ class Proposals {
       if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
         return;
       }
-      if (copies_ == first_) {
-        add(info.name, [&] { return constrained_search(info.search, searched_); });
-      } else {
-        try_further(info.name, [&] { return constrained_search(info.search, searched_); });
-      }
+      try_further(info.name, [&] { return constrained_search(info.search, searched_); });
     }
   }
 
@@ -250,7 +287,7 @@ class Proposals {
     }
   }
 
-  /// Runs a further search. Its refusal does not affect the planners' results.
+  /// Its refusal does not affect the results of others.
   template <class Search>
   void try_further(std::string_view whose, Search&& search) {
     try {
@@ -259,6 +296,7 @@ class Proposals {
       if (error.code() == Errc::Internal || error.code() == Errc::ScheduleInvalid) {
         throw;
       }
+      refusal_ = refusal_ ? refusal_ : error;
       say(whose, error.what());
     }
   }
@@ -269,16 +307,19 @@ class Proposals {
   }
 
   [[noreturn]] void refuse() {
+    if (all_.empty() && !lacks_memory_ && refusal_) {
+      throw Error(*refusal_);
+    }
     if (!all_.empty()) {
       const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
       lacks_memory_ = true;
       reasons_.push_back(
           fmt::format("of all cuts found, the one that needs least needs {:.0f} bytes, on device "
                       "{} of {}: {:.0f} more than there are",
-                      least.needs(),
+                      std::ceil(least.needs()),
                       least.first_device(least.fullest()),
                       least.candidate.schedule_name,
-                      least.needs() - request_.memory));
+                      std::ceil(least.needs()) - request_.memory));
     }
     const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
     if (lacks_memory_) {
@@ -308,6 +349,7 @@ class Proposals {
   std::string_view planner_;
   std::vector<PlanProposal> all_;
   std::vector<std::string> reasons_;
+  std::optional<Error> refusal_;  // the first one that is not for lack of memory
   bool lacks_memory_ = false;
 };
 

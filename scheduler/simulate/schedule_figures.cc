@@ -4,6 +4,7 @@
 
 #include "stagecraft/scheduler/costs/cut_costs.h"
 #include "stagecraft/scheduler/costs/memory_model.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/task_graph.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 
@@ -23,8 +24,11 @@ std::size_t count_messages(const Schedule& schedule, const StageGraph& graph) {
   return messages;
 }
 
-double peak_of(const Schedule::Row& row, const MemoryModel& memory, const StageGraph& graph) {
-  RowMemory held(memory, graph);
+double peak_of(const Schedule::Row& row,
+               const MemoryModel& memory,
+               const StageGraph& graph,
+               int units) {
+  RowMemory held(memory, graph, units);
   double peak = 0;
   for (const Cell& cell : row) {
     peak = std::max(peak, held.run(cell.tasks()));
@@ -44,6 +48,7 @@ ScheduleFigures schedule_figures(const Schedule& schedule,
   one_each.stages.memory.activations.assign(static_cast<std::size_t>(devices), 1);
   const MemoryModel share = cut_costs(one_each, devices, graph).stages.memory;
 
+  const std::vector<RowShare> shares = row_shares(schedule);
   ScheduleFigures figures;
   figures.stages = graph.size() / graph.replicas();
   figures.makespan = timeline.makespan;
@@ -51,8 +56,8 @@ ScheduleFigures schedule_figures(const Schedule& schedule,
     const RowTimeline& row = timeline.rows[r];
     figures.peak_in_flight = std::max(figures.peak_in_flight, row.peak_in_flight);
     figures.peak_bytes = std::max(figures.peak_bytes, row.peak_bytes);
-    figures.peak_microbatches =
-        std::max(figures.peak_microbatches, peak_of(schedule.rows()[r], share, graph));
+    figures.peak_microbatches = std::max(
+        figures.peak_microbatches, peak_of(schedule.rows()[r], share, graph, shares[r].units));
   }
   figures.bubble = timeline.bubble_fraction();
   figures.messages = count_messages(schedule, graph);

@@ -12,6 +12,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/formats/event_orders.h"
+#include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/common/command_line.h"
@@ -197,7 +198,10 @@ double bytes_of_word(const std::string& option, const std::string& word) {
 void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("COSTS", options.costs, "a costs.json of `stagecraft profile`; -: standard input")
       ->required();
-  app.add_option("--devices", options.devices, "number of devices")->required()->type_name("N");
+  app.add_option("--devices", options.devices, "number of devices")
+      ->required()
+      ->type_name("N")
+      ->check(whole_number(1, kMaxRanks));
   app.add_option("--processors",
                  options.processors,
                  "processors that all devices share, as workers of one machine [each device has "
@@ -267,7 +271,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
 
 PlanRequest plan_request(const PlanOptions& options, Console& console) {
   PlanRequest request;
-  request.costs = read_costs(options.costs, console);
+  request.costs = read_costs(options.costs, console, "COSTS");
   request.devices = options.devices;
   request.costs.device.processors = options.processors.value_or(request.costs.device.processors);
   request.batch = options.batch.value_or(

@@ -68,12 +68,13 @@ std::size_t first_copy(const PlanProposal& p, std::size_t stage) {
 std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
   const std::vector<std::string> ids = id_texts(request, p);
+  const StageOperators operators = ids_of(request, p);  // one of the plan may be several joined
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
     const std::size_t copy = first_copy(p, s);
     const Durations& d = p.costs.stages.each[copy];
     rows.push_back({fmt::format("{}", s),
                     fmt::format("{}", fmt::join(devices_of(p, s), ", ")),
-                    fmt::format("{}", p.candidate.stages[s].size()),
+                    fmt::format("{}", operators[s].size()),
                     ids[s],
                     time_text(d.forward),
                     time_text(d.backward),
@@ -198,6 +199,7 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
           {"microbatches", p.microbatches},
           {"step_seconds", p.step},
           {"lower_bound", p.bound},
+          {"rows", p.devices_of_row},
           {"bytes", p.bytes},
           {"fits", p.fits},
           {"binds", to_string(p.binds)},

@@ -27,7 +27,7 @@ struct DataPortOptions {
   /// Called once when a peer is out of reach, in the same way.
   std::function<void(const std::string& key, const Error& why)> when_cut;
   /// Called once if the progress thread cannot go on, for example without memory; the port neither
-  /// sends nor receives afterwards. It is called as the last thing on that thread.
+  /// sends nor receives afterwards. Called on that thread.
   std::function<void(const Error& why)> when_failed;
 };
 

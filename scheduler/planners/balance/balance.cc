@@ -191,8 +191,12 @@ std::optional<std::string> balance_refuses(const PlanRequest& request) {
           given.stages(),
           given.rows().size());
     }
+  } else if (!request.allows_stages(request.devices)) {
+    return fmt::format("balance gives every device a stage; at most {} are allowed for {} devices",
+                       request.most_stages,
+                       request.devices);
   } else if (wanted_recipes(request).empty()) {
-    return fmt::format("balance does not cut for {}", *request.builder);
+    return fmt::format("balance does not cut for {}", request.builder.value_or("such stages"));
   }
   return request.lacks_pieces("balance");
 }

@@ -228,9 +228,12 @@ Candidate with_schedule(const PlanRequest& request, WorkGraphs& graphs, Rated ra
 /// usual link.
 PartitionProblem problem_of(const PlanRequest& request, WorkGraphs& graphs, const Kind& kind) {
   PartitionProblem problem{.devices = request.devices, .memory = request.memory};
+  const std::vector<int> allowed = request.sizes();
   for (const int size : kind.sizes) {
     for (int d = 1; d <= (kind.copies ? request.devices : 1) && size % d == 0; d *= 2) {
-      problem.variants.push_back(variant_of(request, graphs.on(size / d), {.size = size}, d));
+      if (std::ranges::find(allowed, size / d) != allowed.end()) {
+        problem.variants.push_back(variant_of(request, graphs.on(size / d), {.size = size}, d));
+      }
     }
   }
   const WorkGraph& graph = graphs.on(kind.sizes.front());

@@ -7,7 +7,7 @@
 ///
 /// A stage may have copies on 2, 4, 8, ... devices, which divide its microbatches. A schedule has
 /// microbatches of one size, so those of such a plan are as small as the stage with the most copies
-/// takes them (LA-3).
+/// takes them (LA-3): one of the sizes that the request allows.
 ///
 /// planner.h calls it. Pure; any thread.
 /// Source: Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/task_graph.h"
 
 namespace stagecraft {
@@ -28,7 +29,8 @@ double bytes_between(const LinkCosts& links, const Task& task, const Task& prere
 std::vector<WaitingChange> changes_of(const TaskGraph& tasks,
                                       const std::vector<const EntryTime*>& times,
                                       const LinkCosts& links,
-                                      int row) {
+                                      int row,
+                                      int units) {
   std::vector<WaitingChange> changes;
   for (int e = tasks.row_begin(row); e < tasks.row_end(row); ++e) {
     const double taken = times[static_cast<std::size_t>(e)]->start;
@@ -45,7 +47,7 @@ std::vector<WaitingChange> changes_of(const TaskGraph& tasks,
           return;
         }
         const double sent = times[static_cast<std::size_t>(from)]->end;
-        const double bytes = bytes_between(links, task, prerequisite);
+        const double bytes = units * bytes_between(links, task, prerequisite);
         changes.push_back({.time = sent, .bytes = bytes, .received = !stays});
         changes.push_back({.time = taken, .bytes = -bytes, .received = !stays});
       });
@@ -96,9 +98,11 @@ std::vector<RowPeak> peaks_with_early_values(const Timeline& timeline,
       times.push_back(&entry);
     }
   }
+  const std::vector<RowShare> shares = row_shares(schedule);
   std::vector<RowPeak> peaks;
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
-    std::vector<WaitingChange> changes = changes_of(tasks, times, links, static_cast<int>(r));
+    std::vector<WaitingChange> changes =
+        changes_of(tasks, times, links, static_cast<int>(r), shares[r].units);
     const double all = peak_of_row(timeline.rows[r], changes);
     std::erase_if(changes, [](const WaitingChange& c) { return c.received; });
     peaks.push_back({.own = peak_of_row(timeline.rows[r], changes), .all = all});

@@ -4,6 +4,7 @@
 ///     row 0   0F0 0F1 0F2 ...
 ///     row 1       1F0----- 1F1-----     the results of 0F1 and 0F2 wait at row 1
 ///
+/// A rank of a row takes a value once for each of its units (LA-3).
 /// The memory model counts results of forwards with the stage that makes them, so those that stay
 /// on their row are not counted again.
 /// Pure; any thread.

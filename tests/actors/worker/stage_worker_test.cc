@@ -254,6 +254,17 @@ TEST_CASE("a state that does not fit changes nothing (W-3)", "[actors][worker]")
   CHECK(f.weight().equal(at::ones({3})));
 }
 
+TEST_CASE("LV-1: weights that other ranks may have left behind are no copy of theirs",
+          "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  REQUIRE(f.take(at::full({3}, 5.0)).error.empty());
+  const auto updates = [&] { return f.worker->send_state({.tensors = false}).updates; };
+  CHECK(updates() == 0);
+  CHECK_FALSE(f.take(at::full({4}, 5.0)).error.empty());
+  CHECK(updates() == kNoWeights);
+}
+
 TEST_CASE("a worker that waits for a state says that it waits for the driver", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());

@@ -145,6 +145,29 @@ TEST_CASE("copies on shared processors are slowed down together", "[scheduler][p
   CHECK(judge(request, candidate).step == 2 * 2 * (4 + 8) + 4);
 }
 
+TEST_CASE("stages that share a parameter have equally many copies", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.devices = 3;
+  request.costs.operators[3].parameters = {"0"};
+  Candidate candidate = two_stages(2, 2);
+  const Schedule one = candidate.schedule;
+  candidate.schedule =
+      Schedule(one.form(), one.rows(), {.places = {{Rank(0), Rank(1)}, {Rank(2)}}});
+  CHECK_THAT(refusal([&] { (void)judge(request, candidate); }, Errc::UsageArgument),
+             ContainsSubstring("stages 0 and 1 share 0"));
+}
+
+TEST_CASE("a sum is as slow as the slowest link of its devices", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.costs.links.usual = {.latency = 100};
+  Candidate candidate = two_stages(4, 2);
+  candidate.stages.pop_back();
+  candidate.schedule = in_copies(one_f_one_b(1, 2), 2);
+  CHECK(judge(request, candidate).update == 4 + 2 * 100);
+  request.costs.links.each = {{{0, 1}, {.latency = 1}}, {{1, 0}, {.latency = 2}}};
+  CHECK(judge(request, candidate).update == 4 + 2 * 2);
+}
+
 TEST_CASE("links between rows are the slowest of those that carry a unit",
           "[scheduler][planners]") {
   const Schedule copies = in_copies(one_f_one_b(2, 2), 2);

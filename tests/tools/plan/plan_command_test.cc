@@ -198,6 +198,9 @@ TEST_CASE("a given schedule runs in as many copies as the devices can hold", "[t
   CHECK(plan.at("stages").at(0).at("devices") == std::vector{0, 2});
   CHECK(plan.at("stages").at(1).at("devices") == std::vector{1, 3});
   check_message(run_plan({"--devices", "3", "--schedule", given}), 2, {"2 devices", "3"});
+  check_message(run_plan({"--devices", "4", "--batch", "12", "--schedule", given}),
+                2,
+                {"2 copies of the schedule have 8 microbatches", "a batch of 12"});
   check_message(
       run_plan({"--devices", "4", "--schedule", placed}), 2, {"@place", "leave that out"});
 }
@@ -298,6 +301,22 @@ TEST_CASE("wrong constraints are refused with what they should be", "[tools][pla
   check_message(refused("--on-device", "2:0-1"), 2, {"a device from 0 to 1", "0:3-9"});
   check_message(refused("--on-device", "1"), 2, {"--on-device"});
   check_message(refused("--time-limit", "0"), 2, {"--time-limit"});
+  check_message(refused("--devices", "65537"), 2, {"--devices"});
+  const CommandResult few = run_plan({"--devices",
+                                      "2",
+                                      "--max-stages",
+                                      "1",
+                                      "--planner",
+                                      "balance",
+                                      "--batch",
+                                      "7",
+                                      "--microbatch-sizes",
+                                      "7"});
+  CHECK(few.exit_code == 2);
+  CHECK_THAT(few.err, ContainsSubstring("at most 1 are allowed for 2 devices"));
+  check_message(run_plan({"--devices", "2", "--max-stages", "1", "--on-device", "0:0"}),
+                2,
+                {"at most 1 stages", "plan for 1 devices"});
   const CommandResult apart =
       run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1-2"});
   CHECK(apart.exit_code == 1);
@@ -505,7 +524,7 @@ TEST_CASE("a time limit ends the search for a large model, with a plan", "[tools
 
 TEST_CASE("wrong words are refused with what they should be", "[tools][plan][bad-input]") {
   check_message(run_plan({}), 2, {"--devices"});
-  check_message(run_plan({"--devices", "0"}), 2, {"at least one device"});
+  check_message(run_plan({"--devices", "0"}), 2, {"--devices expects a whole number from 1"});
   check_message(run_plan({"--devices", "2", "--planner", "pfeif"}), 2, {"did you mean pfeife"});
   check_message(run_plan({"--devices", "2", "--memory", "much"}), 2, {"--memory", "2G"});
   check_message(run_plan({"--devices", "2", "--memory", "-1"}), 2, {"--memory"});

@@ -88,16 +88,16 @@ Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console
   return read_stage_costs(options.file, console);
 }
 
-Costs read_costs(const std::string& path, Console& console) {
-  const std::string text = read_source(path, "--costs", console);
+Costs read_costs(const std::string& path, Console& console, const char* option) {
+  const std::string text = read_source(path, option, console);
   try {
     ReadCosts read = parse_costs(text);
     for (const std::string& note : read.notes) {
-      console.err << fmt::format("note: --costs {}: {}\n", source_name(path), note);
+      console.err << fmt::format("note: {} {}: {}\n", option, source_name(path), note);
     }
     return std::move(read.costs);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--costs {}: {}", source_name(path), error.message()));
+    throw Error(error.code(), fmt::format("{} {}: {}", option, source_name(path), error.message()));
   }
 }
 

@@ -32,7 +32,9 @@ void add_cost_options(CLI::App& app, CostOptions& options);
 /// Returns the costs of a file, or of standard input for "-". Notes unknown contents on standard
 /// error.
 /// Errors: UsageFile; ScheduleParse with file, line and column.
-[[nodiscard]] Costs read_costs(const std::string& path, Console& console);
+[[nodiscard]] Costs read_costs(const std::string& path,
+                               Console& console,
+                               const char* option = "--costs");
 
 /// Does the same for commands that use stages.
 /// Errors: also UsageFile for a file of operators alone, whose stages would all get the default.

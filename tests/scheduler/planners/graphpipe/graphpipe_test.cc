@@ -85,6 +85,9 @@ TEST_CASE("every size of microbatch is a candidate, and copies of stages where t
         std::vector<std::vector<Rank>>{{Rank(0), Rank(1)}});
   CHECK(with_copies->stages == StageOperators{{0, 1, 2, 3, 4}});
   CHECK(judge(request, *with_copies).microbatches == 8);
+  request.microbatch_sizes = {2};  // a copy would take one sample
+  CHECK(std::ranges::none_of(graphpipe_candidates(request), has_copies));
+  request.microbatch_sizes = {1, 2};
   for (const Candidate& candidate : found) {
     check_runs(request, candidate);
   }
