@@ -1,7 +1,7 @@
-/// What does a strategy cost? This program trains one model on four ranks by several strategies, in
-/// turns in one run: a pipeline of four, two copies of a pipeline of two (also interleaved), and
-/// four copies of the whole. Before that it measures how long a large strategy takes to be applied,
-/// lowered and proved, and the memory that this takes.
+/// Measures what a strategy costs. This program trains one model on four ranks by several
+/// strategies, in turns in one run: a pipeline of four, two copies of a pipeline of two (also
+/// interleaved), and four copies of the whole. Before that it measures how long a large strategy
+/// takes to be applied, lowered and proved, and the memory that this takes.
 ///
 /// "sent for sums" is by the formula: 2 (n - 1) / n of the gradients, for each rank of n copies.
 /// "hidden" is the part of the time from the start of a sum to its end in which its rank computed
@@ -57,7 +57,7 @@ struct Sums {
   double lasted = 0, waited = 0;
 };
 
-/// Returns the bytes of gradients that the groups of the rank sum.
+/// Returns the bytes that the rank sends for the sums of its stages, by the formula.
 double bytes_sent(const Execution& execution, const std::vector<double>& stage_bytes, Rank rank) {
   double bytes = 0;
   for (const StageId stage : execution.layout.stages_of(rank)) {

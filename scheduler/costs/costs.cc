@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/costs/costs.h"
 
+#include <algorithm>
 #include <array>
 
 namespace stagecraft {
@@ -59,14 +60,22 @@ double StageCosts::duration(const Cell& cell, const StageGraph& graph) const {
   return group.value_or(total);
 }
 
+Link slower(const Link& one, const Link& other) {
+  return {.latency = std::max(one.latency, other.latency),
+          .bandwidth = std::min(one.bandwidth, other.bandwidth)};
+}
+
+const Link& LinkCosts::between(int from_row, int to_row, const Link& otherwise) const {
+  const auto found = each.find({from_row, to_row});
+  return found == each.end() ? otherwise : found->second;
+}
+
 double LinkCosts::transfer(Pair edge, int from_row, int to_row) const {
   if (from_row == to_row) {
     return 0;
   }
   const auto size = edge_bytes.find(edge);
-  const auto way = each.find({from_row, to_row});
-  return (way == each.end() ? usual : way->second)
-      .time_of(size == edge_bytes.end() ? bytes : size->second);
+  return between(from_row, to_row).time_of(size == edge_bytes.end() ? bytes : size->second);
 }
 
 Costs Costs::unit() {

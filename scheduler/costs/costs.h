@@ -90,6 +90,9 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+/// Returns a link as slow as the slower of both.
+[[nodiscard]] Link slower(const Link& one, const Link& other);
+
 /// LinkCosts holds the times of transfers.
 struct LinkCosts {
   using Pair = std::pair<int, int>;
@@ -101,6 +104,11 @@ struct LinkCosts {
   std::map<Pair, double> edge_bytes;  ///< by stage edge (producer, consumer), either direction
 
   [[nodiscard]] const Link& of_sums() const { return sums ? *sums : usual; }
+  /// Returns the link from one row to another: `otherwise` unless `each` lists it.
+  [[nodiscard]] const Link& between(int from_row, int to_row, const Link& otherwise) const;
+  [[nodiscard]] const Link& between(int from_row, int to_row) const {
+    return between(from_row, to_row, usual);
+  }
   /// Returns how long a transfer over a stage edge takes between two rows; 0 within a row.
   [[nodiscard]] double transfer(Pair edge, int from_row, int to_row) const;
 

@@ -82,6 +82,19 @@ void Layout::number_ranks(const Schedule& schedule) {
   }
 }
 
+namespace {
+
+/// Returns U of LA-3. Requires: place_fault() finds nothing.
+int units_of(const std::vector<std::vector<Rank>>& places) {
+  int units = 1;
+  for (const std::vector<Rank>& ranks : places) {
+    units = std::lcm(units, std::max(1, static_cast<int>(ranks.size())));
+  }
+  return units;
+}
+
+}  // namespace
+
 /// Requires: place_fault() finds nothing.
 void Layout::take_places(const Schedule& schedule) {
   ranks_of_row_ = schedule.headers().places;
@@ -91,8 +104,8 @@ void Layout::take_places(const Schedule& schedule) {
       row_of_rank_.resize(std::max(row_of_rank_.size(), rank.index() + 1));
       row_of_rank_[rank.index()] = static_cast<int>(row);
     }
-    units_ = std::lcm(units_, std::max(1, static_cast<int>(ranks_of_row_[row].size())));
   }
+  units_ = units_of(ranks_of_row_);
 }
 
 int Layout::member_of(Rank rank) const {
@@ -225,13 +238,10 @@ std::vector<RowShare> row_shares(const Schedule& schedule) {
     return shares;
   }
   const std::vector<std::vector<Rank>>& places = schedule.headers().places;
-  std::size_t units = 1;
-  for (const std::vector<Rank>& ranks : places) {
-    units = std::lcm(units, std::max<std::size_t>(1, ranks.size()));
-  }
+  const int units = units_of(places);
   for (std::size_t row = 0; row < places.size(); ++row) {
-    if (const std::size_t ranks = places[row].size(); ranks > 0) {
-      shares[row] = {.ranks = static_cast<int>(ranks), .units = static_cast<int>(units / ranks)};
+    if (const auto ranks = static_cast<int>(places[row].size()); ranks > 0) {
+      shares[row] = {.ranks = ranks, .units = units / ranks};
     }
   }
   return shares;

@@ -14,14 +14,9 @@ namespace {
 
 constexpr double kWorthMoving = 1e-9;  // of a step; a smaller gain is rounding
 
-Link link_of(const LinkCosts& links, int from, int to) {
-  const auto found = links.each.find({from, to});
-  return found == links.each.end() ? links.usual : found->second;
-}
-
 /// Returns the time of both directions.
 double seconds_between(const LinkCosts& links, int one, int other, double bytes) {
-  return link_of(links, one, other).time_of(bytes) + link_of(links, other, one).time_of(bytes);
+  return links.between(one, other).time_of(bytes) + links.between(other, one).time_of(bytes);
 }
 
 /// Takes the nearest remaining device as the next one. Also returns the total transfer time between
@@ -70,10 +65,10 @@ DeviceOrder exchanged(int devices, int one, int other) {
 }  // namespace
 
 bool links_differ(const LinkCosts& links, int devices) {
-  const Link first = link_of(links, 0, 1);
+  const Link first = links.between(0, 1);
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
-      if (from != to && link_of(links, from, to) != first) {
+      if (from != to && links.between(from, to) != first) {
         return true;
       }
     }

@@ -87,11 +87,8 @@ double sum_seconds(const LinkCosts& links, const std::set<int>& devices, double 
   Link slowest;
   for (const int from : devices) {
     for (const int to : devices) {
-      const auto known = links.each.find({from, to});
-      const Link& link = known == links.each.end() ? links.of_sums() : known->second;
       if (from != to) {
-        slowest.latency = std::max(slowest.latency, link.latency);
-        slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+        slowest = slower(slowest, links.between(from, to, links.of_sums()));
       }
     }
   }

@@ -143,18 +143,25 @@ void require_enough_stages(const PlanRequest& request) {
   }
 }
 
-/// Returns whether plans may run the pipeline in this many copies.
-bool allows_copies(const PlanRequest& request, int copies) {
+/// Returns in how many copies plans may run the pipeline, ascending.
+/// Errors: those of copies_of_given.
+std::vector<int> numbers_of_copies(const PlanRequest& request) {
   if (request.schedule) {
-    return copies == copies_of_given(request);
+    return {copies_of_given(request)};
   }
-  if (copies == 1) {
-    return true;
+  std::vector<int> numbers{1};
+  if (is_one_pipeline(request)) {
+    return numbers;
   }
-  return !is_one_pipeline(request) && request.devices % copies == 0 &&
-         request.batch % copies == 0 && std::ranges::any_of(request.sizes(), [&](int samples) {
-           return request.batch / copies % samples == 0;
-         });
+  const std::vector<int> sizes = request.sizes();
+  for (int copies = 2; copies <= request.devices; ++copies) {
+    const bool divides = request.devices % copies == 0 && request.batch % copies == 0;
+    if (divides && std::ranges::any_of(
+                       sizes, [&](int samples) { return request.batch / copies % samples == 0; })) {
+      numbers.push_back(copies);
+    }
+  }
+  return numbers;
 }
 
 /// Returns the request for one of the copies of a pipeline, with the memory that predictions may
@@ -195,15 +202,14 @@ class Proposals {
   /// Errors: UsageArgument for a schedule or constraints that no plan for all devices keeps.
   void search() {
     require_enough_stages(request_);
-    for (copies_ = 1; copies_ <= request_.devices; ++copies_) {
-      if (!allows_copies(request_, copies_)) {
-        continue;
-      }
-      if (first_ != 0 &&
-          !request_.proceeds(fmt::format("{} copies of a pipeline", copies_), !all_.empty())) {
+    const std::vector<int> numbers = numbers_of_copies(request_);
+    for (const int copies : numbers) {
+      is_fewest_ = copies == numbers.front();
+      if (!is_fewest_ &&
+          !request_.proceeds(fmt::format("{} copies of a pipeline", copies), !all_.empty())) {
         return;
       }
-      first_ = first_ == 0 ? copies_ : first_;
+      copies_ = copies;
       searched_ = request_of_copy(request_, copies_);
       ask_planners();
       look_closer();
@@ -243,7 +249,7 @@ class Proposals {
     if (planner_ != "auto" || request_.schedule) {
       return;
     }
-    const bool needs_memory = copies_ == first_ && lacks_all();
+    const bool needs_memory = is_fewest_ && lacks_all();
     if (!request_.builder && !pfeife_refuses(searched_) &&
         searched_.proceeds("further cuts for builders", !all_.empty())) {
       const CutEffort effort = needs_memory ? CutEffort::most() : CutEffort{};
@@ -263,7 +269,7 @@ class Proposals {
 
   /// Keeps a reason why there is no plan. Those of the fewest copies say what is wrong.
   void say(std::string_view whose, std::string_view reason) {
-    if (copies_ == first_) {
+    if (is_fewest_) {
       reasons_.push_back(fmt::format("{}: {}", whose, reason));
     }
   }
@@ -343,9 +349,9 @@ class Proposals {
 
   const PlanRequest& request_;
   Judge judge_;
-  int copies_ = 1;        // of the pipeline
-  int first_ = 0;         // the fewest copies that were searched
-  PlanRequest searched_;  // for one of them
+  int copies_ = 1;         // of the pipeline
+  bool is_fewest_ = true;  // no fewer copies are possible
+  PlanRequest searched_;   // for one of them
   std::string_view planner_;
   std::vector<PlanProposal> all_;
   std::vector<std::string> reasons_;

@@ -69,11 +69,10 @@ PlanRequest with(PlanRequest request, const WhatIf& otherwise) {
       break;
     case WhatIf::Kind::Link: {
       LinkCosts& links = request.costs.links;
-      for (const auto& ends :
+      for (const auto& [from, to] :
            {std::pair(otherwise.from, otherwise.to), std::pair(otherwise.to, otherwise.from)}) {
-        const auto known = links.each.find(ends);
-        links.each[ends] =
-            faster(known == links.each.end() ? links.usual : known->second, otherwise.factor);
+        const Link link = links.between(from, to);
+        links.each[{from, to}] = faster(link, otherwise.factor);
       }
       break;
     }

@@ -34,10 +34,10 @@ StageOperators ids_of(const PlanRequest& request, const PlanProposal& p) {
   return ids_of(WorkGraph::of(request.costs, request.costs.samples), p.candidate.stages);
 }
 
-/// Returns the operators' ids of every stage: "0-11 30-35".
-std::vector<std::string> id_texts(const PlanRequest& request, const PlanProposal& p) {
+/// Returns the text of every stage's ids: "0-11 30-35".
+std::vector<std::string> id_texts(const StageOperators& ids_by_stage) {
   std::vector<std::string> texts;
-  for (const std::vector<int>& ids : ids_of(request, p)) {
+  for (const std::vector<int>& ids : ids_by_stage) {
     std::vector<std::string> ranges;
     for (const auto& [first, last] : ranges_of(ids)) {
       ranges.push_back(first == last ? fmt::format("{}", first)
@@ -67,8 +67,8 @@ std::size_t first_copy(const PlanProposal& p, std::size_t stage) {
 
 std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
-  const std::vector<std::string> ids = id_texts(request, p);
   const StageOperators operators = ids_of(request, p);  // one of the plan may be several joined
+  const std::vector<std::string> ids = id_texts(operators);
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
     const std::size_t copy = first_copy(p, s);
     const Durations& d = p.costs.stages.each[copy];
@@ -331,7 +331,7 @@ std::string plan_json(const PlanRequest& request,
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
   std::string text = fmt::format("@microbatch-size {}\n", proposal.candidate.microbatch_size);
-  for (const std::string& ids : id_texts(request, proposal)) {
+  for (const std::string& ids : id_texts(ids_of(request, proposal))) {
     text += fmt::format("{{{}}}\n", ids);
   }
   return text;

@@ -21,11 +21,6 @@ bool lists_updates(const Schedule& schedule) {
   });
 }
 
-Link link_between(const LinkCosts& links, int from_row, int to_row) {
-  const auto found = links.each.find({from_row, to_row});
-  return found == links.each.end() ? links.usual : found->second;
-}
-
 }  // namespace
 
 CutCost::CutCost(const OperatorRow& row,
@@ -137,8 +132,8 @@ std::vector<CutCost::Way> CutCost::ways_of(const StepGraph& graph) const {
     const int to_row = placement_.row(consumer).value_or(0);
     ways.push_back(
         {.pair = pair(layout_.model_stage(producer).value, layout_.model_stage(consumer).value),
-         .forward = link_between(links_, from_row, to_row),
-         .backward = link_between(links_, to_row, from_row)});
+         .forward = links_.between(from_row, to_row),
+         .backward = links_.between(to_row, from_row)});
   }
   return ways;
 }

@@ -1,6 +1,5 @@
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
 
-#include <algorithm>
 #include <span>
 
 namespace stagecraft {
@@ -53,15 +52,12 @@ LinkCosts links_of_rows(const LinkCosts& of_devices, const Layout& layout) {
       if (from == to || senders.empty() || receivers.empty()) {
         continue;
       }
-      Link slowest{.latency = 0, .bandwidth = std::numeric_limits<double>::infinity()};
+      Link slowest;
       const auto units = static_cast<std::size_t>(layout.units());
       for (std::size_t unit = 0; unit < units; ++unit) {
         const Rank sender = senders[unit * senders.size() / units];
         const Rank receiver = receivers[unit * receivers.size() / units];
-        const auto known = of_devices.each.find({sender.value, receiver.value});
-        const Link& link = known == of_devices.each.end() ? of_devices.usual : known->second;
-        slowest.latency = std::max(slowest.latency, link.latency);
-        slowest.bandwidth = std::min(slowest.bandwidth, link.bandwidth);
+        slowest = slower(slowest, of_devices.between(sender.value, receiver.value));
       }
       made.each[{from, to}] = slowest;
     }

@@ -67,7 +67,7 @@ void send_first(RankList& list, const Task& sends, const Task& receives) {
   const InList receive = instruction_of(list, Op::Recv, receives);
   REQUIRE(receive < send);
   REQUIRE((send + 1)->op == Op::Free);
-  // What followed from waits for the other order is now said.
+  // State the waits that followed from the other order.
   send->waits = {instruction_of(list, Op::Run, sends)->id};
   for (InList i = receive; i != send; ++i) {
     if (i->op == Op::Recv) {
