@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/figure.h"
+#include "stagecraft/scheduler/render/svg_elements.h"
 
 namespace stagecraft {
 namespace {
@@ -17,6 +17,8 @@ using drawing::Box;
 using drawing::Figure;
 using drawing::kLine;
 using drawing::kMargin;
+using drawing::svg_rectangle;
+using drawing::svg_text;
 
 constexpr std::size_t kMaxListed = 20;
 
@@ -28,11 +30,6 @@ constexpr std::string_view kStyle =
     ".group{fill:none;stroke:#14181d;stroke-width:.75}"
     ".surplus{fill-opacity:0;stroke:#5c6773;stroke-dasharray:3 2}.surplus-text{fill:#5c6773}"
     ".bad{fill:none;stroke:#d3122a;stroke-width:2.5}.bad-text{fill:#d3122a}";
-
-std::string rectangle(double x, double y, double wide, double high, std::string_view look) {
-  return fmt::format(
-      R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>)", x, y, wide, high, look);
-}
 
 class Picture {
  public:
@@ -69,23 +66,16 @@ class Picture {
 
 std::string Picture::draw_axis() const {
   const double base = figure_.top - 2;
-  std::string text = fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="label">{}</text>)",
-                                 figure_.left - kMargin,
-                                 base - 8,
-                                 figure_.axis_name);
+  std::string text =
+      svg_text(figure_.left - kMargin, base - 8, R"(class="label")", figure_.axis_name);
   text += fmt::format(R"(<path d="M{:.1f} {:.1f}H{:.1f}" class="mark"/>)",
                       figure_.x(0),
                       base,
                       figure_.x(figure_.length));
   for (const drawing::Tick& tick : figure_.ticks) {
     const double at = figure_.x(tick.at) + (timeline_ != nullptr ? 0 : figure_.scale / 2);
-    text += fmt::format(
-        R"(<text x="{0:.1f}" y="{1:.1f}" class="axis">{2}</text><path d="M{0:.1f} {3:.1f}V{4:.1f}" class="mark"/>)",
-        at,
-        base - 8,
-        tick.label,
-        base - 4,
-        base);
+    text += svg_text(at, base - 8, R"(class="axis")", tick.label);
+    text += fmt::format(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" class="mark"/>)", at, base - 4, base);
     if (timeline_ != nullptr) {
       text += fmt::format(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" class="tick"/>)",
                           at,
@@ -98,20 +88,17 @@ std::string Picture::draw_axis() const {
 
 std::string Picture::draw_row(std::size_t row) const {
   const double middle = figure_.y(row) + figure_.row_height / 2 + 4;
-  std::string text = rectangle(figure_.x(0),
-                               figure_.y(row) + 2,
-                               figure_.length * figure_.scale,
-                               figure_.row_height - 4,
-                               fmt::format(R"(class="row" fill="{}")", drawing::kIdleColor));
-  text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="label">d{}</text>)",
-                      figure_.left - kMargin,
-                      middle,
-                      row);
+  std::string text = svg_rectangle(figure_.x(0),
+                                   figure_.y(row) + 2,
+                                   figure_.length * figure_.scale,
+                                   figure_.row_height - 4,
+                                   fmt::format(R"(class="row" fill="{}")", drawing::kIdleColor));
+  text += svg_text(figure_.left - kMargin, middle, R"(class="label")", fmt::format("d{}", row));
   if (timeline_ != nullptr) {
-    text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="note">{:.1f}% idle</text>)",
-                        figure_.x(figure_.length) + 8,
-                        middle,
-                        100 * timeline_->bubble_fraction(row));
+    text += svg_text(figure_.x(figure_.length) + 8,
+                     middle,
+                     R"(class="note")",
+                     fmt::format("{:.1f}% idle", 100 * timeline_->bubble_fraction(row)));
   }
   return text + '\n';
 }
@@ -121,19 +108,19 @@ std::string Picture::draw_box(const Box& box) const {
   const double high = figure_.height_of(box);
   const double top = figure_.top_of(box);
   std::string text =
-      rectangle(figure_.x(box.begin),
-                top,
-                wide,
-                high,
-                box.surplus ? R"(class="surplus")"
-                            : fmt::format(R"(fill="{}")", figure_.colors.of(box.task)));
+      svg_rectangle(figure_.x(box.begin),
+                    top,
+                    wide,
+                    high,
+                    box.surplus ? R"(class="surplus")"
+                                : fmt::format(R"(fill="{}")", figure_.colors.of(box.task)));
   if (const std::string name = figure_.name_in(box); !name.empty()) {
-    text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" style="font-size:{}px"{}>{}</text>)",
-                        figure_.x(box.begin) + wide / 2,
-                        top + high / 2 + 0.36 * figure_.name_size,
-                        figure_.name_size,
-                        box.surplus ? R"( class="surplus-text")" : "",
-                        name);
+    text += svg_text(figure_.x(box.begin) + wide / 2,
+                     top + high / 2 + 0.36 * figure_.name_size,
+                     fmt::format(R"(style="font-size:{}px"{})",
+                                 figure_.name_size,
+                                 box.surplus ? R"( class="surplus-text")" : ""),
+                     name);
   }
   return text;
 }
@@ -155,11 +142,11 @@ std::string Picture::draw_entry(std::span<const Box> boxes) const {
     text += draw_box(box);
   }
   if (boxes.size() > 1) {
-    text += rectangle(figure_.x(first.begin),
-                      figure_.y(first.row) + 2,
-                      figure_.width_of(first),
-                      figure_.row_height - 4,
-                      R"(class="group")");
+    text += svg_rectangle(figure_.x(first.begin),
+                          figure_.y(first.row) + 2,
+                          figure_.width_of(first),
+                          figure_.row_height - 4,
+                          R"(class="group")");
   }
   return text + "</g>\n";
 }
@@ -168,11 +155,11 @@ std::string Picture::draw_entry(std::span<const Box> boxes) const {
 std::string Picture::draw_marks() const {
   std::string text;
   for (const Box& box : figure_.marked(violations_)) {
-    text += rectangle(figure_.x(box.begin),
-                      figure_.y(box.row) + 2,
-                      std::max(figure_.width_of(box), 1.0),
-                      figure_.row_height - 4,
-                      R"(class="bad")") +
+    text += svg_rectangle(figure_.x(box.begin),
+                          figure_.y(box.row) + 2,
+                          std::max(figure_.width_of(box), 1.0),
+                          figure_.row_height - 4,
+                          R"(class="bad")") +
             '\n';
   }
   return text + draw_cycle();
@@ -200,16 +187,13 @@ std::string Picture::draw_legend() const {
     const double line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
     text += "<g class=\"legend\">";
     for (std::size_t i = 0; i < item.colors.size(); ++i) {
-      text += rectangle(item.x + drawing::kSwatch * static_cast<double>(i),
-                        line - 9.5,
-                        drawing::kSwatch,
-                        drawing::kSwatch,
-                        fmt::format(R"(class="swatch" fill="{}")", item.colors[i]));
+      text += svg_rectangle(item.x + drawing::kSwatch * static_cast<double>(i),
+                            line - 9.5,
+                            drawing::kSwatch,
+                            drawing::kSwatch,
+                            fmt::format(R"(class="swatch" fill="{}")", item.colors[i]));
     }
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"note\">{}</text></g>\n",
-                        item.text_x(),
-                        line,
-                        item.text);
+    text += svg_text(item.text_x(), line, R"(class="note")", item.text) + "</g>\n";
   }
   return text;
 }
@@ -249,11 +233,7 @@ std::string Picture::draw() const {
   const auto write = [&](const std::vector<std::string>& words, double high, const char* style) {
     for (const std::string& each : words) {
       line += high;
-      text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n",
-                          kMargin,
-                          line,
-                          style,
-                          drawing::escaped(each));
+      text += svg_text(kMargin, line, fmt::format(R"(class="{}")", style), each) + '\n';
     }
   };
   write(figure_.title, drawing::kTitleGrowth * kLine, "title");

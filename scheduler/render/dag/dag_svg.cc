@@ -13,6 +13,7 @@
 #include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/figure.h"
 #include "stagecraft/scheduler/render/palette.h"
+#include "stagecraft/scheduler/render/svg_elements.h"
 
 namespace stagecraft {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 using drawing::DagFigure;
 using drawing::kLine;
 using drawing::kMargin;
+using drawing::svg_rectangle;
+using drawing::svg_text;
 
 constexpr double kDetailSize = 9;
 constexpr double kTurnSize = 7;
@@ -49,16 +52,6 @@ std::string stream_color(const TrainingDag& dag, int stream, DagKind kind) {
 
 std::string band_color(const TrainingDag& dag, int stream) {
   return stream_color(dag, stream, DagKind::Weight);
-}
-
-std::string dag_box(double x, double y, double wide, double high, std::string_view look) {
-  return fmt::format(
-      R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>)", x, y, wide, high, look);
-}
-
-std::string dag_words(double x, double y, std::string_view look, std::string_view text) {
-  return fmt::format(
-      R"(<text x="{:.1f}" y="{:.1f}" {}>{}</text>)", x, y, look, drawing::escaped(text));
 }
 
 /// Returns the text, cut to a width. Texts of UTF-8 are cut between characters.
@@ -104,13 +97,13 @@ class DagPicture {
         arrow_head("data-head", "#36404c", 6),
         arrow_head("order-head", "#8b95a3", 5),
         arrow_head("transfer-head", "#9a5bd0", 8));
-    text += dag_words(kMargin,
-                      21,
-                      R"(class="title")",
-                      fmt::format("{} stages, {} microbatches, {} nodes",
-                                  dag_.source.graph.size(),
-                                  dag_.microbatches,
-                                  dag_.size())) +
+    text += svg_text(kMargin,
+                     21,
+                     R"(class="title")",
+                     fmt::format("{} stages, {} microbatches, {} nodes",
+                                 dag_.source.graph.size(),
+                                 dag_.microbatches,
+                                 dag_.size())) +
             '\n';
     for (const DagFigure::Cluster& cluster : figure_.clusters) {
       text += draw_cluster(cluster);
@@ -140,32 +133,33 @@ class DagPicture {
   }
 
   [[nodiscard]] std::string draw_cluster(const DagFigure::Cluster& cluster) const {
-    std::string text = dag_box(kMargin / 2,
-                               cluster.top,
-                               figure_.width - kMargin,
-                               cluster.bottom - cluster.top,
-                               R"(class="cluster" rx="6")");
-    text += dag_words(kMargin + 2,
-                      cluster.top + 16,
-                      R"(class="heading")",
-                      fitted_name("ranks " + place_text(dag_, cluster.place),
-                                  figure_.width - 3 * kMargin,
-                                  drawing::kTextSize * 1.15)) +
+    std::string text = svg_rectangle(kMargin / 2,
+                                     cluster.top,
+                                     figure_.width - kMargin,
+                                     cluster.bottom - cluster.top,
+                                     R"(class="cluster" rx="6")");
+    text += svg_text(kMargin + 2,
+                     cluster.top + 16,
+                     R"(class="heading")",
+                     fitted_name("ranks " + place_text(dag_, cluster.place),
+                                 figure_.width - 3 * kMargin,
+                                 drawing::kTextSize * 1.15)) +
             '\n';
     for (const DagFigure::Lane& lane : cluster.lanes) {
       const double middle = lane.top + DagFigure::kLaneHeight - DagFigure::kNodeHeight / 2 - 6;
       text += fmt::format("<g class=\"lane\"><title>stream {}</title>",
                           drawing::escaped(stream_name(lane.stream)));
-      text += dag_box(figure_.left,
-                      lane.top + 1,
-                      figure_.width - figure_.left - kMargin,
-                      DagFigure::kLaneHeight - 2,
-                      fmt::format(R"(class="band" fill="{}")", band_color(dag_, lane.stream)));
       text +=
-          dag_words(figure_.left - 8,
-                    middle + 4,
-                    R"(class="label")",
-                    fitted_name(stream_name(lane.stream), figure_.left - 26, drawing::kTextSize)) +
+          svg_rectangle(figure_.left,
+                        lane.top + 1,
+                        figure_.width - figure_.left - kMargin,
+                        DagFigure::kLaneHeight - 2,
+                        fmt::format(R"(class="band" fill="{}")", band_color(dag_, lane.stream)));
+      text +=
+          svg_text(figure_.left - 8,
+                   middle + 4,
+                   R"(class="label")",
+                   fitted_name(stream_name(lane.stream), figure_.left - 26, drawing::kTextSize)) +
           "</g>\n";
     }
     return text;
@@ -194,13 +188,14 @@ class DagPicture {
         place_text(dag_, node.place),
         drawing::escaped(stream_name(node.stream)),
         spot.turn);
-    text += dag_box(spot.x,
-                    spot.y,
-                    DagFigure::kNodeWidth,
-                    DagFigure::kNodeHeight,
-                    fmt::format(R"(rx="4" fill="{}")", stream_color(dag_, node.stream, node.kind)));
+    text += svg_rectangle(
+        spot.x,
+        spot.y,
+        DagFigure::kNodeWidth,
+        DagFigure::kNodeHeight,
+        fmt::format(R"(rx="4" fill="{}")", stream_color(dag_, node.stream, node.kind)));
     text +=
-        dag_words(spot.x + 3, spot.y + kTurnSize + 1, R"(class="turn")", std::to_string(spot.turn));
+        svg_text(spot.x + 3, spot.y + kTurnSize + 1, R"(class="turn")", std::to_string(spot.turn));
     return text + label_of(n, spot) + "</g>\n";
   }
 
@@ -212,10 +207,10 @@ class DagPicture {
       while (size > drawing::kSmallestName && drawing::text_width(words, size) > room) {
         size -= 0.5;
       }
-      return dag_words(middle,
-                       spot.y + y,
-                       fmt::format(R"(style="font-size:{:g}px")", size),
-                       fitted_name(words, room, size));
+      return svg_text(middle,
+                      spot.y + y,
+                      fmt::format(R"(style="font-size:{:g}px")", size),
+                      fitted_name(words, room, size));
     };
     return label.second.empty()
                ? line(label.first, 20, drawing::kTextSize)
@@ -251,13 +246,13 @@ class DagPicture {
     for (const Key& key : keys()) {
       const double line = y + kLine * key.line;
       text += "<g class=\"legend\">";
-      text += dag_box(key.x,
-                      line - 9.5,
-                      drawing::kSwatch,
-                      drawing::kSwatch,
-                      fmt::format(R"(class="swatch" fill="{}")",
-                                  stream_color(dag_, key.stream, DagKind::Forward)));
-      text += dag_words(key.x + drawing::kSwatch + 5, line, R"(class="note")", key.text) + "</g>\n";
+      text += svg_rectangle(key.x,
+                            line - 9.5,
+                            drawing::kSwatch,
+                            drawing::kSwatch,
+                            fmt::format(R"(class="swatch" fill="{}")",
+                                        stream_color(dag_, key.stream, DagKind::Forward)));
+      text += svg_text(key.x + drawing::kSwatch + 5, line, R"(class="note")", key.text) + "</g>\n";
     }
     y += kLine * legend_lines();
     double x = kMargin;
@@ -265,10 +260,10 @@ class DagPicture {
         {{"data", "data"}, {"order", "order"}, {"transfer", "transfer between ranks"}}};
     for (const auto& [name, meaning] : kLines) {
       text += fmt::format(R"(<path class="line {}" d="M{:.1f} {:.1f}h26"/>)", name, x, y - 4);
-      text += dag_words(x + 32, y, R"(class="note")", meaning);
+      text += svg_text(x + 32, y, R"(class="note")", meaning);
       x += 32 + drawing::text_width(meaning) + 14;
     }
-    text += dag_words(x, y, R"(class="note")", "small number: place in the issue order");
+    text += svg_text(x, y, R"(class="note")", "small number: place in the issue order");
     return text + '\n';
   }
 

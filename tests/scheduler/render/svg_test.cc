@@ -12,20 +12,13 @@
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/scheduler/golden.h"
+#include "stagecraft/tests/scheduler/occurrences.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++n;
-  }
-  return n;
-}
 
 std::string drawn(const Schedule& schedule) {
   const StageGraph graph = schedule.stage_graph();
@@ -34,21 +27,21 @@ std::string drawn(const Schedule& schedule) {
 
 TEST_CASE("a schedule is drawn with one box per entry", "[scheduler][render]") {
   const std::string svg = drawn(one_f_one_b(2, 2));
-  CHECK(count(svg, "class=\"entry\"") == 8);
+  CHECK(occurrences(svg, "class=\"entry\"") == 8);
   check_golden("one_f_one_b_2_2.svg", svg);
 }
 
 TEST_CASE("offending cells are framed in red and named below", "[scheduler][render]") {
   const Schedule bad = Schedule::parse("0F0 0B0 . .\n. 1F0 1B0 .");
   const std::string svg = drawn(bad);
-  CHECK(count(svg, "class=\"bad\"") == 2);
+  CHECK(occurrences(svg, "class=\"bad\"") == 2);
   CHECK_THAT(svg, ContainsSubstring("V22"));
 }
 
 TEST_CASE("a deadlock's cycle is drawn with one arrow per step", "[scheduler][render]") {
   const Schedule bad = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
   const std::string svg = drawn(bad);
-  CHECK(count(svg, "marker-end") == 4);
+  CHECK(occurrences(svg, "marker-end") == 4);
 }
 
 TEST_CASE("long messages are broken into lines", "[scheduler][render]") {
@@ -87,13 +80,14 @@ TEST_CASE("what does nothing is an empty box, said on hover and below",
   graph.freeze({0});
   const Schedule schedule = one_f_one_b(2, 2);
   const std::string columns = render_svg(schedule, graph, nullptr);
-  CHECK(count(columns, "class=\"surplus\"") == 2);
+  CHECK(occurrences(columns, "class=\"surplus\"") == 2);
   CHECK_THAT(columns,
              ContainsSubstring("0B1, 0B1 does nothing on row 0, column 5") &&
                  ContainsSubstring("in empty boxes, 2 tasks do nothing: 2 B of stage 0"));
   const Timeline timeline = simulate(schedule, graph);
-  CHECK(count(render_svg(schedule, graph, &timeline), "class=\"surplus\"") == 2);
-  CHECK(count(render_svg(schedule, schedule.stage_graph(), nullptr), "class=\"surplus\"") == 0);
+  CHECK(occurrences(render_svg(schedule, graph, &timeline), "class=\"surplus\"") == 2);
+  CHECK(occurrences(render_svg(schedule, schedule.stage_graph(), nullptr), "class=\"surplus\"") ==
+        0);
 }
 
 TEST_CASE("both members of a group are drawn", "[scheduler][render]") {
@@ -139,7 +133,7 @@ TEST_CASE("a picture has a title, an axis of time with ticks, and a legend",
   const auto labels = matches(svg, R"(class="axis">([^<]*)<)");
   REQUIRE(labels.size() > 3);
   CHECK(labels.front() == "0");
-  CHECK(count(svg, R"(class="tick")") == labels.size());
+  CHECK(occurrences(svg, R"(class="tick")") == labels.size());
   CHECK_THAT(drawn(one_f_one_b(2, 2)), ContainsSubstring(">column</text>"));
 }
 
@@ -179,7 +173,7 @@ TEST_CASE("a legend leaves out what is drawn as an empty box", "[scheduler][rend
   StageGraph graph = StageGraph::chain(2);
   graph.freeze({0, 1});
   const std::string svg = render_svg(one_f_one_b(2, 2), graph, nullptr);
-  CHECK(count(svg, "class=\"surplus\"") == 4);
+  CHECK(occurrences(svg, "class=\"surplus\"") == 4);
   CHECK_THAT(svg, !ContainsSubstring("B backward"));
 }
 

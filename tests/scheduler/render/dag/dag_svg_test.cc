@@ -15,6 +15,7 @@
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tests/scheduler/golden.h"
+#include "stagecraft/tests/scheduler/occurrences.h"
 #include "stagecraft/tests/scheduler/render/xml_fault.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -23,14 +24,6 @@ namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-
-std::size_t count_in(const std::string& text, const std::string& part) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++n;
-  }
-  return n;
-}
 
 IssuedDag issued_by(const std::string& strategy, int stages) {
   return issue(apply(parse_strategy(strategy), bare_source(StageGraph::chain(stages))));
@@ -57,16 +50,16 @@ TEST_CASE("a picture of a DAG has each node, each lane and each transfer once",
   const std::string svg = render_dag_svg(issued);
   CHECK(!xml_fault(svg));
   for (int n = 0; n < issued.dag.size(); ++n) {
-    CHECK(count_in(svg, fmt::format("id=\"node-{}\"", n)) == 1);
+    CHECK(occurrences(svg, fmt::format("id=\"node-{}\"", n)) == 1);
   }
-  CHECK(count_in(svg, "class=\"node\"") == issued.dag.nodes.size());
-  CHECK(count_in(svg, "class=\"cluster\"") == 2);
-  CHECK(count_in(svg, "class=\"lane\"") == 8);  // compute, send, receive and dp, twice
+  CHECK(occurrences(svg, "class=\"node\"") == issued.dag.nodes.size());
+  CHECK(occurrences(svg, "class=\"cluster\"") == 2);
+  CHECK(occurrences(svg, "class=\"lane\"") == 8);  // compute, send, receive and dp, twice
   for (const char* stream : {"compute", "send", "receive", "dp"}) {
-    CHECK(count_in(svg, fmt::format("<title>stream {}</title>", stream)) == 2);
-    CHECK(count_in(svg, fmt::format(">stream {}</text>", stream)) == 1);  // the legend
+    CHECK(occurrences(svg, fmt::format("<title>stream {}</title>", stream)) == 2);
+    CHECK(occurrences(svg, fmt::format(">stream {}</text>", stream)) == 1);  // the legend
   }
-  CHECK(count_in(svg, "class=\"line transfer\" data-from") == 4);
+  CHECK(occurrences(svg, "class=\"line transfer\" data-from") == 4);
   for (const char* part : {">ranks [0,2]<", ">ranks [1,3]<", "all_reduce of stage 1"}) {
     CHECK_THAT(svg, ContainsSubstring(part));
   }
@@ -85,8 +78,8 @@ TEST_CASE("an edge of data hides an edge of order between the same nodes",
   }
   issued.dag.connect(data.begin()->first, data.begin()->second, false);
   const std::string svg = render_dag_svg(issued);
-  CHECK(count_in(svg, "class=\"line data\" data-from") == data.size());
-  CHECK(count_in(svg, "class=\"line order\" data-from") == all.size() - data.size());
+  CHECK(occurrences(svg, "class=\"line data\" data-from") == data.size());
+  CHECK(occurrences(svg, "class=\"line order\" data-from") == all.size() - data.size());
 }
 
 TEST_CASE("nodes stand right of what they wait for, in the order of their list (DPI-1, DPI-2)",
@@ -150,7 +143,7 @@ TEST_CASE("lists that wait for each other's transfers are drawn all the same (DP
   const IssuedDag issued{.dag = dag, .streams = {}, .lists = {{0, 1}, {2, 3}}};
   const std::string svg = render_dag_svg(issued);
   CHECK(!xml_fault(svg));
-  CHECK(count_in(svg, "class=\"node\"") == 4);
+  CHECK(occurrences(svg, "class=\"node\"") == 4);
 }
 
 TEST_CASE("collectives of sharded parameters say their chunk", "[scheduler][render][dag]") {
@@ -174,7 +167,7 @@ TEST_CASE("what does nothing is an empty node", "[scheduler][render][dag][surplu
   const IssuedDag issued =
       issue(apply(strategy_of(schedule, Layout::of(schedule)), bare_source(graph)));
   const std::string svg = render_dag_svg(issued);
-  CHECK(count_in(svg, "class=\"node surplus\"") == 1);
+  CHECK(occurrences(svg, "class=\"node surplus\"") == 1);
   CHECK_THAT(svg, ContainsSubstring("0B0, does nothing, on ranks [0]"));
 }
 
@@ -194,7 +187,7 @@ TEST_CASE("text cannot break out of the picture of a DAG", "[scheduler][render][
 TEST_CASE("long names of streams do not leave their place", "[scheduler][render][dag]") {
   const std::string name(200, 'x');
   const std::string svg = render_dag_svg(two_by_two(name));
-  CHECK(count_in(svg, ">" + name + "<") == 0);
+  CHECK(occurrences(svg, ">" + name + "<") == 0);
   CHECK_THAT(svg, ContainsSubstring("xxx...</text>") && ContainsSubstring("stream " + name));
 }
 

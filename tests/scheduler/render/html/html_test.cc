@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/scheduler/occurrences.h"
 #include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -89,16 +90,9 @@ TEST_CASE("no text ends the element it is embedded in", "[scheduler][render]") {
   graph.set_name(StageId(0), evil);
   const std::string plain = render_html(schedule, schedule.stage_graph(), nullptr);
   const std::string page = render_html(schedule, graph, nullptr, {}, evil);
-  const auto count = [](const std::string& text, const std::string& part) {
-    std::size_t n = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-      ++n;
-    }
-    return n;
-  };
-  CHECK(count(page, "<script") == count(plain, "<script"));
-  CHECK(count(page, "</script") == count(plain, "</script"));
-  CHECK(count(page, "<!--") == count(plain, "<!--"));
+  CHECK(occurrences(page, "<script") == occurrences(plain, "<script"));
+  CHECK(occurrences(page, "</script") == occurrences(plain, "</script"));
+  CHECK(occurrences(page, "<!--") == occurrences(plain, "<!--"));
   CHECK(data_of(page)["names"]["0"] == evil);
   CHECK(data_of(page)["title"] == evil);
 }

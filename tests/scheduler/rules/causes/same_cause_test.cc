@@ -13,6 +13,7 @@
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/tests/scheduler/occurrences.h"
 #include "stagecraft/tests/scheduler/render/html/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -44,14 +45,6 @@ Schedule with_row(const Schedule& schedule, std::size_t row, Change&& change) {
   return Schedule(schedule.form(), std::move(rows), schedule.headers());
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++n;
-  }
-  return n;
-}
-
 TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validate][alike]") {
   const Schedule schedule = one_f_one_b(4, 8);
   const auto found = violations_of(schedule, {.microbatches = 4});
@@ -65,8 +58,9 @@ TEST_CASE("too many microbatches are one violation of V05", "[scheduler][validat
   CHECK(std::set<std::pair<int, int>>(v.cells.begin(), v.cells.end()).size() == 32);
 
   // Every drawing marks all of them.
-  CHECK(count(render(schedule, found, {.width = 1000}), "[") == 32);
-  CHECK(count(render_svg(schedule, schedule.stage_graph(), nullptr, found), "class=\"bad\"") == 32);
+  CHECK(occurrences(render(schedule, found, {.width = 1000}), "[") == 32);
+  CHECK(occurrences(render_svg(schedule, schedule.stage_graph(), nullptr, found),
+                    "class=\"bad\"") == 32);
   const auto data = data_of(render_html(schedule, schedule.stage_graph(), nullptr, found));
   REQUIRE(data["violations"].size() == 1);
   CHECK(data["violations"][0]["cells"].size() == 32);
