@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -168,9 +169,8 @@ void measure_lowering() {
   const Schedule schedule = in_copies(interleaved(kRows, kMany, kChunks), kCopies);
   const Program program = compile_idle_stages(kRows * kChunks, kCopies * kMany);
   const double before = peak_megabytes();
-  std::size_t instructions = 0;
-  const double seconds = seconds_of(
-      [&] { instructions = make_execution(program, schedule).plan->instruction_count(); });
+  std::optional<Execution> execution;
+  const double seconds = seconds_of([&] { execution.emplace(make_execution(program, schedule)); });
   fmt::print(
       "{} rows of {} chunks x {} copies, {} microbatches each: {} instructions applied, lowered "
       "and proved in {:.2f} s; memory grew from {:.0f} to {:.0f} MiB\n",
@@ -178,7 +178,7 @@ void measure_lowering() {
       kChunks,
       kCopies,
       kMany,
-      instructions,
+      execution->plan->instruction_count(),
       seconds,
       before,
       peak_megabytes());

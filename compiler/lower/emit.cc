@@ -28,7 +28,7 @@ class Emission {
       : in_(in),
         nodes_(nodes),
         units_(in.units / static_cast<int>(in.dag.places[static_cast<std::size_t>(place)].size())),
-        runs_(in.dag, in.edges, nodes, units_),
+        runs_(in, nodes, units_),
         facts_(in),
         list_(in.dag.streams),
         transfers_(in, nodes, runs_, facts_, list_),

@@ -142,11 +142,18 @@ void make_tables(Lowering& l) {
 
 void emit_lists(Lowering& l) {
   const DagAdjacency edges(l.issued.dag);
+  std::vector<int> positions(l.issued.dag.nodes.size());
+  for (const std::vector<int>& nodes : l.issued.lists) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      positions[static_cast<std::size_t>(nodes[i])] = static_cast<int>(i);
+    }
+  }
   const EmitInput input{.dag = l.issued.dag,
                         .edges = edges,
                         .source = l.source,
                         .program = l.program,
                         .tables = l.plan.tables,
+                        .positions = positions,
                         .units = l.units,
                         .group_of_bucket = l.group_of_bucket,
                         .group_of_tie = l.group_of_tie};
@@ -200,16 +207,28 @@ void set_waits(Lowering& l) {
   }
 }
 
+/// Returns the list with only its transfers from and to the driver.
+RankList driver_part(const RankList& list) {
+  RankList part;
+  std::ranges::copy_if(list.instructions,
+                       std::back_inserter(part.instructions),
+                       [](const Instruction& i) { return i.peer == kDriverPeer; });
+  return part;
+}
+
 void list_feeds(Lowering& l) {
+  std::vector<RankList> parts;  // by list; the ranks of a list read them once each
+  std::ranges::transform(l.plan.lists, std::back_inserter(parts), driver_part);
   std::vector<const StageProgram*> programs;
   for (const StageProgram& program : l.program.partition.stages) {
     programs.push_back(&program);
   }
   for (const RankPlan& rank : l.plan.ranks) {
-    std::ranges::copy(feeds_of(l.plan.list_of(rank.rank), rank, l.plan.tables, programs),
+    const RankList& part = parts[static_cast<std::size_t>(rank.list)];
+    std::ranges::copy(feeds_of(part, rank, l.plan.tables, programs),
                       std::back_inserter(l.plan.feeds));
-    for (const Instruction& i : l.plan.list_of(rank.rank).instructions) {
-      if (i.op == Op::Send && i.peer == kDriverPeer) {
+    for (const Instruction& i : part.instructions) {
+      if (i.op == Op::Send) {
         l.plan.results.push_back({rank.rank,
                                   i.edge,
                                   tagged_microbatch(l.plan.tables, rank, i),

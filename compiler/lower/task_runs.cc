@@ -7,15 +7,12 @@
 
 namespace stagecraft {
 
-TaskRuns::TaskRuns(const TrainingDag& dag,
-                   const DagAdjacency& edges,
-                   const std::vector<int>& nodes,
-                   int units)
-    : dag_(dag), edges_(edges), nodes_(nodes), units_(units) {
-  position_.assign(dag.nodes.size(), -1);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    position_[static_cast<std::size_t>(nodes[i])] = static_cast<int>(i);
-  }
+TaskRuns::TaskRuns(const EmitInput& input, const std::vector<int>& nodes, int units)
+    : dag_(input.dag),
+      edges_(input.edges),
+      nodes_(nodes),
+      units_(units),
+      positions_(input.positions) {
   find_runs();
   find_loose_groups();
 }
@@ -82,8 +79,8 @@ bool TaskRuns::continues(std::size_t a, std::size_t b) const {
     const int to = edge(e).to;
     return is_collective(dag_.node(to).kind) &&
            std::ranges::none_of(edges_.incoming(to), [&](int other) {
-             const int at = position_[static_cast<std::size_t>(edge(other).from)];
-             return at > static_cast<int>(a);
+             const int from = edge(other).from;
+             return dag_.node(from).place == dag_.node(to).place && position_of(from) > a;
            });
   };
   return std::ranges::none_of(edges_.incoming(nodes_[b]), needs_collective) &&

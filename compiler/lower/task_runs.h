@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "stagecraft/compiler/lower/emit_input.h"
 #include "stagecraft/compiler/plan/instruction.h"
 #include "stagecraft/scheduler/dag/dag.h"
 
@@ -24,10 +25,7 @@ class TaskRuns {
 
   /// `nodes`: those of the list, in issue order; `units`: of samples that each rank of the list has
   /// (LA-3). Views all arguments.
-  TaskRuns(const TrainingDag& dag,
-           const DagAdjacency& edges,
-           const std::vector<int>& nodes,
-           int units);
+  TaskRuns(const EmitInput& input, const std::vector<int>& nodes, int units);
 
   /// Returns the run of a computing node. `position`: in the list.
   [[nodiscard]] const Run& of(std::size_t position) const {
@@ -35,7 +33,7 @@ class TaskRuns {
   }
   /// Returns the position of a node in the list.
   [[nodiscard]] std::size_t position_of(int node) const {
-    return static_cast<std::size_t>(position_[static_cast<std::size_t>(node)]);
+    return static_cast<std::size_t>(positions_[static_cast<std::size_t>(node)]);
   }
   /// Returns whether the tasks of an overlap group may run in any order: each is one run, and no
   /// collective begins between them.
@@ -60,8 +58,8 @@ class TaskRuns {
   const DagAdjacency& edges_;
   const std::vector<int>& nodes_;
   const int units_;
-  std::vector<int> position_;  // by node of the DAG
-  std::vector<int> run_of_;    // by position; -1: does not compute
+  const std::vector<int>& positions_;
+  std::vector<int> run_of_;  // by position; -1: does not compute
   std::vector<Run> runs_;
   std::set<int> loose_;  // overlap groups
 };

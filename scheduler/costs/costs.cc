@@ -23,6 +23,15 @@ double Durations::of(CellKind kind) const {
   return 0;
 }
 
+Durations Durations::at_speed(double speed) const {
+  return {.forward = forward / speed,
+          .backward = backward / speed,
+          .backward_input = backward_input / speed,
+          .backward_weight = backward_weight / speed,
+          .update = update / speed,
+          .recompute = recompute / speed};
+}
+
 const Durations& StageCosts::of_stage(StageId stage) const {
   return stage.index() < each.size() ? each[stage.index()] : usual;
 }

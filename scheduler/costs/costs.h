@@ -1,9 +1,9 @@
-/// Costs holds the times of tasks and transfers and the bytes of rows, in the four sections of a
+/// Costs holds the times of tasks and transfers and the bytes of rows, in the sections of a
 /// costs.json. The runtime measures it or a user states it. A value.
 ///
-/// simulate() and the builders that use costs read stages and links; the memory rule reads the
-/// bytes of stages; planners read the operators. None of them reads the device on which costs were
-/// measured.
+/// simulate() reads stages, links and devices; builders that use costs read stages and links; the
+/// memory rule reads the bytes of stages and devices; planners read the operators. None of them
+/// reads the device on which costs were measured.
 ///
 /// Units: seconds and bytes, or any other single unit of time: results have the unit of the inputs.
 #pragma once
@@ -53,6 +53,8 @@ struct Durations {
   double recompute = 0;  ///< runs before a backward or its input half, as part of that task
 
   [[nodiscard]] double of(CellKind kind) const;
+  /// Returns the durations on a device that is so many times as fast.
+  [[nodiscard]] Durations at_speed(double speed) const;
 
   friend bool operator==(const Durations&, const Durations&) = default;
 };
@@ -115,8 +117,18 @@ struct LinkCosts {
   friend bool operator==(const LinkCosts&, const LinkCosts&) = default;
 };
 
+/// DeviceTraits tells how a device differs from the one on which the costs were measured.
+struct DeviceTraits {
+  double speed = 1;  ///< tasks take 1 / speed of their durations
+  /// Bytes that plans may use there, whatever they may use elsewhere; infinite: as elsewhere.
+  double memory = std::numeric_limits<double>::infinity();
+
+  friend bool operator==(const DeviceTraits&, const DeviceTraits&) = default;
+};
+
 struct Costs {
   CostDevice device;
+  std::map<int, DeviceTraits> devices;  ///< by rank; the others are like the measured one
   std::vector<OperatorCost> operators;  ///< ascending by id
   int samples = 1;                      ///< in the microbatch that `operators` was measured on
   int batch = 0;                        ///< samples of a step of the data; 0: not known

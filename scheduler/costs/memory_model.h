@@ -5,6 +5,7 @@
 /// as zero for the rest. Units: bytes.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,12 @@ struct MemoryModel {
   /// The share of activation and replay that I frees before W. A negative share adds bytes:
   /// gradients that wait for W. Used for stages without `waiting`.
   double input_release = 0;
-  double budget = 0;  ///< of each row
+  double budget = 0;            ///< of each row
+  std::vector<double> budgets;  ///< by row; absent: `budget`
+
+  [[nodiscard]] double budget_of(std::size_t row) const {
+    return row < budgets.size() ? budgets[row] : budget;
+  }
 
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };

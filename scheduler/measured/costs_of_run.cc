@@ -29,6 +29,7 @@ Costs costs_of_run(const Measurements& measured, const Costs& known, const Stage
   const Costs seen = measured.costs();
   Costs made = known;
   made.device.processors = 0;
+  made.devices.clear();  // each stage was measured on its own device
   made.stages = {};
   made.stages.memory = known.stages.memory;
   for (std::size_t s = 0; s < seen.stages.each.size(); ++s) {

@@ -65,6 +65,23 @@ void Layout::number_copies(const StageGraph& graph) {
 }
 
 /// Keeps LA-2.
+namespace {
+
+/// Returns the ranks of rows without places: one for each row with a task.
+std::vector<std::vector<Rank>> one_rank_each(const Schedule& schedule) {
+  std::vector<std::vector<Rank>> ranks_of_row;
+  int next = 0;
+  for (const Schedule::Row& row : schedule.rows()) {
+    std::vector<Rank>& ranks = ranks_of_row.emplace_back();
+    if (has_task(row)) {
+      ranks.emplace_back(next++);
+    }
+  }
+  return ranks_of_row;
+}
+
+}  // namespace
+
 void Layout::number_ranks(const Schedule& schedule) {
   if (!schedule.headers().places.empty()) {
     if (const std::string fault = place_fault(schedule); !fault.empty()) {
@@ -73,12 +90,9 @@ void Layout::number_ranks(const Schedule& schedule) {
     take_places(schedule);
     return;
   }
-  for (const Schedule::Row& row : schedule.rows()) {
-    std::vector<Rank>& ranks = ranks_of_row_.emplace_back();
-    if (has_task(row)) {
-      ranks.emplace_back(row_of_rank_.size());
-      row_of_rank_.push_back(rows() - 1);
-    }
+  ranks_of_row_ = one_rank_each(schedule);
+  for (int row = 0; row < rows(); ++row) {
+    row_of_rank_.insert(row_of_rank_.end(), ranks_of(row).size(), row);
   }
 }
 
@@ -230,6 +244,15 @@ std::string place_fault(const Schedule& schedule) {
         fmt::format("names {} ranks, and not those from 0 to {}", named.size(), named.size() - 1));
   }
   return {};
+}
+
+std::vector<std::vector<Rank>> ranks_of_rows(const Schedule& schedule) {
+  if (schedule.headers().places.empty() || !place_fault(schedule).empty()) {
+    return one_rank_each(schedule);
+  }
+  std::vector<std::vector<Rank>> ranks_of_row = schedule.headers().places;
+  ranks_of_row.resize(schedule.rows().size());
+  return ranks_of_row;
 }
 
 std::vector<RowShare> row_shares(const Schedule& schedule) {

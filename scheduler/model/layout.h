@@ -104,6 +104,9 @@ struct RowShare {
 /// with one unit.
 [[nodiscard]] std::vector<RowShare> row_shares(const Schedule& schedule);
 
+/// Returns the ranks of every row (LA-2). Places that break LA-2 are ignored.
+[[nodiscard]] std::vector<std::vector<Rank>> ranks_of_rows(const Schedule& schedule);
+
 /// Returns how the schedule's places break LA-2; empty if they keep it.
 [[nodiscard]] std::string place_fault(const Schedule& schedule);
 

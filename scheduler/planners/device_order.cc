@@ -55,14 +55,46 @@ std::optional<std::size_t> stage_with(const WorkGraph& graph, const Candidate& c
   return std::nullopt;
 }
 
-DeviceOrder exchanged(int devices, int one, int other) {
-  DeviceOrder order(static_cast<std::size_t>(devices));
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<std::size_t>(one)], order[static_cast<std::size_t>(other)]);
-  return order;
+/// Keeps DO-1: a plan that fits does not become longer.
+bool is_better(const PlanProposal& tried, const PlanProposal& before) {
+  if (!before.fits) {
+    return tried.lacks() < before.lacks();
+  }
+  return tried.fits && tried.step < before.step * (1 - kWorthMoving);
+}
+
+/// Exchanges the tasks of two devices: their rows, or their numbers in the schedule's places.
+Candidate exchanged(Candidate candidate, int one, int other) {
+  Schedule::Headers headers = candidate.schedule.headers();
+  std::vector<Schedule::Row> rows = candidate.schedule.rows();
+  if (headers.places.empty()) {
+    std::swap(rows[static_cast<std::size_t>(one)], rows[static_cast<std::size_t>(other)]);
+  }
+  for (std::vector<Rank>& ranks : headers.places) {
+    for (Rank& rank : ranks) {
+      rank = rank == Rank(one) ? Rank(other) : rank == Rank(other) ? Rank(one) : rank;
+    }
+  }
+  candidate.schedule = Schedule(candidate.schedule.form(), std::move(rows), std::move(headers));
+  return candidate;
+}
+
+/// Returns the number of devices of a candidate's schedule.
+int devices_of(const Schedule& schedule) {
+  std::size_t devices = 0;
+  for (const std::vector<Rank>& ranks : schedule.headers().places) {
+    devices += ranks.size();
+  }
+  return static_cast<int>(devices > 0 ? devices : schedule.rows().size());
 }
 
 }  // namespace
+
+bool devices_differ(const Costs& costs, int devices) {
+  return std::ranges::any_of(costs.devices, [&](const auto& one) {
+    return one.first < devices && one.second != DeviceTraits();
+  });
+}
 
 bool links_differ(const LinkCosts& links, int devices) {
   const Link first = links.between(0, 1);
@@ -153,7 +185,7 @@ PlanProposal best_device_order(Judge& judge,
                                const PlanRequest& request,
                                PlanProposal proposal,
                                int& tries) {
-  const auto devices = static_cast<int>(proposal.candidate.schedule.rows().size());
+  const int devices = devices_of(proposal.candidate.schedule);
   const auto stays = [&](int device) {
     return std::ranges::any_of(request.pinned,
                                [&](const auto& pin) { return pin.second == device; });
@@ -166,10 +198,8 @@ PlanProposal best_device_order(Judge& judge,
           continue;
         }
         --tries;
-        PlanProposal tried =
-            judge.propose(moved(proposal.candidate, exchanged(devices, one, other)));
-        const bool fits = tried.fits || !proposal.fits;
-        if (fits && tried.step < proposal.step * (1 - kWorthMoving)) {  // keeps DO-1
+        PlanProposal tried = judge.propose(exchanged(proposal.candidate, one, other));
+        if (is_better(tried, proposal)) {
           proposal = std::move(tried);
           better = true;
         }

@@ -1,12 +1,12 @@
-/// device_order chooses the device of each row of a plan, if links differ or operators are pinned
-/// to devices.
+/// device_order chooses the device of each row of a plan, if links or devices differ or operators
+/// are pinned to devices.
 ///
 ///     rows     0 - 1 - 2        the link of devices 0 and 1 is slow,
 ///     devices  0 - 2 - 1        so no two neighbors of the pipeline are on them
 ///
-/// Row r of a schedule is device r, so another order of devices is another order of rows, and
-/// trainers run it without changes. An order lists for each row the device to which it moves. Pure;
-/// any thread.
+/// Row r of a schedule without places is device r, so another order of devices is another order of
+/// rows, and trainers run it without changes. An order lists for each row the device to which it
+/// moves. Pure; any thread.
 /// DO-1: no order makes a step longer.
 #pragma once
 
@@ -24,6 +24,9 @@ using DeviceOrder = std::vector<int>;
 /// Returns whether transfers depend on the device of a row, because some link between devices
 /// differs.
 [[nodiscard]] bool links_differ(const LinkCosts& links, int devices);
+
+/// Returns whether some device is faster than another or has more memory.
+[[nodiscard]] bool devices_differ(const Costs& costs, int devices);
 
 /// Returns an order in which neighbors of a pipeline have fast links for results of so many bytes:
 /// each row takes the nearest device that is left. Every first device is tried, and the best order
@@ -43,8 +46,8 @@ using DeviceOrder = std::vector<int>;
                                                          const WorkGraph& graph,
                                                          const Candidate& candidate);
 
-/// Exchanges devices of the proposal as long as that makes its step shorter, and returns the
-/// result. Pinned operators stay. Each exchange that it judges uses one of `tries`.
+/// Exchanges devices of the proposal as long as that makes its step shorter, or makes a plan that
+/// does not fit lack fewer bytes, and returns the result. Pinned operators stay. Each exchange that it judges uses one of `tries`.
 [[nodiscard]] PlanProposal best_device_order(Judge& judge,
                                              const PlanRequest& request,
                                              PlanProposal proposal,

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
@@ -122,14 +123,30 @@ double longest_path(const WorkGraph& graph) {
   return longest;
 }
 
-/// Returns how many devices can compute at the same time.
+double speed_of(const PlanRequest& request, int device) {
+  const auto found = request.costs.devices.find(device);
+  return found == request.costs.devices.end() ? 1 : found->second.speed;
+}
+
+double fastest(const PlanRequest& request) {
+  double speed = 0;
+  for (int device = 0; device < request.devices; ++device) {
+    speed = std::max(speed, speed_of(request, device));
+  }
+  return speed;
+}
+
+/// Returns how many devices like the measured one do the work of all that can compute at the same
+/// time.
 double at_once(const PlanRequest& request) {
+  double speeds = 0;
+  for (int device = 0; device < request.devices; ++device) {
+    speeds += speed_of(request, device);
+  }
   const CostDevice& device = request.costs.device;
-  const double devices = request.devices;
   return device.processors == 0
-             ? devices
-             : std::min(devices,
-                        static_cast<double>(device.processors) / std::max(1, device.threads));
+             ? speeds
+             : std::min(speeds, fastest(request) * device.processors / std::max(1, device.threads));
 }
 
 /// Returns a lower bound of a step of the batch on so many devices: by the total computing time,
@@ -143,7 +160,7 @@ double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
       total += graph.at(op).time();
     }
     const double work = total * (request.batch / samples) / at_once(request);
-    const double bound = std::max(work, longest_path(graph));
+    const double bound = std::max(work, longest_path(graph) / fastest(request));
     least = least == 0 ? bound : std::min(least, bound);
   }
   return least;
@@ -154,13 +171,13 @@ double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
-/// Each stage runs on microbatches of its own size. The gradients of its copies are summed.
+/// Each stage runs on microbatches of its own size.
 Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const int samples = candidate.size_of(s);
-    const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
+      const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
       made.stages.each[s] = durations_of(work, request_->costs.device);
       MemoryModel& memory = made.stages.memory;
       const double share = static_cast<double>(samples) / candidate.microbatch_size;
@@ -172,8 +189,6 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
         memory.weight_transient[s] = work.weight_transient;
       }
     }
-    made.stages.each[s].update +=
-        sum_seconds(request_->costs.links, devices_of(layout, static_cast<int>(s)), work.trained);
   }
   // A transfer carries a microbatch of the stage with the smaller microbatches.
   for (auto& [edge, bytes] : made.links.edge_bytes) {
@@ -183,6 +198,22 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   }
   made.links = links_of_rows(made.links, layout);
   return costs_of_copies(made, layout);
+}
+
+/// Moves every stage to its device, and adds the seconds in which its copies sum gradients.
+void Judge::place_costs(const Layout& layout, PlanProposal& made) {
+  const WorkGraph& graph = graphs_.on(made.candidate.microbatch_size);
+  const std::vector<double> speeds =
+      speeds_of_rows(std::exchange(made.costs.devices, {}), made.candidate.schedule);
+  for (std::size_t s = 0; s < made.devices.size(); ++s) {
+    const int of_cut = made.stage_of_cut[s];
+    Durations& durations = made.costs.stages.each[s];
+    durations = durations.at_speed(speeds[index(made.devices[s])]);
+    if (const std::set<int> copies = devices_of(layout, of_cut); copies.size() > 1) {
+      const StageWork work = work_of(graph, made.candidate.stages[index(of_cut)]);
+      durations.update += sum_seconds(request_->costs.links, copies, work.trained);
+    }
+  }
 }
 
 /// Adds the bytes of the rows: in tasks, or at the end of the step while gradients are summed.
@@ -250,6 +281,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     made.stage_of_cut.push_back(layout.replicas() == 1 ? s : layout.model_stage(StageId(s)).value);
     made.devices.push_back(placement.row(StageId(s)).value_or(0));
   }
+  place_costs(layout, made);
   made.orders = kept_orders(*request_, schedule, made.graph, made.costs);
   const Timeline timeline = simulate(schedule, made.graph, made.costs, made.orders);
   made.critical_path = timeline.critical_path;
@@ -263,7 +295,8 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   for (const RowTimeline& row : timeline.rows) {
     made.busy.push_back(row.busy);
   }
-  made.fits = made.needs() <= request_->memory;
+  made.memory = memory_of_rows(request_->costs.devices, schedule, request_->memory);
+  made.fits = made.lacks() <= 0;
   made.binds = bottleneck_of(made, timeline);
   made.bound = bound_;
   return made;

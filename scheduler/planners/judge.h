@@ -27,6 +27,7 @@ class Judge {
 
  private:
   [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
+  void place_costs(const Layout& layout, PlanProposal& made);
   void add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made);
 
   const PlanRequest* request_;

@@ -20,6 +20,28 @@ double PlanProposal::needs() const {
   return most_bytes() * (1 + kMemoryMargin);
 }
 
+namespace {
+
+double lacking(const PlanProposal& p, std::size_t row) {
+  return p.bytes[row] * (1 + kMemoryMargin) - p.memory[row];
+}
+
+}  // namespace
+
+int PlanProposal::tightest() const {
+  std::size_t tightest = 0;
+  for (std::size_t row = 1; row < bytes.size(); ++row) {
+    if (lacking(*this, row) > lacking(*this, tightest)) {
+      tightest = row;
+    }
+  }
+  return static_cast<int>(tightest);
+}
+
+double PlanProposal::lacks() const {
+  return lacking(*this, static_cast<std::size_t>(tightest()));
+}
+
 bool leads(const PlanProposal& one, const PlanProposal& other) {
   if (one.fits != other.fits) {
     return one.fits;

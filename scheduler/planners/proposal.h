@@ -3,7 +3,6 @@
 ///
 /// Judge (judge.h) makes it; propose() returns the best first. A value; any thread. Units: seconds
 /// and bytes.
-/// and bytes.
 /// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first.
 ///       Proposals within kAlike of the fastest cannot be distinguished by measurement; among them
 ///       the one with the fewest stages leads, then the one that holds least.
@@ -47,15 +46,17 @@ struct PlanProposal {
   std::vector<int> stage_of_cut;  ///< by stage of `graph`: its place in the candidate's cut
   std::vector<int> devices;       ///< by stage of `graph`: its row of the schedule
   std::vector<std::vector<int>> devices_of_row;  ///< by row: the devices that it stands for
-  Costs costs;                                   ///< by stage of `graph`, as given to the simulator
+  /// By stage of `graph`, on its own device, as given to the simulator.
+  Costs costs;
   std::vector<EventOrder> orders;  ///< kept in addition to the schedule's own, as requested
   double step = 0;                 ///< with the update
   double update = 0;               ///< of the device that takes longest for it
   std::vector<Task> critical_path;
-  std::vector<double> busy;   ///< by row: computing before the update
-  std::vector<double> bytes;  ///< by row: predicted peak of each of its devices
-  std::vector<double> early;  ///< by row: the part of `bytes` for values that arrive early
-  bool fits = true;           ///< in the request's memory, with the margin
+  std::vector<double> busy;    ///< by row: computing before the update
+  std::vector<double> bytes;   ///< by row: predicted peak of each of its devices
+  std::vector<double> early;   ///< by row: the part of `bytes` for values that arrive early
+  std::vector<double> memory;  ///< by row: bytes that each of its devices has; may be infinite
+  bool fits = true;            ///< every row in its memory, with the margin
   Bottleneck binds;
   double bound = 0;  ///< no step of this batch on these devices is shorter
 
@@ -68,6 +69,10 @@ struct PlanProposal {
   [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
   /// Returns the memory that each device needs so that the fullest one fits, margin included.
   [[nodiscard]] double needs() const;
+  /// Returns the row whose devices lack the most bytes, or have the fewest left.
+  [[nodiscard]] int tightest() const;
+  /// Returns the bytes that its devices lack, margin included; not above 0 if all rows fit.
+  [[nodiscard]] double lacks() const;
 };
 
 /// Returns whether `one` comes before `other` by PO-1.

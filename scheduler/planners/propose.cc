@@ -15,6 +15,7 @@
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/device_order.h"
+#include "stagecraft/scheduler/planners/fitting_stages.h"
 #include "stagecraft/scheduler/planners/judge.h"
 #include "stagecraft/scheduler/planners/least_memory.h"
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
@@ -65,29 +66,29 @@ bool is_constrained(const PlanRequest& request) {
   return request.most_stages > 0 || !request.pinned.empty();
 }
 
-/// Returns whether rows that exchange their tasks exchange nothing but devices.
-bool has_equal_rows(const PlanProposal& proposal) {
-  const std::vector<std::vector<int>>& rows = proposal.devices_of_row;
-  return std::ranges::all_of(rows, [&](const auto& row) { return row.size() == rows[0].size(); });
-}
-
-/// Looks for a better order of devices for the best proposals, if links differ.
-void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
-  constexpr std::size_t kOrdered = 8;
+/// Fits the best proposals to links and devices that differ: chooses the device of each row, and
+/// gives slow or small devices less.
+void fit_to_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
+  constexpr std::size_t kFitted = 8;
   constexpr int kMostTries = 400;
-  if (request.schedule || !links_differ(request.costs.links, request.devices)) {
-    return;
-  }
+  const bool uneven = devices_differ(request.costs, request.devices);
+  const bool orders =
+      !request.schedule && (uneven || links_differ(request.costs.links, request.devices));
   int tries = kMostTries;
-  for (std::size_t i = 0; i < std::min(kOrdered, all.size()); ++i) {
-    if (!has_equal_rows(all[i])) {
-      continue;
-    }
+  for (std::size_t i = 0; i < std::min(kFitted, all.size()) && (uneven || orders); ++i) {
     if (!request.proceeds(
             fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
       break;
     }
-    all[i] = best_device_order(judge, request, std::move(all[i]), tries);
+    for (double before = -1; before != all[i].step;) {
+      before = all[i].step;
+      if (orders) {
+        all[i] = best_device_order(judge, request, std::move(all[i]), tries);
+      }
+      if (uneven) {
+        all[i] = with_fitting_stages(judge, request, std::move(all[i]));
+      }
+    }
   }
   sort_best_first(all);
 }
@@ -164,11 +165,23 @@ std::vector<int> numbers_of_copies(const PlanRequest& request) {
   return numbers;
 }
 
+/// Returns the memory of the device with the most. Searches take every device to be like that one,
+/// and fit_to_devices gives the others less.
+double most_memory(const PlanRequest& request) {
+  double most = 0;
+  for (int device = 0; device < request.devices; ++device) {
+    const auto found = request.costs.devices.find(device);
+    const bool states = found != request.costs.devices.end() && std::isfinite(found->second.memory);
+    most = std::max(most, states ? found->second.memory : request.memory);
+  }
+  return most;
+}
+
 /// Returns the request for one of the copies of a pipeline, with the memory that predictions may
 /// fill.
 PlanRequest request_of_copy(const PlanRequest& request, int copies) {
   PlanRequest one = request;
-  one.memory = usable(request.memory);
+  one.memory = usable(most_memory(request));
   one.devices /= copies;
   one.batch /= copies;
   one.copies_of_stages = copies == 1 && !is_one_pipeline(request);
@@ -218,7 +231,7 @@ class Proposals {
 
   [[nodiscard]] std::vector<PlanProposal> take() && {
     sort_best_first(all_);
-    order_devices(judge_, request_, all_);
+    fit_to_devices(judge_, request_, all_);
     if (!any_fits()) {
       refuse();
     }
@@ -307,7 +320,7 @@ class Proposals {
     }
   }
 
-  [[nodiscard]] bool lacks_all() const { return std::isfinite(request_.memory) && !any_fits(); }
+  [[nodiscard]] bool lacks_all() const { return std::isfinite(searched_.memory) && !any_fits(); }
   [[nodiscard]] bool any_fits() const {
     return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
   }
@@ -317,15 +330,16 @@ class Proposals {
       throw Error(*refusal_);
     }
     if (!all_.empty()) {
-      const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
+      const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::lacks);
+      const int row = least.tightest();
       lacks_memory_ = true;
-      reasons_.push_back(
-          fmt::format("of all cuts found, the one that needs least needs {:.0f} bytes, on device "
-                      "{} of {}: {:.0f} more than there are",
-                      std::ceil(least.needs()),
-                      least.first_device(least.fullest()),
-                      least.candidate.schedule_name,
-                      std::ceil(least.needs()) - request_.memory));
+      reasons_.push_back(fmt::format(
+          "of all cuts found, the one that lacks least needs {:.0f} bytes, on device {} of {}: "
+          "{:.0f} more than there are",
+          std::ceil(least.lacks() + least.memory[static_cast<std::size_t>(row)]),
+          least.first_device(row),
+          least.candidate.schedule_name,
+          std::ceil(least.lacks())));
     }
     const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
     if (lacks_memory_) {

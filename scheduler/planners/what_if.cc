@@ -66,6 +66,9 @@ PlanRequest with(PlanRequest request, const WhatIf& otherwise) {
   switch (otherwise.kind) {
     case WhatIf::Kind::Memory:
       request.memory = otherwise.bytes;
+      for (auto& [device, traits] : request.costs.devices) {
+        traits.memory = DeviceTraits().memory;
+      }
       break;
     case WhatIf::Kind::Link: {
       LinkCosts& links = request.costs.links;

@@ -62,10 +62,10 @@ void check_memory(const RuleInput& in, Violations& out) {
     rows[static_cast<std::size_t>(entry.row)].run(entry, tasks);
   }
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    if (rows[r].entry != nullptr && rows[r].bytes > model.budget) {
+    if (rows[r].entry != nullptr && rows[r].bytes > model.budget_of(r)) {
       const Entry& entry = *rows[r].entry;
       Violation v = at("V30", entry, entry.cell->tasks().front());
-      v.missing = fmt::format("{:.0f} bytes", rows[r].bytes - model.budget);
+      v.missing = fmt::format("{:.0f} bytes", rows[r].bytes - model.budget_of(r));
       v.message = fmt::format(
           "row {} holds {:.0f} bytes at {} ({}), its budget is {:.0f}; keep fewer microbatches in "
           "flight, move a stage elsewhere or raise the budget",
@@ -73,7 +73,7 @@ void check_memory(const RuleInput& in, Violations& out) {
           rows[r].bytes,
           to_string(*entry.cell),
           where(in, entry),
-          model.budget);
+          model.budget_of(r));
       out.push_back(std::move(v));
     }
   }

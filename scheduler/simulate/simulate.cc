@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/model/task_graph.h"
@@ -22,10 +23,12 @@ class Simulation {
   Simulation(const TaskGraph& tasks,
              const Costs& costs,
              std::span<const RowShare> shares,
+             std::span<const double> speeds,
              std::span<const EventOrder> orders)
       : tasks_(tasks),
         costs_(costs),
         shares_(shares),
+        speeds_(speeds),
         ends_(tasks, costs.links, orders),
         times_(tasks.entries().size()),
         cause_(tasks.entries().size(), kNothing) {}
@@ -52,6 +55,7 @@ class Simulation {
   const TaskGraph& tasks_;
   const Costs& costs_;
   std::span<const RowShare> shares_;
+  std::span<const double> speeds_;  // by row
   EventEnds ends_;
   std::vector<EntryTime> times_;
   std::vector<int> cause_;
@@ -126,8 +130,9 @@ void Simulation::run_entry(int number) {
   if (time.waited_for) {
     time.in_transfer = time.start - std::max(free, times_[static_cast<std::size_t>(cause)].end);
   }
-  time.end =
-      time.start + share(entry.row).units * costs_.stages.duration(*entry.cell, tasks_.stages());
+  time.end = time.start + share(entry.row).units *
+                              costs_.stages.duration(*entry.cell, tasks_.stages()) /
+                              speeds_[static_cast<std::size_t>(entry.row)];
   times_[static_cast<std::size_t>(number)] = time;
   cause_[static_cast<std::size_t>(number)] = cause;
 }
@@ -378,9 +383,12 @@ Timeline simulate(const Schedule& schedule,
                   std::span<const EventOrder> orders) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   // In a drawing every cell is one column, whatever its row stands for.
-  const std::vector<RowShare> shares =
-      costs.stages.columns ? std::vector<RowShare>(schedule.rows().size()) : row_shares(schedule);
-  Simulation simulation(tasks, costs, shares, orders);
+  const std::size_t rows = schedule.rows().size();
+  const bool columns = costs.stages.columns;
+  const std::vector<RowShare> shares = columns ? std::vector<RowShare>(rows) : row_shares(schedule);
+  const std::vector<double> speeds =
+      columns ? std::vector<double>(rows, 1) : speeds_of_rows(costs.devices, schedule);
+  Simulation simulation(tasks, costs, shares, speeds, orders);
   const CostDevice& device = costs.device;
   int ranks = 0;
   for (const RowShare& share : shares) {

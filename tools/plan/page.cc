@@ -1,6 +1,7 @@
 #include "stagecraft/tools/plan/page.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -56,6 +57,15 @@ std::vector<PlanPage::Rank> ranks_of(const PlanProposal& best) {
   return ranks;
 }
 
+/// Returns the bytes that predictions may fill on every rank; infinite if ranks differ, because the
+/// page draws one limit.
+double budget_of(const PlanProposal& best) {
+  const double first = best.memory.front();
+  const bool alike =
+      std::ranges::all_of(best.memory, [&](double memory) { return memory == first; });
+  return alike ? usable(first) : std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
 
 std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> best_first) {
@@ -73,7 +83,7 @@ std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> 
       .stages = stages_of(best),
       .edges = edges_of(best),
       .ranks = ranks_of(best),
-      .budget = usable(request.memory),
+      .budget = budget_of(best),
       .candidates = {},
       .bound = best.bound,
       .schedule = &best.candidate.schedule,

@@ -84,14 +84,14 @@ std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   return table_text({"stage", "device", "operators", "which", "F", "B", "weights", "kept"}, rows);
 }
 
-std::string devices_text(const PlanRequest& request, const PlanProposal& p) {
+std::string devices_text(const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
   for (std::size_t row = 0; row < p.busy.size(); ++row) {
     rows.push_back(
         {fmt::format("{}", fmt::join(p.devices_of_row[row], ", ")),
          fmt::format("{:.1f} %", 100 * p.busy[row] / p.step),
          bytes_text(p.bytes[row]),
-         std::isfinite(request.memory) ? bytes_text(usable(request.memory) - p.bytes[row]) : "-"});
+         std::isfinite(p.memory[row]) ? bytes_text(usable(p.memory[row]) - p.bytes[row]) : "-"});
   }
   return table_text({"device", "computes", "holds at most", "left"}, rows);
 }
@@ -225,7 +225,7 @@ std::string plan_text(const PlanRequest& request,
       best.candidate.planner,
       size_text(best),
       time_text(best.step));
-  text += stages_text(request, best) + '\n' + devices_text(request, best) + '\n';
+  text += stages_text(request, best) + '\n' + devices_text(best) + '\n';
   text += fmt::format(
       "what binds   {}\nno plan of these devices is below {}; this one is {:.1f} % above\n",
       to_string(best.binds),
@@ -237,7 +237,9 @@ std::string plan_text(const PlanRequest& request,
         "them\n";
   }
   text += fmt::format("the bytes that devices hold are predicted; {} a margin of {:.0f} %\n",
-                      std::isfinite(request.memory) ? "`left` is without" : "add",
+                      std::ranges::any_of(best.memory, [](double m) { return std::isfinite(m); })
+                          ? "`left` is without"
+                          : "add",
                       100 * kMemoryMargin);
   if (const auto warning = noise_warning(request.costs.device.noise)) {
     text += fmt::format("warning: {}\n", *warning);

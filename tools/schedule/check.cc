@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/number_text.h"
@@ -129,7 +130,10 @@ ExitCode check_schedule(const Words& words, Console& console) {
   add_file_argument(app, path);
   app.add_option("--costs", costs, "a costs.json with the bytes that stages hold; needs --budget")
       ->type_name("FILE");
-  app.add_option("--budget", budget, "the bytes that each row may hold; needs --costs")
+  app.add_option("--budget",
+                 budget,
+                 "the bytes that each row may hold, unless \"devices\" of the costs state them; "
+                 "needs --costs")
       ->check(number_from_zero())
       ->type_name("BYTES");
   app.add_flag("--json", json, "print one JSON object");
@@ -145,8 +149,9 @@ ExitCode check_schedule(const Words& words, Console& console) {
   const ScheduleFile file = read_schedule(path, read, console);
   std::optional<MemoryModel> memory;
   if (!costs.empty()) {
-    memory = read_costs(costs, console).stages.memory;
-    memory->budget = budget;
+    const Costs known = read_costs(costs, console);
+    memory = known.stages.memory;
+    memory->budgets = memory_of_rows(known.devices, file.schedule, budget);
   }
   const std::vector<Violation> violations = violations_of(file, memory);
   if (json) {

@@ -54,6 +54,7 @@ class CostsDocument {
     object("costs.json",
            {{"version", [&] { (void)json_.skip(); }},
             {"device", [&] { device(); }},
+            {"devices", [&] { list("devices", [&] { device_traits(); }); }},
             {"operators", [&] { costs_.operators = operators(); }},
             {"samples", [&] { costs_.samples = samples(); }},
             {"batch", [&] { costs_.batch = whole("batch", kLargest); }},
@@ -201,6 +202,13 @@ class CostsDocument {
     return between(name, 0, std::numeric_limits<double>::max(), "a number of at least 0");
   }
 
+  double above_zero(const std::string& name) {
+    return between(name,
+                   std::numeric_limits<double>::min(),
+                   std::numeric_limits<double>::max(),
+                   "a number above 0");
+  }
+
   /// Returns the share; negative if I adds to the bytes that wait for W.
   double share() {
     return between(
@@ -258,6 +266,22 @@ class CostsDocument {
             {"step", [&] { device.step = number("step"); }},
             {"split", [&] { device.split = number("split"); }},
             {"split_bytes", [&] { device.split_bytes = number("split_bytes"); }}});
+  }
+
+  void device_traits() {
+    const std::size_t at = json_.offset();
+    int rank = -1;
+    DeviceTraits traits;
+    object("an entry of \"devices\"",
+           {{"device", [&] { rank = whole("device", kMaxRanks - 1); }},
+            {"speed", [&] { traits.speed = above_zero("speed"); }},
+            {"memory", [&] { traits.memory = above_zero("memory"); }}});
+    if (rank < 0) {
+      json_.refuse(at, "an entry of \"devices\" needs its number, e.g. \"device\": 2");
+    }
+    if (!costs_.devices.emplace(rank, traits).second) {
+      json_.refuse(at, fmt::format("device {} appears twice; keep one", rank));
+    }
   }
 
   std::vector<OperatorCost> operators() {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -184,11 +185,24 @@ std::string device_text(const CostDevice& device) {
   return text + '}';
 }
 
+std::vector<std::string> devices_lines(const std::map<int, DeviceTraits>& devices) {
+  std::vector<std::string> lines;
+  for (const auto& [rank, traits] : devices) {
+    std::string line = fmt::format(R"({{"device": {}, "speed": {})", rank, traits.speed);
+    if (std::isfinite(traits.memory)) {
+      line += fmt::format(R"(, "memory": {})", traits.memory);
+    }
+    lines.push_back(line + '}');
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string to_json(const Costs& costs) {
   std::string text =
       fmt::format("{{\"version\": {},\n \"device\": {}", kCostsVersion, device_text(costs.device));
+  add_list(text, " ", "devices", devices_lines(costs.devices));
   add_list(text, " ", "operators", operator_lines(costs.operators));
   if (!costs.operators.empty()) {
     text += fmt::format(",\n \"samples\": {}", costs.samples);

@@ -353,6 +353,7 @@ StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages) 
 Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators& stages) {
   Costs made;
   made.device = costs.device;
+  made.devices = costs.devices;
   made.links.usual = costs.links.usual;
   made.links.each = costs.links.each;
   MemoryModel& memory = made.stages.memory;

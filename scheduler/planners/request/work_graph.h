@@ -175,7 +175,7 @@ class WorkGraphs {
 /// Requires: every operator is in one stage. A cycle is representable (SG-2).
 [[nodiscard]] StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages);
 
-/// Returns the costs of these stages for the simulator; device and links are those of `costs`. A
+/// Returns the costs of these stages for the simulator; devices and links are those of `costs`. A
 /// stage keeps the bytes that it receives until its backward, in addition to those that its
 /// operators keep. If a stage owes no gradient, W takes the time of the whole backward, as in
 /// settle_halves().

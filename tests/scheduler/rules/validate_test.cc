@@ -503,6 +503,12 @@ TEST_CASE("V30 names the row, the task and the bytes over its budget",
   CHECK(found[0].missing == "15 bytes");
   memory.transient = {0, 0, 0, 30};
   CHECK(codes(validate(schedule, chain, {.memory = memory})) == Rules{"V30", "V30", "V30"});
+  memory.transient = {};
+  memory.budgets = {140, 125, 125, 125};
+  const auto uneven = validate(schedule, chain, {.memory = memory});
+  REQUIRE(codes(uneven) == Rules{"V30"});
+  CHECK(uneven[0].row == 1);
+  CHECK(uneven[0].missing == "5 bytes");
 }
 
 TEST_CASE("V30 holds for lists, groups and stages without a backward",

@@ -75,6 +75,23 @@ TEST_CASE("stages of unequal cost are simulated with their own durations",
   CHECK(all_first.rows[0].entries[3].start == 92);
 }
 
+TEST_CASE("a row is as fast as the slowest of its devices", "[scheduler][simulate]") {
+  Costs costs;
+  costs.devices = {{1, {.speed = 0.5}}, {2, {.speed = 4}}};
+  const Schedule schedule = one_f_one_b(2, 1);
+  const auto ends = [&](const Schedule& of) {
+    const Timeline timeline = simulate(of, StageGraph::chain(2), costs);
+    return std::pair(timeline.rows[0].entries[0].end, timeline.rows[1].busy);
+  };
+  CHECK(ends(schedule) == std::pair(1.0, 6.0));
+  // Row 0 is on devices 0 and 2, row 1 on 1 and 3.
+  CHECK(ends(in_copies(schedule, 2)) == std::pair(1.0, 6.0));
+  Schedule::Headers headers = schedule.headers();
+  headers.places = {{Rank(2)}, {Rank(0), Rank(1)}};
+  // Each of two devices of row 1 runs one of two units, the device of row 0 both.
+  CHECK(ends(Schedule(schedule.form(), schedule.rows(), headers)) == std::pair(0.5, 6.0));
+}
+
 TEST_CASE("a group lasts as long as its members, or as stated", "[scheduler][simulate]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0F1|0B0 0B1");
   CHECK(simulate(schedule, schedule.stage_graph()).makespan == 6);

@@ -115,6 +115,25 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                                         .split_bytes = 1.5});
 }
 
+TEST_CASE("devices may differ in speed and memory", "[scheduler][costs]") {
+  const Costs costs =
+      parse_costs(
+          R"({"version": 1, "devices": [{"device": 2, "speed": 0.5}, {"memory": 8e9, "device": 0}]})")
+          .costs;
+  CHECK(costs.devices == std::map<int, DeviceTraits>{{0, {.memory = 8e9}}, {2, {.speed = 0.5}}});
+  CHECK(parse_costs(to_json(costs)).costs == costs);
+  for (const auto& [entry, fault] :
+       {std::pair{R"({"speed": 2})", "needs its number"},
+        std::pair{R"({"device": 1, "speed": 0})", "\"speed\" needs a number above 0"},
+        std::pair{R"({"device": 1, "memory": -1})", "\"memory\" needs a number above 0"},
+        std::pair{R"({"device": 65536})", "a whole number from 0 to 65535"},
+        std::pair{R"({"device": 1}, {"device": 1})", "device 1 appears twice"}}) {
+    CAPTURE(entry);
+    CHECK_THROWS_WITH(parse_costs(fmt::format(R"({{"version": 1, "devices": [{}]}})", entry)),
+                      ContainsSubstring(fault));
+  }
+}
+
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   Costs costs;
   costs.device = {.name = "\"two\"\\lines\n\tÄ",
