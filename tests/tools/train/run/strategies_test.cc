@@ -173,8 +173,8 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
       {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_optimizer\n"
        "place {PP:1} on [2,3]\nreplicate {PP:1} on [2,3] shard_params\n",
        {},
-       {"directive 2, replicate {PP:0} on [0,1] shard_optimizer: copies cannot divide",
-        "directive 4, replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
+       {"directive 3 (line 3), replicate {PP:0} on [0,1] shard_optimizer: copies cannot divide",
+        "directive 5 (line 5), replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
       {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_grads\n"
        "shard {PP:0} on [0,1]\n",
        {"--stages", "2"},
