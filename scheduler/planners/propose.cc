@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
@@ -110,21 +111,20 @@ int copies_of_given(const PlanRequest& request) {
   const int ranks = Layout::of(*request.schedule).ranks();
   const int copies = ranks > 0 ? request.devices / ranks : 0;
   if (copies * ranks != request.devices || (copies != 1 && is_one_pipeline(request))) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("the schedule runs on {} devices, found a request for {}; plan for {}{}",
-                    ranks,
-                    request.devices,
-                    ranks,
-                    is_one_pipeline(request) ? "" : " or a multiple"));
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule runs on {}, found a request for {}; plan for {}{}",
+                            count_text(ranks, "device"),
+                            request.devices,
+                            ranks,
+                            is_one_pipeline(request) ? "" : " or a multiple"));
   }
   const int microbatches = copies * request.schedule->microbatches();
   if (copies > 1 && microbatches > 0 && request.batch % microbatches != 0) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} copies of the schedule have {} microbatches, which do not divide a "
+                fmt::format("{} copies of the schedule have {}, which do not divide a "
                             "batch of {}; give a batch that is a multiple",
                             copies,
-                            microbatches,
+                            count_text(microbatches, "microbatch"),
                             request.batch));
   }
   return copies;
@@ -135,11 +135,11 @@ void require_enough_stages(const PlanRequest& request) {
   if (is_one_pipeline(request) && !request.allows_stages(request.devices)) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format("at most {} stages leave some of {} devices without one, and the other "
-                    "constraints allow no copies; plan for {} devices, or allow more stages",
-                    request.most_stages,
+        fmt::format("plans of at most {} leave some of {} devices without one, and the other "
+                    "constraints allow no copies; plan for {}, or allow more stages",
+                    count_text(request.most_stages, "stage"),
                     request.devices,
-                    request.most_stages));
+                    count_text(request.most_stages, "device")));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
@@ -217,14 +218,14 @@ std::string plan_text(const PlanRequest& request,
                       std::span<const PlanProposal> best_first,
                       int top) {
   const PlanProposal& best = best_first.front();
-  std::string text = fmt::format(
-      "{} devices, a step of {} samples: {} by {}, {} microbatches, {} a step, predicted\n\n",
-      request.devices,
-      request.batch,
-      best.candidate.schedule_name,
-      best.candidate.planner,
-      size_text(best),
-      time_text(best.step));
+  std::string text =
+      fmt::format("{}, a step of {}: {} by {}, {} microbatches, {} a step, predicted\n\n",
+                  count_text(request.devices, "device"),
+                  count_text(request.batch, "sample"),
+                  best.candidate.schedule_name,
+                  best.candidate.planner,
+                  size_text(best),
+                  time_text(best.step));
   text += stages_text(request, best) + '\n' + devices_text(request, best) + '\n';
   text += fmt::format(
       "what binds   {}\nno plan of these devices is below {}; this one is {:.1f} % above\n",

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft::tools {
@@ -79,11 +80,11 @@ Choice choose_by_name(const BuilderInfo& builder,
   const int stages = layout.model_stages();
   if (size.stages && *size.stages != stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("--stages expects {}, as {} makes them of {} ranks, found {}; leave it "
+                fmt::format("--stages expects {}, as {} makes them of {}, found {}; leave it "
                             "out or change --ranks or --chunks",
                             stages,
                             builder.name,
-                            ranks,
+                            count_text(ranks, "rank"),
                             *size.stages));
   }
   return {.shape = {.stages = stages,

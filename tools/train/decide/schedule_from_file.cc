@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "stagecraft/base/count_text.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -86,10 +87,10 @@ void check_microbatches(const char* option,
   const int of_step = layout.units() * schedule.microbatches();
   if (size.data && size.data->microbatches != of_step) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} expects a file for {} microbatches, as '{}' has them in a step, "
+                fmt::format("{} expects a file for {}, as '{}' has them in a step, "
                             "found {} in '{}'",
                             option,
-                            size.data->microbatches,
+                            count_text(size.data->microbatches, "microbatch"),
                             size.data->folder,
                             of_step,
                             file));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -154,7 +155,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
     }
     line.say("compiling the model ...");
     Program program = compile_in(options.pipeline.precision, *work, choice.shape);
-    line.say(fmt::format("making the plans of {} ranks ...", choice.layout.ranks()));
+    line.say(fmt::format("making the plans of {} ...", count_text(choice.layout.ranks(), "rank")));
     return program;
   };
   if (!options.planner.name) {  // a planner reports by itself
