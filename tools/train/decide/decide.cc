@@ -12,6 +12,7 @@
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 #include "stagecraft/tools/schedule/input/strategy_input.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/decide/run_costs.h"

@@ -8,6 +8,7 @@
 
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -36,20 +37,6 @@ int ranks_of_copy(const PipelineOptions& options) {
 }
 
 }  // namespace
-
-const BuilderInfo* builder_named(const std::string& name) {
-  const auto all = builders();
-  const auto found = std::ranges::find(all, name, &BuilderInfo::name);
-  return found == all.end() ? nullptr : &*found;
-}
-
-std::vector<std::string> builder_names() {
-  std::vector<std::string> names;
-  for (const BuilderInfo& builder : builders()) {
-    names.emplace_back(builder.name);
-  }
-  return names;
-}
 
 /// With one stage per rank, the number of stages is the number of ranks.
 int ranks_for(const BuilderInfo& builder,

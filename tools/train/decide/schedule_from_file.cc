@@ -1,22 +1,19 @@
 #include "stagecraft/tools/train/decide/schedule_from_file.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
-#include "stagecraft/base/count_text.h"
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 #include "stagecraft/tools/train/catalog/models.h"
-#include "stagecraft/tools/train/decide/schedule_by_name.h"
+#include "stagecraft/tools/train/options/groups.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -105,17 +102,7 @@ bool is_chain(const Schedule& schedule, const Layout& layout) {
 
 Schedule read_schedule_file(const PipelineOptions& options, Console& console) {
   const std::string& path = options.schedule;
-  std::error_code ignored;
-  if (path != "-" && !std::filesystem::exists(path, ignored)) {
-    const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
-    throw Error(
-        looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
-        fmt::format("--schedule expects a readable schedule file or one of {}, found '{}'; {}"
-                    "see stagecraft train --help",
-                    fmt::join(builder_names(), ", "),
-                    path,
-                    did_you_mean(path, builder_names())));
-  }
+  require_schedule_file(kTrainCommand, "--schedule", path);
   return read_schedule(path, {}, console).schedule;
 }
 
