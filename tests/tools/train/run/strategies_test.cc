@@ -119,6 +119,82 @@ TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategie
   CHECK(train_json(again).sha256() == short_form.sha256());
 }
 
+TEST_CASE("the file of a strategy names the options that complete it",
+          "[tools][train][strategies]") {
+  const Words how{"--ranks",
+                  "2",
+                  "--cut",
+                  "layers.1",
+                  "--microbatch-size",
+                  "3",
+                  "--recompute",
+                  "layers.0,layers.2",
+                  "--precision",
+                  "bf16"};
+  const std::string file = write("complete.strategy", "");
+  Words first = how;
+  first.insert(first.end(), {"--strategy-out", file});
+  const TrainOutput written = train_json(first);
+  const std::string text = read_text_file(file);
+  CAPTURE(text);
+  CHECK_THAT(text,
+             ContainsSubstring("#   --microbatch-size 3 --cut op:") &&
+                 ContainsSubstring(" --recompute layers.0,layers.2 --precision bf16\n"));
+  Words again{"--strategy", file};
+  std::istringstream options(text.substr(text.find("#   ") + 4));
+  for (std::string word; options.peek() != '\n' && options >> word;) {
+    again.push_back(word);
+  }
+  CHECK(train_json(again).sha256() == written.sha256());
+  // Without them, the run is another one.
+  CHECK(train_json({"--strategy", file}).sha256() != written.sha256());
+  CHECK_THAT(run_train({"--schedule",
+                        "dag-kfkb",
+                        "--ranks",
+                        "2",
+                        "--set",
+                        "sizes=1,2",
+                        "--strategy-out",
+                        write("sizes.strategy", "")})
+                 .err,
+             ContainsSubstring("found sizes, which a strategy cannot say"));
+}
+
+TEST_CASE("the operators of stages that are no chain stand in the comment of a strategy",
+          "[tools][train][strategies]") {
+  const std::string file = write("branches.strategy", "");
+  const std::string cut = write("branches.cut", "");
+  const Words tower{"--model",
+                    "clip",
+                    "--ranks",
+                    "3",
+                    "--schedule",
+                    "dag-1f1b",
+                    "--steps",
+                    "2",
+                    "--microbatches",
+                    "4",
+                    "--microbatch-size",
+                    "2"};
+  const auto trained = [&](Words words, const Words& more) {
+    words.insert(words.begin(), {STAGECRAFT_COMMAND, "train"});
+    words.insert(words.end(), more.begin(), more.end());
+    return train_output(words).sha256();
+  };
+  (void)trained(tower, {"--cut-out", cut});
+  const std::string written = trained(tower, {"--cut", "@" + cut, "--strategy-out", file});
+  const std::string text = read_text_file(file);
+  CAPTURE(text);
+  CHECK_THAT(text, ContainsSubstring(" --cut @FILE\n# with a FILE of these lines:\n#   {"));
+  std::string lines;
+  std::istringstream all(text.substr(text.find("lines:\n") + 7));
+  for (std::string line; std::getline(all, line) && line.starts_with("#   ");) {
+    lines += line.substr(4) + "\n";
+  }
+  CHECK(trained({"--model", "clip", "--steps", "2", "--microbatch-size", "2"},
+                {"--strategy", file, "--cut", "@" + write("lines.cut", lines)}) == written);
+}
+
 TEST_CASE("sums in parts change no bit", "[tools][train][strategies]") {
   const std::string file =
       write("parts.strategy",
