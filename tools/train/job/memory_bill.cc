@@ -91,14 +91,6 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       fmt::format("weights, gradients, {} of all ranks",
                   count_text(static_cast<std::int64_t>(states), "optimizer state")),
       replicas * (2 * held + states * optimized));
-  if (options.run.mirror) {
-    // Two of each state, in its rank and in its keeper; threads share them.
-    const int copies = processes ? 4 : 2;
-    add(Time::Run,
-        fmt::format(
-            "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
-        copies * replicas * (held + states * optimized));
-  }
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",

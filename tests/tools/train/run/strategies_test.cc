@@ -224,6 +224,33 @@ TEST_CASE("a schedule file names the ranks of its rows", "[tools][train][strateg
   CHECK_THAT(twice.err, ContainsSubstring("@place already"));
 }
 
+TEST_CASE("a file of another kind is told as what it is, with the option that takes it",
+          "[tools][train][strategies][bad-input]") {
+  const auto told = [](const Words& words) {
+    const CommandResult result = run_train(words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(told({"--schedule", write("a.strategy", "split {} n=4\nplace {PP:0} on [0]\n")}),
+             ContainsSubstring("a.strategy' looks like a strategy, expected a schedule") &&
+                 ContainsSubstring("train --strategy"));
+  CHECK_THAT(
+      told({"--strategy", write("a.sched", "@form list\n0F0 0B0\n")}),
+      ContainsSubstring("a.sched' looks like a schedule (format text), expected a strategy") &&
+          ContainsSubstring("train --schedule"));
+  CHECK_THAT(told({"--strategy", write("a.json", "{\"rows\": [[\"0F0\", \"0B0\"]]}")}),
+             ContainsSubstring("looks like a schedule (format json)"));
+  CHECK_THAT(told({"--strategy",
+                   write("a.bin",
+                         std::string("\x7f"
+                                     "ELF\0\0",
+                                     6))}),
+             ContainsSubstring("a.bin' is a binary file, expected a strategy"));
+  CHECK_THAT(told({"--strategy", write("typo.strategy", "splt n=4\nplace {PP:0} on [0]\n")}),
+             ContainsSubstring("typo.strategy': line 1, column 1: 'splt' is no directive; did you "
+                               "mean split?"));
+}
+
 TEST_CASE("options that contradict a strategy are refused, and all its faults told at once",
           "[tools][train][strategies][bad-input]") {
   const std::string two =
@@ -285,12 +312,12 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
              ContainsSubstring("--dp expects a divisor of 4"));
 }
 
-TEST_CASE("copies of a pipeline continue each other's checkpoints, evaluate and keep mirrors",
+TEST_CASE("copies of a pipeline continue each other's checkpoints, and evaluate",
           "[tools][train][strategies]") {
   const std::string file = write("copies.checkpoint", "");
   const Words copies{"--ranks", "4", "--dp", "2", "--microbatches", "2"};
   Words first = copies;
-  first.insert(first.end(), {"--steps", "2", "--save", file, "--eval-every", "1", "--mirror"});
+  first.insert(first.end(), {"--steps", "2", "--save", file, "--eval-every", "1"});
   const TrainOutput saved = train_json(first);
   CHECK(std::count_if(saved.others.begin(), saved.others.end(), [](const auto& line) {
           return line.at("event") == "eval";
@@ -300,33 +327,6 @@ TEST_CASE("copies of a pipeline continue each other's checkpoints, evaluate and 
   Words rest = copies;
   rest.insert(rest.end(), {"--steps", "4", "--load", file});
   CHECK(train_json(rest).sha256() == train_json(whole).sha256());
-TEST_CASE("a file of another kind is told as what it is, with the option that takes it",
-          "[tools][train][strategies][bad-input]") {
-  const auto told = [](const Words& words) {
-    const CommandResult result = run_train(words);
-    CHECK(result.exit_code == 2);
-    return result.err;
-  };
-  CHECK_THAT(told({"--schedule", write("a.strategy", "split {} n=4\nplace {PP:0} on [0]\n")}),
-             ContainsSubstring("a.strategy' looks like a strategy, expected a schedule") &&
-                 ContainsSubstring("train --strategy"));
-  CHECK_THAT(
-      told({"--strategy", write("a.sched", "@form list\n0F0 0B0\n")}),
-      ContainsSubstring("a.sched' looks like a schedule (format text), expected a strategy") &&
-          ContainsSubstring("train --schedule"));
-  CHECK_THAT(told({"--strategy", write("a.json", "{\"rows\": [[\"0F0\", \"0B0\"]]}")}),
-             ContainsSubstring("looks like a schedule (format json)"));
-  CHECK_THAT(told({"--strategy",
-                   write("a.bin",
-                         std::string("\x7f"
-                                     "ELF\0\0",
-                                     6))}),
-             ContainsSubstring("a.bin' is a binary file, expected a strategy"));
-  CHECK_THAT(told({"--strategy", write("typo.strategy", "splt n=4\nplace {PP:0} on [0]\n")}),
-             ContainsSubstring("typo.strategy': line 1, column 1: 'splt' is no directive; did you "
-                               "mean split?"));
-}
-
   // The same file continues without copies, with the bits of one process.
   const TrainOutput alone = train_json(
       {"--ranks", "2", "--microbatches", "4", "--steps", "4", "--load", file, "--verify"});
