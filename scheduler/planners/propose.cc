@@ -43,13 +43,18 @@ void sort_best_first(std::vector<PlanProposal>& all) {
   std::rotate(all.begin(), simplest, simplest + 1);
 }
 
-/// Judges the candidates that can keep the request's orders. Returns why the first of the others
-/// cannot.
+/// Judges the candidates that can keep the request's orders, the best first, until the search has
+/// taken long enough and one fits. Returns why the first of the others cannot.
 std::optional<std::string> add_judged(Judge& judge,
+                                      const PlanRequest& request,
                                       const std::vector<Candidate>& candidates,
                                       std::vector<PlanProposal>& all) {
   std::optional<std::string> reason;
   for (const Candidate& candidate : candidates) {
+    const bool has_one = std::ranges::any_of(all, [](const PlanProposal& p) { return p.fits; });
+    if (!request.proceeds("judging " + candidate.schedule_name, has_one)) {
+      break;
+    }
     try {
       all.push_back(judge.propose(candidate));
     } catch (const Error& error) {
@@ -281,7 +286,7 @@ class Proposals {
       for (Candidate& candidate : search()) {
         candidates.push_back(copied(std::move(candidate), copies_));
       }
-      if (const auto reason = add_judged(judge_, candidates, all_)) {
+      if (const auto reason = add_judged(judge_, request_, candidates, all_)) {
         say(whose, *reason);
       }
     } catch (const Error& error) {

@@ -271,6 +271,7 @@ std::vector<std::string> why_sentences(const PlanRequest& request,
     for (const WhatIf& change : what_it_takes(request, best, *rival)) {
       changes.push_back(to_string(change));
     }
+    const bool was_cut_short = !request.proceeds("why", true);
     sentences.push_back(fmt::format(
         "{} by {} ({}) takes {}, {:.1f} % {}{}. {}",
         rival->candidate.schedule_name,
@@ -280,8 +281,9 @@ std::vector<std::string> why_sentences(const PlanRequest& request,
         100 * std::abs(rival->step / best.step - 1),
         rival->step < best.step ? "less" : "more",
         rival->fits ? "" : ", and does not fit",
-        changes.empty() ? "No faster link and no faster stage alone makes it the better one."
-                        : fmt::format("It would win if {}.", fmt::join(changes, ", or if "))));
+        !changes.empty() ? fmt::format("It would win if {}.", fmt::join(changes, ", or if "))
+        : was_cut_short ? "--time-limit ended the search for a change that makes it the better one."
+                        : "No faster link and no faster stage alone makes it the better one."));
   }
   if (sentences.empty()) {
     sentences.emplace_back("No other plan was found to compare it with.");
@@ -323,7 +325,8 @@ std::string plan_json(const PlanRequest& request,
                          {"step_seconds", rival->step},
                          {"fits", rival->fits},
                          {"equally_fast", alike},
-                         {"would_win_if", changes}});
+                         {"would_win_if", changes},
+                         {"searched_all", request.proceeds("why", true)}});
     }
     answer["why"] = reasons;
   }
