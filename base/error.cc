@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/printable.h"
+
 namespace stagecraft {
 namespace {
 
@@ -71,6 +73,8 @@ std::string_view to_string(Errc code) {
 }
 
 Error::Error(Errc code, std::string text) : code_(code), text_(std::move(text)) {
+  // Many texts quote a file or a peer. They become printable here, so that no reader can forget it.
+  text_ = printable(text_, "\n\t");
   render();
 }
 
@@ -106,7 +110,7 @@ Error& Error::because(const Error& cause) {
 void Error::render() {
   std::string where;
   const auto add = [&](std::string_view name, const std::string& value) {
-    where += fmt::format("{}{} {}", where.empty() ? "" : ", ", name, value);
+    where += fmt::format("{}{} {}", where.empty() ? "" : ", ", name, printable(value));
   };
   const auto add_id = [&](std::string_view name, const auto& id) {
     if (id) {

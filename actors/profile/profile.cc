@@ -18,6 +18,7 @@
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/actors/profile/profile_cache.h"
 #include "stagecraft/actors/profile/split_cost.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
@@ -206,7 +207,7 @@ class Profiler {
 
   void add_size(std::size_t i) {
     const int samples = sizes_[i];
-    tell(fmt::format("microbatches of {} samples", samples), i);
+    tell("microbatches of " + count_text(samples, "sample"), i);
     const std::int64_t all = std::max<std::int64_t>(1, all_);
     const Tensors inputs = first_rows(inputs_, program_.inputs, samples, all, "input");
     const Tensors labels = first_rows(labels_, program_.labels, samples, all, "label");
@@ -232,9 +233,9 @@ class Profiler {
       known = measured(*graph, i, inputs, labels);
       if (noise_warning(known->device.noise, options_.most_noise)) {
         notes_.push_back(fmt::format(
-            "the machine is busy: microbatches of {} samples were measured {} times, with a noise "
+            "the machine is busy: microbatches of {} were measured {} times, with a noise "
             "of {:.0f} % at best; the figures are used now and not kept",
-            samples,
+            count_text(samples, "sample"),
             kMostTries,
             100 * known->device.noise));
       } else {
@@ -276,8 +277,8 @@ class Profiler {
     ModelTimes times = time_model(graph, inputs, labels, how);
     for (int tries = 1; tries < kMostTries && noise_of(times.microbatches) > options_.most_noise;
          ++tries) {
-      tell(fmt::format("microbatches of {} samples again, as the noise was {:.0f} %",
-                       costs.samples,
+      tell(fmt::format("microbatches of {} again, as the noise was {:.0f} %",
+                       count_text(costs.samples, "sample"),
                        100 * noise_of(times.microbatches)),
            size);
       ModelTimes again = time_model(graph, inputs, labels, how);

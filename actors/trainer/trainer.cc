@@ -23,6 +23,7 @@
 #include "stagecraft/actors/trainer/steps/evaluator.h"
 #include "stagecraft/actors/trainer/steps/step_entry.h"
 #include "stagecraft/actors/trainer/steps/updates.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/random.h"
@@ -38,9 +39,9 @@ namespace {
 void check_ranks(const Layout& layout, int available) {
   if (layout.ranks() > available) {
     throw Error(Errc::ClusterMember,
-                fmt::format("the schedule runs on {} ranks and the cluster has {}: make a cluster "
+                fmt::format("the schedule runs on {} and the cluster has {}: make a cluster "
                             "of {}, or a schedule of fewer rows",
-                            layout.ranks(),
+                            count_text(layout.ranks(), "rank"),
                             available,
                             layout.ranks()));
   }

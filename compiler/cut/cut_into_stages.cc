@@ -38,9 +38,9 @@ class Cutter {
     if (balanced.stages < 1 || static_cast<std::size_t>(balanced.stages) > points.size()) {
       throw Error(
           Errc::UsageArgument,
-          fmt::format("the model can be cut into 1 to {} stages, found {}; an operator that "
+          fmt::format("the model can be cut into {}, found {}; an operator that "
                       "writes in place stays with those that use its memory",
-                      points.size(),
+                      points.size() == 1 ? "1 stage" : fmt::format("1 to {} stages", points.size()),
                       balanced.stages));
     }
     const std::vector<CutItem> items = items_between(points);

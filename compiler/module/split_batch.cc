@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
 
@@ -62,12 +63,12 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
       }
       if (sizes[0] % microbatches != 0) {
         throw Error(Errc::CompileShape,
-                    fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} "
-                                "rows; choose a count that divides it, or pad the batch",
+                    fmt::format("{} microbatches do not divide the batch: {} tensor {} has {}; "
+                                "choose a count that divides it, or pad the batch",
                                 microbatches,
                                 what,
                                 i,
-                                sizes[0]));
+                                count_text(sizes[0], "row")));
       }
       sizes[0] /= microbatches;
     }

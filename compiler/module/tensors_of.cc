@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -34,9 +35,9 @@ std::string TensorReader::next_name() const {
 void TensorReader::require_done() const {
   if (!done()) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the module's forward takes {} tensors, the batch has {}: pass one for "
+                fmt::format("the module's forward takes {}, the batch has {}: pass one for "
                             "each tensor in its parameters, in order",
-                            next_,
+                            count_text(next_, "tensor"),
                             tensors_.size()));
   }
 }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
+
 namespace stagecraft {
 namespace {
 
@@ -243,12 +245,12 @@ ErrorContext place_of(const PlanTables& tables, const RankPlan& rank, const Inst
 
 std::string to_string(const Plan& plan) {
   std::string text = fmt::format(
-      "{} plan, {} microbatches, {} instructions{}, driver sends {} tensors\n",
+      "{} plan, {}, {}{}, driver sends {}\n",
       plan.tables.training ? "training" : "forward-only",
-      plan.tables.microbatches,
-      plan.instruction_count(),
+      count_text(plan.tables.microbatches, "microbatch"),
+      count_text(plan.instruction_count(), "instruction"),
       plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
-      plan.feeds.size());
+      count_text(plan.feeds.size(), "tensor"));
   for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
     const PlanGroup& group = plan.tables.groups[g];
     std::vector<std::string> sets;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/notes/accumulation.h"
@@ -129,11 +130,11 @@ void check_sizes(const Program& program, const StageGraph& graph, CheckResult& r
     if (graph.microbatch_size(producer) != graph.microbatch_size(consumer) &&
         std::ranges::equal(layout.ranks_of(producer), layout.ranks_of(consumer))) {
       result.violations.push_back(misfit(
-          fmt::format("stage {} takes {} microbatches as one, stage {}, which reads from it, takes "
+          fmt::format("stage {} takes {} as one, stage {}, which reads from it, takes "
                       "{}, and both are on one row: give each a row of its own, or give both one "
                       "size",
                       from,
-                      graph.microbatch_size(producer),
+                      count_text(graph.microbatch_size(producer), "microbatch"),
                       to,
                       graph.microbatch_size(consumer))));
     }
@@ -159,15 +160,15 @@ CheckResult check(const Program& program, const Schedule& schedule) {
       if (result.ok() &&
           layout.stages() < graph.size()) {  // the tasks are right, but the header is not
         result.violations.push_back(
-            misfit(fmt::format("the schedule declares {} stages, the program has {}: correct its "
+            misfit(fmt::format("the schedule declares {}, the program has {}: correct its "
                                "header, or leave the number out",
-                               layout.stages(),
+                               count_text(layout.stages(), "stage"),
                                graph.size())));
       }
     } else {
       result.violations.push_back(
-          misfit(fmt::format("{} microbatches do not divide over {} copies: use a multiple of {}",
-                             program.microbatches(),
+          misfit(fmt::format("{} cannot be divided over {} copies: use a multiple of {}",
+                             count_text(program.microbatches(), "microbatch"),
                              copies,
                              copies)));
     }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/graph/operator_paths.h"
 
 namespace stagecraft {
@@ -68,10 +69,10 @@ std::string to_string(const CutReport& report) {
   std::string text;
   for (std::size_t s = 0; s < report.stages.size(); ++s) {
     const StageCut& stage = report.stages[s];
-    text += fmt::format("stage {}: {}{} operators from op:{}, {} of parameters, hands on {}{}\n",
+    text += fmt::format("stage {}: {}{} from op:{}, {} of parameters, hands on {}{}\n",
                         s,
                         stage.place.empty() ? "" : stage.place + ", ",
-                        stage.operators,
+                        count_text(stage.operators, "operator"),
                         stage.first,
                         bytes_text(stage.parameter_bytes),
                         bytes_text(stage.crossing_bytes),

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 
@@ -15,25 +16,24 @@ namespace {
 std::string recomputed(const StageProgram& stage) {
   const auto parts = std::ranges::count_if(stage.chunks, &Chunk::recompute);
   return parts == 0 ? std::string()
-                    : fmt::format(", recomputes {} in {} part{}",
+                    : fmt::format(", recomputes {} in {}",
                                   bytes_text(static_cast<double>(stage.replayed_bytes())),
-                                  parts,
-                                  parts == 1 ? "" : "s");
+                                  count_text(parts, "part"));
 }
 
 std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
   const Graph& graph = program.graph;
-  std::string text = fmt::format(
-      "stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}{}\n",
-      stage.id.value,
-      stage.name,
-      stage.operator_count(),
-      stage.parameters.size(),
-      bytes_text(static_cast<double>(weight_bytes(stage))),
-      bytes_text(static_cast<double>(stage.saved_bytes)),
-      recomputed(stage),
-      program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
-      stage.loss == kNoValue ? "" : ", computes the loss");
+  std::string text =
+      fmt::format("stage {} \"{}\": {}, {} ({}), keeps {} per microbatch{}{}{}\n",
+                  stage.id.value,
+                  stage.name,
+                  count_text(stage.operator_count(), "operator"),
+                  count_text(stage.parameters.size(), "parameter"),
+                  bytes_text(static_cast<double>(weight_bytes(stage))),
+                  bytes_text(static_cast<double>(stage.saved_bytes)),
+                  recomputed(stage),
+                  program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
+                  stage.loss == kNoValue ? "" : ", computes the loss");
   std::vector<std::string> reads;
   for (const StageInput& input : stage.inputs) {
     if (input.source != StageInput::Source::Stage) {

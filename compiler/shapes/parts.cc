@@ -7,6 +7,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/module/split_batch.h"
@@ -82,10 +83,10 @@ Division division_of(const Batch& inputs,
   }
   if (samples < microbatches) {
     throw Error(Errc::CompileShape,
-                fmt::format("the batch has {} samples for {} microbatches, and each needs one: "
+                fmt::format("the batch has {} for {}, and each needs one: "
                             "pass at least {}, or leave this batch out",
-                            samples,
-                            microbatches,
+                            count_text(samples, "sample"),
+                            count_text(microbatches, "microbatch"),
                             microbatches));
   }
   Division division{.samples = samples, .parts = {}};

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/other_shapes.h"
@@ -124,10 +125,10 @@ void check_from_driver(const CompiledProgram& program, const StageProgram& stage
     }
     if (!why.empty()) {
       throw Error(Errc::CompileShape,
-                  fmt::format("stage {} takes {} microbatches as one, and {} {}: compile with a "
+                  fmt::format("stage {} takes {} as one, and {} {}: compile with a "
                               "contiguous batch",
                               stage.id.value,
-                              size,
+                              count_text(size, "microbatch"),
                               value_name(one, input.value),
                               why));
     }
@@ -154,11 +155,11 @@ void check_crossing(const CompiledProgram& program, const std::vector<StageProgr
       }
       if (!why.empty()) {
         throw Error(Errc::CompileShape,
-                    fmt::format("stage {} takes {} microbatches as one and stage {} takes {}, and "
+                    fmt::format("stage {} takes {} as one and stage {} takes {}, and "
                                 "{}, which crosses between them, {}: hand on values whose "
                                 "dimension 0 counts samples, or give both stages one size",
                                 input.from.value,
-                                size_of(input.from),
+                                count_text(size_of(input.from), "microbatch"),
                                 consumer.id.value,
                                 size_of(consumer.id),
                                 value_name(one, input.value),

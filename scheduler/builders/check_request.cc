@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -69,13 +70,12 @@ void check_graph(const BuilderInfo& builder, const BuildRequest& request) {
             builder.name));
   }
   if (builder.takes_graph && request.devices != 0 && request.devices != request.graph->size()) {
-    throw Error(
-        Errc::ScheduleParameter,
-        fmt::format("{} needs one device per stage, got {} devices for {} stages; nearest: {}",
-                    builder.name,
-                    request.devices,
-                    request.graph->size(),
-                    request.graph->size()));
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("{} needs one device per stage, got {} for {}; nearest: {}",
+                            builder.name,
+                            count_text(request.devices, "device"),
+                            count_text(request.graph->size(), "stage"),
+                            request.graph->size()));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -58,14 +59,65 @@ std::size_t TrainingDag::count(DagKind kind) const {
   return static_cast<std::size_t>(std::ranges::count(nodes, kind, &DagNode::kind));
 }
 
+int TrainingDag::microbatch_in_schedule(const DagNode& node) const {
+  const int of_replica = source.graph.microbatches_of(node.stage, microbatches);
+  return of_replica > 0 ? node.microbatch.value % of_replica : node.microbatch.value;
+}
+
+namespace {
+
+Task task_in_schedule(const TrainingDag& dag, const DagNode& node) {
+  Task task = node.task();
+  task.microbatch = Microbatch(dag.microbatch_in_schedule(node));
+  return task;
+}
+
+std::string ranks_text(const std::vector<Rank>& ranks) {
+  std::vector<int> numbers;
+  for (const Rank rank : ranks) {
+    numbers.push_back(rank.value);
+  }
+  return fmt::format("[{}]", fmt::join(numbers, ","));
+}
+
+/// Returns "stage 0", "stage 0.1" for a bucket of several, or all copies and their ranks.
+std::string bucket_text(const TrainingDag& dag, int number) {
+  const DagNode& node = dag.node(number);
+  const DagBucket& bucket = dag.buckets[static_cast<std::size_t>(node.bucket)];
+  const bool divided = std::ranges::count_if(dag.buckets, [&](const DagBucket& other) {
+                         return std::ranges::find(other.stages, node.stage) != other.stages.end();
+                       }) > 1;
+  const std::string chunk = divided ? fmt::format(".{}", bucket.first_chunk) : "";
+  if (bucket.stages.size() == 1 || !is_collective(node.kind)) {
+    return fmt::format("stage {}{}", node.stage.value, chunk);
+  }
+  std::vector<std::string> stages;
+  for (const StageId stage : bucket.stages) {
+    stages.push_back(fmt::format("{}{}", stage.value, chunk));
+  }
+  return fmt::format(
+      "stages {} over {}", fmt::join(stages, ", "), ranks_text(ranks_of_members(dag, number)));
+}
+
+/// Returns " for F3" or " after B3", the task of a collective that serves one microbatch.
+std::string served_text(const TrainingDag& dag, DagNode node) {
+  if (node.kind == DagKind::AllGather && node.serves) {
+    node.kind = *node.serves;
+    Task task = task_in_schedule(dag, node);
+    return fmt::format(" for {}{}", letter(task.kind), task.microbatch.value);
+  }
+  return node.kind == DagKind::ReduceScatter && node.microbatch.value != kNone
+             ? fmt::format(" after B{}", dag.microbatch_in_schedule(node))
+             : "";
+}
+
+}  // namespace
+
 std::string to_string(const TrainingDag& dag, int number) {
   const DagNode& node = dag.node(number);
-  const auto compute = [&](const DagNode& of) {
-    const bool whole = dag.source.chunks[of.stage.index()].size() == 1;
-    return to_string(of.task()) + (whole ? "" : fmt::format(".{}", of.chunk));
-  };
   if (computes(node.kind)) {
-    return compute(node);
+    const bool whole = dag.source.chunks[node.stage.index()].size() == 1;
+    return to_string(task_in_schedule(dag, node)) + (whole ? "" : fmt::format(".{}", node.chunk));
   }
   std::string text(to_string(node.kind));
   if (is_transfer(node.kind)) {
@@ -75,22 +127,46 @@ std::string to_string(const TrainingDag& dag, int number) {
                        text,
                        node.stage.value,
                        node.gradient ? "B" : "F",
-                       node.microbatch.value,
+                       dag.microbatch_in_schedule(node),
                        sends ? "to" : "from",
                        peer.stage.value);
   }
   if (node.tie != kNone) {
     return fmt::format("{} of {}", text, dag.source.ties[static_cast<std::size_t>(node.tie)].name);
   }
-  return node.bucket == kNone ? text : fmt::format("{} of stage {}", text, node.stage.value);
+  return node.bucket == kNone
+             ? text
+             : fmt::format("{} of {}{}", text, bucket_text(dag, number), served_text(dag, node));
+}
+
+std::vector<int> members_of(const TrainingDag& dag, int number) {
+  const DagNode& node = dag.node(number);
+  std::vector<int> members;
+  for (int n = 0; n < dag.size(); ++n) {
+    const DagNode& other = dag.node(n);
+    const bool is_same =
+        node.tie != kNone || node.bucket != kNone
+            ? other.kind == node.kind && other.tie == node.tie && other.bucket == node.bucket &&
+                  other.microbatch == node.microbatch && other.serves == node.serves
+            : n == number;
+    if (is_same) {
+      members.push_back(n);
+    }
+  }
+  return members;
+}
+
+std::vector<Rank> ranks_of_members(const TrainingDag& dag, int number) {
+  std::set<Rank> ranks;
+  for (const int member : members_of(dag, number)) {
+    const std::vector<Rank>& list = dag.places[static_cast<std::size_t>(dag.node(member).place)];
+    ranks.insert(list.begin(), list.end());
+  }
+  return {ranks.begin(), ranks.end()};
 }
 
 std::string place_text(const TrainingDag& dag, int place) {
-  std::vector<int> ranks;
-  for (const Rank rank : dag.places[static_cast<std::size_t>(place)]) {
-    ranks.push_back(rank.value);
-  }
-  return fmt::format("[{}]", fmt::join(ranks, ","));
+  return ranks_text(dag.places[static_cast<std::size_t>(place)]);
 }
 
 DagAdjacency::DagAdjacency(const TrainingDag& dag) {

@@ -76,6 +76,7 @@ struct DagNode {
   int overlap = kNone;           ///< equal for the members of a group of an order
   bool ordered = false;          ///< computing nodes: an order names it
   std::optional<MicrobatchRange> part;  ///< Send, Receive between stages of different sizes
+  std::optional<DagKind> serves;        ///< AllGather before a task: the kind of the task
 
   /// Returns the task that a computing node is a part of.
   [[nodiscard]] Task task() const;
@@ -120,12 +121,24 @@ struct TrainingDag {
   }
   /// Returns whether a computing node does nothing (StageGraph::is_surplus).
   [[nodiscard]] bool is_surplus(const DagNode& node) const;
+  /// Returns the number of the node's microbatch in a schedule, where each replica of the pipeline
+  /// counts from 0 (LA-1). Requires: the node has a microbatch.
+  [[nodiscard]] int microbatch_in_schedule(const DagNode& node) const;
   /// Returns how many nodes have this kind.
   [[nodiscard]] std::size_t count(DagKind kind) const;
 };
 
-/// Returns "0F3", "0F3.1" for a chunk of several, "send 0F3 to 1", "all_reduce 0", "vote".
+/// Returns "0F3", "0F3.1" for a chunk of several, "send 0F3 to stage 1", "all_reduce of stage 0",
+/// "all_reduce of stages 0, 2 over [0,1]" for copies in the schedule,
+/// "all_gather of stage 0 for F3", "vote". Microbatches have their numbers in the schedule.
 [[nodiscard]] std::string to_string(const TrainingDag& dag, int node);
+
+/// Returns the nodes that are one collective with this one, itself included, ascending: of all rank
+/// lists whose stages are copies in the schedule, or share a parameter. Requires: a collective.
+/// Cost: linear in the nodes.
+[[nodiscard]] std::vector<int> members_of(const TrainingDag& dag, int node);
+/// Returns the ranks of all its members, ascending.
+[[nodiscard]] std::vector<Rank> ranks_of_members(const TrainingDag& dag, int node);
 
 /// Returns the first of the nodes that is placed on other ranks than these; kNone if there is none.
 [[nodiscard]] int first_elsewhere(const TrainingDag& dag,

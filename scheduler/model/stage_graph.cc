@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -21,11 +22,12 @@ void insert_once(std::vector<StageId>& list, StageId stage) {
 void require_stage(int stage, int stages, const char* what) {
   if (stage < 0 || stage >= stages) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("{} names stage {}, but there are {} stages (0 to {}); correct the "
+                fmt::format("{} names stage {}, but there {} {} (0 to {}); correct the "
                             "number or declare more stages",
                             what,
                             stage,
-                            stages,
+                            stages == 1 ? "is" : "are",
+                            count_text(stages, "stage"),
                             stages - 1));
   }
 }

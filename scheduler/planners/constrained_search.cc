@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/device_order.h"
 
@@ -65,7 +66,7 @@ std::vector<Candidate> constrained_search(const CandidateSearch& search,
     throw Error(Errc::PlanInfeasible,
                 fmt::format("none of its plans has {}",
                             request.pinned.empty()
-                                ? fmt::format("at most {} stages", request.most_stages)
+                                ? "at most " + count_text(request.most_stages, "stage")
                                 : std::string("the pinned operators on their devices and as few "
                                               "stages as asked for")));
   }

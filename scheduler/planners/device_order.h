@@ -47,7 +47,8 @@ using DeviceOrder = std::vector<int>;
                                                          const Candidate& candidate);
 
 /// Exchanges devices of the proposal as long as that makes its step shorter, or makes a plan that
-/// does not fit lack fewer bytes, and returns the result. Pinned operators stay. Each exchange that it judges uses one of `tries`.
+/// does not fit lack fewer bytes, and returns the result. Pinned operators stay. Each exchange that
+/// it judges uses one of `tries`.
 [[nodiscard]] PlanProposal best_device_order(Judge& judge,
                                              const PlanRequest& request,
                                              PlanProposal proposal,

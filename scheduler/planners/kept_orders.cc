@@ -48,7 +48,7 @@ std::vector<EventOrder> kept_orders(const PlanRequest& request,
     if (request.shared_channels) {
       const Placement placement = Placement::of(schedule, stages.size());
       set_weights(graph, placement, stages.size(), costs);
-      share_channels(graph, placement);
+      share_channels(graph, placement, request.is_over("turns on channels"));
       const std::vector<EventOrder> turns = channel_orders(graph, placement);
       orders.insert(orders.end(), turns.begin(), turns.end());
     }

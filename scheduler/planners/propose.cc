@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
@@ -43,13 +44,18 @@ void sort_best_first(std::vector<PlanProposal>& all) {
   std::rotate(all.begin(), simplest, simplest + 1);
 }
 
-/// Judges the candidates that can keep the request's orders. Returns why the first of the others
-/// cannot.
+/// Judges the candidates that can keep the request's orders, the best first, until the search has
+/// taken long enough and one fits. Returns why the first of the others cannot.
 std::optional<std::string> add_judged(Judge& judge,
+                                      const PlanRequest& request,
                                       const std::vector<Candidate>& candidates,
                                       std::vector<PlanProposal>& all) {
   std::optional<std::string> reason;
   for (const Candidate& candidate : candidates) {
+    const bool has_one = std::ranges::any_of(all, [](const PlanProposal& p) { return p.fits; });
+    if (!request.proceeds("judging " + candidate.schedule_name, has_one)) {
+      break;
+    }
     try {
       all.push_back(judge.propose(candidate));
     } catch (const Error& error) {
@@ -111,21 +117,20 @@ int copies_of_given(const PlanRequest& request) {
   const int ranks = Layout::of(*request.schedule).ranks();
   const int copies = ranks > 0 ? request.devices / ranks : 0;
   if (copies * ranks != request.devices || (copies != 1 && is_one_pipeline(request))) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("the schedule runs on {} devices, found a request for {}; plan for {}{}",
-                    ranks,
-                    request.devices,
-                    ranks,
-                    is_one_pipeline(request) ? "" : " or a multiple"));
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule runs on {}, found a request for {}; plan for {}{}",
+                            count_text(ranks, "device"),
+                            request.devices,
+                            ranks,
+                            is_one_pipeline(request) ? "" : " or a multiple"));
   }
   const int microbatches = copies * request.schedule->microbatches();
   if (copies > 1 && microbatches > 0 && request.batch % microbatches != 0) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} copies of the schedule have {} microbatches, which do not divide a "
+                fmt::format("{} copies of the schedule have {}, which do not divide a "
                             "batch of {}; give a batch that is a multiple",
                             copies,
-                            microbatches,
+                            count_text(microbatches, "microbatch"),
                             request.batch));
   }
   return copies;
@@ -136,11 +141,11 @@ void require_enough_stages(const PlanRequest& request) {
   if (is_one_pipeline(request) && !request.allows_stages(request.devices)) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format("at most {} stages leave some of {} devices without one, and the other "
-                    "constraints allow no copies; plan for {} devices, or allow more stages",
-                    request.most_stages,
+        fmt::format("plans of at most {} leave some of {} devices without one, and the other "
+                    "constraints allow no copies; plan for {}, or allow more stages",
+                    count_text(request.most_stages, "stage"),
                     request.devices,
-                    request.most_stages));
+                    count_text(request.most_stages, "device")));
   }
 }
 
@@ -294,7 +299,7 @@ class Proposals {
       for (Candidate& candidate : search()) {
         candidates.push_back(copied(std::move(candidate), copies_));
       }
-      if (const auto reason = add_judged(judge_, candidates, all_)) {
+      if (const auto reason = add_judged(judge_, request_, candidates, all_)) {
         say(whose, *reason);
       }
     } catch (const Error& error) {

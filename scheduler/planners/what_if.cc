@@ -24,17 +24,25 @@ bool wins(const PlanRequest& request, const PlanProposal& chosen, const PlanProp
   return theirs.fits && leads(theirs, judge(request, chosen.candidate));
 }
 
+/// Returns whether the search for changes goes on.
+bool goes_on(const PlanRequest& request) {
+  return request.proceeds("what would change the choice", true);
+}
+
 /// Returns the factor nearest to 1, down or up to `most`, that is `enough`; nothing if no factor
-/// tried is. A larger change may not be enough again, so several are tried.
-std::optional<double> least(double most, const std::function<bool(double)>& enough) {
+/// tried is. A larger change may not be enough again, so several are tried. Without time left it
+/// returns what is known.
+std::optional<double> least(const PlanRequest& request,
+                            double most,
+                            const std::function<bool(double)>& enough) {
   double no = 1;
-  for (int step = 1; step <= kSteps; ++step) {
+  for (int step = 1; step <= kSteps && goes_on(request); ++step) {
     double yes = std::pow(most, static_cast<double>(step) / kSteps);
     if (!enough(yes)) {
       no = yes;
       continue;
     }
-    for (int i = 0; i < kHalvings; ++i) {
+    for (int i = 0; i < kHalvings && goes_on(request); ++i) {
       const double middle = (no + yes) / 2;
       (enough(middle) ? yes : no) = middle;
     }
@@ -127,7 +135,7 @@ std::vector<WhatIf> what_it_takes(const PlanRequest& request,
   for (const auto& [from, to] : links) {
     for (const double most : {kMostTimes, 1 / kMostTimes}) {
       WhatIf one{.kind = WhatIf::Kind::Link, .from = from, .to = to};
-      const auto factor = least(most, [&](double times) {
+      const auto factor = least(request, most, [&](double times) {
         one.factor = times;
         return wins(with(request, one), chosen, other);
       });
@@ -143,7 +151,7 @@ std::vector<WhatIf> what_it_takes(const PlanRequest& request,
     WhatIf one{.kind = WhatIf::Kind::Operators,
                .operators = other.candidate.stages[s],
                .stage = static_cast<int>(s)};
-    const auto factor = least(kLeastFactor, [&](double times) {
+    const auto factor = least(request, kLeastFactor, [&](double times) {
       one.factor = times;
       return wins(with(request, one), chosen, other);
     });

@@ -29,7 +29,7 @@ struct WhatIf {
 /// Returns the smallest change of each kind under which `other` fits and leads over `chosen`
 /// (proposal.h): more memory if it lacks some; otherwise faster or slower links, and one faster
 /// stage of `other`. Leaves out a kind if no such change is enough: links up to 100 times, stages
-/// down to a tenth.
+/// down to a tenth. Ends early, with the changes known by then, once request.goes_on says so.
 [[nodiscard]] std::vector<WhatIf> what_it_takes(const PlanRequest& request,
                                                 const PlanProposal& chosen,
                                                 const PlanProposal& other);

@@ -6,8 +6,8 @@
 /// and end together. Columns play no part. If rows share fewer processors than they have threads
 /// (CostDevice), all entries that run at the same time are slowed down alike. A row that stands for
 /// several ranks (LA-3) shows one of them: its entries take as long as the rank's units of them,
-/// and all of its ranks need processors. Costs::devices makes rows faster or slower. The caller may add orders that tasks and transfers keep.
-/// Pure; any thread.
+/// and all of its ranks need processors. Costs::devices makes rows faster or slower. The caller may
+/// add orders that tasks and transfers keep. Pure; any thread.
 #pragma once
 
 #include <cstdint>

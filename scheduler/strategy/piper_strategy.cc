@@ -66,7 +66,7 @@ class PiperStrategyReader {
   [[nodiscard]] Strategy run() {
     reader_.read([this](const PiperDirective& read) { take(read); });
     faults_.refuse_if_any();
-    return Strategy(std::move(directives_));
+    return Strategy(std::move(directives_), std::move(lines_));
   }
 
  private:
@@ -85,6 +85,7 @@ class PiperStrategyReader {
     } else {
       directives_.emplace_back(order_of(read));
     }
+    lines_.push_back(reader_.location(read.offset).line);
   }
 
   void check_keys(const PiperDirective& read) const {
@@ -200,6 +201,7 @@ class PiperStrategyReader {
   formats::FaultList faults_;
   PiperDirectiveReader reader_;
   std::vector<Directive> directives_;
+  std::vector<std::size_t> lines_;  ///< of the directives
 };
 
 PiperFilter piper_filter(const Filter& filter) {
@@ -322,8 +324,8 @@ std::string to_piper(const Strategy& strategy) {
     const std::size_t before = faults.size();
     lines.push_back(formats::to_text(std::visit(PiperDirectiveMaker{faults}, directives[i])));
     for (std::string& fault : std::span(faults).subspan(before)) {
-      fault =
-          fmt::format("directive {} ({}): {}", i, kDirectiveNames[directives[i].index()], fault);
+      fault = fmt::format(
+          "{}, {}: {}", strategy.place_of(i), kDirectiveNames[directives[i].index()], fault);
     }
   }
   if (!faults.empty()) {

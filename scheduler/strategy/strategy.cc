@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace stagecraft {
 namespace {
 
@@ -36,6 +38,25 @@ Strategy& Strategy::shard(Filter filter, std::vector<Rank> ranks, std::string st
 Strategy& Strategy::order(std::vector<OrderDirective::Group> groups) {
   directives_.emplace_back(OrderDirective{std::move(groups)});
   return *this;
+}
+
+std::string Strategy::place_of(std::size_t directive) const {
+  const std::string line =
+      directive < lines_.size() ? fmt::format(" (line {})", lines_[directive]) : "";
+  return fmt::format("directive {}{}", directive + 1, line);
+}
+
+Strategy Strategy::without_orders() const {
+  Strategy kept;
+  for (std::size_t i = 0; i < directives_.size(); ++i) {
+    if (!std::holds_alternative<OrderDirective>(directives_[i])) {
+      kept.directives_.push_back(directives_[i]);
+      if (i < lines_.size()) {
+        kept.lines_.push_back(lines_[i]);
+      }
+    }
+  }
+  return kept;
 }
 
 int placed_stages(const Strategy& strategy) {

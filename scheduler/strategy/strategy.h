@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -99,7 +100,9 @@ using Directive = std::
 class Strategy {
  public:
   Strategy() = default;
-  explicit Strategy(std::vector<Directive> directives) : directives_(std::move(directives)) {}
+  /// `lines`: those of the file, from 1, of as many directives; none if it comes from no file.
+  explicit Strategy(std::vector<Directive> directives, std::vector<std::size_t> lines = {})
+      : directives_(std::move(directives)), lines_(std::move(lines)) {}
 
   Strategy& split(Filter filter, int parts);
   Strategy& place(Filter filter, std::vector<Rank> ranks, std::string stream = {});
@@ -110,10 +113,19 @@ class Strategy {
   /// Returns the directives as they were written.
   [[nodiscard]] const std::vector<Directive>& directives() const { return directives_; }
 
-  friend bool operator==(const Strategy&, const Strategy&) = default;
+  /// Returns "directive 4", counted from 1, or "directive 4 (line 7)" of a file.
+  [[nodiscard]] std::string place_of(std::size_t directive) const;
+  /// Returns the strategy without its orders.
+  [[nodiscard]] Strategy without_orders() const;
+
+  /// Lines do not count.
+  friend bool operator==(const Strategy& a, const Strategy& b) {
+    return a.directives_ == b.directives_;
+  }
 
  private:
   std::vector<Directive> directives_;
+  std::vector<std::size_t> lines_;  ///< of the first directives
 };
 
 /// Returns one more than the largest stage that a directive places by its number; 0 without one.

@@ -274,8 +274,9 @@ Directive LineReader::directive() {
     read = order();
   } else {
     at_ = begin;
+    const std::string_view rest = line_.substr(begin);
     refuse(fmt::format("{} is no directive; {}there are split, place, replicate, shard and order",
-                       quoted(kind),
+                       quoted(kind.empty() ? rest.substr(0, rest.find_first_of(" \t\r")) : kind),
                        did_you_mean(kind, {kDirectiveNames.begin(), kDirectiveNames.end()})));
   }
   return read;
@@ -347,13 +348,22 @@ struct Writer {
 }  // namespace
 
 bool looks_like_strategy(std::string_view text) {
+  bool is_first = true;
   for (const std::string_view whole : split(text, '\n')) {
     const std::string_view line = formats::trim(whole.substr(0, whole.find('#')));
-    if (!line.empty()) {
-      return std::ranges::any_of(kDirectiveNames, [&](std::string_view name) {
-        return line.starts_with(name) && line.substr(name.size()).starts_with(' ');
-      });
+    if (line.empty()) {
+      continue;
     }
+    const auto end = std::ranges::find_if_not(line, is_word);
+    const auto word = line.substr(0, static_cast<std::size_t>(end - line.begin()));
+    const std::string_view rest = formats::trim(line.substr(word.size()));
+    const bool names_directive = std::ranges::find(kDirectiveNames, word) != kDirectiveNames.end();
+    // A directive with a mistyped name still has the shape of one, which no row of a schedule has.
+    const bool is_shaped = !word.empty() && (rest.starts_with('{') || rest.starts_with('['));
+    if (is_shaped || (is_first && names_directive)) {
+      return true;
+    }
+    is_first = false;
   }
   return false;
 }
@@ -361,6 +371,7 @@ bool looks_like_strategy(std::string_view text) {
 Strategy parse_strategy(std::string_view text) {
   formats::require_size(text);
   std::vector<Directive> directives;
+  std::vector<std::size_t> lines;
   formats::FaultList faults;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t newline = text.find('\n');
@@ -368,11 +379,14 @@ Strategy parse_strategy(std::string_view text) {
     text = newline == std::string_view::npos ? std::string_view{} : text.substr(newline + 1);
     const std::string_view line = whole.substr(0, whole.find('#'));
     if (!formats::trim(line).empty()) {
-      faults.attempt([&] { directives.push_back(LineReader(line, number).directive()); });
+      faults.attempt([&] {
+        directives.push_back(LineReader(line, number).directive());
+        lines.push_back(number);
+      });
     }
   }
   faults.refuse_if_any();
-  return Strategy(std::move(directives));
+  return Strategy(std::move(directives), std::move(lines));
 }
 
 std::string to_string(const Directive& directive) {

@@ -19,7 +19,8 @@
 
 namespace stagecraft {
 
-/// Returns whether the first line that is no comment begins with the name of a directive.
+/// Returns whether the first line that is no comment begins with the name of a directive, or any
+/// line has the form of one: a word before a brace or bracket.
 [[nodiscard]] bool looks_like_strategy(std::string_view text);
 
 /// Reads the strategy. Errors: ScheduleParse, with line and column of everything that is no

@@ -303,7 +303,7 @@ TEST_CASE("what is wrong with a loader is told with its place, once its steps ar
   CHECK_THAT(refused(std::vector<LabeledBatch>(), {}, Errc::UsageArgument),
              ContainsSubstring("the loader has no batch in epoch 1"));
   CHECK_THAT(refused(std::vector{points(8), points(1)}, {}, Errc::CompileShape),
-             ContainsSubstring("epoch 1, batch 2: the batch has 1 samples for 2 microbatches"));
+             ContainsSubstring("epoch 1, batch 2: the batch has 1 sample for 2 microbatches"));
   CHECK_THAT(refused(std::vector{points(8)}, {.epochs = 0}, Errc::UsageArgument),
              ContainsSubstring("epochs is at least 1, not 0"));
   CHECK_THAT(refused(std::vector{points(8)}, {.accumulate = 0}, Errc::UsageArgument),

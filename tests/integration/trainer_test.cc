@@ -77,7 +77,7 @@ TEST_CASE("a header that names fewer stages than the tasks do is refused",
   const CheckResult result = check(program, wrong);
   REQUIRE(result.violations.size() == 1);
   CHECK_THAT(result.violations.front().message,
-             ContainsSubstring("declares 1 stages, the program has 2"));
+             ContainsSubstring("declares 1 stage, the program has 2"));
 }
 
 TEST_CASE("options that make no sense are refused", "[integration][trainer]") {

@@ -31,8 +31,4 @@ std::string percent_text(double fraction) {
   return fmt::format("{:.1f}%", 100 * fraction);
 }
 
-std::string count_text(std::size_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 }  // namespace stagecraft::tools

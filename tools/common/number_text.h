@@ -16,7 +16,4 @@ namespace stagecraft::tools {
 /// Returns "27.3%".
 [[nodiscard]] std::string percent_text(double fraction);
 
-/// Returns "1 row", "4 rows".
-[[nodiscard]] std::string count_text(std::size_t count, const std::string& noun);
-
 }  // namespace stagecraft::tools

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/dag/dag_json.h"
 
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 namespace stagecraft::tools {
@@ -7,12 +9,16 @@ namespace {
 
 using Object = nlohmann::ordered_json;
 
-Object ranks_of(const TrainingDag& dag, std::size_t place) {
-  Object ranks = Object::array();
-  for (const Rank rank : dag.places[place]) {
-    ranks.push_back(rank.value);
+Object numbers_of(const std::vector<Rank>& ranks) {
+  Object numbers = Object::array();
+  for (const Rank rank : ranks) {
+    numbers.push_back(rank.value);
   }
-  return ranks;
+  return numbers;
+}
+
+Object ranks_of(const TrainingDag& dag, std::size_t place) {
+  return numbers_of(dag.places[place]);
 }
 
 Object object_of(const TrainingDag& dag, int number) {
@@ -24,13 +30,18 @@ Object object_of(const TrainingDag& dag, int number) {
     }
   };
   add("stage", node.stage.value);
-  add("microbatch", node.microbatch.value);
+  if (node.microbatch.value != kNone) {
+    object["microbatch"] = dag.microbatch_in_schedule(node);
+  }
   add("chunk", node.chunk);
   add("peer", node.peer);
   if (computes(node.kind) && !dag.chunk_of(node).operators.empty()) {
     object["operators"] = dag.chunk_of(node).operators;
   }
   object["ranks"] = ranks_of(dag, static_cast<std::size_t>(node.place));
+  if (is_collective(node.kind) && node.bucket != kNone) {
+    object["over"] = numbers_of(ranks_of_members(dag, number));
+  }
   object["stream"] = dag.streams[static_cast<std::size_t>(node.stream)];
   return object;
 }

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/import/model_text.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"

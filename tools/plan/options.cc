@@ -10,15 +10,16 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/plan/operator_constraints.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -92,87 +93,12 @@ std::vector<EventOrder> orders_of(const std::string& path, Console& console) {
   }
 }
 
-/// Returns the ids in "3-9" or "3", of which the costs have at least one operator.
-/// Errors: UsageArgument naming `option` and the whole `word`.
-std::pair<int, int> operators_of_word(const std::string& option,
-                                      const std::string& word,
-                                      std::string_view range,
-                                      const Costs& costs) {
-  int first = 0;
-  const char* const end = range.data() + range.size();
-  std::from_chars_result read = std::from_chars(range.data(), end, first);
-  int last = first;
-  if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') {
-    read = std::from_chars(read.ptr + 1, end, last);
-  }
-  const bool is_range = read.ec == std::errc() && read.ptr == end && first <= last;
-  const bool is_known =
-      is_range && std::ranges::any_of(costs.operators, [&](const OperatorCost& op) {
-        return op.id >= first && op.id <= last;
-      });
-  if (!is_known) {
-    wrong_usage(kPlanCommand,
-                fmt::format("{} expects the numbers of the first and the last operator, e.g. "
-                            "{}3-9; the costs have {} to {}, found '{}'",
-                            option,
-                            option == "--on-device" ? "0:" : "",
-                            costs.operators.empty() ? 0 : costs.operators.front().id,
-                            costs.operators.empty() ? 0 : costs.operators.back().id,
-                            word));
-  }
-  return {first, last};
-}
-
-/// Joins the operators from `first` to `last`.
-void join_operators(Costs& costs, std::pair<int, int> ids) {
-  bool behind_first = false;
-  for (OperatorCost& op : costs.operators) {
-    const bool is_one = op.id >= ids.first && op.id <= ids.second;
-    op.joined = op.joined || (is_one && behind_first);
-    behind_first = behind_first || is_one;
-  }
-}
-
-/// Errors: UsageArgument for no operators or devices.
-void constrain(const PlanOptions& options, PlanRequest& request) {
-  for (const std::string& word : options.together) {
-    join_operators(request.costs, operators_of_word("--together", word, word, request.costs));
-  }
-  for (const std::string& word : options.on_device) {
-    int device = -1;
-    const char* const end = word.data() + word.size();
-    const auto [colon, error] = std::from_chars(word.data(), end, device);
-    if (error != std::errc() || colon == end || *colon != ':' || device < 0 ||
-        device >= request.devices) {
-      wrong_usage(
-          kPlanCommand,
-          fmt::format("--on-device expects a device from 0 to {} and operators, e.g. 0:3-9, "
-                      "found '{}'",
-                      request.devices - 1,
-                      word));
-    }
-    const std::string_view range(colon + 1, static_cast<std::size_t>(end - colon - 1));
-    const auto ids = operators_of_word("--on-device", word, range, request.costs);
-    join_operators(request.costs, ids);
-    for (const OperatorCost& op : request.costs.operators) {
-      if (op.id >= ids.first && op.id <= ids.second) {
-        request.pinned.emplace_back(op.id, device);
-      }
-    }
-  }
-  request.most_stages = options.max_stages.value_or(0);
-}
-
 std::string planner_names() {
   std::string names;
   for (const PlannerInfo& planner : planners()) {
     names += fmt::format("{}, ", planner.name);
   }
   return names + "or auto";
-}
-
-bool is_builder(const std::string& name) {
-  return std::ranges::find(builders(), name, &BuilderInfo::name) != builders().end();
 }
 
 }  // namespace
@@ -282,9 +208,10 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
     request.memory = bytes_of_word("--memory", *options.memory);
   }
   if (options.schedule) {
-    if (is_builder(*options.schedule)) {
+    if (builder_named(*options.schedule) != nullptr) {
       request.builder = *options.schedule;
     } else {
+      require_schedule_file(kPlanCommand, "--schedule", *options.schedule);
       request.schedule = read_schedule(*options.schedule, {}, console).schedule;
     }
   }
@@ -298,7 +225,8 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
                 fmt::format("--channels expects free or shared, found '{}'", options.channels));
   }
   request.shared_channels = options.channels == "shared";
-  constrain(options, request);
+  constrain_operators(options.together, options.on_device, request);
+  request.most_stages = options.max_stages.value_or(0);
   for (const std::string& word : options.what_if) {
     request = with(std::move(request), change_of(word, options.devices));
   }

@@ -20,16 +20,21 @@
 namespace stagecraft::tools {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 /// Searches for as long as the options say; on a terminal, shows what is searched.
 std::vector<PlanProposal> searched(PlanRequest& request,
                                    const PlanOptions& options,
+                                   Clock::time_point begin,
                                    Console& console) {
-  using Clock = std::chrono::steady_clock;
   StatusLine line(console, options.json);
-  const Clock::time_point begin = Clock::now();
   bool was_cut_short = false;
   request.goes_on = [&](std::string_view what) {
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double seconds = seconds_since(begin);
     line.say(fmt::format("planning, {:.0f} s: {}", seconds, what));
     was_cut_short = was_cut_short || (options.time_limit && seconds >= *options.time_limit);
     return !was_cut_short;
@@ -60,7 +65,14 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
     return ExitCode::Good;
   }
   PlanRequest request = plan_request(options, console);
-  const std::vector<PlanProposal> found = searched(request, options, console);
+  const Clock::time_point begin = Clock::now();
+  const std::vector<PlanProposal> found = searched(request, options, begin, console);
+  if (options.why && options.time_limit) {
+    // The reasons get half as much time again: a search that used its time still has some.
+    request.goes_on = [begin, most = 1.5 * *options.time_limit](std::string_view) {
+      return seconds_since(begin) < most;
+    };
+  }
   if (options.schedule_out) {
     write_output(*options.schedule_out, to_string(found.front().candidate.schedule), console);
   }

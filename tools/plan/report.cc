@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
@@ -217,14 +218,14 @@ std::string plan_text(const PlanRequest& request,
                       std::span<const PlanProposal> best_first,
                       int top) {
   const PlanProposal& best = best_first.front();
-  std::string text = fmt::format(
-      "{} devices, a step of {} samples: {} by {}, {} microbatches, {} a step, predicted\n\n",
-      request.devices,
-      request.batch,
-      best.candidate.schedule_name,
-      best.candidate.planner,
-      size_text(best),
-      time_text(best.step));
+  std::string text =
+      fmt::format("{}, a step of {}: {} by {}, {} microbatches, {} a step, predicted\n\n",
+                  count_text(request.devices, "device"),
+                  count_text(request.batch, "sample"),
+                  best.candidate.schedule_name,
+                  best.candidate.planner,
+                  size_text(best),
+                  time_text(best.step));
   text += stages_text(request, best) + '\n' + devices_text(best) + '\n';
   text += fmt::format(
       "what binds   {}\nno plan of these devices is below {}; this one is {:.1f} % above\n",
@@ -272,6 +273,7 @@ std::vector<std::string> why_sentences(const PlanRequest& request,
     for (const WhatIf& change : what_it_takes(request, best, *rival)) {
       changes.push_back(to_string(change));
     }
+    const bool was_cut_short = !request.proceeds("why", true);
     sentences.push_back(fmt::format(
         "{} by {} ({}) takes {}, {:.1f} % {}{}. {}",
         rival->candidate.schedule_name,
@@ -281,8 +283,9 @@ std::vector<std::string> why_sentences(const PlanRequest& request,
         100 * std::abs(rival->step / best.step - 1),
         rival->step < best.step ? "less" : "more",
         rival->fits ? "" : ", and does not fit",
-        changes.empty() ? "No faster link and no faster stage alone makes it the better one."
-                        : fmt::format("It would win if {}.", fmt::join(changes, ", or if "))));
+        !changes.empty() ? fmt::format("It would win if {}.", fmt::join(changes, ", or if "))
+        : was_cut_short ? "--time-limit ended the search for a change that makes it the better one."
+                        : "No faster link and no faster stage alone makes it the better one."));
   }
   if (sentences.empty()) {
     sentences.emplace_back("No other plan was found to compare it with.");
@@ -324,7 +327,8 @@ std::string plan_json(const PlanRequest& request,
                          {"step_seconds", rival->step},
                          {"fits", rival->fits},
                          {"equally_fast", alike},
-                         {"would_win_if", changes}});
+                         {"would_win_if", changes},
+                         {"searched_all", request.proceeds("why", true)}});
     }
     answer["why"] = reasons;
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/common/number_text.h"
 
 namespace stagecraft::tools {
@@ -116,14 +117,12 @@ std::string to_text(const std::string& model, const Profile& profile, RankHomes 
     bytes += parameter.bytes;
     held += parameter.held;
   }
-  std::string text = fmt::format("{}: {} operators on {}, {} {}; the slowest ones on {} {}:\n",
+  std::string text = fmt::format("{}: {} on {}, {}; the slowest ones on {}:\n",
                                  model,
-                                 costs.operators.size(),
+                                 count_text(costs.operators.size(), "operator"),
                                  costs.device.name,
-                                 costs.device.threads,
-                                 costs.device.threads == 1 ? "thread" : "threads",
-                                 costs.samples,
-                                 costs.samples == 1 ? "sample" : "samples");
+                                 count_text(costs.device.threads, "thread"),
+                                 count_text(costs.samples, "sample"));
   text += largest_text(costs.operators) + "\nall operators, by microbatch size:\n" +
           sizes_text(costs) + "\n";
   text +=

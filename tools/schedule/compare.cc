@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -64,9 +65,7 @@ void add_options(CLI::App& app, CompareOptions& o) {
 
 std::string title_of(const CompareOptions& o) {
   std::string title = "Schedules compared";
-  title += o.devices > 0
-               ? fmt::format(", {}", count_text(static_cast<std::size_t>(o.devices), "device"))
-               : "";
+  title += o.devices > 0 ? fmt::format(", {}", count_text(o.devices, "device")) : "";
   return title + (o.microbatches > 0 ? fmt::format(", microbatches: {}", o.microbatches) : "");
 }
 

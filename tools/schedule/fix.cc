@@ -4,10 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tools/common/command_line.h"
-#include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/format.h"

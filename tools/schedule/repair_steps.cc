@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/rules/repair/mistyped.h"
 #include "stagecraft/scheduler/rules/repair/unlock.h"
 #include "stagecraft/scheduler/simulate/to_array.h"
-#include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {

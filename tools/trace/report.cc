@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/count_text.h"
+
 namespace stagecraft::tools {
 namespace {
 
@@ -82,13 +84,11 @@ std::string shared_processors(const TraceHeader& run) {
     return "";
   }
   return fmt::format(
-      "{} ranks with {} thread{} each share {} processor{}: tasks wait for a processor\n"
+      "{} with {} each share {}: tasks wait for a processor\n"
       "while they count as busy, so the measured run cannot be as short as the plan.\n",
-      run.ranks.size(),
-      run.threads_per_worker,
-      run.threads_per_worker == 1 ? "" : "s",
-      run.processors,
-      run.processors == 1 ? "" : "s");
+      count_text(run.ranks.size(), "rank"),
+      count_text(run.threads_per_worker, "thread"),
+      count_text(run.processors, "processor"));
 }
 
 Object json_of(const Bill& bill) {

@@ -31,6 +31,15 @@ void CutLinks::cut_from_here(const std::string& key, const Error& why) const {
   }
 }
 
+void CutLinks::port_failed(const Error& why) const {
+  if (const auto places = places_.lock()) {
+    places->lose_port(
+        fmt::format("{}; no tensor reaches the driver any more: start the run again, from its last "
+                    "checkpoint if it has one",
+                    why.what()));
+  }
+}
+
 void CutLinks::cut_to_here(const caf::node_id& from, const Error& why) const {
   if (const auto places = places_.lock()) {
     if (const auto worker = places->member_at(from)) {

@@ -7,6 +7,8 @@
 /// CUT-2: a process is ended in the same way if its tensors do not reach another process that is
 ///        alive, or if the driver's tensors do not reach it. A process that is dead is reported by
 ///        its own end instead.
+/// CUT-3: if the driver's own port has failed, all processes are ended for this reason: no tensor
+///        reaches the driver any more, and their ranks would wait for it.
 #pragma once
 
 #include <chrono>
@@ -28,6 +30,8 @@ class CutLinks {
   void broke(const std::string& key, const Error& why) const;
   /// Handles the report that tensors from here do not reach the process with this key.
   void cut_from_here(const std::string& key, const Error& why) const;
+  /// Handles the failure of the driver's port.
+  void port_failed(const Error& why) const;
   /// Handles the report that tensors from the process at `from` do not arrive here.
   void cut_to_here(const caf::node_id& from, const Error& why) const;
   /// Handles the report that tensors from the process at `from` do not reach the process with this

@@ -43,7 +43,8 @@ std::shared_ptr<DataPort> open_data_port(const std::string& address,
        .when_broken = [cuts](const std::string& key, const Error& why) { cuts.broke(key, why); },
        .silence = options.silence,
        .when_cut = [cuts](const std::string& key,
-                          const Error& why) { cuts.cut_from_here(key, why); }});
+                          const Error& why) { cuts.cut_from_here(key, why); },
+       .when_failed = [cuts](const Error& why) { cuts.port_failed(why); }});
 }
 
 }  // namespace
@@ -189,6 +190,9 @@ void Fleet::wait_for(const std::vector<int>& places) {
   bool has_told = false;
   start_those_in_turn();
   for (MissingWorkers missing = places_->missing_of(places); !missing.places.empty();) {
+    if (const std::string loss = places_->loss_of_port(); !loss.empty()) {
+      throw Error(Errc::TransportClosed, loss);
+    }
     const Clock::Time now = clock_->now();
     if (!missing.failure.empty() || now >= deadline) {
       throw_missing(missing);

@@ -221,6 +221,20 @@ void Places::condemn(const PlaceTurn& turn, const PlaceTurn& toward, const std::
   }
 }
 
+void Places::lose_port(const std::string& why) {
+  Settled settled;
+  const std::scoped_lock lock(mutex_);
+  port_loss_ = why;
+  for (int place = 0; place < std::ssize(places_); ++place) {
+    if (at(place).condemn(why)) {
+      at(place).kill();
+      settle(place, settled);
+    }
+  }
+  log(Level::Error, "all worker processes are ended", {{"why", why}});
+  changed();
+}
+
 void Places::look() {
   Settled settled;
   const std::scoped_lock lock(mutex_);
@@ -262,6 +276,11 @@ WorkerPlace Places::who(int place) const {
     who.processor = there.member()->processor;
   }
   return who;
+}
+
+std::string Places::loss_of_port() const {
+  const std::scoped_lock lock(mutex_);
+  return port_loss_;
 }
 
 std::int64_t Places::incarnation(int place) const {

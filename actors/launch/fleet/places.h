@@ -86,6 +86,8 @@ class Places {
   /// Ends a worker for this reason, unless `toward`, the other end of a cut way, was ended: one of
   /// the two is enough.
   void condemn(const PlaceTurn& turn, const PlaceTurn& toward, const std::string& why);
+  /// Ends all workers for this reason, because the port of this process has failed.
+  void lose_port(const std::string& why);
   /// Settles the ends of workers that have been silent for a moment.
   void look();
 
@@ -98,6 +100,8 @@ class Places {
   [[nodiscard]] std::optional<FleetMember> member_with(const std::string& key) const;
   /// Returns the current worker of a place; without process and address while there is none.
   [[nodiscard]] WorkerPlace who(int place) const;
+  /// Returns why the port of this process has failed; empty if it has not.
+  [[nodiscard]] std::string loss_of_port() const;
   /// Returns the incarnation of a place.
   [[nodiscard]] std::int64_t incarnation(int place) const;
   /// Returns "process 4711 on node-b".
@@ -148,7 +152,8 @@ class Places {
   mutable std::condition_variable changed_;
   std::uint64_t version_ = 0;  ///< counts changes
   std::deque<Place> places_;
-  std::string refusal_;  ///< why the last worker was not admitted
+  std::string refusal_;    ///< why the last worker was not admitted
+  std::string port_loss_;  ///< why the port has failed
 };
 
 }  // namespace stagecraft

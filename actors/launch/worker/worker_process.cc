@@ -16,6 +16,7 @@
 #include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/launch/worker/end_now.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
@@ -138,23 +139,23 @@ struct RemovedAtEnd {
 void watch(int lifeline, const std::shared_ptr<const TemporaryCredentials>& handed_over) {
   std::thread([lifeline, handed_over] {
     wait_for_end(lifeline);
-    if (handed_over) {
-      handed_over->remove();
-    }
-    ::_exit(0);
+    end_now(handed_over, 0);
   }).detach();
 }
 
-/// Ends this process after the loss of a tensor (keeps WP-2).
-void end_without_tensor(const std::string& key, const Error& why) {
-  log(Level::Error, "worker ends", {{"key", key}, {"why", why.what()}});
-  ::_exit(1);
-}
-
-/// Ends this process, which can exchange no tensors any more (keeps WP-2).
-void end_without_port(const Error& why) {
-  log(Level::Error, "worker ends", {{"why", why.what()}});
-  ::_exit(1);
+/// Returns how the port ends this process after the loss of a tensor, or without the port itself
+/// (keeps WP-2).
+DataPortOptions ending(const std::shared_ptr<const TemporaryCredentials>& handed_over) {
+  return {.when_broken =
+              [handed_over](const std::string& key, const Error& why) {
+                log(Level::Error, "worker ends", {{"key", key}, {"why", why.what()}});
+                end_now(handed_over, 1);
+              },
+          .when_failed =
+              [handed_over](const Error& why) {
+                log(Level::Error, "worker ends", {{"why", why.what()}});
+                end_now(handed_over, 1);
+              }};
 }
 
 /// Reports a cut way to the driver (keeps WP-3).
@@ -244,26 +245,20 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   ActorHost& host = open_control_plane(credentials, options.heartbeat);
   const AdmissionActor admission = find_admission(host, driver, options.port, left(deadline));
   greet(host, admission, left(deadline));
-  const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
-      .host = host,
-      .port = DataPort::open({.bind = any_port_of(bind),
-                              .when_broken = end_without_tensor,
-                              .silence = options.heartbeat.silence,
-                              .when_cut =
-                                  [&host, admission](const std::string& key, const Error& why) {
-                                    tell_cut(host, admission, key, why);
-                                  },
-                              .when_failed = end_without_port}),
-      .ended = {}});
+  DataPortOptions port = ending(handed_over);
+  port.bind = any_port_of(bind);
+  port.silence = options.heartbeat.silence;
+  port.when_cut = [&host, admission](const std::string& key, const Error& why) {
+    tell_cut(host, admission, key, why);
+  };
+  const auto process = std::make_shared<WorkerProcess>(
+      WorkerProcess{.host = host, .port = DataPort::open(port), .ended = {}});
   join_cluster(admission, process, options, deadline);
   const auto standstills = watch_standstills();  // logs standstills of this process
   const std::string why = process->ended.future().get();
   if (why == kConnectionLost && options.lifeline >= 0) {
     log(Level::Info, "worker ends", {{"why", why}});
-    if (handed_over) {
-      handed_over->remove();
-    }
-    ::_exit(kDriverLost);
+    end_now(handed_over, kDriverLost);
   }
   return why;
 }

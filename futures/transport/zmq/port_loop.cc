@@ -84,7 +84,8 @@ void PortLoop::run() noexcept {
         {{"endpoint", address().endpoint}, {"why", error.what()}});
     if (options_.when_failed) {
       options_.when_failed(
-          Error(Errc::TransportClosed, fmt::format("the data port failed: {}", error.what())));
+          Error(Errc::TransportClosed,
+                fmt::format("the data port {} failed: {}", address().endpoint, error.what())));
     }
   }
   end();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/dag/build.h"
 #include "stagecraft/scheduler/dag/directives/directives.h"
 #include "stagecraft/scheduler/dag/directives/match.h"
@@ -58,9 +59,9 @@ void note_cycle(const TrainingDag& dag, StrategyFaults& faults) {
   const std::size_t count = names.size();
   names.resize(std::min(count, kShown));
   faults.note(
-      fmt::format("the orders and the data close a cycle of {} nodes: {}{}; exchange two of "
+      fmt::format("the orders and the data close a cycle of {}: {}{}; exchange two of "
                   "them in their order",
-                  count,
+                  count_text(count, "node"),
                   fmt::join(names, ", "),
                   count > kShown ? ", ..." : ""));
 }
@@ -72,9 +73,9 @@ void note_size(const DagSource& source, int microbatches, StrategyFaults& faults
   }
   if (chunks * microbatches > kMaxForwards) {
     faults.note(
-        fmt::format("a step of {} microbatches has {} forwards, at most {} are laid out: split it "
+        fmt::format("a step of {} has {} forwards, at most {} are laid out: split it "
                     "into fewer",
-                    microbatches,
+                    count_text(microbatches, "microbatch"),
                     chunks * microbatches,
                     kMaxForwards));
   }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
+
 namespace stagecraft {
 namespace {
 
@@ -121,10 +123,10 @@ std::string DagMatcher::fault(const Filter& filter, const std::vector<int>& matc
     }
   }
   if (matched.empty()) {
-    return fmt::format("{} matches nothing: there are {} stages and {} microbatches",
+    return fmt::format("{} matches nothing: there are {} and {}",
                        to_string(filter),
-                       dag_->source.graph.size(),
-                       dag_->microbatches);
+                       count_text(dag_->source.graph.size(), "stage"),
+                       count_text(dag_->microbatches, "microbatch"));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/scheduler/dag/directives/directives.h"
+#include "stagecraft/scheduler/model/number_range.h"
 
 namespace stagecraft {
 namespace {
@@ -84,6 +85,7 @@ void check_stages(const TrainingDag& dag, StrategyFaults& faults) {
       places[node.stage.index()].insert(node.place);
     }
   }
+  std::vector<int> nowhere;
   for (std::size_t s = 0; s < places.size(); ++s) {
     if (places[s].size() == 1 && !places[s].contains(kNone)) {
       continue;
@@ -95,8 +97,7 @@ void check_stages(const TrainingDag& dag, StrategyFaults& faults) {
       }
     }
     if (lists.empty()) {
-      faults.note(
-          fmt::format("stage {} is placed nowhere: add place {{{}:{}}} on [...]", s, kStageTag, s));
+      nowhere.push_back(static_cast<int>(s));
     } else if (places[s].contains(kNone)) {
       faults.note(fmt::format(
           "a part of stage {} is placed on {} and the rest nowhere", s, fmt::join(lists, ", ")));
@@ -105,6 +106,15 @@ void check_stages(const TrainingDag& dag, StrategyFaults& faults) {
                               s,
                               fmt::join(lists, " and on ")));
     }
+  }
+  if (!nowhere.empty()) {
+    const bool one = nowhere.size() == 1;
+    faults.note(fmt::format("{} {} placed nowhere: add place {{{}:{}}} on [...]{}",
+                            counted("stage", ranges_of(nowhere)),
+                            one ? "is" : "are",
+                            kStageTag,
+                            nowhere.front(),
+                            one ? "" : ", and so on"));
   }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -249,6 +250,7 @@ class Replication {
   }
 
   [[nodiscard]] DagNode gather_node(int bucket, const ReplicateOptions& options, DagNode of) {
+    of.serves = computes(of.kind) ? std::optional(of.kind) : std::nullopt;
     of.kind = DagKind::AllGather;
     of.chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk;
     of.stream =

@@ -14,7 +14,7 @@ void StrategyFaults::note(std::size_t directive, const std::string& what) {
   if (text.size() > kShown) {
     text = text.substr(0, kShown) + "...";
   }
-  faults_.push_back(fmt::format("directive {}, {}: {}", directive, text, what));
+  faults_.push_back(fmt::format("{}, {}: {}", strategy_->place_of(directive), text, what));
 }
 
 void StrategyFaults::refuse_if_any() const {

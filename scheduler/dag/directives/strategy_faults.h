@@ -14,8 +14,8 @@ class StrategyFaults {
  public:
   explicit StrategyFaults(const Strategy& strategy) : strategy_(&strategy) {}
 
-  /// Notes a fault of a directive, by its number in the strategy: "directive 3, place {PP:9} on
-  /// [0]: ...".
+  /// Notes a fault of a directive, by its position in the strategy: "directive 3 (line 5), place
+  /// {PP:9} on [0]: ...".
   void note(std::size_t directive, const std::string& what);
   /// Notes a fault of the strategy as a whole.
   void note(std::string what) { faults_.push_back(std::move(what)); }

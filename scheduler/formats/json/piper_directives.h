@@ -63,6 +63,8 @@ class PiperDirectiveReader {
   /// Errors: ScheduleParse with line and column for a text that is no list of such objects.
   void read(const std::function<void(PiperDirective)>& take);
 
+  /// Returns the place of an offset; fast for ascending ones.
+  [[nodiscard]] Location location(std::size_t offset) const { return json_.location(offset); }
   /// Throws ScheduleParse with the place of an offset.
   [[noreturn]] void refuse(std::size_t offset, std::string_view what) const {
     json_.refuse(offset, what);

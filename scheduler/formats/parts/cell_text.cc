@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/printable.h"
 
 namespace stagecraft::formats {
 
@@ -51,11 +52,12 @@ void require_size(std::string_view text) {
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kLongest = 40;
-  std::string out = "'";
-  for (const char c : text.substr(0, kLongest)) {
-    out += c >= ' ' && c <= '~' ? c : '?';
+  std::size_t shown = std::min(text.size(), kLongest);
+  while (shown > 0 && shown < text.size() &&
+         (static_cast<unsigned char>(text[shown]) & 0xC0U) == 0x80U) {
+    --shown;  // not within a character
   }
-  return out + (text.size() > kLongest ? "...'" : "'");
+  return fmt::format("'{}{}'", printable(text.substr(0, shown)), shown < text.size() ? "..." : "");
 }
 
 std::string_view trim(std::string_view text) {

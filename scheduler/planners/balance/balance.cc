@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/hash.h"
 #include "stagecraft/scheduler/planners/balance/cut_items.h"
@@ -186,15 +187,15 @@ std::optional<std::string> balance_refuses(const PlanRequest& request) {
         given.stages() % request.devices != 0) {
       return fmt::format(
           "balance expects a schedule of one copy of the model, with equally many stages on each "
-          "of {} devices; the given one has {} stages on {} rows",
-          request.devices,
-          given.stages(),
-          given.rows().size());
+          "of {}; the given one has {} on {}",
+          count_text(request.devices, "device"),
+          count_text(given.stages(), "stage"),
+          count_text(given.rows().size(), "row"));
     }
   } else if (!request.allows_stages(request.devices)) {
-    return fmt::format("balance gives every device a stage; at most {} are allowed for {} devices",
+    return fmt::format("balance gives every device a stage; at most {} are allowed for {}",
                        request.most_stages,
-                       request.devices);
+                       count_text(request.devices, "device"));
   } else if (wanted_recipes(request).empty()) {
     return fmt::format("balance does not cut for {}", request.builder.value_or("such stages"));
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -219,10 +220,10 @@ void require_cap(std::span<const CutItem> items, std::size_t stages, const Load&
   const std::size_t needed = stages_needed(items, limit);
   if (needed > stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} items hold more than {} stages of {} bytes do; raise the cap, or "
+                fmt::format("{} items hold more than {} of {} bytes do; raise the cap, or "
                             "cut into at least {} stages",
                             items.size(),
-                            stages,
+                            count_text(stages, "stage"),
                             limit.bytes,
                             needed));
   }
@@ -235,10 +236,10 @@ std::vector<ItemRange> balanced_cut(std::span<const CutItem> items,
                                     double memory_cap,
                                     double slack) {
   if (stages < 1 || items.size() < static_cast<std::size_t>(stages)) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format(
-            "a stage holds at least one item; found {} stages for {} items", stages, items.size()));
+    throw Error(Errc::UsageArgument,
+                fmt::format("a stage holds at least one item; found {} for {}",
+                            count_text(stages, "stage"),
+                            count_text(items.size(), "item")));
   }
   if (!(slack >= 0) || !std::isfinite(slack)) {
     throw Error(

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace stagecraft {
 namespace {
@@ -35,20 +36,25 @@ std::map<Rows, Channel> one_way_channels(const StepGraph& graph, const Placement
 class Channels {
  public:
   Channels(StepGraph& graph, const Placement& placement) : graph_(graph) {
+    std::vector<std::pair<int, int>> turns;
     for (auto& [rows, transfers] : one_way_channels(graph, placement)) {
       std::ranges::stable_sort(
           transfers, {}, [&](int v) { return graph_.find({graph_.event(v).task}); });
       for (std::size_t i = 1; i < transfers.size(); ++i) {
-        graph_.add_order(transfers[i - 1], transfers[i]);  // HC-1
+        turns.emplace_back(transfers[i - 1], transfers[i]);  // HC-1
       }
       Channel& channel = channels_[std::minmax(rows.first, rows.second)];
       channel.insert(channel.end(), transfers.begin(), transfers.end());
     }
+    graph_.add_orders(turns);
   }
 
-  double share() {
+  double share(const std::function<bool()>& is_over) {
     double time = graph_.run();
     while (const std::optional<Overlap> overlap = first_overlap()) {
+      if (is_over && is_over()) {
+        return in_order_of_time();
+      }
       const double kept = time_of(overlap->first, overlap->second);
       const double swapped = time_of(overlap->second, overlap->first);
       const bool keep = kept <= swapped;
@@ -60,6 +66,21 @@ class Channels {
   }
 
  private:
+  /// Orders all transfers as they started in the last run. The places of those that started at once
+  /// agree with what they wait for, so no circle closes (HC-3).
+  double in_order_of_time() {
+    std::vector<std::pair<int, int>> turns;
+    for (auto& [rows, channel] : channels_) {
+      std::ranges::sort(
+          channel, {}, [&](int v) { return std::tuple(graph_.start(v), graph_.place(v)); });
+      for (std::size_t i = 1; i < channel.size(); ++i) {
+        turns.emplace_back(channel[i - 1], channel[i]);
+      }
+    }
+    graph_.add_orders(turns);
+    return graph_.run();
+  }
+
   double time_of(int before, int after) {
     graph_.add_order(before, after);
     const double time = graph_.run();
@@ -100,8 +121,10 @@ class Channels {
 
 }  // namespace
 
-double share_channels(StepGraph& graph, const Placement& placement) {
-  return Channels(graph, placement).share();
+double share_channels(StepGraph& graph,
+                      const Placement& placement,
+                      const std::function<bool()>& is_over) {
+  return Channels(graph, placement).share(is_over);
 }
 
 std::vector<EventOrder> channel_orders(const StepGraph& graph, const Placement& placement) {

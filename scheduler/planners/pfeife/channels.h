@@ -9,8 +9,10 @@
 /// HC-1: transfers from one row to another keep the order in which their values were made.
 /// HC-2: of two transfers that would overlap, the one that makes the step shorter goes first; if
 ///       equal, the one that is ready first. They are decided in the order of time.
+/// HC-3: once there is no time left, the transfer that is ready first goes first, all at once.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "stagecraft/scheduler/model/placement.h"
@@ -20,8 +22,11 @@ namespace stagecraft {
 
 /// Adds the orders to the graph, runs it, and returns the time at which the last row has ended.
 /// Requires: transfers are vertices (StepTransfers::Vertices), and none takes kNoTransfer.
+/// `is_over`: returns whether the search has taken long enough; may be empty.
 /// Cost: two runs for every two transfers that would overlap.
-double share_channels(StepGraph& graph, const Placement& placement);
+double share_channels(StepGraph& graph,
+                      const Placement& placement,
+                      const std::function<bool()>& is_over = {});
 
 /// Returns the order of transfers on every channel, after share_channels() has run on the graph.
 /// With these orders no two transfers of a channel overlap, for any duration of tasks.

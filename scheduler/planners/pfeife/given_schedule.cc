@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/model/hash.h"
@@ -279,17 +280,16 @@ int size_of(const Schedule& schedule, const PlanRequest& request) {
   if (devices != request.devices) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format(
-            "the schedule runs on {} devices, found a request for {}; plan for {} or a multiple",
-            devices,
-            request.devices,
-            devices));
+        fmt::format("the schedule runs on {}, found a request for {}; plan for {} or a multiple",
+                    count_text(devices, "device"),
+                    request.devices,
+                    devices));
   }
   if (microbatches < 1 || request.batch % microbatches != 0) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the schedule has {} microbatches, which do not divide a batch of {}; "
+                fmt::format("the schedule has {}, which do not divide a batch of {}; "
                             "give a batch that is a multiple",
-                            microbatches,
+                            count_text(microbatches, "microbatch"),
                             request.batch));
   }
   if (!schedule.stage_graph().microbatch_sizes().empty()) {

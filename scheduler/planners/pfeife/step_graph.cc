@@ -273,6 +273,17 @@ void StepGraph::add_order(int before, int after) {
   }
 }
 
+void StepGraph::add_orders(std::span<const std::pair<int, int>> before_and_after) {
+  const std::size_t known = waits_.size();
+  for (const auto& [before, after] : before_and_after) {
+    waits_.push_back({before, after, kNoDelay});
+  }
+  if (!sort()) {
+    waits_.resize(known);
+    refuse("tasks and transfers that are ordered wait for each other");
+  }
+}
+
 /// The order is the last that its vertex waits for, whether it was inserted or sorted.
 void StepGraph::remove_last_order() {
   const int to = place_[static_cast<std::size_t>(waits_.back().to)];

@@ -88,11 +88,15 @@ class StepGraph {
   [[nodiscard]] int find(const StepEvent& event) const;
   // The functions below report times of the last run.
   [[nodiscard]] double start(int vertex) const;
+  /// Returns the place of the vertex in an order in which each comes after those it waits for.
+  [[nodiscard]] int place(int vertex) const { return place_[static_cast<std::size_t>(vertex)]; }
   [[nodiscard]] double end(int vertex) const {
     return ends_[static_cast<std::size_t>(place_[static_cast<std::size_t>(vertex)])];
   }
   /// Adds an order. Errors: ScheduleInvalid if the order makes a circle; then it is not added.
   void add_order(int before, int after);
+  /// Adds many orders, for the cost of about one. Errors: likewise; then none is added.
+  void add_orders(std::span<const std::pair<int, int>> before_and_after);
   void remove_last_order();
 
  private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/request/planner.h"
 
@@ -59,11 +60,11 @@ std::optional<std::string> PlanRequest::lacks_pieces(std::string_view planner) c
   }
   return fmt::format(
       "{} gives every device at least one operator; found {} that can be separated, for {} "
-      "devices; use at most {} devices",
+      "devices; use at most {}",
       planner,
       found,
       devices,
-      found);
+      count_text(found, "device"));
 }
 
 }  // namespace stagecraft

@@ -51,6 +51,13 @@ std::vector<DagFigure::Line> dag_lines(const TrainingDag& dag) {
   for (int n = 0; n < dag.size(); ++n) {
     if (dag.node(n).kind == DagKind::Send) {
       lines.push_back({n, dag.node(n).peer, DagFigure::LineKind::Transfer, ""});
+    } else if (is_collective(dag.node(n).kind)) {
+      // The members of one collective, from list to list: gradients move between them.
+      const std::vector<int> members = members_of(dag, n);
+      const auto next = std::ranges::upper_bound(members, n);
+      if (next != members.end()) {
+        lines.push_back({n, *next, DagFigure::LineKind::Transfer, ""});
+      }
     }
   }
   return lines;

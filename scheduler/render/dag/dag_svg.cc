@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/render/dag/dag_figure.h"
 #include "stagecraft/scheduler/render/dag/dag_words.h"
 #include "stagecraft/scheduler/render/escape.h"
@@ -100,10 +101,10 @@ class DagPicture {
     text += svg_text(kMargin,
                      21,
                      R"(class="title")",
-                     fmt::format("{} stages, {} microbatches, {} nodes",
-                                 dag_.source.graph.size(),
-                                 dag_.microbatches,
-                                 dag_.size())) +
+                     fmt::format("{}, {}, {}",
+                                 count_text(dag_.source.graph.size(), "stage"),
+                                 count_text(dag_.microbatches, "microbatch"),
+                                 count_text(dag_.size(), "node"))) +
             '\n';
     for (const DagFigure::Cluster& cluster : figure_.clusters) {
       text += draw_cluster(cluster);

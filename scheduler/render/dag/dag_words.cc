@@ -21,7 +21,7 @@ NodeLabel node_label(const TrainingDag& dag, int number) {
             fmt::format("{}{}{} {} {}",
                         node.stage.value,
                         node.gradient ? "B" : "F",
-                        node.microbatch.value,
+                        dag.microbatch_in_schedule(node),
                         node.kind == DagKind::Send ? kRightArrow : kLeftArrow,
                         dag.node(node.peer).stage.value)};
   }

@@ -39,7 +39,7 @@ std::string nodes_json(const IssuedDag& issued) {
         json_text(to_string(dag, static_cast<int>(n))),
         json_text(to_string(node.kind)),
         node.stage.value,
-        node.microbatch.value,
+        node.microbatch.value == kNone ? kNone : dag.microbatch_in_schedule(node),
         node.chunk,
         json_text(place_text(dag, node.place)),
         json_text(dag.streams[static_cast<std::size_t>(node.stream)]),

@@ -282,7 +282,7 @@ TEST_CASE("a value without a row per sample crosses between equal sizes alone",
                    (void)resize(pooled.program, {1, 2});
                  },
                  Errc::CompileShape),
-             ContainsSubstring("stage 0 takes 1 microbatches as one and stage 1 takes 2") &&
+             ContainsSubstring("stage 0 takes 1 microbatch as one and stage 1 takes 2") &&
                  ContainsSubstring("give both stages one size"));
   CHECK(resize(pooled.program, {2, 2}).stage_graph().microbatch_sizes() == std::vector{2, 2});
 }

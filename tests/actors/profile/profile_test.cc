@@ -153,7 +153,7 @@ TEST_CASE("progress is told before each part", "[profile]") {
     told.push_back(std::to_string(place) + "/" + std::to_string(all) + " " + std::string(what));
   };
   (void)profiled.measured(options);
-  CHECK(told == std::vector<std::string>{"1/3 microbatches of 1 samples",
+  CHECK(told == std::vector<std::string>{"1/3 microbatches of 1 sample",
                                          "2/3 microbatches of 4 samples",
                                          "3/3 transfers between ranks"});
 }

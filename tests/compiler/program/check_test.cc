@@ -55,7 +55,7 @@ TEST_CASE("a schedule whose replicas do not fit the program is refused", "[compi
   const CheckResult divided = check(checked_chain(2, 3), chimera(2, 4));
   REQUIRE(divided.violations.size() == 1);
   CHECK_THAT(divided.violations[0].message,
-             ContainsSubstring("3 microbatches do not divide over 2 copies"));
+             ContainsSubstring("3 microbatches cannot be divided over 2 copies"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
   CHECK(program.other_shapes()->count() == 4);
   CHECK_THAT(refusal([&] { (void)parts_of(program, {rows_of_four(13)}, {rows_of_four(25)}); },
                      Errc::CompileShape),
-             ContainsSubstring("has 1 samples for 4 microbatches"));
+             ContainsSubstring("has 1 sample for 4 microbatches"));
   CHECK_THAT(refusal([&] { (void)parts_of(program, {rows_of_four(0)}, {rows_of_four(0)}); },
                      Errc::CompileShape),
              ContainsSubstring("has 0 samples"));

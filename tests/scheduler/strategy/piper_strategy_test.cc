@@ -147,9 +147,10 @@ TEST_CASE("what Piper has no word for is told with all its directives",
   CHECK_THAT(
       unwritten("split {} n=2\nreplicate {} on [0] shard_optimizer bucket_size=3K\n"
                 "order [{PP:0,MB:0,PASS:F}]\n"),
-      ContainsSubstring("directive 1 (replicate): Piper has no word for shard_optimizer") &&
+      ContainsSubstring("directive 2 (line 2), replicate: Piper has no word for shard_optimizer") &&
           ContainsSubstring("found 3072 bytes") &&
-          ContainsSubstring("directive 2 (order): Piper's order directives hold two groups"));
+          ContainsSubstring(
+              "directive 3 (line 3), order: Piper's order directives hold two groups"));
 }
 
 }  // namespace

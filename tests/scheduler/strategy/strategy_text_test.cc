@@ -81,5 +81,34 @@ TEST_CASE("all faults in the text of a strategy are told at once", "[scheduler][
   CHECK_THAT(told, ContainsSubstring("line 3"));
 }
 
+TEST_CASE("the name that a directive should have is told, not an empty one",
+          "[scheduler][strategy][bad-input]") {
+  CHECK_THAT(refusal_of_text("plce {PP:0} on [0]\n"),
+             ContainsSubstring("line 1, column 1: 'plce' is no directive; did you mean place?"));
+  CHECK_THAT(refusal_of_text("{\"rows\": 2}\n"), ContainsSubstring("'{\"rows\":' is no directive"));
+}
+
+TEST_CASE("a strategy is known by the form of its lines, also with a mistyped name",
+          "[scheduler][strategy]") {
+  CHECK(looks_like_strategy("# copies\nsplit {} n=2\n"));
+  CHECK(looks_like_strategy("splt {} n=2\n"));
+  CHECK(looks_like_strategy("splt n=2\nplace{PP:0} on [0]\n"));
+  CHECK(looks_like_strategy("ordr [{PP:0,MB:0,PASS:F}]\n"));
+  CHECK_FALSE(looks_like_strategy(""));
+  CHECK_FALSE(looks_like_strategy("0F0 0B0\n"));
+  CHECK_FALSE(looks_like_strategy("@place 0=0,2\nF0 B0\n"));
+  CHECK_FALSE(looks_like_strategy("{\"rows\": [[\"0F0\"]]}"));
+  CHECK_FALSE(looks_like_strategy("[{\"op\": \"split\"}]"));
+  CHECK_FALSE(looks_like_strategy("[[Task(stage_id=0)]]"));
+}
+
+TEST_CASE("the lines of a strategy do not count when two are compared", "[scheduler][strategy]") {
+  const Strategy far = parse_strategy("\n\nsplit {} n=2\norder [{PP:0}]\n");
+  CHECK(far == parse_strategy("split {} n=2\norder [{PP:0}]\n"));
+  CHECK(far.place_of(1) == "directive 2 (line 4)");
+  CHECK(far.without_orders() == parse_strategy("split {} n=2\n"));
+  CHECK(far.without_orders().place_of(0) == "directive 1 (line 3)");
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -54,7 +54,7 @@ TEST_CASE("what cannot be written is told", "[tools][dag][piper][bad-input]") {
   check_message(run_dag({"convert", "-", "--to", "piper"},
                         "place {PP:0} on [0]\nreplicate {PP:0} on [0] shard_optimizer\n"),
                 2,
-                {"directive 1 (replicate)", "shard_optimizer"});
+                {"directive 2 (line 2), replicate: ", "shard_optimizer"});
   check_message(run_dag({"convert", "-"}, kTwoPipelines), 2, {"--to"});
   check_message(run_dag({"convert", "-", "--to", "yaml"}, kTwoPipelines), 2, {"--to", "yaml"});
   check_message(run_dag({"convert", "-", "--to", "text"}, "0B0 0F0\n"), 1, {"breaks V"});

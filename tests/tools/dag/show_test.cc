@@ -83,6 +83,51 @@ TEST_CASE("copies of two stages make a sum for each stage, on the stream of the 
   }
 }
 
+TEST_CASE("copies in a schedule keep its numbers, and sum over the ranks of all copies",
+          "[tools][dag]") {
+  const std::string chimera = schedule_of("chimera --devices 2 --microbatches 4");
+  const CommandResult people = show({}, chimera);
+  for (const char* part : {"compute       0F0, 3F0, 3B0, 0B0, 0F1, 3F1, 3B1, 0B1, vote",
+                           "compute       2F0, 1F0, 1B0, 2B0, 2F1, 1F1, 1B1, 2B1, vote",
+                           "send 2F1 to stage 3",
+                           "all_reduce of stages 0, 2 over [0,1], all_reduce of stages 1, 3 over "
+                           "[0,1]"}) {
+    CHECK_THAT(people.out, ContainsSubstring(part));
+  }
+  for (const json& node : shown(chimera).at("nodes")) {
+    if (node.at("kind") == "all_reduce") {
+      CHECK(node.at("over") == json{0, 1});
+      CHECK(node.at("ranks").size() == 1);
+    } else if (node.at("kind") == "forward") {
+      CHECK(node.at("microbatch") <= 1);
+    }
+  }
+  const CommandResult page = show({"--html", "-"}, chimera);
+  CHECK_THAT(page.out, ContainsSubstring("all_reduce of stages 0, 2 over [0,1]"));
+}
+
+TEST_CASE("gathers of sharded parameters say for which pass they are", "[tools][dag]") {
+  const CommandResult people =
+      show({},
+           "split {} dim=MB n=2\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_params\n"
+           "order [{PP:0,MB:0,PASS:F}] [{PP:0,MB:1,PASS:F}] [{PP:0,MB:1,PASS:B}] "
+           "[{PP:0,MB:0,PASS:B}]\n");
+  CAPTURE(people.err);
+  REQUIRE(people.exit_code == 0);
+  for (const char* part : {"\n  reduce_scatter  ",
+                           "\n  forward         2\n",
+                           "\n  compute         0F0",
+                           "all_gather of stage 0 for F0",
+                           "reduce_scatter of stage 0 after B"}) {
+    CHECK_THAT(people.out, ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("one stage is no plural", "[tools][dag]") {
+  CHECK_THAT(show({}, "place {PP:0} on [0]\n").out,
+             Catch::Matchers::StartsWith("1 stage, 1 microbatch: 4 nodes, 1 edge of data, "));
+}
+
 TEST_CASE("every list issues each of its nodes once, after what it needs on these ranks",
           "[tools][dag]") {
   for (const BuilderInfo& builder : builders()) {
@@ -197,6 +242,17 @@ TEST_CASE("what cannot be applied is told with its directive and what to do",
   check_message(show({"--stages", "2"}, "0F0 0B0\n"), 2, {"--stages is an option of strategies"});
   check_message(show({}, "0B0 0F0\n"), 1, {"breaks V"});
   check_message(run_in_test(&tools::dag, Words{"show", "/nowhere"}), 2, {"/nowhere"});
+}
+
+TEST_CASE("a mistyped directive is told as one, not as a cell of a schedule",
+          "[tools][dag][bad-input]") {
+  check_message(show({}, "# two\nsplt {} n=2\nplace {PP:0} on [0]\n"),
+                2,
+                {"line 2, column 1: 'splt' is no directive; did you mean split?"});
+  check_message(show({}, "plce {PP:0} on [0]\n"), 2, {"'plce'", "did you mean place?"});
+  check_message(run_schedule_line("check -", kTwoByTwo),
+                2,
+                {"standard input looks like a strategy, expected a schedule", "train --strategy"});
 }
 
 }  // namespace stagecraft::tests

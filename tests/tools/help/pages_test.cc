@@ -149,7 +149,8 @@ TEST_CASE("bash completes commands, options and values", "[tools][pages]") {
   CHECK(completed_by_bash({"stagecraft", "tr"}) == "train trace\n");
   CHECK(completed_by_bash({"stagecraft", "schedule", "sim"}) == "simulate\n");
   CHECK(completed_by_bash({"stagecraft", "train", "--save-w"}) == "--save-weights\n");
-  CHECK(completed_by_bash({"stagecraft", "train", "--steps", "3", "--mirr"}) == "--mirror\n");
+  CHECK(completed_by_bash({"stagecraft", "train", "--steps", "3", "--step-d"}) ==
+        "--step-deadline\n");
   CHECK(completed_by_bash({"stagecraft", "train", "--model", "v"}) == "vit\n");
   CHECK(completed_by_bash({"stagecraft", "train", "--schedule", "zb-h"}) == "zb-h1 zb-h2\n");
   CHECK(completed_by_bash({"stagecraft", "schedule", "make", "gpi"}) == "gpipe\n");

@@ -296,8 +296,12 @@ TEST_CASE("wrong constraints are refused with what they should be", "[tools][pla
   const auto refused = [](const char* option, const char* word) {
     return run_plan({"--devices", "2", option, word});
   };
-  check_message(refused("--together", "4-3"), 2, {"--together", "3-9", "the costs have 0 to 7"});
+  check_message(
+      refused("--together", "4-3"), 2, {"--together", "3-9", "the costs have 8 operators, 0 to 7"});
   check_message(refused("--together", "20-30"), 2, {"--together", "20-30"});
+  check_message(
+      refused("--together", "0-500"), 2, {"the costs have 8 operators, 0 to 7", "'0-500'"});
+  check_message(refused("--on-device", "0:0-8"), 2, {"the costs have 8 operators", "'0:0-8'"});
   check_message(refused("--on-device", "2:0-1"), 2, {"a device from 0 to 1", "0:3-9"});
   check_message(refused("--on-device", "1"), 2, {"--on-device"});
   check_message(refused("--time-limit", "0"), 2, {"--time-limit"});
@@ -316,11 +320,33 @@ TEST_CASE("wrong constraints are refused with what they should be", "[tools][pla
   CHECK_THAT(few.err, ContainsSubstring("at most 1 are allowed for 2 devices"));
   check_message(run_plan({"--devices", "2", "--max-stages", "1", "--on-device", "0:0"}),
                 2,
-                {"at most 1 stages", "plan for 1 devices"});
-  const CommandResult apart =
-      run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1-2"});
-  CHECK(apart.exit_code == 1);
-  CHECK_THAT(apart.err, ContainsSubstring("the pinned operators on their devices"));
+                {"at most 1 stage ", "plan for 1 device,"});
+}
+
+TEST_CASE("a schedule that is neither a name nor a file is told with all names",
+          "[tools][plan][bad-input]") {
+  check_message(run_plan({"--devices", "2", "--schedule", "1f1v"}),
+                2,
+                {"--schedule expects", "'1f1v'", "did you mean 1f1b?", "gpipe", "zb-v"});
+  check_message(
+      run_plan({"--devices", "2", "--schedule", "/none/own.sched"}), 2, {"'/none/own.sched'"});
+}
+
+TEST_CASE("operators of one stage are on one device", "[tools][plan][bad-input]") {
+  check_message(run_plan({"--devices", "2", "--on-device", "0:0-4", "--on-device", "1:3-6"}),
+                2,
+                {"--on-device 0:0-4 and --on-device 1:3-6 put operators 3, 4 on devices 0 and 1"});
+  check_message(run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1"}),
+                2,
+                {"--on-device 0:0-1 and --on-device 1:1 put operator 1 on"});
+  check_message(
+      run_plan(
+          {"--devices", "2", "--together", "1-4", "--on-device", "0:0-1", "--on-device", "1:4-5"}),
+      2,
+      {"--on-device 0:0-1 and --on-device 1:4-5", "operators 1 and 4 stay in one stage"});
+  // The same device twice is no contradiction: one stage then has the operators of both.
+  const Json twice = plan_json({"--devices", "2", "--on-device", "1:0-1", "--on-device", "1:1-2"});
+  CHECK(twice.at("plans").at(0).at("stages").at(0).at("device") == 1);
 }
 
 TEST_CASE("a search that may take no time ends with the first plan, and says so", "[tools][plan]") {

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/scheduler/dag/issue/issue.h"
@@ -101,9 +102,9 @@ WorkShape shape_for(const DagInput& input, const ModelShowOptions& o) {
   }
   if (const auto made = cut ? stages_of(*cut) : std::nullopt; made && *made != shape.stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("--cut expects places that make {} stages, as {} has them, found {}; "
+                fmt::format("--cut expects places that make {}, as {} has them, found {}; "
                             "change the cut or the file",
-                            shape.stages,
+                            count_text(shape.stages, "stage"),
                             source_name(o.show.file),
                             *made));
   }
@@ -114,9 +115,9 @@ void check_data(const Work& work, const WorkShape& shape, const std::string& fil
   const std::optional<FixedData> data = work.fixed_data();
   if (data && data->microbatches != shape.microbatches) {
     throw Error(Errc::UsageArgument,
-                fmt::format("FILE expects {} microbatches in a step, as '{}' has them, found {} in "
+                fmt::format("FILE expects {} in a step, as '{}' has them, found {} in "
                             "{}; change the file or give other data",
-                            data->microbatches,
+                            count_text(data->microbatches, "microbatch"),
                             data->folder,
                             shape.microbatches,
                             source_name(file)));
@@ -130,10 +131,10 @@ Program compiled(const ModelShowOptions& o, const WorkShape& shape) {
   Program program = compile_in(Precision::Float32, *work, shape);
   if (const int stages = program.stage_graph().size(); stages != shape.stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} is for {} stages, but the model has {}; change the file, or give "
+                fmt::format("{} is for {}, but the model has {}; change the file, or give "
                             "--cut with other places",
                             source_name(o.show.file),
-                            shape.stages,
+                            count_text(shape.stages, "stage"),
                             stages));
   }
   return program;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/doctor/talk/limits.h"
 
 namespace stagecraft::tools {
@@ -17,10 +18,6 @@ struct Verdict {
   std::string what;
   std::string remedy = {};
 };
-
-std::string count_text(std::int64_t count, const char* one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
 
 Verdict silence_of(const HostExam& exam) {
   const bool out_of_reach = exam.silence.starts_with("is out of reach");

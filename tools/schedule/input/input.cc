@@ -16,6 +16,7 @@
 #include "stagecraft/scheduler/formats/text.h"
 #include "stagecraft/scheduler/notes/column_order.h"
 #include "stagecraft/scheduler/rules/repair/wrong_graph.h"
+#include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tools/schedule/input/format.h"
 
 namespace stagecraft::tools {
@@ -206,6 +207,13 @@ ScheduleFile schedule_in(std::string text,
                 fmt::format("expected a schedule, found nothing in {}; write one line per row, "
                             "e.g. \"0F0 0B0\"",
                             name));
+  }
+  if (options.from.empty() && looks_like_strategy(text)) {
+    throw Error(
+        Errc::ScheduleParse,
+        fmt::format("{} looks like a strategy, expected a schedule; stagecraft dag show and "
+                    "train --strategy read strategies",
+                    name));
   }
   const ScheduleFormat& format = options.from.empty()
                                      ? detect_format(text, path)

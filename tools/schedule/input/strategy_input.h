@@ -10,8 +10,8 @@ namespace stagecraft::tools {
 
 /// Reads a file of either form (strategy_file.h), or standard input for "-". `what` names it in
 /// errors: "FILE", "--strategy".
-/// Errors: UsageFile; ScheduleParse with the file, line and column of everything that is no
-/// directive.
+/// Errors: UsageFile; ScheduleParse for a file that looks like a schedule, otherwise with the file,
+/// line and column of everything that is no directive.
 [[nodiscard]] Strategy read_strategy(const std::string& path,
                                      const std::string& what,
                                      Console& console);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/report/difference.h"
@@ -79,17 +80,16 @@ std::string weights_text(const Difference& d) {
     return "";
   }
   if (d.stated) {
-    return fmt::format(
-        "not normalized: --costs gives the costs of the {} stages of A and the {} of B\n",
-        of_a,
-        of_b);
+    return fmt::format("not normalized: --costs gives the costs of the {} of A and the {} of B\n",
+                       count_text(of_a, "stage"),
+                       of_b);
   }
   const char more = of_a > of_b ? 'A' : 'B';
   const char fewer = of_a > of_b ? 'B' : 'A';
   return fmt::format(
-      "normalized to one model of {} stages in A and {} in B:\na stage of {} takes {}/{} of the "
+      "normalized to one model of {} in A and {} in B:\na stage of {} takes {}/{} of the "
       "time and activations of a stage of {}\n",
-      of_a,
+      count_text(of_a, "stage"),
       of_b,
       more,
       std::min(of_a, of_b),

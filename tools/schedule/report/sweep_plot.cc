@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/render/escape.h"
 
 namespace stagecraft::tools {
@@ -106,14 +107,14 @@ std::string drawn(const PlotLine& line,
     const double y = axes.y(bubble);
     places += fmt::format("{}{:.1f},{:.1f}", places.empty() ? "" : " ", x, y);
     marks += fmt::format(
-        "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}' fill='{}'><title>{}: {} microbatches, "
+        "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}' fill='{}'><title>{}: {}, "
         "{:.1f}%</title></circle>",
         x,
         y,
         kMark + kBroader / 2 * broader,
         color,
         drawing::escaped(line.name),
-        microbatches,
+        count_text(microbatches, "microbatch"),
         100 * bubble);
   }
   const double legend_x = kLeft + kWidth + 20;

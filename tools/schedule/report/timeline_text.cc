@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/report/largest_bubbles.h"

@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/place_text.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/repair/mistyped.h"
 #include "stagecraft/scheduler/rules/repair/wrong_graph.h"
-#include "stagecraft/tools/common/number_text.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -66,23 +66,18 @@ void require_valid(const ScheduleFile& file) {
 }
 
 std::string size_text(const ScheduleFile& file) {
-  const auto count = [](auto number, const char* noun) {
-    return count_text(static_cast<std::size_t>(number), noun);
-  };
-  std::string text = fmt::format(
-      "{}, {}", count(file.schedule.rows().size(), "device"), count(file.graph.size(), "stage"));
+  std::string text = fmt::format("{}, {}",
+                                 count_text(file.schedule.rows().size(), "device"),
+                                 count_text(file.graph.size(), "stage"));
   if (file.graph.replicas() > 1) {
     text += fmt::format(" in {} replicas", file.graph.replicas());
   }
-  text += ", " + count(file.schedule.microbatches(), "microbatch");
-  if (file.schedule.microbatches() != 1) {
-    text.insert(text.size() - 1, "e");
-  }
+  text += ", " + count_text(file.schedule.microbatches(), "microbatch");
   if (const std::vector<int> sizes = file.graph.microbatch_sizes(); !sizes.empty()) {
     text += fmt::format(" of sizes {}", fmt::join(sizes, ", "));
   }
   if (!file.communication.empty()) {
-    text += fmt::format(", {} of communication", count(file.communication.size(), "action"));
+    text += fmt::format(", {} of communication", count_text(file.communication.size(), "action"));
   }
   return text;
 }

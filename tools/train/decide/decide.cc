@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 #include "stagecraft/tools/schedule/input/strategy_input.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/decide/run_costs.h"
@@ -73,10 +75,9 @@ void check_rules(const Choice& choice, const StageGraph& graph, const std::strin
   std::string grid = render(choice.schedule, violations, {.graph = &graph});
   grid.erase(grid.find_last_not_of('\n') + 1);
   throw Error(Errc::ScheduleInvalid,
-              fmt::format("the schedule '{}' breaks {} rule{}; correct it and run again\n\n{}",
+              fmt::format("the schedule '{}' breaks {}; correct it and run again\n\n{}",
                           name,
-                          violations.size(),
-                          violations.size() == 1 ? "" : "s",
+                          count_text(violations.size(), "rule"),
                           grid));
 }
 
@@ -93,9 +94,9 @@ Choice choose_by_options(const TrainOptions& options,
                                      : choose_from_file(options, size, console);
   if (graph && graph->size() != choice.shape.stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("--graph expects edges over {} stages, as the schedule '{}' has them, "
+                fmt::format("--graph expects edges over {}, as the schedule '{}' has them, "
                             "found {} over {}; correct it, or change --ranks",
-                            choice.shape.stages,
+                            count_text(choice.shape.stages, "stage"),
                             name,
                             edges_text(*graph),
                             graph->size()));

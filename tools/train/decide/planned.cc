@@ -9,6 +9,7 @@
 
 #include "stagecraft/actors/profile/planning.h"
 #include "stagecraft/actors/profile/profile.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
@@ -81,12 +82,12 @@ PlannedRun plan_run(const TrainOptions& options,
 
 std::string chosen_text(const PlannedRun& planned) {
   const Candidate& best = planned.best().candidate;
-  return fmt::format("planned: {} microbatches of {}, {} by {} on {} workers\n",
-                     planned.best().microbatches,
+  return fmt::format("planned: {} of {}, {} by {} on {}\n",
+                     count_text(planned.best().microbatches, "microbatch"),
                      best.microbatch_size,
                      best.schedule_name,
                      best.planner,
-                     planned.request.devices);
+                     count_text(planned.request.devices, "worker"));
 }
 
 std::string planned_text(const PlannedRun& planned, const std::vector<double>& seconds) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs/costs_misfit.h"
 #include "stagecraft/scheduler/measured/costs_of_run.h"
@@ -53,8 +54,8 @@ void check_model(const PlannedWith& given, const Program& program) {
   const int samples = samples_of(program);
   if (knows_stage_times(given.costs) && given.costs.samples != samples) {
     refuse(given,
-           fmt::format("its stages took microbatches of {} samples, this run has {}",
-                       given.costs.samples,
+           fmt::format("its stages took microbatches of {}, this run has {}",
+                       count_text(given.costs.samples, "sample"),
                        samples));
   }
 }

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -35,20 +37,6 @@ int ranks_of_copy(const PipelineOptions& options) {
 }
 
 }  // namespace
-
-const BuilderInfo* builder_named(const std::string& name) {
-  const auto all = builders();
-  const auto found = std::ranges::find(all, name, &BuilderInfo::name);
-  return found == all.end() ? nullptr : &*found;
-}
-
-std::vector<std::string> builder_names() {
-  std::vector<std::string> names;
-  for (const BuilderInfo& builder : builders()) {
-    names.emplace_back(builder.name);
-  }
-  return names;
-}
 
 /// With one stage per rank, the number of stages is the number of ranks.
 int ranks_for(const BuilderInfo& builder,
@@ -79,11 +67,11 @@ Choice choose_by_name(const BuilderInfo& builder,
   const int stages = layout.model_stages();
   if (size.stages && *size.stages != stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("--stages expects {}, as {} makes them of {} ranks, found {}; leave it "
+                fmt::format("--stages expects {}, as {} makes them of {}, found {}; leave it "
                             "out or change --ranks or --chunks",
                             stages,
                             builder.name,
-                            ranks,
+                            count_text(ranks, "rank"),
                             *size.stages));
   }
   return {.shape = {.stages = stages,

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/costs/costs.h"
@@ -15,10 +13,6 @@
 #include "stagecraft/tools/train/options/options.h"
 
 namespace stagecraft::tools {
-
-/// Returns the builder of this name, or null.
-[[nodiscard]] const BuilderInfo* builder_named(const std::string& name);
-[[nodiscard]] std::vector<std::string> builder_names();
 
 /// Returns the number of ranks that the options request of a builder, for each copy of the
 /// pipeline. `stages`: of the cut or --stages. `graph`: of --graph.

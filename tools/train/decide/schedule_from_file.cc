@@ -1,21 +1,19 @@
 #include "stagecraft/tools/train/decide/schedule_from_file.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 #include "stagecraft/tools/train/catalog/models.h"
-#include "stagecraft/tools/train/decide/schedule_by_name.h"
+#include "stagecraft/tools/train/options/groups.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -86,10 +84,10 @@ void check_microbatches(const char* option,
   const int of_step = layout.units() * schedule.microbatches();
   if (size.data && size.data->microbatches != of_step) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} expects a file for {} microbatches, as '{}' has them in a step, "
+                fmt::format("{} expects a file for {}, as '{}' has them in a step, "
                             "found {} in '{}'",
                             option,
-                            size.data->microbatches,
+                            count_text(size.data->microbatches, "microbatch"),
                             size.data->folder,
                             of_step,
                             file));
@@ -104,17 +102,7 @@ bool is_chain(const Schedule& schedule, const Layout& layout) {
 
 Schedule read_schedule_file(const PipelineOptions& options, Console& console) {
   const std::string& path = options.schedule;
-  std::error_code ignored;
-  if (path != "-" && !std::filesystem::exists(path, ignored)) {
-    const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
-    throw Error(
-        looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
-        fmt::format("--schedule expects a readable schedule file or one of {}, found '{}'; {}"
-                    "see stagecraft train --help",
-                    fmt::join(builder_names(), ", "),
-                    path,
-                    did_you_mean(path, builder_names())));
-  }
+  require_schedule_file(kTrainCommand, "--schedule", path);
   return read_schedule(path, {}, console).schedule;
 }
 

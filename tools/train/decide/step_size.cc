@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/program/cut_option.h"
 
@@ -57,12 +58,12 @@ std::optional<std::int64_t> StepSize::microbatches_of(std::int64_t copies) const
     return microbatches;
   }
   if (data->microbatches % copies != 0) {
-    refuse_size(fmt::format(
-        "'{}' has {} microbatches in a step, and they do not divide over {} copies; use a number "
-        "of copies that divides them",
-        data->folder,
-        data->microbatches,
-        copies));
+    refuse_size(
+        fmt::format("'{}' has {} in a step, and they do not divide over {} copies; use a number "
+                    "of copies that divides them",
+                    data->folder,
+                    count_text(data->microbatches, "microbatch"),
+                    copies));
   }
   const std::int64_t own = data->microbatches / copies;
   if (microbatches && *microbatches != own) {

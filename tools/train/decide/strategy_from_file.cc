@@ -1,11 +1,7 @@
 #include "stagecraft/tools/train/decide/strategy_from_file.h"
 
-#include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
@@ -17,18 +13,10 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Orders may name regions and edges that only the model has.
-Strategy without_orders(const Strategy& strategy) {
-  std::vector<Directive> kept;
-  std::ranges::copy_if(strategy.directives(), std::back_inserter(kept), [](const Directive& one) {
-    return !std::holds_alternative<OrderDirective>(one);
-  });
-  return Strategy(std::move(kept));
-}
-
 Schedule schedule_before_program(const Strategy& strategy, const StageGraph& graph) {
   try {
-    return schedule_of(issue(apply(without_orders(strategy), bare_source(graph))));
+    // Orders may name regions and edges that only the model has.
+    return schedule_of(issue(apply(strategy.without_orders(), bare_source(graph))));
   } catch (const Error&) {
     (void)apply(strategy, bare_source(graph));  // tells the faults of the orders too
     throw;

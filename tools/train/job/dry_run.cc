@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/planned_bytes.h"
 #include "stagecraft/compiler/wire/program_wire.h"
@@ -144,20 +145,20 @@ std::string programs_text(const CompiledProgram& program) {
 
 std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const StageGraph graph = graph_of(job);
-  std::string text = fmt::format(
-      "{}\n{}\nplan: {} instructions{} for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
-      job.execution.program.explain(),
-      render(job.choice.schedule, {}, {.graph = &graph}),
-      job.execution.plan->instruction_count(),
-      job.execution.plan->surplus_count() == 0
-          ? ""
-          : fmt::format(" ({} do nothing)", job.execution.plan->surplus_count()),
-      ranks.size(),
-      "rank",
-      "stages",
-      "instructions",
-      "weights",
-      "peak activations");
+  std::string text =
+      fmt::format("{}\n{}\nplan: {} instructions{} for {}\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+                  job.execution.program.explain(),
+                  render(job.choice.schedule, {}, {.graph = &graph}),
+                  job.execution.plan->instruction_count(),
+                  job.execution.plan->surplus_count() == 0
+                      ? ""
+                      : fmt::format(" ({} do nothing)", job.execution.plan->surplus_count()),
+                  count_text(ranks.size(), "rank"),
+                  "rank",
+                  "stages",
+                  "instructions",
+                  "weights",
+                  "peak activations");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     text += fmt::format("{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
                         rank,

@@ -5,19 +5,20 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/planned_bytes.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
-#include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
 #include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/decide/run_costs.h"
 #include "stagecraft/tools/train/job/places.h"
+#include "stagecraft/tools/train/job/strategy_file.h"
 #include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 
@@ -101,13 +102,7 @@ void write_files(const TrainJob& job, Console& console) {
     write_output(*o.pipeline.cut_out, write_cut(job.execution.program.cut()), console);
   }
   if (o.pipeline.strategy_out) {
-    if (job.choice.layout.replicas() > 1) {
-      throw Error(
-          Errc::UsageArgument,
-          "--strategy-out expects a schedule whose rows run each stage once, found one with "
-          "@replicas, which a strategy cannot say; leave it out");
-    }
-    write_output(*o.pipeline.strategy_out, to_string(job.execution.strategy), console);
+    write_output(*o.pipeline.strategy_out, strategy_file(job), console);
   }
   if (o.run.dry_run && job.costs_out) {
     write_output(*o.costs.out, to_json(*job.costs_out), console);
@@ -154,7 +149,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
     }
     line.say("compiling the model ...");
     Program program = compile_in(options.pipeline.precision, *work, choice.shape);
-    line.say(fmt::format("making the plans of {} ranks ...", choice.layout.ranks()));
+    line.say(fmt::format("making the plans of {} ...", count_text(choice.layout.ranks(), "rank")));
     return program;
   };
   if (!options.planner.name) {  // a planner reports by itself

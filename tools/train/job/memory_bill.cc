@@ -6,6 +6,7 @@
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
@@ -82,19 +83,14 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add(Time::Compiling, "inputs of one step", work.batch);
   const bool processes = options.workers.kind != WorkerKind::Threads;
   add(Time::Run,
-      fmt::format("LibTorch and {} workers{}", ranks, processes ? ", each a process" : ""),
+      fmt::format("LibTorch and {}{}",
+                  count_text(choice.layout.ranks(), "worker"),
+                  processes ? ", each a process" : ""),
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
   add(Time::Run,
-      fmt::format("weights, gradients, {} optimizer states of all ranks", states),
+      fmt::format("weights, gradients, {} of all ranks",
+                  count_text(static_cast<std::int64_t>(states), "optimizer state")),
       replicas * (2 * held + states * optimized));
-  if (options.run.mirror) {
-    // Two of each state, in its rank and in its keeper; threads share them.
-    const int copies = processes ? 4 : 2;
-    add(Time::Run,
-        fmt::format(
-            "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
-        copies * replicas * (held + states * optimized));
-  }
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",

@@ -79,7 +79,6 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> eval_every;
   std::optional<double> step_deadline;  ///< seconds; none: the trainer's
-  bool mirror = false;
   bool dry_run = false;
   bool verify = false;
   bool json = false;

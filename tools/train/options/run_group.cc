@@ -46,11 +46,6 @@ void add_run(CLI::App& app, RunOptions& o) {
                "compile and check, print the plan and its memory, and run nothing")
       ->group(kRunGroup);
   app.add_flag("--force", o.force, "run even if memory seems not to suffice")->group(kRunGroup);
-  app.add_flag("--mirror",
-               o.mirror,
-               "also keep the state of each rank in the memory of a neighbor, so that a program "
-               "can recover a lost rank from there")
-      ->group(kRunGroup);
   app.add_flag("--verbose",
                o.verbose,
                "print the time of each pass of compiling and lowering to standard error")

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/common/interrupt.h"
 
 namespace stagecraft::tools {
@@ -38,8 +39,10 @@ std::string step_text(const StepLine& line) {
 }
 
 std::string compared_text(const VerifyLine& line) {
-  return fmt::format(
-      "{} losses, {} parameters, {} buffers", line.losses, line.parameters, line.buffers);
+  return fmt::format("{}, {}, {}",
+                     count_text(line.losses, "loss"),
+                     count_text(line.parameters, "parameter"),
+                     count_text(line.buffers, "buffer"));
 }
 
 /// Returns the columns of the terminal; no limit if there is none.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/train/decide/decide.h"
 
@@ -40,9 +41,9 @@ Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held) {
   if (held && held->ranks() < ranks) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--processor common starts the workers before the model is compiled, "
-                            "and started {}, but the schedule has {} ranks: give --ranks {}",
+                            "and started {}, but the schedule has {}: give --ranks {}",
                             held->ranks(),
-                            ranks,
+                            count_text(ranks, "rank"),
                             ranks));
   }
   if (const int most = ranks - spawn.local_ranks;

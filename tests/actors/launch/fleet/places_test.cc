@@ -234,6 +234,24 @@ TEST_CASE("of two workers that a cut way joins one is ended", "[actors][launch]"
   CHECK(scene.places.member(1));
 }
 
+TEST_CASE("all workers are ended if the port of the driver has failed (CUT-3)",
+          "[actors][launch]") {
+  PlacesScene scene(3, /*workers_come=*/true);
+  scene.join(0, "a");
+  scene.join(1, "b");
+  CHECK(scene.places.loss_of_port().empty());
+  const MissingWorkers before = scene.places.missing_of({0, 1, 2});
+  scene.places.lose_port("the data port tcp://here failed: no memory");
+  for (const int place : {0, 1}) {
+    REQUIRE(scene.cause(place).ready());
+    CHECK_THAT(scene.cause(place).get(),
+               ContainsSubstring("was ended by the driver: the data port tcp://here failed"));
+  }
+  CHECK_FALSE(scene.cause(2).ready());  // nobody has joined, so whoever waits for it is woken
+  CHECK(scene.places.missing_of({2}).version != before.version);
+  CHECK(scene.places.loss_of_port() == "the data port tcp://here failed: no memory");
+}
+
 TEST_CASE("a place that no trainer has needed cannot be vacated", "[actors][launch][refusals]") {
   PlacesScene scene(1);
   for (const int place : {-1, 1}) {

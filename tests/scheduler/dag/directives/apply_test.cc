@@ -242,9 +242,10 @@ TEST_CASE("a strategy is refused with its directive, its filter and what to do",
   const std::string placed = "split {} n=2\nplace {PP:0} on [0]\nplace {PP:1} on [1]\n";
   CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0]\n"),
              ContainsSubstring("stage 1 is placed nowhere: add place {PP:1} on [...]"));
-  CHECK_THAT(refusal_of(placed + "order [{PP:5,MB:0,PASS:F}]\n"),
-             ContainsSubstring("directive 3, order [{PP:5,MB:0,PASS:F}]: {PP:5,MB:0,PASS:F} "
-                               "matches nothing: there are 2 stages and 2 microbatches"));
+  CHECK_THAT(
+      refusal_of(placed + "order [{PP:5,MB:0,PASS:F}]\n"),
+      ContainsSubstring("directive 4 (line 4), order [{PP:5,MB:0,PASS:F}]: {PP:5,MB:0,PASS:F} "
+                        "matches nothing: there are 2 stages and 2 microbatches"));
   CHECK_THAT(refusal_of(placed + "order [{EP:0}]\n"),
              ContainsSubstring("{EP:0} names the tag EP, and the model has MB, PP"));
   CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0,PASS:F}] [{PP:1,MB:0,PASS:F}]\n"),
@@ -253,8 +254,9 @@ TEST_CASE("a strategy is refused with its directive, its filter and what to do",
              ContainsSubstring("close a cycle"));
   CHECK_THAT(refusal_of(placed + "order [{PP:0,MB:0}] [{PP:0,MB:1}]\n"),
              ContainsSubstring("{PP:0,MB:0} is not contiguous"));
-  CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0,1]\nplace {PP:1} on [1]\n"),
-             ContainsSubstring("directive 2, place {PP:1} on [1]: rank 1 is in [0,1] too"));
+  CHECK_THAT(
+      refusal_of("split {} n=2\nplace {PP:0} on [0,1]\nplace {PP:1} on [1]\n"),
+      ContainsSubstring("directive 3 (line 3), place {PP:1} on [1]: rank 1 is in [0,1] too"));
   CHECK_THAT(refusal_of("split {} n=2\nplace {PP:0} on [0,0]\nplace {PP:1} on [1]\n"),
              ContainsSubstring("rank 0 is named twice"));
   CHECK_THAT(refusal_of(placed + "place {PP:*} on [2]\n"),
@@ -270,6 +272,24 @@ TEST_CASE("a strategy is refused with its directive, its filter and what to do",
   CHECK_THAT(refusal_of(placed + "split {} n=3\n"), ContainsSubstring("the step is split already"));
   CHECK_THAT(refusal_of("split {PP:0} n=2\nplace {PP:*} on [0]\n"),
              ContainsSubstring("only the whole step is split"));
+}
+
+TEST_CASE("a fault counts directives from 1, and has the line of a file", "[scheduler][dag]") {
+  // A comment and a blank line have no directive.
+  CHECK_THAT(refusal_of("# two stages\n\nsplit {} n=2\nplace {PP:0} on [0]\nplace {PP:0} on [1]\n"
+                        "place {PP:1} on [1]\n"),
+             ContainsSubstring("directive 3 (line 5), place {PP:0} on [1]: "));
+  Strategy made;
+  made.split({}, 2).place(filters::stage(0), {Rank(0)}).place(filters::stage(7), {Rank(1)});
+  CHECK_THROWS_WITH(static_cast<void>(apply(made, bare_source(StageGraph::chain(1)))),
+                    ContainsSubstring("directive 3, place {PP:7} on [1]: "));
+}
+
+TEST_CASE("stages without a place are told as ranges", "[scheduler][dag]") {
+  CHECK_THAT(refusal_of("place {PP:0} on [0]\nplace {PP:1} on [1]\nplace {PP:6} on [2]\n",
+                        StageGraph::chain(9)),
+             ContainsSubstring(
+                 "stages 2 to 5, 7, 8 are placed nowhere: add place {PP:2} on [...], and so on"));
 }
 
 TEST_CASE("halves that do not fit are refused", "[scheduler][dag]") {

@@ -163,8 +163,8 @@ TEST_CASE("where the largest stage may be a little larger, fewer bytes cross", "
 }
 
 TEST_CASE("what cannot be cut is refused with what would do", "[scheduler][cut][bad-input]") {
-  CHECK_THROWS_WITH(balanced_cut({}, 1), ContainsSubstring("1 stages for 0 items"));
-  CHECK_THROWS_WITH(balanced_cut(of_times({1}), 2), ContainsSubstring("2 stages for 1 items"));
+  CHECK_THROWS_WITH(balanced_cut({}, 1), ContainsSubstring("1 stage for 0 items"));
+  CHECK_THROWS_WITH(balanced_cut(of_times({1}), 2), ContainsSubstring("2 stages for 1 item"));
   CHECK_THROWS_WITH(balanced_cut(of_times({1}), 0), ContainsSubstring("at least one item"));
   CHECK_THROWS_WITH(balanced_cut(of_times({1, -1}), 1), ContainsSubstring("item 1 has -1 as time"));
   CHECK_THROWS_WITH(balanced_cut(of_times({kNoCap}), 1), ContainsSubstring("finite"));

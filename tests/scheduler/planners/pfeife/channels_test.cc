@@ -66,5 +66,37 @@ TEST_CASE("transfers on one channel never overlap and keep the order of one dire
   }
 }
 
+TEST_CASE("without time left, transfers share a channel in the order of their starts (HC-3)",
+          "[scheduler][planners]") {
+  const Schedule schedule = pfeife(2, 6, {.loops = 2, .block = 2, .extra = {1, 0}});
+  const Placement placement = Placement::of(schedule, 4);
+  const auto shared = [&](int looks) {
+    StepGraph graph(schedule, schedule.stage_graph(), {}, StepTransfers::Vertices);
+    for (int s = 0; s < 4; ++s) {
+      graph.set_duration(StageId(s), CellKind::Forward, 5 + s);
+      graph.set_duration(StageId(s), CellKind::Backward, 9 + s);
+    }
+    for (std::size_t e = 0; e < graph.edges().size(); ++e) {
+      graph.set_transfer(e, 7, 6);
+    }
+    const double time = share_channels(graph, placement, [&] { return looks-- <= 0; });
+    std::vector<int> transfers;
+    for (int v = 0; v < graph.vertices(); ++v) {
+      if (graph.event(v).receiver != kNoStage) {
+        transfers.push_back(v);
+      }
+    }
+    std::ranges::sort(transfers, {}, [&](int v) { return graph.start(v); });
+    for (std::size_t i = 1; i < transfers.size(); ++i) {
+      CHECK(graph.start(transfers[i]) >= graph.end(transfers[i - 1]));
+    }
+    return time;
+  };
+  const double best = shared(1'000'000);
+  for (const int looks : {0, 1, 3}) {
+    CHECK(shared(looks) >= best);
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -141,6 +141,13 @@ TEST_CASE("orders that cannot be kept are refused with what is wrong", "[schedul
                      Errc::ScheduleInvalid),
              ContainsSubstring("0B1 cannot come before 0F0"));
   CHECK(graph.run() == 107);  // unchanged
+  const std::pair<int, int> turns[] = {{graph.find({first}), graph.find({last})},
+                                       {graph.find({last}), graph.find({first})}};
+  CHECK_THAT(refusal([&] { graph.add_orders(turns); }, Errc::ScheduleInvalid),
+             ContainsSubstring("wait for each other"));
+  CHECK(graph.run() == 107);
+  graph.add_orders(std::span(turns, 1));
+  CHECK(graph.run() == 107);
 }
 
 TEST_CASE("a schedule that lacks a task is refused", "[scheduler][planners]") {

@@ -66,13 +66,9 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   CHECK(part.to_run() < plain.to_run());
   CHECK(part.to_run() > sgd.to_run());
   CHECK(job_of({"--ranks", "2", "--verify"}).memory.to_run() - plain.to_run() == 4 * weights);
-  CHECK(job_of({"--ranks", "2", "--mirror"}).memory.to_run() - plain.to_run() == 6 * weights);
-  // Processes share neither LibTorch nor mirrors.
+  // Processes do not share LibTorch.
   const MemoryBill apart = job_of({"--ranks", "2", "--workers", "processes"}).memory;
   CHECK(apart.to_run() > plain.to_run());
-  CHECK(job_of({"--ranks", "2", "--workers", "processes", "--mirror"}).memory.to_run() -
-            apart.to_run() ==
-        12 * weights);
   // Every stage has two replicas.
   const MemoryBill twice =
       job_of({"--schedule", "dualpipe", "--ranks", "2", "--microbatches", "4"}).memory;

@@ -131,7 +131,7 @@ TEST_CASE("a model that hands on what has no row per sample takes one size",
       run_command(tiny("moe", {"--stages", "3", "--schedule", "dag-kfkb", "--set", "sizes=1,1,3"}));
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
-             ContainsSubstring("stage 1 takes 1 microbatches as one and stage 2 takes 3") &&
+             ContainsSubstring("stage 1 takes 1 microbatch as one and stage 2 takes 3") &&
                  ContainsSubstring("has no dimension"));
 }
 

@@ -265,7 +265,6 @@ TEST_CASE("help lists every option", "[tools][options]") {
                              "--step-deadline",
                              "--memory-limit",
                              "--dry-run",
-                             "--mirror",
                              "--recompute",
                              "--verify"}) {
     CHECK_THAT(help, ContainsSubstring(option));

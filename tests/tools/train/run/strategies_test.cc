@@ -119,6 +119,82 @@ TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategie
   CHECK(train_json(again).sha256() == short_form.sha256());
 }
 
+TEST_CASE("the file of a strategy names the options that complete it",
+          "[tools][train][strategies]") {
+  const Words how{"--ranks",
+                  "2",
+                  "--cut",
+                  "layers.1",
+                  "--microbatch-size",
+                  "3",
+                  "--recompute",
+                  "layers.0,layers.2",
+                  "--precision",
+                  "bf16"};
+  const std::string file = write("complete.strategy", "");
+  Words first = how;
+  first.insert(first.end(), {"--strategy-out", file});
+  const TrainOutput written = train_json(first);
+  const std::string text = read_text_file(file);
+  CAPTURE(text);
+  CHECK_THAT(text,
+             ContainsSubstring("#   --microbatch-size 3 --cut op:") &&
+                 ContainsSubstring(" --recompute layers.0,layers.2 --precision bf16\n"));
+  Words again{"--strategy", file};
+  std::istringstream options(text.substr(text.find("#   ") + 4));
+  for (std::string word; options.peek() != '\n' && options >> word;) {
+    again.push_back(word);
+  }
+  CHECK(train_json(again).sha256() == written.sha256());
+  // Without them, the run is another one.
+  CHECK(train_json({"--strategy", file}).sha256() != written.sha256());
+  CHECK_THAT(run_train({"--schedule",
+                        "dag-kfkb",
+                        "--ranks",
+                        "2",
+                        "--set",
+                        "sizes=1,2",
+                        "--strategy-out",
+                        write("sizes.strategy", "")})
+                 .err,
+             ContainsSubstring("found sizes, which a strategy cannot say"));
+}
+
+TEST_CASE("the operators of stages that are no chain stand in the comment of a strategy",
+          "[tools][train][strategies]") {
+  const std::string file = write("branches.strategy", "");
+  const std::string cut = write("branches.cut", "");
+  const Words tower{"--model",
+                    "clip",
+                    "--ranks",
+                    "3",
+                    "--schedule",
+                    "dag-1f1b",
+                    "--steps",
+                    "2",
+                    "--microbatches",
+                    "4",
+                    "--microbatch-size",
+                    "2"};
+  const auto trained = [&](Words words, const Words& more) {
+    words.insert(words.begin(), {STAGECRAFT_COMMAND, "train"});
+    words.insert(words.end(), more.begin(), more.end());
+    return train_output(words).sha256();
+  };
+  (void)trained(tower, {"--cut-out", cut});
+  const std::string written = trained(tower, {"--cut", "@" + cut, "--strategy-out", file});
+  const std::string text = read_text_file(file);
+  CAPTURE(text);
+  CHECK_THAT(text, ContainsSubstring(" --cut @FILE\n# with a FILE of these lines:\n#   {"));
+  std::string lines;
+  std::istringstream all(text.substr(text.find("lines:\n") + 7));
+  for (std::string line; std::getline(all, line) && line.starts_with("#   ");) {
+    lines += line.substr(4) + "\n";
+  }
+  CHECK(trained({"--model", "clip", "--steps", "2", "--microbatch-size", "2"},
+                {"--strategy", file, "--cut", "@" + write("lines.cut", lines)}) == written);
+}
+
 TEST_CASE("sums in parts change no bit", "[tools][train][strategies]") {
   const std::string file =
       write("parts.strategy",
@@ -148,6 +224,33 @@ TEST_CASE("a schedule file names the ranks of its rows", "[tools][train][strateg
   CHECK_THAT(twice.err, ContainsSubstring("@place already"));
 }
 
+TEST_CASE("a file of another kind is told as what it is, with the option that takes it",
+          "[tools][train][strategies][bad-input]") {
+  const auto told = [](const Words& words) {
+    const CommandResult result = run_train(words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(told({"--schedule", write("a.strategy", "split {} n=4\nplace {PP:0} on [0]\n")}),
+             ContainsSubstring("a.strategy' looks like a strategy, expected a schedule") &&
+                 ContainsSubstring("train --strategy"));
+  CHECK_THAT(
+      told({"--strategy", write("a.sched", "@form list\n0F0 0B0\n")}),
+      ContainsSubstring("a.sched' looks like a schedule (format text), expected a strategy") &&
+          ContainsSubstring("train --schedule"));
+  CHECK_THAT(told({"--strategy", write("a.json", "{\"rows\": [[\"0F0\", \"0B0\"]]}")}),
+             ContainsSubstring("looks like a schedule (format json)"));
+  CHECK_THAT(told({"--strategy",
+                   write("a.bin",
+                         std::string("\x7f"
+                                     "ELF\0\0",
+                                     6))}),
+             ContainsSubstring("a.bin' is a binary file, expected a strategy"));
+  CHECK_THAT(told({"--strategy", write("typo.strategy", "splt n=4\nplace {PP:0} on [0]\n")}),
+             ContainsSubstring("typo.strategy': line 1, column 1: 'splt' is no directive; did you "
+                               "mean split?"));
+}
+
 TEST_CASE("options that contradict a strategy are refused, and all its faults told at once",
           "[tools][train][strategies][bad-input]") {
   const std::string two =
@@ -173,8 +276,8 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
       {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_optimizer\n"
        "place {PP:1} on [2,3]\nreplicate {PP:1} on [2,3] shard_params\n",
        {},
-       {"directive 2, replicate {PP:0} on [0,1] shard_optimizer: copies cannot divide",
-        "directive 4, replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
+       {"directive 3 (line 3), replicate {PP:0} on [0,1] shard_optimizer: copies cannot divide",
+        "directive 5 (line 5), replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
       {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_grads\n"
        "shard {PP:0} on [0,1]\n",
        {"--stages", "2"},
@@ -209,12 +312,12 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
              ContainsSubstring("--dp expects a divisor of 4"));
 }
 
-TEST_CASE("copies of a pipeline continue each other's checkpoints, evaluate and keep mirrors",
+TEST_CASE("copies of a pipeline continue each other's checkpoints, and evaluate",
           "[tools][train][strategies]") {
   const std::string file = write("copies.checkpoint", "");
   const Words copies{"--ranks", "4", "--dp", "2", "--microbatches", "2"};
   Words first = copies;
-  first.insert(first.end(), {"--steps", "2", "--save", file, "--eval-every", "1", "--mirror"});
+  first.insert(first.end(), {"--steps", "2", "--save", file, "--eval-every", "1"});
   const TrainOutput saved = train_json(first);
   CHECK(std::count_if(saved.others.begin(), saved.others.end(), [](const auto& line) {
           return line.at("event") == "eval";
