@@ -78,7 +78,8 @@ TEST_CASE("a cell is a task, a group, or nothing", "[scheduler][formats]") {
 
 TEST_CASE("text that is no cell is told with its place and its probable meaning",
           "[scheduler][formats][bad-input]") {
-  for (const char* text : {"", "F", "0X0", "0F", "0F-1", "0F0x", "-1F0", "0 F0", "..", "9999"}) {
+  for (const char* text :
+       {"", "F", "0X0", "0F", "0F-1", "0F0x", "0x0", "what", "-1F0", "0 F0", "..", "9999"}) {
     CAPTURE(text);
     CHECK_THAT(cell_fault(text),
                ContainsSubstring("line 2, column 5: ") &&
