@@ -1,14 +1,17 @@
-/// transport_choice chooses the transport between two places of a network. It is the only code that
-/// knows all of them:
+/// transport_choice is the table of all transports, and chooses one for each two places of a
+/// network:
 ///
 ///   both are in one process       HandOver      the same storage, no copy
 ///   they are in two processes     PortCarrier   over ZeroMQ, encrypted
 ///
 /// RankPlaces calls it whenever a rank is placed. The ranks of a crew of threads have no other
-/// place, so their InprocNetwork does not call it.
+/// place, so their InprocNetwork does not call it. A new transport is one row; the conformance
+/// suite fails for a row that no network of its uses.
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "stagecraft/futures/transport/carrier.h"
 #include "stagecraft/futures/transport/mailboxes.h"
@@ -22,6 +25,20 @@ struct NetworkHere {
   NetworkId id;
   std::shared_ptr<const Mailboxes> mailboxes;
 };
+
+struct TransportRow {
+  std::string_view name;
+  bool (*reaches)(const PortAddress& here, const PortAddress& there);
+  /// Requires: it reaches `there` from `here`.
+  std::shared_ptr<const Carrier> (*carrier)(const NetworkHere& here, const PortAddress& there);
+};
+
+/// Returns all rows. The first one that reaches a place is used.
+[[nodiscard]] std::span<const TransportRow> all_transports();
+
+/// Returns the transport from the process that receives at `here` to the one at `there`.
+[[nodiscard]] const TransportRow& transport_between(const PortAddress& here,
+                                                    const PortAddress& there);
 
 /// Returns the carrier of tensors from this process to the process that receives at `there`. Admits
 /// that process to the port if it is another.

@@ -58,7 +58,8 @@ std::optional<std::string> set_backward(Durations& times,
                               input ? "W" : "I"));
     }
     times.backward = (times.backward_input + times.backward_weight) / shares.halves;
-    return "lacks B: it is the sum of I and W";
+    return shares.halves == 1 ? "lacks B: it is the sum of I and W"
+                              : "lacks B: it has the usual proportion to I and W";
   }
   const double halves = *whole * shares.halves;
   if (input) {
@@ -71,8 +72,9 @@ std::optional<std::string> set_backward(Durations& times,
   }
   times.backward_input = halves * shares.input;
   times.backward_weight = halves - times.backward_input;
-  return shares.input == 0.5 ? "lacks I and W: each is half of B"
-                             : "lacks I and W: they divide B in the usual proportion";
+  return shares.halves == 1 && shares.input == 0.5
+             ? "lacks I and W: each is half of B"
+             : "lacks I and W: they divide B in the usual proportion";
 }
 
 }  // namespace stagecraft

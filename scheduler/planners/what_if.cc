@@ -38,13 +38,14 @@ std::optional<double> least(const PlanRequest& request,
   double no = 1;
   for (int step = 1; step <= kSteps && goes_on(request); ++step) {
     double yes = std::pow(most, static_cast<double>(step) / kSteps);
-    if (!enough(yes)) {
+    // A judgment that the end of the time cut short does not count.
+    if (!enough(yes) || !goes_on(request)) {
       no = yes;
       continue;
     }
     for (int i = 0; i < kHalvings && goes_on(request); ++i) {
       const double middle = (no + yes) / 2;
-      (enough(middle) ? yes : no) = middle;
+      (enough(middle) && goes_on(request) ? yes : no) = middle;
     }
     return yes;
   }

@@ -1,20 +1,17 @@
 #include "stagecraft/tests/conformance/collective_conformance.h"
 
 #include "stagecraft/tests/conformance/collective_forms.h"
-#include "stagecraft/tests/conformance/transport_forms.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
 namespace {
 
-/// Lists every form of the collectives; a new one is one more line.
-TEMPLATE_TEST_CASE("every form of the collectives keeps the contract",
-                   "[futures][collective][conformance]",
-                   OverTransport<InOneProcess>,
-                   OverTransport<HereAndElsewhere>) {
+TEST_CASE("every form of the collectives keeps the contract",
+          "[futures][collective][conformance]") {
+  const CollectiveForm& form = GENERATE(from_range(kCollectiveForms));
   const CollectiveCase& contract = GENERATE(from_range(collective_cases()));
-  DYNAMIC_SECTION(contract.name) {
-    contract.run(TestType::members);
+  DYNAMIC_SECTION(form.name << ": " << contract.name) {
+    contract.run(form.members);
   }
 }
 

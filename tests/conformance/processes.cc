@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "stagecraft/futures/routing/transport_choice.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -33,6 +34,18 @@ Processes::Processes(Homes homes, std::string bind)
 
 std::shared_ptr<Transport> Processes::endpoint(Rank rank) const {
   return networks_[home_of(rank)]->endpoint(rank);
+}
+
+std::set<std::string_view> Processes::transports() const {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < homes_.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const PortAddress& here = ports_[homes_[i]]->address();
+      const PortAddress& there = ports_[homes_[j]]->address();
+      names.insert(transport_between(here, there).name);
+    }
+  }
+  return names;
 }
 
 std::shared_ptr<Transport> Processes::replace(Rank rank, std::int64_t after_bytes) {

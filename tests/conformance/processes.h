@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stagecraft/futures/routing/routed.h"
@@ -21,6 +23,8 @@ class Processes {
   Processes(Homes homes, std::string bind);
 
   [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const;
+  /// Returns the names of the transports between all ends.
+  [[nodiscard]] std::set<std::string_view> transports() const;
   [[nodiscard]] int ranks() const { return static_cast<int>(homes_.size()) - 1; }
 
   /// Ends the process of `rank` as soon as it has sent this many bytes. Returns the end of its

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stagecraft/futures/transport/transport.h"
@@ -15,6 +17,9 @@ namespace stagecraft {
 struct Endpoints {
   std::shared_ptr<Transport> driver;
   std::vector<std::shared_ptr<Transport>> ranks;
+  /// Names the transports that were chosen between the ends, by transport_choice.h. Empty if there
+  /// was no choice.
+  std::set<std::string_view> transports;
   /// Ends the process of a rank, with all that it has, as soon as it has sent this many bytes.
   /// Returns the end of the rank's successor, which the others know. Empty if all ranks share a
   /// process.

@@ -12,7 +12,8 @@ namespace stagecraft {
 namespace {
 
 Endpoints ends_of(const Network& network, int ranks) {
-  Endpoints ends{network.endpoint(kDriver), {}};
+  Endpoints ends;
+  ends.driver = network.endpoint(kDriver);
   for (int rank = 0; rank < ranks; ++rank) {
     ends.ranks.push_back(network.endpoint(Rank{rank}));
   }
@@ -26,6 +27,7 @@ Endpoints ends_of(const Homes& homes, const std::string& bind) {
   for (int rank = 0; rank < processes->ranks(); ++rank) {
     ends.ranks.push_back(processes->endpoint(Rank{rank}));
   }
+  ends.transports = processes->transports();
   ends.replace = [processes](Rank rank, std::int64_t after_bytes) {
     return processes->replace(rank, after_bytes);
   };
@@ -40,35 +42,47 @@ Homes each_its_own(int ranks) {
   return homes;
 }
 
-}  // namespace
-
-Endpoints InOneProcess::ends(int ranks) {
-  return ends_of(InprocNetwork(ranks), ranks);
-}
-
-Endpoints OverTcp::ends(int ranks) {
+/// Each has a process of its own.
+Endpoints over_tcp(int ranks) {
   return ends_of(each_its_own(ranks), "tcp://127.0.0.1:*");
 }
 
-Endpoints OverLocalSockets::ends(int ranks) {
+Endpoints over_local_sockets(int ranks) {
   return ends_of(each_its_own(ranks), "ipc://*");
 }
 
-Endpoints HereAndElsewhere::ends(int ranks) {
-  Homes homes{0};
-  for (int rank = 0; rank < ranks; ++rank) {
-    homes.push_back(static_cast<std::size_t>((rank + 1) / 2));
-  }
-  return ends_of(homes, "ipc://*");
-}
-
-Endpoints FaultyWithoutFaults::ends(int ranks) {
-  Endpoints ends = InOneProcess::ends(ranks);
+/// FaultyTransport fails only on command.
+Endpoints faulty_without_faults(int ranks) {
+  Endpoints ends = in_one_process(ranks);
   ends.driver = std::make_shared<FaultyTransport>(ends.driver);
   for (std::shared_ptr<Transport>& end : ends.ranks) {
     end = std::make_shared<FaultyTransport>(end);
   }
   return ends;
+}
+
+constexpr TransportForm kForms[] = {{"in one process", in_one_process},
+                                    {"over TCP", over_tcp},
+                                    {"over local sockets", over_local_sockets},
+                                    {"here and elsewhere", here_and_elsewhere},
+                                    {"faulty without faults", faulty_without_faults}};
+
+}  // namespace
+
+std::span<const TransportForm> transport_forms() {
+  return kForms;
+}
+
+Endpoints in_one_process(int ranks) {
+  return ends_of(InprocNetwork(ranks), ranks);
+}
+
+Endpoints here_and_elsewhere(int ranks) {
+  Homes homes{0};
+  for (int rank = 0; rank < ranks; ++rank) {
+    homes.push_back(static_cast<std::size_t>((rank + 1) / 2));
+  }
+  return ends_of(homes, "ipc://*");
 }
 
 }  // namespace stagecraft

@@ -120,13 +120,25 @@ constexpr std::string_view kCellHelp =
     "a cell is '.', <stage><kind><microbatch> with kind F, B, I or W, <stage>U, or members joined "
     "by '|', e.g. 0F3 or 0F7|7B3";
 
+/// Returns whether the text has the form of a task. Its numbers may be too large.
+bool has_form_of_task(std::string_view text) {
+  (void)leading_number(text);
+  const auto kind = text.empty() ? std::nullopt : kind_of(text.front());
+  if (!kind) {
+    return false;
+  }
+  text.remove_prefix(1);
+  return *kind == CellKind::Update ? text.empty() : whole_number(text).has_value();
+}
+
 std::string advice(std::string_view text) {
   std::string upper(text);
   std::ranges::transform(upper, upper.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
   });
-  return upper == text ? std::string(kCellHelp)
-                       : fmt::format("kinds are capital letters: {}", quoted(upper));
+  return upper != text && has_form_of_task(upper)
+             ? fmt::format("kinds are capital letters: {}", quoted(upper))
+             : std::string(kCellHelp);
 }
 
 Task parse_task(std::string_view text, std::size_t row, Location at) {

@@ -16,7 +16,7 @@ using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("ranks of one process hand tensors over without a copy, those of others do not",
           "[futures][transport]") {
-  const Endpoints net = HereAndElsewhere::ends(3);
+  const Endpoints net = here_and_elsewhere(3);
   const at::Tensor sent = number(5);
   net.ranks[1]->send(Rank{2}, Tag{}, sent);
   net.ranks[1]->send(Rank{0}, Tag{}, sent);

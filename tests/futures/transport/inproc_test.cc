@@ -15,7 +15,7 @@ constexpr Tag kInprocTag{
     .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
 
 TEST_CASE("the in-process transport hands tensors over without a copy", "[futures][transport]") {
-  const Endpoints net = InOneProcess::ends(2);
+  const Endpoints net = in_one_process(2);
   const bool posted_first = GENERATE(false, true);
   Future<at::Tensor> arrival;
   if (posted_first) {
@@ -32,7 +32,7 @@ TEST_CASE("the in-process transport hands tensors over without a copy", "[future
 }
 
 TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][transport]") {
-  const Endpoints net = InOneProcess::ends(2);
+  const Endpoints net = in_one_process(2);
   const at::Tensor watched = number(1);
   net.ranks[0]->send(Rank{1}, kInprocTag, watched);
   CHECK(watched.use_count() == 2);
@@ -49,7 +49,7 @@ TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][tr
 }
 
 TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transport]") {
-  const Endpoints net = InOneProcess::ends(2);
+  const Endpoints net = in_one_process(2);
   net.ranks[1]->close(Error(Errc::ClusterClosed, "closed"));
   net.ranks[0]->send(Rank{1}, kInprocTag, number(1));
   CHECK(net.ranks[1]->refused() == 1);
@@ -58,7 +58,7 @@ TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transpo
 
 TEST_CASE("errors name the peers, the driver too", "[futures][transport]") {
   using Catch::Matchers::ContainsSubstring;
-  const Endpoints net = InOneProcess::ends(2);
+  const Endpoints net = in_one_process(2);
   const Future<at::Tensor> from_driver = net.ranks[0]->receive(kDriver, kInprocTag);
   const Future<at::Tensor> from_rank = net.ranks[0]->receive(Rank{1}, kInprocTag);
   net.ranks[0]->close(Error(Errc::ClusterClosed, "closed"));
@@ -80,7 +80,7 @@ TEST_CASE("two ends of one rank share a mailbox", "[futures][transport]") {
 TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
   Future<at::Tensor> arrival;
   {
-    const Endpoints net = InOneProcess::ends(2);
+    const Endpoints net = in_one_process(2);
     arrival = net.ranks[1]->receive(Rank{0}, kInprocTag);
   }
   REQUIRE(arrival.ready());
@@ -88,7 +88,7 @@ TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
 }
 
 TEST_CASE("a receive that failed says where and why", "[futures][transport]") {
-  const Endpoints net = InOneProcess::ends(2);
+  const Endpoints net = in_one_process(2);
   const Future<at::Tensor> receive = net.ranks[1]->receive(Rank{0}, kInprocTag);
   net.ranks[1]->advance(PlanId{}, Epoch{1}, Error(Errc::WorkerFailed, "rank 0 ran out of memory"));
   CHECK_THROWS_MATCHES(

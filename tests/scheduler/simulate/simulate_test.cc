@@ -6,6 +6,7 @@
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tests/support/catch.h"

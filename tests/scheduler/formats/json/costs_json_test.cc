@@ -220,7 +220,7 @@ TEST_CASE("a stage divides its backward as the usual one is divided", "[schedule
   CHECK(each[2].backward_weight == 9);
   CHECK(each[3].backward == 10);
   REQUIRE(read.notes.size() == 2);
-  CHECK(read.notes[0] == "\"each\", stage 3, lacks B: it is the sum of I and W");
+  CHECK(read.notes[0] == "\"each\", stage 3, lacks B: it has the usual proportion to I and W");
   CHECK(read.notes[1] ==
         "\"each\", stages 0, 2, lacks I and W: they divide B in the usual proportion");
 }

@@ -1,5 +1,6 @@
 /// Checks that the report on planned against measured gives every figure once, in milliseconds for
 /// people and in seconds for programs.
+#include "stagecraft/tools/trace/report.h"
 
 #include <sstream>
 #include <utility>
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tools/trace/report.h"
 
 namespace stagecraft::tests {
 namespace {
