@@ -184,7 +184,8 @@ std::optional<Candidate> on_pinned_devices(const PlanRequest& request,
 PlanProposal best_device_order(Judge& judge,
                                const PlanRequest& request,
                                PlanProposal proposal,
-                               int& tries) {
+                               int& tries,
+                               const std::function<PlanProposal(PlanProposal)>& fitted) {
   const int devices = devices_of(proposal.candidate.schedule);
   const auto stays = [&](int device) {
     return std::ranges::any_of(request.pinned,
@@ -199,6 +200,9 @@ PlanProposal best_device_order(Judge& judge,
         }
         --tries;
         PlanProposal tried = judge.propose(exchanged(proposal.candidate, one, other));
+        if (fitted) {
+          tried = fitted(std::move(tried));
+        }
         if (is_better(tried, proposal)) {
           proposal = std::move(tried);
           better = true;

@@ -10,6 +10,7 @@
 /// DO-1: no order makes a step longer.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -48,10 +49,13 @@ using DeviceOrder = std::vector<int>;
 
 /// Exchanges devices of the proposal as long as that makes its step shorter, or makes a plan that
 /// does not fit lack fewer bytes, and returns the result. Pinned operators stay. Each exchange that
-/// it judges uses one of `tries`.
-[[nodiscard]] PlanProposal best_device_order(Judge& judge,
-                                             const PlanRequest& request,
-                                             PlanProposal proposal,
-                                             int& tries);
+/// it judges uses one of `tries`. `fitted`: what else changes with the devices, before the two plans
+/// are compared.
+[[nodiscard]] PlanProposal best_device_order(
+    Judge& judge,
+    const PlanRequest& request,
+    PlanProposal proposal,
+    int& tries,
+    const std::function<PlanProposal(PlanProposal)>& fitted = {});
 
 }  // namespace stagecraft

@@ -20,7 +20,8 @@ class StageFit {
       : judge_(judge),
         request_(request),
         best_(std::move(proposal)),
-        graph_(WorkGraph::of(request.costs, best_.candidate.microbatch_size)) {
+        graph_(WorkGraph::of(request.costs, best_.candidate.microbatch_size)),
+        tries_(tries_of(graph_, best_)) {
     for (const auto& [id, device] : request.pinned) {
       pinned_.insert(id);
     }
@@ -32,7 +33,9 @@ class StageFit {
       moved = false;
       for (int from = 0; from < stages; ++from) {
         for (int to = 0; to < stages; ++to) {
-          moved = (from != to && move_between(from, to)) || moved;
+          for (const bool forward : {true, false}) {
+            moved = (from != to && move_between(from, to, forward)) || moved;
+          }
         }
       }
     }
@@ -42,35 +45,54 @@ class StageFit {
  private:
   using Stage = std::vector<int>;
 
-  [[nodiscard]] Stage& stage(Candidate& candidate, int number) const {
+  /// A judgment looks at all operators and all tasks.
+  [[nodiscard]] static int tries_of(const WorkGraph& graph, const PlanProposal& proposal) {
+    constexpr std::size_t kMostLooks = 4'000'000;
+    const std::size_t tasks =
+        2 * proposal.candidate.stages.size() * static_cast<std::size_t>(proposal.microbatches);
+    const std::size_t looks = static_cast<std::size_t>(graph.size()) + tasks;
+    return static_cast<int>(std::clamp<std::size_t>(kMostLooks / looks, 1, kMostMoves));
+  }
+
+  [[nodiscard]] static Stage& stage(Candidate& candidate, int number) {
     return candidate.stages[static_cast<std::size_t>(number)];
   }
 
-  /// Keeps the best of the moves of 1, 2, 4 ... operators. Returns whether one was better.
-  bool move_between(int from, int to) {
-    bool moved = false;
-    for (const bool forward : {true, false}) {
-      const Stage movable = movable_operators(from, to, forward);
-      std::optional<PlanProposal> best;
-      for (std::size_t count = 1; count <= movable.size(); count *= 2) {
-        std::optional<PlanProposal> tried = tried_move(from, to, {movable.data(), count});
-        if (tried && is_better(*tried, best ? *best : best_)) {
-          best = std::move(tried);
+  /// Keeps the best of the moves of 1, 2, 4 ... operators, each alone and with as many from `to` on
+  /// to a third stage, so that `to` keeps its size. Returns whether one was better.
+  bool move_between(int from, int to, bool forward) {
+    std::optional<PlanProposal> best;
+    const auto take_if_better = [&](const Candidate& candidate) {
+      std::optional<PlanProposal> tried = judged(candidate);
+      if (tried && is_better(*tried, best ? *best : best_)) {
+        best = std::move(tried);
+      }
+    };
+    const std::size_t most = movable_operators(best_.candidate, from, to, forward).size();
+    for (std::size_t count = 1; count <= most; count *= 2) {
+      const Candidate moved = with_move(best_.candidate, from, to, forward, count);
+      take_if_better(moved);
+      for (int next = 0; next < std::ssize(moved.stages); ++next) {
+        if (next != from && next != to &&
+            movable_operators(moved, to, next, forward).size() >= count) {
+          take_if_better(with_move(moved, to, next, forward, count));
         }
       }
-      if (best) {
-        best_ = *std::move(best);
-        moved = true;
-      }
     }
-    return moved;
+    if (best) {
+      best_ = *std::move(best);
+    }
+    return best.has_value();
   }
 
   /// Returns the operators that may move, in the order in which they would: those whose readers in
   /// their stage move too, and which `to` reads (`forward`); or those that read `to`, likewise.
-  [[nodiscard]] Stage movable_operators(int from, int to, bool forward) {
-    const Stage& target = stage(best_.candidate, to);
-    Stage here = stage(best_.candidate, from);
+  [[nodiscard]] Stage movable_operators(const Candidate& candidate,
+                                        int from,
+                                        int to,
+                                        bool forward) const {
+    const Stage& target = candidate.stages[static_cast<std::size_t>(to)];
+    Stage here = candidate.stages[static_cast<std::size_t>(from)];
     std::set<int> staying(here.begin(), here.end());
     std::set<int> near(target.begin(), target.end());
     if (forward) {
@@ -95,20 +117,23 @@ class StageFit {
     return std::ranges::any_of(graph_.ids(op), [&](int id) { return pinned_.contains(id); });
   }
 
-  /// Returns nothing if the schedule cannot run the stages after the move, or tries have run out.
-  [[nodiscard]] std::optional<PlanProposal> tried_move(int from,
-                                                       int to,
-                                                       std::span<const int> operators) {
+  [[nodiscard]] Candidate with_move(
+      Candidate candidate, int from, int to, bool forward, std::size_t count) const {
+    const Stage movable = movable_operators(candidate, from, to, forward);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::erase(stage(candidate, from), movable[i]);
+      stage(candidate, to).push_back(movable[i]);
+    }
+    std::ranges::sort(stage(candidate, to));
+    return candidate;
+  }
+
+  /// Returns nothing if the schedule cannot run the stages, or tries have run out.
+  [[nodiscard]] std::optional<PlanProposal> judged(const Candidate& candidate) {
     if (tries_ == 0 || !request_.proceeds("stages for uneven devices", true)) {
       return std::nullopt;
     }
     --tries_;
-    Candidate candidate = best_.candidate;
-    for (const int op : operators) {
-      std::erase(stage(candidate, from), op);
-      stage(candidate, to).push_back(op);
-    }
-    std::ranges::sort(stage(candidate, to));
     try {
       return judge_.propose(candidate);
     } catch (const Error& error) {
@@ -123,13 +148,22 @@ class StageFit {
   /// ones by further moves.
   [[nodiscard]] static bool is_better(const PlanProposal& tried, const PlanProposal& before) {
     if (!before.fits) {
-      return tried.fits || tried.lacks() < before.lacks() * (1 - kRounding);
+      return tried.fits || shortage(tried) < shortage(before) * (1 - kRounding);
     }
     if (!tried.fits || tried.step > before.step * (1 + kRounding)) {
       return false;  // keeps FS-1
     }
     return tried.step < before.step * (1 - kRounding) ||
            unevenness(tried) < unevenness(before) * (1 - kRounding);
+  }
+
+  /// Returns the bytes that all rows lack.
+  [[nodiscard]] static double shortage(const PlanProposal& proposal) {
+    double bytes = 0;
+    for (std::size_t row = 0; row < proposal.bytes.size(); ++row) {
+      bytes += std::max(0.0, proposal.bytes[row] * (1 + kMemoryMargin) - proposal.memory[row]);
+    }
+    return bytes;
   }
 
   [[nodiscard]] static double unevenness(const PlanProposal& proposal) {
@@ -145,7 +179,7 @@ class StageFit {
   PlanProposal best_;
   WorkGraph graph_;
   std::set<int> pinned_;
-  int tries_ = kMostMoves;
+  int tries_;
 };
 
 }  // namespace

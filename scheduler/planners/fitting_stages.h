@@ -7,7 +7,8 @@
 ///
 /// Planners search for devices that are all alike; this fits what they found to those there are.
 /// Pure; any thread.
-/// FS-1: no move makes the step of a plan that fits longer, or a plan that does not fit lack more.
+/// FS-1: no move makes the step of a plan that fits longer, or the rows of a plan that does not fit
+///       lack more bytes together.
 #pragma once
 
 #include "stagecraft/scheduler/planners/judge.h"
@@ -17,7 +18,7 @@
 namespace stagecraft {
 
 /// Returns the proposal after the moves. The schedule stays. Pinned operators stay in their stages.
-/// Cost: at most kMostMoves judged candidates.
+/// Cost: at most kMostMoves judged candidates, and fewer for large models.
 [[nodiscard]] PlanProposal with_fitting_stages(Judge& judge,
                                                const PlanRequest& request,
                                                PlanProposal proposal);

@@ -76,27 +76,37 @@ bool is_constrained(const PlanRequest& request) {
 /// gives slow or small devices less.
 void fit_to_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
   constexpr std::size_t kFitted = 8;
-  constexpr int kMostTries = 400;
+  constexpr std::size_t kFittedTogether = 2;  // a new order of devices with stages that fit it
+  constexpr int kMostTries = 400, kMostTogether = 60;
   const bool uneven = devices_differ(request.costs, request.devices);
   const bool orders =
       !request.schedule && (uneven || links_differ(request.costs.links, request.devices));
-  int tries = kMostTries;
-  for (std::size_t i = 0; i < std::min(kFitted, all.size()) && (uneven || orders); ++i) {
-    if (!request.proceeds(
-            fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
-      break;
-    }
-    for (double before = -1; before != all[i].step;) {
-      before = all[i].step;
-      if (orders) {
-        all[i] = best_device_order(judge, request, std::move(all[i]), tries);
+  const auto fitted = [&](PlanProposal proposal) {
+    return with_fitting_stages(judge, request, std::move(proposal));
+  };
+  const auto for_best = [&](std::size_t count, auto&& change) {
+    for (std::size_t i = 0; i < std::min(count, all.size()); ++i) {
+      if (!request.proceeds(
+              fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
+        break;
       }
-      if (uneven) {
-        all[i] = with_fitting_stages(judge, request, std::move(all[i]));
-      }
+      all[i] = change(std::move(all[i]));
     }
+    sort_best_first(all);
+  };
+  if (int tries = kMostTries; orders) {
+    for_best(kFitted, [&](PlanProposal one) {
+      return best_device_order(judge, request, std::move(one), tries);
+    });
   }
-  sort_best_first(all);
+  if (uneven) {
+    for_best(kFitted, fitted);
+  }
+  if (int tries = kMostTogether; uneven && orders) {
+    for_best(kFittedTogether, [&](PlanProposal one) {
+      return best_device_order(judge, request, std::move(one), tries, fitted);
+    });
+  }
 }
 
 /// Returns whether plans have no copies: orders name tasks of one pipeline, pins name devices, and

@@ -36,6 +36,7 @@ TraceStep trace_step(std::int64_t step,
            .peer = moves ? of_rank.peers[instruction.peer.index()] : Rank(),
            .edge = instruction.edge,
            .part = moves ? tagged_microbatch(plan.tables, of_rank, instruction) : Microbatch(),
+           .group = instruction.group,
            .time = timelines[rank][i]});
     }
     // An overlap group may have run its tasks in another order than the plan's.

@@ -23,6 +23,7 @@ struct TraceEvent {
   Rank peer;        ///< Send, Recv
   EdgeId edge;      ///< Send, Recv
   Microbatch part;  ///< Send, Recv: of the tag, so numbered in the step
+  int group = -1;   ///< Start, Finish: the group that adds up gradients; not read back
   InstructionTime time;
 };
 

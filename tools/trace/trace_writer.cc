@@ -227,6 +227,7 @@ void TraceWriter::write_event(int rank, const TraceEvent& event, std::int64_t st
   if (event.op == Op::Send || (event.op == Op::Recv && event.peer != kDriver)) {
     write_flow(rank, event);
   }
+  write_sum(rank, event);
   write_counters(rank, event);
 }
 
@@ -245,6 +246,35 @@ void TraceWriter::write_flow(int rank, const TraceEvent& event) {
       microseconds(send ? event.time.start : inside),
       rank,
       thread_of(event.op));
+}
+
+/// Writes a sum as a span of its own, from its start to the end of the wait for it: what the rank
+/// computes below it hides the sum.
+void TraceWriter::write_sum(int rank, const TraceEvent& event) {
+  if (event.group < 0) {
+    return;
+  }
+  if (event.op == Op::Start) {
+    sums_[{rank, event.group}] = event.time.start;
+    return;
+  }
+  const auto started = sums_.find({rank, event.group});
+  if (event.op != Op::Finish || started == sums_.end()) {
+    return;
+  }
+  ++last_flow_;
+  for (const auto& [phase, at] :
+       {std::pair("b", started->second), std::pair("e", event.time.end)}) {
+    text_ += fmt::format(
+        ",\n"
+        R"({{"ph":"{}","name":"sum of group {}","cat":"sum","id":{},"ts":{},"pid":{},"tid":0}})",
+        phase,
+        event.group,
+        last_flow_,
+        microseconds(at),
+        rank);
+  }
+  sums_.erase(started);
 }
 
 void TraceWriter::write_counters(int rank, const TraceEvent& event) {

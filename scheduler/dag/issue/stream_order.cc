@@ -92,7 +92,7 @@ class Positions {
   std::vector<int> position_;
 };
 
-/// The ready nodes of a rank list. Successors are counted only if there is a choice.
+/// The ready nodes of a stream of a rank list. Successors are counted only if there is a choice.
 class ReadyNodes {
  public:
   ReadyNodes(Successors& successors, Positions& positions)
@@ -118,7 +118,7 @@ class ReadyNodes {
   std::vector<int> nodes_;
 };
 
-/// Lets all rank lists take their nodes in turns.
+/// Lets the streams of all rank lists take their nodes in turns.
 class Turns {
  public:
   explicit Turns(const TrainingDag& dag)
@@ -128,7 +128,7 @@ class Turns {
         successors_(dag, edges_),
         positions_(dag, edges_),
         missing_(dag.nodes.size()),
-        ready_(dag.places.size(), ReadyNodes(successors_, positions_)),
+        ready_(dag.places.size() * dag.streams.size(), ReadyNodes(successors_, positions_)),
         orders_(dag.places.size()) {
     for (StreamOrder& order : orders_) {
       order.streams.resize(dag.streams.size());
@@ -147,11 +147,16 @@ class Turns {
     }
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::size_t p = 0; p < ready_.size(); ++p) {
-        if (!ready_[p].empty()) {
-          take(ready_[p].take());
+      taken_.clear();
+      for (ReadyNodes& ready : ready_) {
+        if (!ready.empty()) {
+          taken_.push_back(ready.take());
+          append(taken_.back());
           moved = true;
         }
+      }
+      for (const int n : taken_) {
+        pass(n);
       }
       for (const int n : std::exchange(arrived_, {})) {
         pass(n);
@@ -163,20 +168,22 @@ class Turns {
  private:
   void become_ready(int n) {
     if (is_ordered(dag_.node(n))) {
-      ready_[static_cast<std::size_t>(dag_.node(n).place)].add(n);
+      const DagNode& node = dag_.node(n);
+      ready_[static_cast<std::size_t>(node.place) * dag_.streams.size() +
+             static_cast<std::size_t>(node.stream)]
+          .add(n);
     } else {
       arrived_.push_back(n);  // a transfer takes a turn
     }
   }
 
-  void take(int n) {
+  void append(int n) {
     for (const int member : rendezvous_.members(n)) {
       const DagNode& node = dag_.node(member);
       orders_[static_cast<std::size_t>(node.place)]
           .streams[static_cast<std::size_t>(node.stream)]
           .push_back(member);
     }
-    pass(n);
   }
 
   void pass(int n) {
@@ -196,9 +203,9 @@ class Turns {
   Successors successors_;
   Positions positions_;
   std::vector<int> missing_;
-  std::vector<ReadyNodes> ready_;
+  std::vector<ReadyNodes> ready_;  // by rank list, then stream
   std::vector<StreamOrder> orders_;
-  std::vector<int> arrived_;
+  std::vector<int> arrived_, taken_;
 };
 
 }  // namespace

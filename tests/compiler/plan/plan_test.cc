@@ -227,7 +227,10 @@ TEST_CASE("P-7: a sum that is missing, twice, early or of another group is found
     spoil(list_of(plan, 1).instructions, first(list_of(plan, 1), Op::Start));
     return verify(plan);
   };
-  CHECK(mentions(faults_of([](auto&, auto start) { start->group = (start + 1)->group; }),
+  CHECK(mentions(faults_of([](auto& list, auto start) {
+                   start->group =
+                       std::ranges::find(start + 1, list.end(), Op::Start, &Instruction::op)->group;
+                 }),
                  "its group sums twice"));
   CHECK(mentions(faults_of([](auto& list, auto) {
                    const auto finish = std::ranges::find(list, Op::Finish, &Instruction::op);

@@ -120,6 +120,7 @@ TEST_CASE("copies of a pipeline put equally fast devices behind a row", "[schedu
   PlanRequest request = chain_request(std::vector<double>(12, 1));
   request.devices = 4;
   request.batch = 16;
+  request.builder = "1f1b";
   request.costs.devices = {{2, {.speed = 0.5}}, {3, {.speed = 0.5}}};
   const std::vector<PlanProposal> all = propose(request, "auto");
   const auto dp = std::ranges::find_if(all, [](const PlanProposal& p) {

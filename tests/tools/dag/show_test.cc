@@ -90,8 +90,8 @@ TEST_CASE("copies in a schedule keep its numbers, and sum over the ranks of all 
   for (const char* part : {"compute       0F0, 3F0, 3B0, 0B0, 0F1, 3F1, 3B1, 0B1, vote",
                            "compute       2F0, 1F0, 1B0, 2B0, 2F1, 1F1, 1B1, 2B1, vote",
                            "send 2F1 to stage 3",
-                           "all_reduce of stages 0, 2 over [0,1], all_reduce of stages 1, 3 over "
-                           "[0,1]"}) {
+                           "reduce        all_reduce of stages 1, 3 over [0,1], all_reduce of "
+                           "stages 0, 2 over [0,1]"}) {
     CHECK_THAT(people.out, ContainsSubstring(part));
   }
   for (const json& node : shown(chimera).at("nodes")) {

@@ -507,7 +507,7 @@ TEST_CASE("if no plan fits, the least memory of any cut is printed, and the exit
   std::smatch least;
   REQUIRE(std::regex_search(result.err,
                             least,
-                            std::regex("the one that needs least needs (\\d+) bytes, on device "
+                            std::regex("the one that lacks least needs (\\d+) bytes, on device "
                                        "(\\d) of \\S+: (\\d+) more than there are")));
   const double needed = std::stod(least[1]);
   CHECK(std::stod(least[3]) == needed - (1 << 20));

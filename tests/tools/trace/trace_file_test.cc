@@ -10,7 +10,11 @@
 #include <cstring>
 #include <ctime>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
@@ -143,6 +147,35 @@ TEST_CASE("a trace is read back to the nanosecond", "[tools][trace]") {
       }
     }
   }
+}
+
+TEST_CASE("a sum is a span from its start to the end of the wait for it", "[tools][trace]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace.json";
+  TraceWriter writer(path, kHeader);
+  TraceStep step{.step = 1, .ranks = {{}, {}}};
+  step.ranks[1] = {{.op = Op::Start, .group = 3, .time = {1000, 2000, 0, 0, 0, 0}},
+                   {.op = Op::Start, .group = 4, .time = {2000, 3000, 0, 0, 0, 0}},
+                   {.op = Op::Finish, .group = 3, .time = {7000, 9000, 0, 0, 0, 0}},
+                   {.op = Op::Finish, .group = 4, .time = {9000, 9500, 0, 0, 0, 0}}};
+  writer.write(step);
+  writer.close();
+  std::vector<std::string> spans;
+  const auto trace = nlohmann::json::parse(read_text_file(path));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "b" || event["ph"] == "e") {
+      CHECK(event["pid"] == 1);
+      spans.push_back(fmt::format("{} {} {} {}",
+                                  event["ph"].get<std::string>(),
+                                  event["name"].get<std::string>(),
+                                  event["id"].get<int>(),
+                                  event["ts"].get<double>()));
+    }
+  }
+  CHECK(spans == std::vector<std::string>{"b sum of group 3 1 0",
+                                          "e sum of group 3 1 8",
+                                          "b sum of group 4 2 1",
+                                          "e sum of group 4 2 8.5"});
 }
 
 TEST_CASE("a trace keeps the costs that its run was predicted with", "[tools][trace][costs]") {

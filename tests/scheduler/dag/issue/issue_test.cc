@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/model/layout.h"
@@ -32,6 +34,31 @@ TEST_CASE("copies that divide what they hold have an order in which ranks issue 
   }
   CHECK(count == issued.dag.nodes.size());
   CHECK(issued.dag.count(DagKind::AllGather) == (options.shard_parameters ? 8 : 2));
+}
+
+TEST_CASE("the sum of a stage begins when its gradients are complete, under later tasks",
+          "[scheduler][dag]") {
+  const Schedule schedule = in_copies(interleaved(2, 8, 2), 2);
+  const IssuedDag issued =
+      issue(apply(strategy_of(schedule, Layout::of(schedule)), bare_source(StageGraph::chain(4))));
+  REQUIRE(issued.lists.size() == 2);
+  for (const std::vector<int>& list : issued.lists) {
+    std::vector<std::string> ends;  // of the list, without transfers
+    for (const int n : list) {
+      if (!is_transfer(issued.dag.node(n).kind)) {
+        ends.push_back(to_string(issued.dag, n));
+      }
+    }
+    const bool first = issued.dag.node(list.front()).stage == StageId(0);
+    const std::vector<std::string> sums{first ? "all_reduce of stage 2" : "all_reduce of stage 3",
+                                        first ? "all_reduce of stage 0" : "all_reduce of stage 1"};
+    const auto begun = std::ranges::find(ends, sums[0]);
+    REQUIRE(begun != ends.end());
+    CHECK(*(begun - 1) == (first ? "2B7" : "3B7"));
+    CHECK(std::vector(begun + 1, begun + 4) ==
+          (first ? std::vector<std::string>{"0B6", "0B7", sums[1]}
+                 : std::vector<std::string>{"1B6", "1B7", sums[1]}));
+  }
 }
 
 /// Returns the strategy with the transfers of both directions on one stream.

@@ -292,10 +292,11 @@ TEST_CASE("a section or field that is not known is noted and left out, a misspel
   CHECK_THAT(read.notes[0],
              ContainsSubstring("line 2, column 1: costs.json has a section 'linsk'") &&
                  ContainsSubstring("did you mean links?"));
-  CHECK_THAT(read.notes[1],
-             ContainsSubstring("section 'energy'") &&
-                 ContainsSubstring("there are version, device, operators, samples, batch, sizes, "
-                                   "parameters, stages, links"));
+  CHECK_THAT(
+      read.notes[1],
+      ContainsSubstring("section 'energy'") &&
+          ContainsSubstring("there are version, device, devices, operators, samples, batch, sizes, "
+                            "parameters, stages, links"));
   CHECK_THAT(notes_of(R"("stages": {"each": [{"stage": 0, "activation": 2}]})").at(0),
              ContainsSubstring("an entry of \"stages\" has a field 'activation'") &&
                  ContainsSubstring("did you mean activations?"));
