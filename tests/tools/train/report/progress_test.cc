@@ -70,7 +70,7 @@ TEST_CASE("a verify tells which buffers it left out", "[tools][progress]") {
   people.progress->verified(line);
   programs.progress->verified(line);
   CHECK(people.text() ==
-        "verify: bit-equal to one process (3 losses, 2 parameters, 1 buffers)\n"
+        "verify: bit-equal to one process (3 losses, 2 parameters, 1 buffer)\n"
         "verify: not compared, because forwards write them in another order than one process: "
         "norm.mean, norm.var\n");
   CHECK(nlohmann::json::parse(programs.text()).at("reordered_buffers") ==
