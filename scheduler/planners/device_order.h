@@ -49,7 +49,7 @@ using DeviceOrder = std::vector<int>;
 
 /// Exchanges devices of the proposal as long as that makes its step shorter, or makes a plan that
 /// does not fit lack fewer bytes, and returns the result. Pinned operators stay. Each exchange that
-/// it judges uses one of `tries`. `fitted`: what else changes with the devices, before the two plans
+/// it judges uses one of `tries`. `fitted`: changes what depends on the devices, before two plans
 /// are compared.
 [[nodiscard]] PlanProposal best_device_order(
     Judge& judge,

@@ -233,6 +233,13 @@ struct PiperDirectiveMaker {
     PiperDirective made = with_filter("split", d.filter);
     made.dimension = d.dimension;
     made.microbatches = d.parts;
+    if (d.dimension.empty() || d.parts < 1 || d.parts > kMaxMicrobatches) {
+      faults.push_back(fmt::format(
+          "Piper splits a dimension with a name into 1 to {} microbatches, found {} of '{}'",
+          kMaxMicrobatches,
+          d.parts,
+          d.dimension));
+    }
     return made;
   }
   PiperDirective operator()(const PlaceDirective& d) const {

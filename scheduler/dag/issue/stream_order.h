@@ -2,12 +2,12 @@
 /// stream.
 ///
 /// Nodes of one stream run one after the other; nodes of different streams are ordered by edges
-/// alone. All rank lists advance together. Each turn each stream of a list takes one node that waits
-/// for no other: the one with the most direct and indirect successors on its ranks; of equals, the
-/// first in topological order. So chains that may overlap are interleaved, the collective of one
-/// chain overlaps the computation of another, and sums of gradients stand in the order in which
-/// their gradients are complete. A list takes only nodes whose predecessors, on any list, were taken
-/// before. So the orders of all lists together close no cycle.
+/// alone. All rank lists advance together. Each turn each stream of a list takes one node that
+/// waits for no other: the one with the most direct and indirect successors on its ranks; of
+/// equals, the first in topological order. So chains that may overlap are interleaved, the
+/// collective of one chain overlaps the computation of another, and sums of gradients stand in the
+/// order in which their gradients are complete. A list takes only nodes whose predecessors, on any
+/// list, were taken before. So the orders of all lists together close no cycle.
 /// Source: Piper, section on its scheduler.
 #pragma once
 

@@ -164,7 +164,7 @@ TEST_CASE("the operators of stages that are no chain stand in the comment of a s
           "[tools][train][strategies]") {
   const std::string file = write("branches.strategy", "");
   // Each of the first two stages has a half of each tower.
-  const std::string cut = write("branches.cut", "{0-29 60-89}\n{30-59 90-119}\n{120-133}\n");
+  const std::string cut = write("branches.cut", "{0-29 60-90}\n{30-59 91-119}\n{120-133}\n");
   const Words tower{"--model",
                     "clip",
                     "--ranks",
