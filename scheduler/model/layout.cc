@@ -64,7 +64,6 @@ void Layout::number_copies(const StageGraph& graph) {
   }
 }
 
-/// Keeps LA-2.
 namespace {
 
 /// Returns the ranks of rows without places: one for each row with a task.
@@ -82,6 +81,7 @@ std::vector<std::vector<Rank>> one_rank_each(const Schedule& schedule) {
 
 }  // namespace
 
+/// Keeps LA-2.
 void Layout::number_ranks(const Schedule& schedule) {
   if (!schedule.headers().places.empty()) {
     if (const std::string fault = place_fault(schedule); !fault.empty()) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
+
 namespace stagecraft {
 
 std::vector<NumberRange> ranges_of(std::span<const int> numbers) {
@@ -51,8 +53,7 @@ std::string to_string(const std::vector<NumberRange>& ranges) {
 
 std::string counted(const std::string& noun, const std::vector<NumberRange>& ranges) {
   const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;
-  const std::string plural = noun.ends_with("ch") ? "es" : "s";
-  return fmt::format("{}{} {}", noun, one ? "" : plural, to_string(ranges));
+  return fmt::format("{} {}", one ? noun : plural_of(noun), to_string(ranges));
 }
 
 }  // namespace stagecraft

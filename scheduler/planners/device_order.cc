@@ -79,6 +79,14 @@ Candidate exchanged(Candidate candidate, int one, int other) {
   return candidate;
 }
 
+/// Returns whether the two devices stand behind one row, so that an exchange changes nothing.
+bool is_same_row(const PlanProposal& proposal, int one, int other) {
+  return std::ranges::any_of(proposal.devices_of_row, [&](const std::vector<int>& devices) {
+    return std::ranges::find(devices, one) != devices.end() &&
+           std::ranges::find(devices, other) != devices.end();
+  });
+}
+
 /// Returns the number of devices of a candidate's schedule.
 int devices_of(const Schedule& schedule) {
   std::size_t devices = 0;
@@ -91,9 +99,16 @@ int devices_of(const Schedule& schedule) {
 }  // namespace
 
 bool devices_differ(const Costs& costs, int devices) {
-  return std::ranges::any_of(costs.devices, [&](const auto& one) {
-    return one.first < devices && one.second != DeviceTraits();
-  });
+  const auto traits_of = [&](int device) {
+    const auto found = costs.devices.find(device);
+    return found == costs.devices.end() ? DeviceTraits() : found->second;
+  };
+  for (int device = 1; device < devices; ++device) {
+    if (traits_of(device) != traits_of(0)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool links_differ(const LinkCosts& links, int devices) {
@@ -195,7 +210,8 @@ PlanProposal best_device_order(Judge& judge,
     better = false;
     for (int one = 0; one < devices; ++one) {
       for (int other = one + 1; other < devices && !stays(one); ++other) {
-        if (stays(other) || tries <= 0 || !request.proceeds("the order of devices", true)) {
+        if (stays(other) || tries <= 0 || is_same_row(proposal, one, other) ||
+            !request.proceeds("the order of devices", proposal.fits)) {
           continue;
         }
         --tries;

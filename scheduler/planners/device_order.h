@@ -7,7 +7,7 @@
 /// Row r of a schedule without places is device r, so another order of devices is another order of
 /// rows, and trainers run it without changes. An order lists for each row the device to which it
 /// moves. Pure; any thread.
-/// DO-1: no order makes a step longer.
+/// DO-1: no order makes the step of a plan that fits longer.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ using DeviceOrder = std::vector<int>;
 /// differs.
 [[nodiscard]] bool links_differ(const LinkCosts& links, int devices);
 
-/// Returns whether some device is faster than another or has more memory.
+/// Returns whether one of the devices is faster than another or has more memory.
 [[nodiscard]] bool devices_differ(const Costs& costs, int devices);
 
 /// Returns an order in which neighbors of a pipeline have fast links for results of so many bytes:

@@ -31,8 +31,8 @@ class StageFit {
     const auto stages = static_cast<int>(best_.candidate.stages.size());
     for (bool moved = true; moved;) {
       moved = false;
-      for (int from = 0; from < stages; ++from) {
-        for (int to = 0; to < stages; ++to) {
+      for (int from = 0; from < stages && !is_over(); ++from) {
+        for (int to = 0; to < stages && !is_over(); ++to) {
           for (const bool forward : {true, false}) {
             moved = (from != to && move_between(from, to, forward)) || moved;
           }
@@ -45,7 +45,7 @@ class StageFit {
  private:
   using Stage = std::vector<int>;
 
-  /// A judgment looks at all operators and all tasks.
+  /// Returns how many candidates may be judged: fewer if each has many operators and tasks.
   [[nodiscard]] static int tries_of(const WorkGraph& graph, const PlanProposal& proposal) {
     constexpr std::size_t kMostLooks = 4'000'000;
     const std::size_t tasks =
@@ -54,12 +54,17 @@ class StageFit {
     return static_cast<int>(std::clamp<std::size_t>(kMostLooks / looks, 1, kMostMoves));
   }
 
+  /// Returns whether the tries or the time have run out. A plan that fits is found first.
+  [[nodiscard]] bool is_over() const {
+    return tries_ == 0 || !request_.proceeds("stages for uneven devices", best_.fits);
+  }
+
   [[nodiscard]] static Stage& stage(Candidate& candidate, int number) {
     return candidate.stages[static_cast<std::size_t>(number)];
   }
 
-  /// Keeps the best of the moves of 1, 2, 4 ... operators, each alone and with as many from `to` on
-  /// to a third stage, so that `to` keeps its size. Returns whether one was better.
+  /// Keeps the best of the moves of 1, 2, 4 ... operators, each alone, and together with a move of
+  /// as many operators from `to` to a third stage. Returns whether one was better.
   bool move_between(int from, int to, bool forward) {
     std::optional<PlanProposal> best;
     const auto take_if_better = [&](const Candidate& candidate) {
@@ -69,7 +74,7 @@ class StageFit {
       }
     };
     const std::size_t most = movable_operators(best_.candidate, from, to, forward).size();
-    for (std::size_t count = 1; count <= most; count *= 2) {
+    for (std::size_t count = 1; count <= most && !is_over(); count *= 2) {
       const Candidate moved = with_move(best_.candidate, from, to, forward, count);
       take_if_better(moved);
       for (int next = 0; next < std::ssize(moved.stages); ++next) {
@@ -85,8 +90,9 @@ class StageFit {
     return best.has_value();
   }
 
-  /// Returns the operators that may move, in the order in which they would: those whose readers in
-  /// their stage move too, and which `to` reads (`forward`); or those that read `to`, likewise.
+  /// Returns the operators that may move, in the order in which they would. Forward: those that
+  /// `to` reads and no staying operator of `from` does. Backward: those that read `to` and no
+  /// staying operator.
   [[nodiscard]] Stage movable_operators(const Candidate& candidate,
                                         int from,
                                         int to,
@@ -130,7 +136,7 @@ class StageFit {
 
   /// Returns nothing if the schedule cannot run the stages, or tries have run out.
   [[nodiscard]] std::optional<PlanProposal> judged(const Candidate& candidate) {
-    if (tries_ == 0 || !request_.proceeds("stages for uneven devices", true)) {
+    if (is_over()) {
       return std::nullopt;
     }
     --tries_;

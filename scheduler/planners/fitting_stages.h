@@ -5,10 +5,10 @@
 ///     operators  0 1 2  3 4 5  6 7 8
 ///     moved      0 1 2 3  4 5  6 7 8 -> ... until no move makes the judged step shorter
 ///
-/// Planners search for devices that are all alike; this fits what they found to those there are.
+/// Planners search for devices that are all alike; this adapts their plans to the actual devices.
 /// Pure; any thread.
-/// FS-1: no move makes the step of a plan that fits longer, or the rows of a plan that does not fit
-///       lack more bytes together.
+/// FS-1: no move makes the step of a plan that fits longer, beyond rounding, or the rows of a plan
+///       that does not fit lack more bytes together.
 #pragma once
 
 #include "stagecraft/scheduler/planners/judge.h"

@@ -136,8 +136,7 @@ double fastest(const PlanRequest& request) {
   return speed;
 }
 
-/// Returns how many devices like the measured one do the work of all that can compute at the same
-/// time.
+/// Returns the summed speed of the devices that can compute at the same time.
 double at_once(const PlanRequest& request) {
   double speeds = 0;
   for (int device = 0; device < request.devices; ++device) {
@@ -216,7 +215,7 @@ void Judge::place_costs(const Layout& layout, PlanProposal& made) {
   }
 }
 
-/// Adds the bytes of the rows: in tasks, or at the end of the step while gradients are summed.
+/// Adds the bytes of the rows: in tasks, or while gradients are summed, as if after all tasks.
 void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made) {
   const Candidate& candidate = made.candidate;
   const WorkGraph& graph = graphs_.on(candidate.microbatch_size);

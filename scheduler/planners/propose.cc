@@ -84,10 +84,11 @@ void fit_to_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPr
   const auto fitted = [&](PlanProposal proposal) {
     return with_fitting_stages(judge, request, std::move(proposal));
   };
-  const auto for_best = [&](std::size_t count, auto&& change) {
+  const auto for_best = [&](const char* what, std::size_t count, auto&& change) {
     for (std::size_t i = 0; i < std::min(count, all.size()); ++i) {
-      if (!request.proceeds(
-              fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
+      const bool any_fits = std::ranges::any_of(all, &PlanProposal::fits);
+      if (!request.proceeds(fmt::format("{} for {}", what, all[i].candidate.schedule_name),
+                            any_fits)) {
         break;
       }
       all[i] = change(std::move(all[i]));
@@ -95,15 +96,15 @@ void fit_to_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPr
     sort_best_first(all);
   };
   if (int tries = kMostTries; orders) {
-    for_best(kFitted, [&](PlanProposal one) {
+    for_best("the order of devices", kFitted, [&](PlanProposal one) {
       return best_device_order(judge, request, std::move(one), tries);
     });
   }
   if (uneven) {
-    for_best(kFitted, fitted);
+    for_best("stages for uneven devices", kFitted, fitted);
   }
   if (int tries = kMostTogether; uneven && orders) {
-    for_best(kFittedTogether, [&](PlanProposal one) {
+    for_best("stages and order of devices", kFittedTogether, [&](PlanProposal one) {
       return best_device_order(judge, request, std::move(one), tries, fitted);
     });
   }
@@ -197,6 +198,7 @@ double most_memory(const PlanRequest& request) {
 PlanRequest request_of_copy(const PlanRequest& request, int copies) {
   PlanRequest one = request;
   one.memory = usable(most_memory(request));
+  one.costs.devices.clear();
   one.devices /= copies;
   one.batch /= copies;
   one.copies_of_stages = copies == 1 && !is_one_pipeline(request);
@@ -335,7 +337,10 @@ class Proposals {
     }
   }
 
-  [[nodiscard]] bool lacks_all() const { return std::isfinite(searched_.memory) && !any_fits(); }
+  /// Returns whether memory is what plans lack, and none fits.
+  [[nodiscard]] bool lacks_all() const {
+    return (std::isfinite(searched_.memory) || !all_.empty()) && !any_fits();
+  }
   [[nodiscard]] bool any_fits() const {
     return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
   }

@@ -67,7 +67,7 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   PlanRequest request = plan_request(options, console);
   const Clock::time_point begin = Clock::now();
   const std::vector<PlanProposal> found = searched(request, options, begin, console);
-  if (options.why && options.time_limit) {
+  if ((options.why || options.html) && options.time_limit) {
     // The reasons get half as much time again: a search that used its time still has some.
     request.goes_on = [begin, most = 1.5 * *options.time_limit](std::string_view) {
       return seconds_since(begin) < most;

@@ -210,6 +210,9 @@ void Fleet::wait_for(const std::vector<int>& places) {
     }
     missing = std::move(after);
   }
+  if (const std::string loss = places_->loss_of_port(); !loss.empty()) {
+    throw Error(Errc::TransportClosed, loss);  // the last worker joined after it
+  }
 }
 
 void Fleet::throw_missing(const MissingWorkers& missing) const {

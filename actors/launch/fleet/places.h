@@ -86,7 +86,8 @@ class Places {
   /// Ends a worker for this reason, unless `toward`, the other end of a cut way, was ended: one of
   /// the two is enough.
   void condemn(const PlaceTurn& turn, const PlaceTurn& toward, const std::string& why);
-  /// Ends all workers for this reason, because the port of this process has failed.
+  /// Ends all workers that have joined, because the port of this process has failed for this
+  /// reason.
   void lose_port(const std::string& why);
   /// Settles the ends of workers that have been silent for a moment.
   void look();

@@ -5,7 +5,8 @@
 ///     a rank holds    its own parts of sums    the parts of the others
 ///                     `held`                   `received`
 ///
-/// The activations have been freed, and the update that follows works in place. All sums over
+/// Counted as if all activations had been freed: sums of a row with several stages begin earlier,
+/// while others still hold theirs. The update that follows works in place. All sums over
 /// copies run at the same time. The sums over ties follow; they gather one tie after the other. The
 /// judge and searches of cuts use it. A value.
 #pragma once
