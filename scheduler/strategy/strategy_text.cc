@@ -119,6 +119,12 @@ Filter LineReader::filter() {
     if (tag.empty()) {
       refuse(kForm);
     }
+    const bool again = tag == kPassTag ? filter.pass.has_value()
+                                       : std::ranges::find(filter.tags, tag, &Filter::Tag::name) !=
+                                             filter.tags.end();
+    if (again) {
+      refuse(fmt::format("a filter names each tag once, found {} twice", quoted(tag)));
+    }
     require(':', "a tag has a number, e.g. PP:0, or PP:* for any");
     if (tag == kPassTag) {
       const std::string_view text = word();

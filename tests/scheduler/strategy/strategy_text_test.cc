@@ -68,6 +68,8 @@ TEST_CASE("a wrong directive is refused with its place and its form", "[schedule
              ContainsSubstring("expected a number of bytes"));
   CHECK_THAT(refusal_of_text("order {PP:0}"), ContainsSubstring("order takes groups"));
   CHECK_THAT(refusal_of_text("order [{PASS:X}]"), ContainsSubstring("PASS is F, B, BI or BW"));
+  CHECK_THAT(refusal_of_text("order [{PP:0,EP:1,PP:0}]"), ContainsSubstring("'PP' twice"));
+  CHECK_THAT(refusal_of_text("order [{PASS:F,PP:0,PASS:B}]"), ContainsSubstring("'PASS' twice"));
   CHECK_THAT(refusal_of_text("split {} dim= # MB"), ContainsSubstring("expected a name"));
   CHECK_THAT(refusal_of_text("place {PP:0} on [0] stream="), ContainsSubstring("expected a name"));
   CHECK_THAT(refusal_of_text("split {} n=99999999999"),
