@@ -7,6 +7,7 @@
 
 #include "stagecraft/actors/launch/ways/joining.h"
 #include "stagecraft/base/manual_clock.h"
+#include "stagecraft/tests/actors/launch/fleet/answering_host.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -15,16 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
-
-WorkerHostActor answering_host() {
-  return ActorHost::of_this_process().system().spawn(
-      [](WorkerHostActor::pointer) -> WorkerHostActor::behavior_type {
-        return {[](const OpenNetwork&) { return NetworkOpened{}; },
-                [](const StartRank&) { return RankStarted{}; },
-                [](const CloseNetwork&) {},
-                [](const AreYouThere&) { return Here{}; }};
-      });
-}
+using testing::answering_host;
 
 /// Two workers that have joined, with the keys "key 0" and "key 1".
 struct CutScene {

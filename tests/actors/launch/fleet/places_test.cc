@@ -5,6 +5,7 @@
 #include "stagecraft/actors/launch/ways/here.h"
 #include "stagecraft/actors/launch/ways/joining.h"
 #include "stagecraft/base/manual_clock.h"
+#include "stagecraft/tests/actors/launch/fleet/answering_host.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -13,17 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
-
-/// Stands for the actor of a worker process.
-WorkerHostActor make_host() {
-  return ActorHost::of_this_process().system().spawn(
-      [](WorkerHostActor::pointer) -> WorkerHostActor::behavior_type {
-        return {[](const OpenNetwork&) { return NetworkOpened{}; },
-                [](const StartRank&) { return RankStarted{}; },
-                [](const CloseNetwork&) {},
-                [](const AreYouThere&) { return Here{}; }};
-      });
-}
+using testing::answering_host;
 
 /// The places of a fleet whose workers are started here, or come by themselves. The test starts
 /// them, and advances the clock.
@@ -55,7 +46,7 @@ struct PlacesScene {
     }
   }
   WorkerHostActor join(int place, const std::string& key = "") {
-    hosts.push_back(make_host());
+    hosts.push_back(answering_host());
     const Join join{.place = place, .port = {.endpoint = "tcp://here", .key = key}, .process = 7};
     REQUIRE(places.join(join, hosts.back()));
     return hosts.back();
@@ -116,7 +107,7 @@ TEST_CASE("a worker that ends before it has joined is told with how it ended", "
 
 TEST_CASE("a worker of this fleet has to be one that is waited for", "[actors][launch][refusals]") {
   PlacesScene scene(2);
-  const WorkerHostActor host = make_host();
+  const WorkerHostActor host = answering_host();
   for (const Join& join : {Join{.place = 2}, Join{.place = 0, .incarnation = 1}}) {
     CHECK_THROWS_WITH((void)scene.places.join(join, host),
                       ContainsSubstring("nobody waits for a worker in place"));
@@ -133,7 +124,7 @@ TEST_CASE("a worker that comes by itself takes the first free place, or asks aga
   PlacesScene scene(2, /*workers_come=*/true);
   CHECK(scene.places.take_turns().empty());  // nothing is started
   scene.join(1);
-  const WorkerHostActor host = make_host();
+  const WorkerHostActor host = answering_host();
   CHECK(scene.places.join(Join{.place = -1}, host) == 0);
   CHECK_FALSE(scene.places.join(Join{.place = -1}, host));
   CHECK_FALSE(scene.places.join(Join{.place = 7}, host));

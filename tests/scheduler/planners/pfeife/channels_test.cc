@@ -39,9 +39,8 @@ TEST_CASE("transfers of both directions share a channel in the best order",
   check(step_of(3, {1, 0}, 8), 136, 136);
 }
 
-TEST_CASE("transfers on one channel never overlap and keep the order of one direction",
-          "[scheduler][planners]") {
-  const Schedule schedule = pfeife(2, 6, {.loops = 2, .block = 2, .extra = {1, 0}});
+/// Returns the step of a schedule of four stages whose transfers take time.
+StepGraph step_with_transfers(const Schedule& schedule) {
   StepGraph graph(schedule, schedule.stage_graph(), {}, StepTransfers::Vertices);
   for (int s = 0; s < 4; ++s) {
     graph.set_duration(StageId(s), CellKind::Forward, 5 + s);
@@ -50,6 +49,13 @@ TEST_CASE("transfers on one channel never overlap and keep the order of one dire
   for (std::size_t e = 0; e < graph.edges().size(); ++e) {
     graph.set_transfer(e, 7, 6);
   }
+  return graph;
+}
+
+TEST_CASE("transfers on one channel never overlap and keep the order of one direction",
+          "[scheduler][planners]") {
+  const Schedule schedule = pfeife(2, 6, {.loops = 2, .block = 2, .extra = {1, 0}});
+  StepGraph graph = step_with_transfers(schedule);
   const double free = graph.run();
   const Placement placement = Placement::of(schedule, 4);
   CHECK(share_channels(graph, placement) > free);
@@ -71,14 +77,7 @@ TEST_CASE("without time left, transfers share a channel in the order of their st
   const Schedule schedule = pfeife(2, 6, {.loops = 2, .block = 2, .extra = {1, 0}});
   const Placement placement = Placement::of(schedule, 4);
   const auto shared = [&](int looks) {
-    StepGraph graph(schedule, schedule.stage_graph(), {}, StepTransfers::Vertices);
-    for (int s = 0; s < 4; ++s) {
-      graph.set_duration(StageId(s), CellKind::Forward, 5 + s);
-      graph.set_duration(StageId(s), CellKind::Backward, 9 + s);
-    }
-    for (std::size_t e = 0; e < graph.edges().size(); ++e) {
-      graph.set_transfer(e, 7, 6);
-    }
+    StepGraph graph = step_with_transfers(schedule);
     const double time = share_channels(graph, placement, [&] { return looks-- <= 0; });
     std::vector<int> transfers;
     for (int v = 0; v < graph.vertices(); ++v) {
