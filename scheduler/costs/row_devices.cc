@@ -25,22 +25,32 @@ std::vector<double> least_by_row(const Schedule& schedule, double otherwise, Val
 
 }  // namespace
 
+DeviceTraits traits_of(const std::map<int, DeviceTraits>& devices, int device) {
+  const auto found = devices.find(device);
+  return found == devices.end() ? DeviceTraits() : found->second;
+}
+
+double memory_of(const std::map<int, DeviceTraits>& devices, int device, double usual) {
+  const double stated = traits_of(devices, device).memory;
+  return std::isinf(stated) ? usual : stated;
+}
+
 std::vector<double> speeds_of_rows(const std::map<int, DeviceTraits>& devices,
                                    const Schedule& schedule) {
-  return least_by_row(schedule, 1, [&](int device) {
-    const auto found = devices.find(device);
-    return found == devices.end() ? 1.0 : found->second.speed;
-  });
+  if (devices.empty()) {
+    return std::vector<double>(schedule.rows().size(), 1);
+  }
+  return least_by_row(schedule, 1, [&](int device) { return traits_of(devices, device).speed; });
 }
 
 std::vector<double> memory_of_rows(const std::map<int, DeviceTraits>& devices,
                                    const Schedule& schedule,
                                    double usual) {
-  return least_by_row(schedule, usual, [&](int device) {
-    const auto found = devices.find(device);
-    return found == devices.end() || std::isinf(found->second.memory) ? usual
-                                                                      : found->second.memory;
-  });
+  if (devices.empty()) {
+    return std::vector<double>(schedule.rows().size(), usual);
+  }
+  return least_by_row(
+      schedule, usual, [&](int device) { return memory_of(devices, device, usual); });
 }
 
 }  // namespace stagecraft

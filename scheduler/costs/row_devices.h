@@ -12,6 +12,13 @@
 
 namespace stagecraft {
 
+/// Returns the traits of a device, listed or not.
+[[nodiscard]] DeviceTraits traits_of(const std::map<int, DeviceTraits>& devices, int device);
+/// Returns the bytes of a device: `usual` if it states none.
+[[nodiscard]] double memory_of(const std::map<int, DeviceTraits>& devices,
+                               int device,
+                               double usual);
+
 /// Returns by row the speed of its devices; 1 for a row without a device.
 [[nodiscard]] std::vector<double> speeds_of_rows(const std::map<int, DeviceTraits>& devices,
                                                  const Schedule& schedule);

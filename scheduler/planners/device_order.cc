@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/model/placement.h"
 
@@ -99,12 +100,8 @@ int devices_of(const Schedule& schedule) {
 }  // namespace
 
 bool devices_differ(const Costs& costs, int devices) {
-  const auto traits_of = [&](int device) {
-    const auto found = costs.devices.find(device);
-    return found == costs.devices.end() ? DeviceTraits() : found->second;
-  };
   for (int device = 1; device < devices; ++device) {
-    if (traits_of(device) != traits_of(0)) {
+    if (traits_of(costs.devices, device) != traits_of(costs.devices, 0)) {
       return true;
     }
   }

@@ -167,7 +167,7 @@ class StageFit {
   [[nodiscard]] static double shortage(const PlanProposal& proposal) {
     double bytes = 0;
     for (std::size_t row = 0; row < proposal.bytes.size(); ++row) {
-      bytes += std::max(0.0, proposal.bytes[row] * (1 + kMemoryMargin) - proposal.memory[row]);
+      bytes += std::max(0.0, proposal.lacks_on(row));
     }
     return bytes;
   }

@@ -123,15 +123,10 @@ double longest_path(const WorkGraph& graph) {
   return longest;
 }
 
-double speed_of(const PlanRequest& request, int device) {
-  const auto found = request.costs.devices.find(device);
-  return found == request.costs.devices.end() ? 1 : found->second.speed;
-}
-
 double fastest(const PlanRequest& request) {
   double speed = 0;
   for (int device = 0; device < request.devices; ++device) {
-    speed = std::max(speed, speed_of(request, device));
+    speed = std::max(speed, traits_of(request.costs.devices, device).speed);
   }
   return speed;
 }
@@ -140,7 +135,7 @@ double fastest(const PlanRequest& request) {
 double at_once(const PlanRequest& request) {
   double speeds = 0;
   for (int device = 0; device < request.devices; ++device) {
-    speeds += speed_of(request, device);
+    speeds += traits_of(request.costs.devices, device).speed;
   }
   const CostDevice& device = request.costs.device;
   return device.processors == 0

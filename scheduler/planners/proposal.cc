@@ -20,18 +20,10 @@ double PlanProposal::needs() const {
   return most_bytes() * (1 + kMemoryMargin);
 }
 
-namespace {
-
-double lacking(const PlanProposal& p, std::size_t row) {
-  return p.bytes[row] * (1 + kMemoryMargin) - p.memory[row];
-}
-
-}  // namespace
-
 int PlanProposal::tightest() const {
   std::size_t tightest = 0;
   for (std::size_t row = 1; row < bytes.size(); ++row) {
-    if (lacking(*this, row) > lacking(*this, tightest)) {
+    if (lacks_on(row) > lacks_on(tightest)) {
       tightest = row;
     }
   }
@@ -39,7 +31,7 @@ int PlanProposal::tightest() const {
 }
 
 double PlanProposal::lacks() const {
-  return lacking(*this, static_cast<std::size_t>(tightest()));
+  return lacks_on(static_cast<std::size_t>(tightest()));
 }
 
 bool leads(const PlanProposal& one, const PlanProposal& other) {

@@ -8,6 +8,7 @@
 ///       the one with the fewest stages leads, then the one that holds least.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -69,6 +70,10 @@ struct PlanProposal {
   [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
   /// Returns the memory that each device needs so that the fullest one fits, margin included.
   [[nodiscard]] double needs() const;
+  /// Returns the bytes that the devices of a row lack, margin included; negative: left.
+  [[nodiscard]] double lacks_on(std::size_t row) const {
+    return bytes[row] * (1 + kMemoryMargin) - memory[row];
+  }
   /// Returns the row whose devices lack the most bytes, or have the fewest left.
   [[nodiscard]] int tightest() const;
   /// Returns the bytes that its devices lack, margin included; not above 0 if all rows fit.

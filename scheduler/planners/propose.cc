@@ -13,6 +13,7 @@
 
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/device_order.h"
@@ -186,9 +187,7 @@ std::vector<int> numbers_of_copies(const PlanRequest& request) {
 double most_memory(const PlanRequest& request) {
   double most = 0;
   for (int device = 0; device < request.devices; ++device) {
-    const auto found = request.costs.devices.find(device);
-    const bool states = found != request.costs.devices.end() && std::isfinite(found->second.memory);
-    most = std::max(most, states ? found->second.memory : request.memory);
+    most = std::max(most, memory_of(request.costs.devices, device, request.memory));
   }
   return most;
 }
