@@ -186,17 +186,17 @@ TEST_CASE("a job that is queued again continues from its last checkpoint", "[hos
   REQUIRE(comes(has_checkpoint));
   CHECK_THAT(output_of(slurm), ContainsSubstring("starts from the beginning"));
   REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
-  // Slurm lets it wait for two minutes, in which all nodes learn of its end.
-  REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
+  // Once the job has ended on all nodes, Slurm makes it wait for two minutes. Nodes refuse it as
+  // already killed if it starts in the second of its end.
+  REQUIRE(comes([&] {
+    const std::string job = first_job(slurm);
+    return job.find("JobState=PENDING") != std::string::npos &&
+           job.find("Reason=BeginTime") != std::string::npos;
+  }));
   const std::string before = output_of(slurm);
   const auto since = [&] { return output_of(slurm).substr(before.size()); };  // --open-mode=append
-  REQUIRE(comes([&] {
-    // Slurm sets the time to wait for only when the job has ended on all nodes.
-    if (first_job(slurm).find("Reason=BeginTime") != std::string::npos) {
-      REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now"}).exit_code == 0);
-    }
-    return output_of(slurm).size() > before.size() && since().find(" loss ") != std::string::npos;
-  }));
+  REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now+2"}).exit_code == 0);
+  REQUIRE(comes([&] { return since().find(" loss ") != std::string::npos; }));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   CHECK(output_of(slurm).starts_with(before));
   CHECK_THAT(since(), !ContainsSubstring("starts from the beginning"));
