@@ -88,6 +88,23 @@ bool is_same_row(const PlanProposal& proposal, int one, int other) {
   });
 }
 
+/// Returns whether the two devices compute, hold and transfer alike, so that an exchange changes
+/// nothing.
+bool are_alike(const Costs& costs, int one, int other, int devices) {
+  if (traits_of(costs.devices, one) != traits_of(costs.devices, other)) {
+    return false;
+  }
+  const LinkCosts& links = costs.links;
+  for (int third = 0; third < devices; ++third) {
+    const bool is_third = third != one && third != other;
+    if (is_third && (links.between(one, third) != links.between(other, third) ||
+                     links.between(third, one) != links.between(third, other))) {
+      return false;
+    }
+  }
+  return links.between(one, other) == links.between(other, one);
+}
+
 /// Returns the number of devices of a candidate's schedule.
 int devices_of(const Schedule& schedule) {
   std::size_t devices = 0;
@@ -208,6 +225,7 @@ PlanProposal best_device_order(Judge& judge,
     for (int one = 0; one < devices; ++one) {
       for (int other = one + 1; other < devices && !stays(one); ++other) {
         if (stays(other) || tries <= 0 || is_same_row(proposal, one, other) ||
+            are_alike(request.costs, one, other, devices) ||
             !request.proceeds("the order of devices", proposal.fits)) {
           continue;
         }

@@ -12,7 +12,12 @@ void StrategyFaults::note(std::size_t directive, const std::string& what) {
   constexpr std::size_t kShown = 60;
   std::string text = to_string(strategy_->directives().at(directive));
   if (text.size() > kShown) {
-    text = text.substr(0, kShown) + "...";
+    const auto begins_character = [&](std::size_t at) { return (text[at] & '\xC0') != '\x80'; };
+    std::size_t end = kShown;
+    while (end > 0 && !begins_character(end)) {
+      --end;
+    }
+    text = text.substr(0, end) + "...";
   }
   faults_.push_back(fmt::format("{}, {}: {}", strategy_->place_of(directive), text, what));
 }

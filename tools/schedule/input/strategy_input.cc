@@ -1,8 +1,10 @@
 #include "stagecraft/tools/schedule/input/strategy_input.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,9 +18,12 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Returns whether some row of the text begins with a cell, as files of schedules do.
+/// Returns whether one of the first rows of the text begins with a cell, as files of schedules do.
 bool has_cells(std::string_view text) {
-  for (const std::string_view line : split(text, '\n')) {
+  constexpr std::size_t kRows = 1000;  // a row that is no cell costs an exception
+  std::vector<std::string_view> lines = split(text, '\n');
+  lines.resize(std::min(lines.size(), kRows));
+  for (const std::string_view line : lines) {
     const std::string_view row = formats::trim(line.substr(0, line.find('#')));
     try {
       (void)formats::parse_cell(row.substr(0, row.find_first_of(" \t")), 0, {});
