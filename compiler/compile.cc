@@ -22,7 +22,7 @@
 #include "stagecraft/compiler/program/replay_check.h"
 #include "stagecraft/compiler/program/stage_graph_of.h"
 #include "stagecraft/compiler/shapes/evaluations.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 #include "stagecraft/compiler/stage/probe.h"
 
 namespace stagecraft {
@@ -205,12 +205,12 @@ Program compile_workload(const Workload& workload,
     return Program(std::move(compiled));
   }
   // The microbatches are copies of the caller's batch (split_batch.h).
-  auto example = std::make_shared<const OtherShapes::Example>(
-      OtherShapes::Example{std::move(compilation.inputs), std::move(compilation.labels)});
-  auto other_shapes =
-      std::make_shared<OtherShapes>(compiled, source, options.shapes, std::move(example));
+  auto example = std::make_shared<const ShapeCaptures::Example>(
+      ShapeCaptures::Example{std::move(compilation.inputs), std::move(compilation.labels)});
+  auto shape_captures =
+      std::make_shared<ShapeCaptures>(compiled, source, options.shapes, std::move(example));
   auto evaluations = std::make_shared<Evaluations>(compiled, std::move(source), options.shapes);
-  return Program(std::move(compiled), std::move(other_shapes), std::move(evaluations));
+  return Program(std::move(compiled), std::move(shape_captures), std::move(evaluations));
 }
 
 }  // namespace internal

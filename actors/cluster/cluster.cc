@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/cluster/given_word.h"
+#include "stagecraft/actors/cluster/cluster_setting.h"
 #include "stagecraft/actors/launch/fleet/processes.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/base/error.h"
@@ -17,10 +17,10 @@ namespace {
 
 /// The settings that were given; none: not given.
 struct Said {
-  std::optional<GivenWord> ranks, workers, credentials;
+  std::optional<ClusterSetting> ranks, workers, credentials;
 };
 
-void check_workers(const GivenWord& word) {
+void check_workers(const ClusterSetting& word) {
   if (word.text != "threads" && word.text != "processes" && word.text != "joining") {
     refuse(word, "threads, processes or joining");
   }
@@ -40,15 +40,15 @@ void take_out(int& argc, char** argv, int at, int count) {
 }
 
 /// Takes `--option VALUE` and `--option=VALUE` out of the arguments; the last one counts.
-std::optional<GivenWord> take_option(int& argc, char** argv, std::string_view option) {
-  std::optional<GivenWord> value;
+std::optional<ClusterSetting> take_option(int& argc, char** argv, std::string_view option) {
+  std::optional<ClusterSetting> value;
   for (int i = 1; i < argc;) {
     const std::string_view word = argv[i];
     if (word == option) {
-      value = GivenWord{i + 1 < argc ? argv[i + 1] : "", std::string(option)};
+      value = ClusterSetting{i + 1 < argc ? argv[i + 1] : "", std::string(option)};
       take_out(argc, argv, i, i + 1 < argc ? 2 : 1);
     } else if (word.starts_with(option) && word.substr(option.size()).starts_with('=')) {
-      value = GivenWord{std::string(word.substr(option.size() + 1)), std::string(option)};
+      value = ClusterSetting{std::string(word.substr(option.size() + 1)), std::string(option)};
       take_out(argc, argv, i, 1);
     } else {
       ++i;
@@ -58,16 +58,16 @@ std::optional<GivenWord> take_option(int& argc, char** argv, std::string_view op
 }
 
 Said said_by_env() {
-  return {.ranks = variable_word("STAGECRAFT_RANKS"),
-          .workers = variable_word("STAGECRAFT_WORKERS"),
-          .credentials = variable_word("STAGECRAFT_CREDENTIALS")};
+  return {.ranks = setting_of_variable("STAGECRAFT_RANKS"),
+          .workers = setting_of_variable("STAGECRAFT_WORKERS"),
+          .credentials = setting_of_variable("STAGECRAFT_CREDENTIALS")};
 }
 
 Cluster made_as(const Said& said) {
   if (said.workers) {
     check_workers(*said.workers);
   }
-  SpawnOptions options = spawn_options_of_env();
+  SpawnOptions options = spawn_options_of_environment();
   const int usual = options.hosts.empty()
                         ? std::max(8, static_cast<int>(std::thread::hardware_concurrency()))
                         : options.local_ranks + options.ranks_per_process * slots_of(options.hosts);
@@ -94,7 +94,7 @@ Cluster Cluster::spawn(int ranks, const SpawnOptions& options) {
 
 Cluster Cluster::from_args(int& argc, char** argv) {
   Said said = said_by_env();
-  const auto take = [&](std::optional<GivenWord>& value, std::string_view option) {
+  const auto take = [&](std::optional<ClusterSetting>& value, std::string_view option) {
     if (auto taken = take_option(argc, argv, option)) {
       value = std::move(taken);
     }

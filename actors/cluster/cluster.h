@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/actors/cluster/spawn_options_of_env.h"
+#include "stagecraft/actors/cluster/environment_options.h"
 #include "stagecraft/actors/launch/ways/spawn_options.h"
 #include "stagecraft/actors/launch/worker_place.h"
 #include "stagecraft/base/ids.h"
@@ -49,7 +49,7 @@ class Cluster {
   [[nodiscard]] static Cluster from_args(int& argc, char** argv);
 
   /// Makes the cluster that STAGECRAFT_RANKS, STAGECRAFT_WORKERS and the variables of
-  /// spawn_options_of_env() describe. `stagecraft launch` sets them.
+  /// spawn_options_of_environment() describe. `stagecraft launch` sets them.
   [[nodiscard]] static Cluster from_env();
 
   /// Ends the worker process of a rank, unless it has ended, and starts a new one in its place.

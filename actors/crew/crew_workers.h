@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/actors/crew/worker_losses.h"
+#include "stagecraft/actors/crew/ended_workers.h"
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/base/clock.h"
@@ -86,18 +86,18 @@ class CrewWorkers {
   /// (keeps CR-3).
   template <class T>
   [[nodiscard]] bool wait(Rank rank, const Future<T>& awaited, Deadline deadline) const {
-    const WorkerLosses::Waited waited = losses_.wait(awaited, {rank}, deadline);
-    if (waited == WorkerLosses::Waited::Lost) {
+    const EndedWorkers::Waited waited = losses_.wait(awaited, {rank}, deadline);
+    if (waited == EndedWorkers::Waited::Lost) {
       throw loss_of(rank);
     }
-    return waited == WorkerLosses::Waited::Complete;
+    return waited == EndedWorkers::Waited::Complete;
   }
 
   /// Waits, without a deadline, until `awaited` is complete or the rank has ended. Returns whether
   /// it has ended first.
   template <class T>
   [[nodiscard]] bool ends_before(Rank rank, const Future<T>& awaited) const {
-    return losses_.wait(awaited, {rank}, Deadline::max()) == WorkerLosses::Waited::Lost;
+    return losses_.wait(awaited, {rank}, Deadline::max()) == EndedWorkers::Waited::Lost;
   }
 
   /// Returns an error with the cause of a worker's end and the way to continue. Waits for the
@@ -131,7 +131,7 @@ class CrewWorkers {
   const std::shared_ptr<const Clock> clock_;
   std::vector<Worker> workers_;
   std::vector<Future<std::string>> causes_;
-  WorkerLosses losses_;
+  EndedWorkers losses_;
   std::string advice_ = "make the trainer again";
 };
 

@@ -16,7 +16,7 @@
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 
 namespace stagecraft {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/inproc.h"
 

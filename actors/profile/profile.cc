@@ -24,7 +24,7 @@
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/measure/operator_costs.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 namespace stagecraft {
 namespace {
@@ -151,7 +151,7 @@ class Profiler {
            const Batch& labels,
            const ProfileOptions& options)
       : program_(program.compiled()),
-        shapes_(program.other_shapes()),
+        shapes_(program.shape_captures()),
         inputs_(inputs),
         labels_(labels),
         options_(options),
@@ -361,7 +361,7 @@ class Profiler {
   }
 
   const CompiledProgram& program_;
-  const std::shared_ptr<OtherShapes> shapes_;
+  const std::shared_ptr<ShapeCaptures> shapes_;
   const Batch& inputs_;
   const Batch& labels_;
   const ProfileOptions& options_;

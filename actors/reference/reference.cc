@@ -25,7 +25,7 @@
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/ties.h"
 #include "stagecraft/compiler/shapes/parts.h"
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft {

@@ -36,7 +36,7 @@ struct Workload {
   std::vector<std::string> submodules;  ///< as LibTorch saves them; empty if unknown
 };
 
-/// ModuleSource provides the module again, for a microbatch of another shape (other_shapes.h) or
+/// ModuleSource provides the module again, for a microbatch of another shape (shape_captures.h) or
 /// for an evaluation (evaluations.h).
 struct ModuleSource {
   /// Returns the module in its present state; empty if there is none. Errors: CompileShape if it no

@@ -119,7 +119,7 @@ void check_sizes(const Program& program, const StageGraph& graph, CheckResult& r
                "leave its @replicas, its @place or its @sizes out"));
     return;
   }
-  if (program.other_shapes() == nullptr) {
+  if (program.shape_captures() == nullptr) {
     result.violations.push_back(
         misfit("stages take microbatches of other sizes only in a program that was compiled from "
                "a module, which is captured for each size: leave the schedule's @sizes out"));

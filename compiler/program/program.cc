@@ -76,10 +76,10 @@ std::string explain_tie(const Partition& partition, const TiedParameter& tied) {
 }  // namespace
 
 Program::Program(std::shared_ptr<const CompiledProgram> compiled,
-                 std::shared_ptr<OtherShapes> other_shapes,
+                 std::shared_ptr<ShapeCaptures> shape_captures,
                  std::shared_ptr<Evaluations> evaluations)
     : compiled_(std::move(compiled)),
-      other_shapes_(std::move(other_shapes)),
+      shape_captures_(std::move(shape_captures)),
       evaluations_(std::move(evaluations)) {
   if (compiled_ == nullptr) {
     throw Error(Errc::UsageArgument,

@@ -4,7 +4,7 @@
 /// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled;
 ///       trainers copy them.
 /// PR-2: there is no empty Program: moving one copies the handle.
-/// PR-3: all copies of a handle share the captures for other shapes (other_shapes.h) and in
+/// PR-3: all copies of a handle share the captures for other shapes (shape_captures.h) and in
 ///       evaluation mode (evaluations.h).
 #pragma once
 
@@ -19,13 +19,13 @@ namespace stagecraft {
 struct CompiledProgram;
 struct CutReport;
 class Evaluations;
-class OtherShapes;
+class ShapeCaptures;
 
 class Program {
  public:
   /// Requires: `compiled` is not null. Errors: UsageArgument for null.
   explicit Program(std::shared_ptr<const CompiledProgram> compiled,
-                   std::shared_ptr<OtherShapes> other_shapes = nullptr,
+                   std::shared_ptr<ShapeCaptures> shape_captures = nullptr,
                    std::shared_ptr<Evaluations> evaluations = nullptr);
   Program(const Program&) = default;  // keeps PR-2: these suppress the move operations
   Program& operator=(const Program&) = default;
@@ -48,13 +48,15 @@ class Program {
   [[nodiscard]] const CompiledProgram& compiled() const { return *compiled_; }
   [[nodiscard]] const std::shared_ptr<const CompiledProgram>& shared() const { return compiled_; }
   /// Returns the captures for other shapes; null if no other shape can be captured.
-  [[nodiscard]] const std::shared_ptr<OtherShapes>& other_shapes() const { return other_shapes_; }
+  [[nodiscard]] const std::shared_ptr<ShapeCaptures>& shape_captures() const {
+    return shape_captures_;
+  }
   /// Returns the evaluations; null if there is no module to evaluate.
   [[nodiscard]] const std::shared_ptr<Evaluations>& evaluations() const { return evaluations_; }
 
  private:
   std::shared_ptr<const CompiledProgram> compiled_;
-  std::shared_ptr<OtherShapes> other_shapes_;
+  std::shared_ptr<ShapeCaptures> shape_captures_;
   std::shared_ptr<Evaluations> evaluations_;
 };
 

@@ -1,7 +1,7 @@
 /// same_module checks, when a module is captured again, that it is still the one from which the
 /// program was compiled, and sets the modes for the capture.
 ///
-/// other_shapes.cc and evaluations.cc use it, on the caller's thread.
+/// shape_captures.cc and evaluations.cc use it, on the caller's thread.
 #pragma once
 
 #include <vector>

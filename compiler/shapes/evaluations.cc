@@ -17,9 +17,9 @@
 #include "stagecraft/compiler/program/same_module.h"
 #include "stagecraft/compiler/program/stage_graph_of.h"
 #include "stagecraft/compiler/shapes/evaluation_stages.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
 #include "stagecraft/compiler/shapes/output_rows.h"
 #include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 namespace stagecraft {
 namespace {
@@ -170,8 +170,8 @@ Program Evaluations::compiled(const ModuleSource& source,
   made->stage_graph = stage_graph_of(made->partition);
   made->assignment = model_->assignment;
   log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});
-  auto other_shapes = std::make_shared<OtherShapes>(made, source, shapes_);
-  return Program(std::move(made), std::move(other_shapes));
+  auto shape_captures = std::make_shared<ShapeCaptures>(made, source, shapes_);
+  return Program(std::move(made), std::move(shape_captures));
 }
 
 }  // namespace stagecraft

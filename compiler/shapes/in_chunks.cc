@@ -8,7 +8,7 @@
 
 #include "stagecraft/compiler/program/chunk_borders.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 namespace stagecraft {
 namespace {
@@ -50,7 +50,7 @@ Program in_chunks(const Program& program, const Strategy& strategy, const Layout
   }
   made->chunk_borders = std::move(borders);
   auto shapes =
-      program.other_shapes() == nullptr ? nullptr : program.other_shapes()->of_program(made);
+      program.shape_captures() == nullptr ? nullptr : program.shape_captures()->of_program(made);
   return Program(std::move(made), std::move(shapes), program.evaluations());
 }
 

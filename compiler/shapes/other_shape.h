@@ -1,7 +1,7 @@
 /// OtherShape holds the computations of a program's stages for microbatches of another shape, or
 /// of another order in memory, than those of the example batch.
 ///
-/// OtherShapes makes it when a step meets a shape for the first time. Executors and the reference
+/// ShapeCaptures makes it when a step meets a shape for the first time. Executors and the reference
 /// run it on the program's parameters and buffers. It is immutable.
 /// VT-1: it fits the program: stage by stage it has the same parameters and buffers, and
 ///       inputs and outputs with the same meaning, in the same order. The program's lists can

@@ -12,7 +12,7 @@
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 namespace stagecraft {
 namespace {
@@ -188,7 +188,7 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   const Likeness of_labels = likeness(labels, compiled.labels, microbatches);
   const bool same = of_inputs == Likeness::Same && of_labels == Likeness::Same;
   const bool unlike = of_inputs == Likeness::Unlike || of_labels == Likeness::Unlike;
-  if (same || unlike || program.other_shapes() == nullptr) {
+  if (same || unlike || program.shape_captures() == nullptr) {
     // split_batch refuses a batch that does not fit
     Parts equal{.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
                 .labels = split_batch(labels, compiled.labels, microbatches, "label"),
@@ -207,10 +207,10 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   parts.samples = first_of(samples_of(inputs, labels));
   parts.first_samples = first_of(parts.samples / division.samples * division.parts.front());
   for (std::size_t m = 0; m < division.parts.size(); ++m) {
-    parts.shapes.push_back(program.other_shapes()->of(slices_of_part(parts.inputs[m], inputs),
-                                                      slices_of_part(parts.labels[m], labels),
-                                                      parts.inputs[m],
-                                                      parts.labels[m]));
+    parts.shapes.push_back(program.shape_captures()->of(slices_of_part(parts.inputs[m], inputs),
+                                                        slices_of_part(parts.labels[m], labels),
+                                                        parts.inputs[m],
+                                                        parts.labels[m]));
     parts.weights.push_back(static_cast<double>(division.parts[m]) /
                             static_cast<double>(division.parts.front()));
   }

@@ -55,7 +55,7 @@ struct Parts {
 };
 
 /// Splits a batch, and captures the program for shapes that are new.
-/// Errors: UsageArgument and CompileShape, as split_batch and OtherShapes::of; CompileShape for
+/// Errors: UsageArgument and CompileShape, as split_batch and ShapeCaptures::of; CompileShape for
 ///         fewer samples than microbatches.
 [[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
 

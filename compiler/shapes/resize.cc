@@ -11,7 +11,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 namespace stagecraft {
 namespace {
@@ -176,7 +176,7 @@ Program resize(const Program& program, const std::vector<int>& sizes) {
   if (model.stage_graph.microbatch_sizes() == sizes) {
     return program;
   }
-  if (program.other_shapes() == nullptr || !model.stage_graph.microbatch_sizes().empty()) {
+  if (program.shape_captures() == nullptr || !model.stage_graph.microbatch_sizes().empty()) {
     throw Error(Errc::UsageArgument,
                 "stages take microbatches of other sizes only in a program that sc::compile made "
                 "of a module: each is captured on microbatches of its size");
@@ -185,7 +185,7 @@ Program resize(const Program& program, const std::vector<int>& sizes) {
   resized->stage_graph.set_microbatch_sizes(sizes);
   const auto new_names = static_cast<std::int32_t>(model.graph.values.size());
   for (std::size_t s = 0; s < sizes.size(); ++s) {
-    if (const auto captured = program.other_shapes()->of_size(sizes[s])) {
+    if (const auto captured = program.shape_captures()->of_size(sizes[s])) {
       const StageProgram& stage = captured->stages[s];
       const StageProgram& like = model.partition.stages[s];
       resized->partition.stages[s] = renamed(stage, Renaming(stage, like, new_names));

@@ -18,7 +18,7 @@ namespace stagecraft {
 /// Errors: UsageArgument for a program that was made without a module, or resized before;
 ///         CompileShape if the module cannot be captured on microbatches of a size, and for a value
 ///         that breaks RZ-1, naming stages and value.
-/// Cost: for each new size that of a new shape (other_shapes.h).
+/// Cost: for each new size that of a new shape (shape_captures.h).
 [[nodiscard]] Program resize(const Program& program, const std::vector<int>& sizes);
 
 }  // namespace stagecraft

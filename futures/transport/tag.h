@@ -5,7 +5,7 @@
 /// counts its epochs and submissions from 0. The epoch makes a late tensor of an aborted step
 /// recognizable.
 /// TG-1: edges of a plan are 0 and above; negative edges belong to the collectives
-///       (collective/over_transport.cc).
+///       (collective/transport_collective.cc).
 #pragma once
 
 #include <compare>

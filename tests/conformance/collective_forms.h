@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"
 #include "stagecraft/tests/conformance/transport_forms.h"
 

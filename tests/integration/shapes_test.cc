@@ -5,7 +5,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
@@ -99,7 +99,7 @@ TEST_CASE("steps of other shapes have the bits of one process, in threads and in
   std::erase_if(trained, [](const auto& w) { return w.first.starts_with("other"); });
   CHECK(same_bits(trained, weights_of(reference)));
   // Microbatches of 4, 3 and 2 rows, and of 4 longer ones.
-  CHECK(program.other_shapes()->count() == 4);
+  CHECK(program.shape_captures()->count() == 4);
 }
 
 /// Two stages on images.
@@ -144,7 +144,7 @@ TEST_CASE("PT-3: channels-last batches have the bits of one process, in threads 
     const ReferenceStep expected = reference.step({batch}, {classes});
     CHECK(trainer.step({batch}, {classes}).get().losses == expected.losses);
   }
-  CHECK(program.other_shapes()->count() == 2);
+  CHECK(program.shape_captures()->count() == 2);
   CHECK(same_bits(weights_of(trainer), weights_of(reference)));
   CHECK(trainer.predict({images(true)}).at(0).size(0) == 16);
 }
@@ -201,7 +201,7 @@ TEST_CASE("a shape that cannot be had is told by step itself, and the trainer co
   model->head->weight.requires_grad_(false);
   CHECK_THAT(refused(8, 5, Errc::UsageArgument), ContainsSubstring("head.weight"));
   model->head->weight.requires_grad_(true);
-  CHECK(program.other_shapes()->count() == 1);
+  CHECK(program.shape_captures()->count() == 1);
   for (const std::int64_t length : {6, 7}) {
     const Data batch = batch_of(16, length, 0);
     (void)trainer.step(batch.inputs, batch.labels).get();

@@ -202,7 +202,7 @@ int run(const SoakOptions& options) {
   alarm(kHangSeconds);
   const Program program = make_wide_program(kSoakRanks);
   SpawnOptions spawn = soak_spawn_options(options);
-  const SpawnOptions said = spawn_options_of_env();
+  const SpawnOptions said = spawn_options_of_environment();
   spawn.hosts = said.hosts;
   spawn.ssh = said.ssh;
   const Cluster cluster = Cluster::spawn(kSoakRanks, spawn);

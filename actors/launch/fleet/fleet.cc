@@ -9,7 +9,7 @@
 #include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/port/file_limit.h"
-#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 

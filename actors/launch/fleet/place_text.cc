@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/launch/worker/worker_process.h"
 
 namespace stagecraft {

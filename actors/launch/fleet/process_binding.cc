@@ -11,7 +11,7 @@
 #include "stagecraft/actors/executor/device/processor.h"
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/actors/launch/threads.h"
-#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/futures/routing/routed.h"
 

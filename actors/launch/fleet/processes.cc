@@ -12,7 +12,7 @@
 #include "stagecraft/actors/launch/fleet/process_binding.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/threads.h"
-#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {

@@ -1,6 +1,6 @@
 /// SpawnOptions says how the worker processes of a cluster are started and watched.
 ///
-/// A program fills it in, or the environment does (cluster/spawn_options_of_env.h). The fleet and
+/// A program fills it in, or the environment does (cluster/environment_options.h). The fleet and
 /// its way (worker_way.h) read it.
 #pragma once
 

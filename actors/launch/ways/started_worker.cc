@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/launch/ways/worker_output.h"
 
 namespace stagecraft {

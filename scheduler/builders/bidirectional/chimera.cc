@@ -2,7 +2,7 @@
 
 #include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
 #include "stagecraft/scheduler/builders/parts/row_list.h"
-#include "stagecraft/scheduler/builders/parts/slots.h"
+#include "stagecraft/scheduler/builders/parts/time_slots.h"
 
 namespace stagecraft {
 
@@ -17,7 +17,7 @@ Schedule chimera(int ranks, int microbatches) {
                 microbatches,
                 [&](int n) { return n % ranks == 0; });
   const int units = microbatches / ranks;
-  Slots slots(ranks, 2 * microbatches + 2 * ranks);
+  TimeSlots slots(ranks, 2 * microbatches + 2 * ranks);
   for (int u = 0; u < units; ++u) {
     for (int i = 0; i < ranks / 2; ++i) {
       const int begin = 2 * ranks * u + 2 * i;

@@ -1,7 +1,7 @@
 #include "stagecraft/scheduler/builders/bidirectional/hanayo.h"
 
 #include "stagecraft/scheduler/builders/parts/row_list.h"
-#include "stagecraft/scheduler/builders/parts/slots.h"
+#include "stagecraft/scheduler/builders/parts/time_slots.h"
 
 namespace stagecraft {
 
@@ -16,7 +16,7 @@ Schedule hanayo(int ranks, int microbatches, int waves) {
                 [&](int n) { return n % ranks == 0; });
   const int stages = 2 * ranks * waves;
   const int unit = 2 * stages;  // slots from one unit of microbatches to the next
-  Slots slots(ranks, unit * (microbatches / ranks) + 2 * ranks);
+  TimeSlots slots(ranks, unit * (microbatches / ranks) + 2 * ranks);
   for (int m = 0; m < microbatches; ++m) {
     const int begin = unit * (m / ranks) + 2 * (m % ranks);
     for (int s = 0; s < stages; ++s) {

@@ -9,7 +9,7 @@
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
-#include "stagecraft/actors/crew/worker_losses.h"
+#include "stagecraft/actors/crew/ended_workers.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/tests/actors/crew/played_workers.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
@@ -128,19 +128,19 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
                     caf::actor_cast<caf::actor>(worker.agent)},
                    patience()) == 0);
   };
-  WorkerLosses losses(1);
+  EndedWorkers losses(1);
   const Worker first = start(), second = start();
   losses.watch(Rank(0), first);
   const Promise<at::Tensor> never;
-  WorkerLosses::Waited waited{};
+  EndedWorkers::Waited waited{};
   std::thread waiting([&] { waited = losses.wait(never.future(), {Rank(0)}, patience()); });
   end(first);
   waiting.join();
-  CHECK(waited == WorkerLosses::Waited::Lost);
+  CHECK(waited == EndedWorkers::Waited::Lost);
 
   losses.watch(Rank(0), second);
   CHECK_FALSE(losses.has(Rank(0)));
-  CHECK(losses.wait(never.future(), {Rank(0)}, already_over()) == WorkerLosses::Waited::Late);
+  CHECK(losses.wait(never.future(), {Rank(0)}, already_over()) == EndedWorkers::Waited::Late);
   end(second);
   CHECK(eventually([&] { return losses.has(Rank(0)); }));
 }

@@ -29,7 +29,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/program.h"
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft::testing {

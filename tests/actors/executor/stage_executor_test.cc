@@ -3,7 +3,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
@@ -185,7 +185,7 @@ TEST_CASE("a channels-last batch trains with the bits of a plain loop, by split 
                                    .microbatches = kMicrobatches});
   Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
   const ReferenceStep step = reference.step({batch}, {label});
-  CHECK(program.other_shapes()->count() == (as_example ? 1 : 2));
+  CHECK(program.shape_captures()->count() == (as_example ? 1 : 2));
   at::set_num_threads(1);
   for (std::size_t m = 0; m < kMicrobatches; ++m) {
     const auto loss =

@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 #include "stagecraft/tests/compiler/shapes/two_layers.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -43,7 +43,7 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
   CHECK(division(9) == Sizes{3, 2, 2, 2});
   CHECK(division(5) == Sizes{2, 1, 1, 1});
   CHECK(division(8) == Sizes{2, 2, 2, 2});
-  CHECK(program.other_shapes()->count() == 4);
+  CHECK(program.shape_captures()->count() == 4);
   CHECK_THAT(refusal([&] { (void)parts_of(program, {rows_of_four(13)}, {rows_of_four(25)}); },
                      Errc::CompileShape),
              ContainsSubstring("has 1 sample for 4 microbatches"));

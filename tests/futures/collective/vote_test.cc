@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/train/report/progress.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/train/options/options.h"
@@ -16,11 +16,12 @@ namespace stagecraft::tools {
 
 class RunCheckpoints {
  public:
-  /// Does nothing without --save-dir. All arguments must outlive it. Errors: those of Checkpoints.
+  /// Does nothing without --save-dir. All arguments must outlive it. Errors: those of
+  /// CheckpointFolder.
   RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
 
   /// Saves at the steps of --save-every, and reports saves that have ended; a failed one on
-  /// standard error. Errors: those of Checkpoints::save.
+  /// standard error. Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step, unless it is saved, and waits for it.
@@ -33,7 +34,7 @@ class RunCheckpoints {
   Console& console_;
   Progress& progress_;
   std::optional<std::int64_t> every_;
-  std::optional<Checkpoints> checkpoints_;
+  std::optional<CheckpointFolder> checkpoints_;
   std::int64_t last_ = -1;  ///< step of the last save begun
   std::optional<Error> failure_;
 };

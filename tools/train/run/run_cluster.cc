@@ -13,7 +13,7 @@ namespace stagecraft::tools {
 namespace {
 
 SpawnOptions spawn_options(const WorkerOptions& workers) {
-  SpawnOptions spawn = spawn_options_of_env();
+  SpawnOptions spawn = spawn_options_of_environment();
   spawn.workers_come = workers.kind == WorkerKind::Joining;
   spawn.credentials = workers.credentials.value_or(spawn.credentials);
   spawn.processor = workers.processor;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft::testing {

@@ -15,7 +15,7 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
 #include "stagecraft/tests/support/modules.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/builders/parts/slots.h"
+#include "stagecraft/scheduler/builders/parts/time_slots.h"
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
@@ -10,14 +10,14 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("tasks stand in their slots, the others are idle", "[scheduler][builders]") {
-  Slots slots(2, 3);
+  TimeSlots slots(2, 3);
   slots.put(1, 2, {CellKind::Forward, StageId(1), Microbatch(0)});
   slots.put(0, 0, {CellKind::Backward, StageId(0), Microbatch(4)});
   CHECK(Schedule(Schedule::Form::Array, slots.rows()) == Schedule::parse("0B4 . .\n. . 1F0"));
 }
 
 TEST_CASE("two tasks of one slot are a fault of the builder", "[scheduler][builders]") {
-  Slots slots(1, 1);
+  TimeSlots slots(1, 1);
   slots.put(0, 0, {CellKind::Forward, StageId(0), Microbatch(0)});
   CHECK_THAT(refusal(
                  [&] {

@@ -1,4 +1,4 @@
-/// rank_places maps ranks to the processes of a fleet. Pure.
+/// rank_processes maps ranks to the processes of a fleet. Pure.
 ///
 /// PL-1: a rank has the same place for every crew: the first `local_ranks` ranks are threads of
 ///       this process; of the others, every `ranks_per_process` share a process, in ascending

@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 #include <algorithm>
 #include <utility>
@@ -170,19 +170,19 @@ void check_fit(const std::vector<StageProgram>& model, const std::vector<StagePr
 
 }  // namespace
 
-OtherShapes::OtherShapes(std::shared_ptr<const CompiledProgram> model,
-                         ModuleSource source,
-                         int most,
-                         std::shared_ptr<const Example> example)
+ShapeCaptures::ShapeCaptures(std::shared_ptr<const CompiledProgram> model,
+                             ModuleSource source,
+                             int most,
+                             std::shared_ptr<const Example> example)
     : model_(std::move(model)),
       source_(std::move(source)),
       most_(most),
       example_(std::move(example)) {}
 
-std::shared_ptr<const OtherShape> OtherShapes::of(const std::vector<BatchSlice>& inputs,
-                                                  const std::vector<BatchSlice>& labels,
-                                                  const Tensors& input_part,
-                                                  const Tensors& label_part) {
+std::shared_ptr<const OtherShape> ShapeCaptures::of(const std::vector<BatchSlice>& inputs,
+                                                    const std::vector<BatchSlice>& labels,
+                                                    const Tensors& input_part,
+                                                    const Tensors& label_part) {
   if (inputs == model_->inputs && labels == model_->labels) {
     return nullptr;
   }
@@ -234,7 +234,7 @@ std::shared_ptr<const OtherShape> OtherShapes::of(const std::vector<BatchSlice>&
   return made;
 }
 
-std::shared_ptr<const OtherShape> OtherShapes::of_size(int size) {
+std::shared_ptr<const OtherShape> ShapeCaptures::of_size(int size) {
   if (size == 1) {
     return nullptr;
   }
@@ -245,17 +245,17 @@ std::shared_ptr<const OtherShape> OtherShapes::of_size(int size) {
   return of(inputs, labels, input_part, label_part);
 }
 
-std::shared_ptr<OtherShapes> OtherShapes::of_program(
+std::shared_ptr<ShapeCaptures> ShapeCaptures::of_program(
     std::shared_ptr<const CompiledProgram> model) const {
-  return std::make_shared<OtherShapes>(std::move(model), source_, most_, example_);
+  return std::make_shared<ShapeCaptures>(std::move(model), source_, most_, example_);
 }
 
-int OtherShapes::count() const {
+int ShapeCaptures::count() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<int>(captured_.size()) + 1;
 }
 
-Graph OtherShapes::graph_of(const Tensors& inputs, const Tensors& labels) const {
+Graph ShapeCaptures::graph_of(const Tensors& inputs, const Tensors& labels) const {
   if (!source_.one_shape.empty()) {
     throw Error(Errc::CompileShape,
                 fmt::format("the program was compiled for microbatches of {}, and {}",
@@ -275,7 +275,7 @@ Graph OtherShapes::graph_of(const Tensors& inputs, const Tensors& labels) const 
   }
 }
 
-Graph OtherShapes::graph_now(const Tensors& inputs, const Tensors& labels) const {
+Graph ShapeCaptures::graph_now(const Tensors& inputs, const Tensors& labels) const {
   Workload workload = source_.workload();
   workload.parameters = internal::without_aliases(workload.parameters);
   workload.buffers = internal::without_aliases(workload.buffers);
@@ -286,8 +286,8 @@ Graph OtherShapes::graph_now(const Tensors& inputs, const Tensors& labels) const
   return graph;
 }
 
-std::vector<StageProgram> OtherShapes::captured(const Tensors& inputs,
-                                                const Tensors& labels) const {
+std::vector<StageProgram> ShapeCaptures::captured(const Tensors& inputs,
+                                                  const Tensors& labels) const {
   const CaptureScope scope(*model_);
   Graph graph = graph_now(inputs, labels);
   Partition made = model_->evaluates == nullptr ? stages_like(*model_, graph)

@@ -1,5 +1,5 @@
-/// Slots collects rows that are defined by numbered time slots (Chimera, Hanayo) instead of by a
-/// list.
+/// TimeSlots collects rows that are defined by numbered time slots (Chimera, Hanayo) instead of by
+/// a list.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-class Slots {
+class TimeSlots {
  public:
-  Slots(int rows, int slots);
+  TimeSlots(int rows, int slots);
   /// Requires: the slot is free.
   void put(int row, int slot, const Task& task);
   /// Returns each row's tasks by slot.

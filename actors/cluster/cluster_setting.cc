@@ -1,4 +1,4 @@
-#include "stagecraft/actors/cluster/given_word.h"
+#include "stagecraft/actors/cluster/cluster_setting.h"
 
 #include <charconv>
 #include <cstdlib>
@@ -9,17 +9,18 @@
 
 namespace stagecraft {
 
-std::optional<GivenWord> variable_word(const char* name) {
+std::optional<ClusterSetting> setting_of_variable(const char* name) {
   const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? std::nullopt : std::optional(GivenWord{value, name});
+  return value == nullptr || *value == '\0' ? std::nullopt
+                                            : std::optional(ClusterSetting{value, name});
 }
 
-[[noreturn]] void refuse(const GivenWord& word, std::string_view expected) {
+[[noreturn]] void refuse(const ClusterSetting& word, std::string_view expected) {
   throw Error(Errc::UsageArgument,
               fmt::format("{} expects {}, found \"{}\"", word.by, expected, word.text));
 }
 
-int number_from(const GivenWord& word, int least, int most) {
+int number_from(const ClusterSetting& word, int least, int most) {
   const std::string& text = word.text;
   int number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -1,4 +1,4 @@
-/// spawn_options_of_env reads the options of worker processes from the environment.
+/// spawn_options_of_environment reads the options of worker processes from the environment.
 #pragma once
 
 #include "stagecraft/actors/launch/ways/spawn_options.h"
@@ -16,6 +16,6 @@ namespace stagecraft {
 ///   STAGECRAFT_PROCESSOR      "own" or "common"
 /// `tell` writes to standard error.
 /// Errors: UsageArgument for a value that makes no sense; those of read_hosts.
-[[nodiscard]] SpawnOptions spawn_options_of_env();
+[[nodiscard]] SpawnOptions spawn_options_of_environment();
 
 }  // namespace stagecraft

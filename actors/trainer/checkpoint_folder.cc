@@ -1,4 +1,4 @@
-#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/actors/trainer/checkpoint_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -146,7 +146,7 @@ CheckpointSearch find_checkpoint(const std::string& folder) {
   return search;
 }
 
-struct Checkpoints::Impl {
+struct CheckpointFolder::Impl {
   const HomeProcess home;
   const std::string folder;
   const std::size_t keep;
@@ -216,7 +216,7 @@ struct Checkpoints::Impl {
   }
 };
 
-Checkpoints::Checkpoints(const std::string& folder, int keep) {
+CheckpointFolder::CheckpointFolder(const std::string& folder, int keep) {
   if (keep < 1) {
     throw Error(Errc::UsageArgument,
                 fmt::format("expected at least one checkpoint to keep, found {}", keep));
@@ -225,7 +225,7 @@ Checkpoints::Checkpoints(const std::string& folder, int keep) {
   impl_ = std::make_unique<Impl>(folder, keep);
 }
 
-Checkpoints::~Checkpoints() {
+CheckpointFolder::~CheckpointFolder() {
   if (!impl_->home.is_here() || (process_end::begun() && !impl_->finished)) {
     (void)impl_.release();  // its thread is the parent's, or parked (PE-1)
     return;
@@ -237,7 +237,7 @@ Checkpoints::~Checkpoints() {
   }
 }
 
-std::optional<SavedCheckpoint> Checkpoints::save(Trainer& trainer) {
+std::optional<SavedCheckpoint> CheckpointFolder::save(Trainer& trainer) {
   impl_->home.require_here("this folder of checkpoints");
   std::optional<SavedCheckpoint> before = impl_->wait();  // first: keeps CS-1
   try {
@@ -249,23 +249,23 @@ std::optional<SavedCheckpoint> Checkpoints::save(Trainer& trainer) {
   return before;
 }
 
-std::optional<SavedCheckpoint> Checkpoints::save(Checkpoint checkpoint) {
+std::optional<SavedCheckpoint> CheckpointFolder::save(Checkpoint checkpoint) {
   impl_->home.require_here("this folder of checkpoints");
   std::optional<SavedCheckpoint> before = impl_->wait();
   impl_->begin(std::move(checkpoint));
   return before;
 }
 
-std::optional<SavedCheckpoint> Checkpoints::done() {
+std::optional<SavedCheckpoint> CheckpointFolder::done() {
   return impl_->finished ? impl_->wait() : std::nullopt;
 }
 
-std::optional<SavedCheckpoint> Checkpoints::wait() {
+std::optional<SavedCheckpoint> CheckpointFolder::wait() {
   impl_->home.require_here("this folder of checkpoints");
   return impl_->wait();
 }
 
-std::optional<std::string> Checkpoints::resume(Trainer& trainer, SeedFrom seed_from) {
+std::optional<std::string> CheckpointFolder::resume(Trainer& trainer, SeedFrom seed_from) {
   (void)wait();
   const CheckpointSearch search = find_checkpoint(impl_->folder);
   for (const Error& broken : search.broken) {

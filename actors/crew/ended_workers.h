@@ -1,4 +1,4 @@
-/// WorkerLosses records the workers of a crew that have ended, for the crew's waits.
+/// EndedWorkers records the workers of a crew that have ended, for the crew's waits.
 ///
 /// A crew has one. From its launch on, each worker reports its end here, so losses are known even
 /// while there is no driver. The mutex guards the list of losses: workers end on threads of the
@@ -20,11 +20,11 @@
 
 namespace stagecraft {
 
-class WorkerLosses {
+class EndedWorkers {
  public:
   enum class Waited : std::uint8_t { Complete, Lost, Late };
 
-  explicit WorkerLosses(int ranks, std::shared_ptr<const Clock> clock = Clock::steady())
+  explicit EndedWorkers(int ranks, std::shared_ptr<const Clock> clock = Clock::steady())
       : clock_(std::move(clock)),
         known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/launch/ways/rank_places.h"
+#include "stagecraft/actors/launch/ways/rank_processes.h"
 
 #include "stagecraft/tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/crew/worker_losses.h"
+#include "stagecraft/actors/crew/ended_workers.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-void WorkerLosses::watch(Rank rank, const Worker& worker) {
+void EndedWorkers::watch(Rank rank, const Worker& worker) {
   std::int64_t number = 0;
   {
     const std::scoped_lock lock(known_->mutex);
@@ -27,17 +27,17 @@ void WorkerLosses::watch(Rank rank, const Worker& worker) {
   worker.agent->attach_functor(ended);
 }
 
-bool WorkerLosses::has(Rank rank) const {
+bool EndedWorkers::has(Rank rank) const {
   const std::scoped_lock lock(known_->mutex);
   return known_->any_of({rank});
 }
 
-void WorkerLosses::Known::tell() {
+void EndedWorkers::Known::tell() {
   { const std::scoped_lock lock(mutex); }  // no waiter is between its test and its wait
   changed.notify_all();
 }
 
-bool WorkerLosses::Known::any_of(const std::vector<Rank>& ranks) const {
+bool EndedWorkers::Known::any_of(const std::vector<Rank>& ranks) const {
   return std::ranges::any_of(ranks, [this](Rank rank) { return turns[rank.index()].lost; });
 }
 

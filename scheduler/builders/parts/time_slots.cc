@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/builders/parts/slots.h"
+#include "stagecraft/scheduler/builders/parts/time_slots.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 
 namespace stagecraft {
 
-Slots::Slots(int rows, int slots)
+TimeSlots::TimeSlots(int rows, int slots)
     : cells_(static_cast<std::size_t>(rows), Schedule::Row(static_cast<std::size_t>(slots))) {}
 
-void Slots::put(int row, int slot, const Task& task) {
+void TimeSlots::put(int row, int slot, const Task& task) {
   Cell& cell = cells_[static_cast<std::size_t>(row)][static_cast<std::size_t>(slot)];
   SC_CHECK(cell.idle(),
            fmt::format("slot {} of row {} holds {}, but {} needs it too",

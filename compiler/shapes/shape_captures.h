@@ -1,4 +1,4 @@
-/// OtherShapes holds the captures of a program for further shapes of microbatches, in addition to
+/// ShapeCaptures holds the captures of a program for further shapes of microbatches, in addition to
 /// that of its example batch. The order of dimensions in memory is part of a shape, since operators
 /// choose kernels by it, and capture records a view or a copy depending on it.
 ///
@@ -23,7 +23,7 @@
 
 namespace stagecraft {
 
-class OtherShapes {
+class ShapeCaptures {
  public:
   /// Example holds the microbatches of the example batch.
   struct Example {
@@ -32,10 +32,10 @@ class OtherShapes {
 
   /// `model`: the program itself. `most`: the limit for all shapes, including the program's own.
   /// `example`: the microbatches of the example batch; null if there are none.
-  OtherShapes(std::shared_ptr<const CompiledProgram> model,
-              ModuleSource source,
-              int most,
-              std::shared_ptr<const Example> example = nullptr);
+  ShapeCaptures(std::shared_ptr<const CompiledProgram> model,
+                ModuleSource source,
+                int most,
+                std::shared_ptr<const Example> example = nullptr);
 
   /// Returns the capture for microbatches of this form; null for the program itself.
   /// Errors: CompileShape for one shape too many, for a module that no longer exists or cannot be
@@ -60,7 +60,7 @@ class OtherShapes {
 
   /// Returns an object without captures for a program that was made from this one, of the same
   /// module, with its stages in other chunks.
-  [[nodiscard]] std::shared_ptr<OtherShapes> of_program(
+  [[nodiscard]] std::shared_ptr<ShapeCaptures> of_program(
       std::shared_ptr<const CompiledProgram> model) const;
 
   /// Returns how many shapes there are so far.

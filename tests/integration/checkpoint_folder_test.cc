@@ -1,6 +1,6 @@
 /// Tests seeds, and folders of checkpoints.
 
-#include "stagecraft/actors/trainer/checkpoints.h"
+#include "stagecraft/actors/trainer/checkpoint_folder.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,7 +129,7 @@ TEST_CASE("a run that is resumed from a folder equals one that never stopped",
   const std::string place = folder.path() + "/run";
   Dropping unbroken(9);
   {
-    Checkpoints checkpoints(place, 2);
+    CheckpointFolder checkpoints(place, 2);
     CHECK_FALSE(checkpoints.resume(unbroken.trainer));
     std::int64_t told = 0;
     for (int step = 1; step <= 4; ++step) {
@@ -146,7 +146,7 @@ TEST_CASE("a run that is resumed from a folder equals one that never stopped",
 
   std::filesystem::resize_file(place + "/step-000000004.ckpt", 100);  // the newest is broken
   Dropping resumed(9);
-  Checkpoints checkpoints(place, 2);
+  CheckpointFolder checkpoints(place, 2);
   CHECK(checkpoints.resume(resumed.trainer) == place + "/step-000000003.ckpt");
   CHECK(resumed.trainer.steps() == 3);
   (void)resumed.losses(6);
@@ -186,7 +186,7 @@ TEST_CASE("CS-2: older ones go when a newer one stands; later ones and other fil
   const TemporaryFolder folder;
   folder.write("notes.txt", "mine");
   folder.write("step-x.ckpt", "mine, too");
-  Checkpoints checkpoints(folder.path(), 1);
+  CheckpointFolder checkpoints(folder.path(), 1);
   for (const std::int64_t step : {5, 7, 6}) {
     (void)checkpoints.save(checkpoint_of(step));
   }
@@ -199,7 +199,7 @@ TEST_CASE("CS-2: older ones go when a newer one stands; later ones and other fil
 TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the next one is made",
           "[integration][checkpoints]") {
   const TemporaryFolder folder;
-  Checkpoints checkpoints(folder.path(), 1);
+  CheckpointFolder checkpoints(folder.path(), 1);
   CHECK_FALSE(checkpoints.save(checkpoint_of(1)));
   std::filesystem::create_directory(folder.path() + "/step-000000002.ckpt");
   expect_saved(checkpoints.save(checkpoint_of(2)), 1);
@@ -212,10 +212,11 @@ TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the n
   expect_saved(checkpoints.wait(), 3);
   CHECK_FALSE(checkpoints.done());
   CHECK(find_checkpoint(folder.path()).newest->step == 3);
-  CHECK_THAT(refusal([&] { const Checkpoints none(folder.path(), 0); }),
+  CHECK_THAT(refusal([&] { const CheckpointFolder none(folder.path(), 0); }),
              ContainsSubstring("at least one"));
-  CHECK_THAT(refusal([&] { const Checkpoints in_file(folder.write("file", "")); }, Errc::UsageFile),
-             ContainsSubstring("file"));
+  CHECK_THAT(
+      refusal([&] { const CheckpointFolder in_file(folder.write("file", "")); }, Errc::UsageFile),
+      ContainsSubstring("file"));
 }
 
 TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written is removed",
@@ -224,13 +225,13 @@ TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written 
   folder.write("step-000000004.ckpt.part-AbCd1234", "half");
   folder.write("mine.part-AbCd1234", "kept");
   {
-    Checkpoints first(folder.path());
+    CheckpointFolder first(folder.path());
     CHECK(names_in(folder.path()) == std::set<std::string>{"mine.part-AbCd1234"});
-    CHECK_THAT(refusal([&] { const Checkpoints second(folder.path()); }, Errc::UsageFile),
+    CHECK_THAT(refusal([&] { const CheckpointFolder second(folder.path()); }, Errc::UsageFile),
                ContainsSubstring("another run"));
     (void)first.save(checkpoint_of(4));
   }  // waits for the current write
-  const Checkpoints second(folder.path());
+  const CheckpointFolder second(folder.path());
   CHECK(find_checkpoint(folder.path()).newest->step == 4);
 }
 
@@ -251,7 +252,7 @@ TEST_CASE("a process that is killed while it writes leaves a folder that can be 
   REQUIRE(WIFSIGNALED(status));
   CHECK(names_in(folder.path()).size() == 2);
   CHECK(find_checkpoint(folder.path()).newest->path == whole);
-  const Checkpoints next(folder.path());
+  const CheckpointFolder next(folder.path());
   CHECK(names_in(folder.path()) == std::set<std::string>{"step-000000001.ckpt"});
 }
 

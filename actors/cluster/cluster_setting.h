@@ -1,4 +1,5 @@
-/// GivenWord is one setting of a cluster, word for word, with the option or variable that gave it.
+/// ClusterSetting is one setting of a cluster, word for word, with the option or variable that gave
+/// it.
 #pragma once
 
 #include <limits>
@@ -8,19 +9,19 @@
 
 namespace stagecraft {
 
-struct GivenWord {
+struct ClusterSetting {
   std::string text, by;
 };
 
 /// Returns the word of an environment variable; nothing if it is unset or empty.
-[[nodiscard]] std::optional<GivenWord> variable_word(const char* name);
+[[nodiscard]] std::optional<ClusterSetting> setting_of_variable(const char* name);
 
 /// Throws UsageArgument: "STAGECRAFT_RANKS expects a whole number of at least 1, found "two"".
-[[noreturn]] void refuse(const GivenWord& word, std::string_view expected);
+[[noreturn]] void refuse(const ClusterSetting& word, std::string_view expected);
 
 /// Returns the number. Errors: UsageArgument for a word that is no whole number of at least
 /// `least`.
-[[nodiscard]] int number_from(const GivenWord& word,
+[[nodiscard]] int number_from(const ClusterSetting& word,
                               int least,
                               int most = std::numeric_limits<int>::max());
 

@@ -1,5 +1,5 @@
 /// Tests the captures of a program for microbatches of another shape or memory order.
-#include "stagecraft/compiler/shapes/other_shapes.h"
+#include "stagecraft/compiler/shapes/shape_captures.h"
 
 #include <torch/torch.h>
 
@@ -21,7 +21,7 @@ TEST_CASE("rows that lie in memory in another order are captured once more", "[c
   const Program program = two_layers(chain, 16, 4);
   const torch::Tensor across = rows_of_four(16).t().contiguous().t();
   const Parts parts = parts_of(program, {across}, {rows_of_four(32)});
-  CHECK(program.other_shapes()->count() == 2);
+  CHECK(program.shape_captures()->count() == 2);
   REQUIRE(parts.shapes.size() == 4);
   const OtherShape& capture = *parts.shapes[0];
   CHECK(capture.random == 0);  // the sizes are the compiled ones
@@ -31,7 +31,7 @@ TEST_CASE("rows that lie in memory in another order are captured once more", "[c
   CHECK(parts.inputs[0][0].stride(0) == 1);
   (void)parts_of(program, {across}, {rows_of_four(32)});
   (void)parts_of(program, {rows_of_four(16)}, {rows_of_four(32)});
-  CHECK(program.other_shapes()->count() == 2);
+  CHECK(program.shape_captures()->count() == 2);
 }
 
 TEST_CASE("a capture for another shape is cut as the program was", "[compiler][batch]") {

@@ -1,7 +1,7 @@
-/// Checkpoints keeps the checkpoints of a run in a folder, named step-000000120.ckpt and so on. A
-/// thread of its own writes them while steps continue.
+/// CheckpointFolder keeps the checkpoints of a run in a folder, named step-000000120.ckpt and so on.
+/// A thread of its own writes them while steps continue.
 ///
-///   sc::Checkpoints checkpoints("runs/first", 3);
+///   sc::CheckpointFolder checkpoints("runs/first", 3);
 ///   checkpoints.resume(trainer);             // from the newest whole one, or from nothing
 ///   while (...) {
 ///     (void)trainer.step(...).get();
@@ -58,16 +58,16 @@ struct CheckpointSearch {
 /// file once.
 [[nodiscard]] CheckpointSearch find_checkpoint(const std::string& folder);
 
-class Checkpoints {
+class CheckpointFolder {
  public:
   /// Makes the folder if there is none. Keeps the `keep` newest files.
   /// Errors: UsageFile if the folder cannot be written to, or if another process writes to it;
   ///         UsageArgument for a `keep` below 1.
-  explicit Checkpoints(const std::string& folder, int keep = 3);
+  explicit CheckpointFolder(const std::string& folder, int keep = 3);
   /// Waits until the save in progress has ended. Logs a failure that no caller took.
-  ~Checkpoints();
-  Checkpoints(const Checkpoints&) = delete;
-  Checkpoints& operator=(const Checkpoints&) = delete;
+  ~CheckpointFolder();
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
   /// Copies the state after the steps in progress, and begins to write it. Returns the outcome of
   /// the previous save, unless a caller has it already.

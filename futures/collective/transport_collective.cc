@@ -1,4 +1,4 @@
-#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/collective/transport_collective.h"
 
 #include <algorithm>
 #include <functional>
