@@ -212,14 +212,16 @@ struct Trainer::Impl {
   }
 
   std::int64_t recover() {
-    if (!options.mirror && !any_stage_has_copies(*execution.plan)) {
+    const StateCopies copies{.in_mirrors = options.mirror,
+                             .of_stages = any_stage_has_copies(*execution.plan)};
+    if (!copies.in_mirrors && !copies.of_stages) {
       throw Error(Errc::UsageArgument,
                   "recover() needs copies of committed states, this trainer keeps none, and no "
                   "stage is on two ranks: load a checkpoint now, and set TrainerOptions::mirror "
                   "for the next trainer");
     }
     stop_training();
-    return options.mirror ? stagecraft::recover(*crew, state) : recover_from_copies(*crew, state);
+    return stagecraft::recover(*crew, state, copies);
   }
 };
 

@@ -165,6 +165,22 @@ TEST_CASE("LV-1: a copy whose process is killed gets the state of another copy",
   CHECK(same_bits(run.trainer.state_dict(), copies_after(5)));
 }
 
+TEST_CASE("LV-1: a rank that is lost with the keeper of its mirror gets the state of another copy",
+          "[integration][replicas][recovery][processes][faults]") {
+  CopiesRun run(Cluster::spawn(4), {.mirror = true});
+  run.train(2);
+  for (const Rank victim : {Rank(0), Rank(1)}) {
+    const auto process = static_cast<pid_t>(run.cluster.workers()[victim.index()].process);
+    REQUIRE(kill(process, SIGKILL) == 0);
+  }
+  CHECK(error_of(step_of(run.trainer, 2)).code() == Errc::WorkerLost);
+  run.cluster.replace(Rank(0));
+  run.cluster.replace(Rank(1));
+  CHECK(run.trainer.recover() == 2);
+  run.train(4);
+  CHECK(same_bits(run.trainer.state_dict(), copies_after(4)));
+}
+
 TEST_CASE("if all copies of a stage are lost, recover() says so, and nothing else is tried",
           "[integration][replicas][recovery][processes][faults]") {
   const TemporaryFolder folder;

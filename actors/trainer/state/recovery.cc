@@ -1,27 +1,37 @@
 #include "stagecraft/actors/trainer/state/recovery.h"
 
 #include <map>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/executor/mirror/mirror_keeper.h"
 #include "stagecraft/actors/trainer/state/living_copies.h"
+#include "stagecraft/base/error.h"
 
 namespace stagecraft {
+namespace {
 
-std::int64_t recover(Crew& crew, TrainerState& state) {
+/// Returns nothing if mirrors have no complete state and something else may have one.
+std::optional<RecoveryPoint> point_of_mirrors(const std::vector<StateListing>& listings,
+                                              bool may_fail) {
   std::vector<MirrorStock> stocks;
-  for (StateListing& listing : state.list()) {
-    stocks.push_back({.own = std::move(listing.own), .kept = std::move(listing.kept)});
+  for (const StateListing& listing : listings) {
+    stocks.push_back({.own = listing.own, .kept = listing.kept});
   }
-  const RecoveryPoint point = choose_recovery(stocks);
-  state.replace_by([&] { crew.take_mirrors(point); }, point.updates);
-  return point.updates;
+  try {
+    return choose_recovery(stocks);
+  } catch (const Error&) {
+    if (!may_fail) {
+      throw;
+    }
+    return std::nullopt;
+  }
 }
 
-std::int64_t recover_from_copies(Crew& crew, TrainerState& state) {
-  const std::vector<StateListing> listings = state.list();
+std::int64_t recover_from_copies(Crew& crew,
+                                 TrainerState& state,
+                                 const std::vector<StateListing>& listings) {
   const LivingCopies copies = choose_living_copies(listings);
   std::map<std::string, at::Tensor> by_name;
   for (const std::vector<StateTensor>& of_rank : crew.read_state(copies.sources)) {
@@ -38,6 +48,19 @@ std::int64_t recover_from_copies(Crew& crew, TrainerState& state) {
   }
   state.replace_by([&] { crew.write_state(by_rank, copies.updates); }, copies.updates);
   return copies.updates;
+}
+
+}  // namespace
+
+std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
+  const std::vector<StateListing> listings = state.list();
+  const std::optional<RecoveryPoint> point =
+      copies.in_mirrors ? point_of_mirrors(listings, copies.of_stages) : std::nullopt;
+  if (!point) {
+    return recover_from_copies(crew, state, listings);
+  }
+  state.replace_by([&] { crew.take_mirrors(*point); }, point->updates);
+  return point->updates;
 }
 
 }  // namespace stagecraft

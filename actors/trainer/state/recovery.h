@@ -11,14 +11,17 @@
 
 namespace stagecraft {
 
-/// Returns the number of updates of the state, the newest one of which every rank has a copy
-/// (MI-1).
+/// StateCopies says where copies of a trainer's states are, in addition to checkpoints.
+struct StateCopies {
+  bool in_mirrors = false;  ///< neighbors keep those of each rank
+  bool of_stages = false;   ///< several ranks train copies of a stage
+};
+
+/// Returns the number of updates of the state: the newest one of which every rank has a copy in
+/// mirrors (MI-1); without mirrors, or if these have none, the newest that ranks with copies of all
+/// stages have (LV-1). Tensors of LV-1 travel over this process, as those of a checkpoint do.
 /// Requires: no step is in progress, and workers that replaced others have their setup.
 /// Errors: WorkerLost if there is no complete state; those of a rank that does not answer.
-std::int64_t recover(Crew& crew, TrainerState& state);
-
-/// Returns likewise the number of updates of the newest state that ranks with copies of all stages
-/// have (LV-1). The tensors travel over this process, as those of a checkpoint do.
-std::int64_t recover_from_copies(Crew& crew, TrainerState& state);
+std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies);
 
 }  // namespace stagecraft
