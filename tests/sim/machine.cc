@@ -1,0 +1,272 @@
+#include "stagecraft/tests/sim/machine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+namespace stagecraft::sim {
+namespace {
+
+constexpr int kPool = 32;
+
+}  // namespace
+
+std::string Stream::name() const {
+  return fmt::format("sim:{} stream {}", device, number);
+}
+
+Machine& Machine::the() {
+  static Machine* const machine = new Machine();
+  return *machine;
+}
+
+void Machine::start(int count) {
+  const Lock lock(mutex_);
+  streams_.resize(static_cast<std::size_t>(count));
+  handed_out_.resize(streams_.size());
+  memories_.resize(streams_.size());
+  for (int device = 0; device < count; ++device) {
+    add_stream(device);
+  }
+}
+
+Stream& Machine::add_stream(int device) {
+  auto& of_device = streams_[static_cast<std::size_t>(device)];
+  auto made = std::make_unique<Stream>();
+  made->device = device;
+  made->number = static_cast<int>(of_device.size());
+  made->in_detector = detector_.add_stream(made->name());
+  made->random.seed(options.seed * 7919 + static_cast<unsigned>(made->in_detector));
+  Stream& stream = *of_device.emplace_back(std::move(made));
+  std::thread([this, &stream] { work(stream); }).detach();
+  return stream;
+}
+
+Stream& Machine::next_stream(int device) {
+  const Lock lock(mutex_);
+  const auto d = static_cast<std::size_t>(device);
+  const auto number = static_cast<std::size_t>(1 + handed_out_[d]++ % kPool);
+  while (streams_[d].size() <= number) {
+    add_stream(device);
+  }
+  return *streams_[d][number];
+}
+
+Stream& Machine::stream(int device, std::int64_t number) {
+  const Lock lock(mutex_);
+  return *streams_.at(static_cast<std::size_t>(device)).at(static_cast<std::size_t>(number));
+}
+
+void Machine::work(Stream& stream) {
+  at::set_num_threads(1);
+  Lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !stream.kernels.empty(); });
+    Kernel kernel = std::move(stream.kernels.front());
+    lock.unlock();
+    if (options.most_delay.count() > 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(
+          stream.random() % static_cast<unsigned>(options.most_delay.count() + 1)));
+    }
+    std::exception_ptr thrown;
+    try {
+      kernel();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    kernel = nullptr;  // what it holds may need the lock
+    lock.lock();
+    failure_ = failure_ ? failure_ : thrown;
+    stream.kernels.pop_front();
+    ++stream.done;
+    changed_.notify_all();
+  }
+}
+
+void Machine::give(Stream& stream, Kernel kernel) {
+  stream.kernels.push_back(std::move(kernel));
+  ++stream.given;
+  changed_.notify_all();
+}
+
+void Machine::give_kernel(Stream& stream,
+                          const std::string& name,
+                          const std::vector<Access>& accesses,
+                          Kernel kernel) {
+  std::vector<Detector::Access> seen;
+  for (const Access& access : accesses) {
+    seen.push_back(
+        {reinterpret_cast<std::uintptr_t>(on_host(access.data)), access.bytes, access.writes});
+  }
+  detector_.issue(stream.in_detector, name, seen);
+  ++counts_.kernels;
+  give(stream, std::move(kernel));
+}
+
+void Machine::launch(Stream& stream,
+                     const std::string& name,
+                     const std::vector<Access>& accesses,
+                     Kernel kernel) {
+  const Lock lock(mutex_);
+  give_kernel(stream, name, accesses, std::move(kernel));
+}
+
+std::shared_ptr<Mark> Machine::record(Stream& stream) {
+  const Lock lock(mutex_);
+  return record_locked(stream);
+}
+
+std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
+  auto mark = std::make_shared<Mark>();
+  mark->clock = detector_.record(stream.in_detector);
+  ++counts_.events;
+  give(stream, [this, mark] {
+    const Lock lock(mutex_);
+    mark->time = std::chrono::steady_clock::now();
+    mark->is_done = true;
+  });
+  return mark;
+}
+
+void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
+  const Lock lock(mutex_);
+  detector_.wait(stream.in_detector, mark->clock);
+  ++counts_.waits;
+  give(stream, [this, mark] {
+    Lock waiting(mutex_);
+    changed_.wait(waiting, [&] { return mark->is_done; });
+  });
+}
+
+bool Machine::is_done(const Mark& mark) {
+  const Lock lock(mutex_);
+  if (mark.is_done) {
+    detector_.wait_on_host(mark.clock);
+  }
+  return mark.is_done;
+}
+
+bool Machine::is_idle(const Stream& stream) {
+  const Lock lock(mutex_);
+  return stream.done == stream.given;
+}
+
+void Machine::synchronize(const Mark& mark) {
+  Lock lock(mutex_);
+  wait_on_host(lock, [&] { return mark.is_done; });
+  detector_.wait_on_host(mark.clock);
+}
+
+void Machine::synchronize(Stream& stream) {
+  Lock lock(mutex_);
+  synchronize_locked(lock, stream);
+}
+
+void Machine::synchronize(int device) {
+  Lock lock(mutex_);
+  for (const auto& stream : streams_[static_cast<std::size_t>(device)]) {
+    synchronize_locked(lock, *stream);
+  }
+}
+
+void Machine::synchronize_locked(Lock& lock, Stream& stream) {
+  const std::uint64_t given = stream.given;
+  const Detector::Clock clock = detector_.record(stream.in_detector);
+  wait_on_host(lock, [&] { return stream.done >= given; });
+  detector_.wait_on_host(clock);
+}
+
+void Machine::wait_on_host(Lock& lock, const std::function<bool()>& is_over) {
+  ++counts_.host_waits;
+  changed_.wait(lock, is_over);
+  if (failure_) {
+    std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+}
+
+void* Machine::allocate(Stream& stream, std::size_t bytes) {
+  const Lock lock(mutex_);
+  Memory& memory = memories_[static_cast<std::size_t>(stream.device)];
+  for (Block* const block : memory.take_over()) {
+    detector_.forget_uses(reinterpret_cast<std::uintptr_t>(block->data));
+    if (options.poison) {
+      std::memset(block->data, 0xff, block->bytes);
+    }
+    memory.keep(*block);
+  }
+  const Block& block = memory.take(stream, bytes, options.memory);
+  detector_.allocate(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, stream.in_detector);
+  return block.data;
+}
+
+void Machine::free(void* data) {
+  const Lock lock(mutex_);
+  for (Memory& memory : memories_) {
+    if (Block* const block = memory.find(data)) {
+      free_in(memory, *block);
+    }
+  }
+}
+
+/// The next user of a block is on the block's stream. Other streams that used it have to be done.
+void Machine::free_in(Memory& memory, Block& block) {
+  std::vector<int> in_detector{block.stream->in_detector};
+  std::vector<std::shared_ptr<Mark>> marks;
+  for (Stream* const stream : block.also_used_on) {
+    in_detector.push_back(stream->in_detector);
+    marks.push_back(record_locked(*stream));
+  }
+  detector_.release(reinterpret_cast<std::uintptr_t>(block.data), in_detector);
+  memory.end_use(block);
+  if (!marks.empty()) {
+    marks.push_back(record_locked(*block.stream));
+    block.also_used_on.clear();
+    memory.keep_after(block, std::move(marks));
+    return;
+  }
+  if (options.poison) {
+    give(*block.stream, [&block] { std::memset(block.data, 0xff, block.bytes); });
+  }
+  memory.keep(block);
+}
+
+void Machine::use_on(void* data, Stream& stream) {
+  const Lock lock(mutex_);
+  Block* const block = memories_[static_cast<std::size_t>(stream.device)].find(data);
+  TORCH_CHECK(block != nullptr, "this is no memory of sim:", stream.device);
+  if (block->stream != &stream) {
+    block->also_used_on.insert(&stream);
+  }
+}
+
+std::int64_t Machine::bytes_in_use(int device) {
+  const Lock lock(mutex_);
+  return memories_[static_cast<std::size_t>(device)].in_use();
+}
+
+std::int64_t Machine::peak_bytes(int device) {
+  const Lock lock(mutex_);
+  return memories_[static_cast<std::size_t>(device)].peak();
+}
+
+void Machine::reset_peak(int device) {
+  const Lock lock(mutex_);
+  memories_[static_cast<std::size_t>(device)].reset_peak();
+}
+
+Counts Machine::counts() {
+  const Lock lock(mutex_);
+  return counts_;
+}
+
+std::vector<std::string> Machine::take_reports() {
+  const Lock lock(mutex_);
+  return detector_.take_reports();
+}
+
+}  // namespace stagecraft::sim

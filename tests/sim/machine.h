@@ -1,0 +1,145 @@
+/// Machine runs simulated devices: each of their streams is a thread that runs kernels in the order
+/// in which they were given, as late as it likes.
+///
+///     host thread --launch--> stream 0: [matmul][record e]
+///                 --launch--> stream 1: [wait e][copy]
+///
+/// There is one, which never ends: LibTorch keeps devices until the process ends. All functions may
+/// be called from any thread; kernels run without the lock.
+/// MA-1: only record() and wait() order kernels of different streams.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/sim/detector.h"
+#include "stagecraft/tests/sim/memory.h"
+
+namespace stagecraft::sim {
+
+/// Options are set while no kernel runs.
+struct Options {
+  std::chrono::microseconds most_delay{0};  ///< at random before each kernel
+  unsigned seed = 1;                        ///< of the delays
+  /// Whether memory is overwritten when it is freed, in the order of its stream. Threads of
+  /// autograd free late, behind events that others have recorded, so reports are exact only
+  /// without.
+  bool poison = false;
+  std::size_t memory = SIZE_MAX;  ///< bytes of each device
+};
+
+/// Counts counts since the process began.
+struct Counts {
+  std::int64_t kernels = 0, events = 0, waits = 0;
+  std::int64_t host_waits = 0;  ///< for a stream, an event or a device
+};
+
+/// Mark is one recording of an event.
+struct Mark {
+  bool is_done = false;
+  std::chrono::steady_clock::time_point time;
+  Detector::Clock clock;
+};
+
+struct Stream;
+
+class Machine {
+ public:
+  using Kernel = std::function<void()>;
+
+  /// Access is memory that a kernel uses, by the address that the host would use.
+  struct Access {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    bool writes = false;
+  };
+
+  [[nodiscard]] static Machine& the();
+
+  Options options;
+
+  /// Starts devices 0 to count - 1, each with its default stream 0. Requires: called once.
+  void start(int count);
+  [[nodiscard]] int devices() const { return static_cast<int>(streams_.size()); }
+
+  /// Returns another stream of the device. As LibTorch's CUDA does, a pool of 32 is handed out in
+  /// turn.
+  [[nodiscard]] Stream& next_stream(int device);
+  [[nodiscard]] Stream& stream(int device, std::int64_t number);
+
+  void launch(Stream& stream,
+              const std::string& name,
+              const std::vector<Access>& accesses,
+              Kernel kernel);
+  [[nodiscard]] std::shared_ptr<Mark> record(Stream& stream);
+  void wait(Stream& stream, const std::shared_ptr<Mark>& mark);
+
+  /// Both say whether it is done, and then order what the host issues next behind it.
+  [[nodiscard]] bool is_done(const Mark& mark);
+  [[nodiscard]] bool is_idle(const Stream& stream);
+  /// Both wait. Errors: those that kernels have thrown.
+  void synchronize(const Mark& mark);
+  void synchronize(int device);
+  void synchronize(Stream& stream);
+
+  /// Returns memory of the device for its stream. Errors: c10::OutOfMemoryError.
+  [[nodiscard]] void* allocate(Stream& stream, std::size_t bytes);
+  void free(void* data);
+  /// Keeps the memory, once freed, until what the stream was given by then is over.
+  void use_on(void* data, Stream& stream);
+  [[nodiscard]] std::int64_t bytes_in_use(int device);
+  [[nodiscard]] std::int64_t peak_bytes(int device);
+  void reset_peak(int device);
+
+  [[nodiscard]] Counts counts();
+  /// Returns the accesses that nothing orders, found since the last call.
+  [[nodiscard]] std::vector<std::string> take_reports();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  Machine() = default;
+  Stream& add_stream(int device);
+  void work(Stream& stream);
+  void give(Stream& stream, Kernel kernel);
+  void give_kernel(Stream& stream,
+                   const std::string& name,
+                   const std::vector<Access>& accesses,
+                   Kernel kernel);
+  std::shared_ptr<Mark> record_locked(Stream& stream);
+  void wait_on_host(Lock& lock, const std::function<bool()>& is_over);
+  void synchronize_locked(Lock& lock, Stream& stream);
+  void free_in(Memory& memory, Block& block);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::vector<std::unique_ptr<Stream>>> streams_;  ///< by device
+  std::vector<int> handed_out_;                                ///< by device
+  std::vector<Memory> memories_;                               ///< by device
+  Detector detector_;
+  Counts counts_;
+  std::exception_ptr failure_;
+};
+
+/// Stream is a queue of kernels. Only Machine uses its members.
+struct Stream {
+  int device = 0, number = 0;
+  int in_detector = 0;
+  std::deque<Machine::Kernel> kernels;  ///< the first one runs
+  std::uint64_t given = 0, done = 0;
+  std::minstd_rand random;
+
+  [[nodiscard]] std::string name() const;
+};
+
+}  // namespace stagecraft::sim
