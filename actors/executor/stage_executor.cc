@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "stagecraft/actors/executor/commit/commit.h"
+#include "stagecraft/actors/executor/device/accelerator.h"
 #include "stagecraft/actors/executor/device/device.h"
+#include "stagecraft/actors/executor/device/device_name.h"
 #include "stagecraft/actors/executor/device/libtorch_gate.h"
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/run/accumulation.h"
@@ -15,6 +17,7 @@
 #include "stagecraft/actors/executor/stage/snapshot.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/futures/collective/transport_collective.h"
 
@@ -27,6 +30,22 @@ std::optional<Mirror> mirror_of(const RankSetup& setup,
                               : std::nullopt;
 }
 
+/// Returns the rank's device. Its work goes to the stream that computes.
+std::unique_ptr<Device> device_of(const RankSetup& setup) {
+  const c10::Device place = place_of(setup.options.device, setup.rank());
+  std::unique_ptr<Device> device =
+      is_program_device(place) ? cpu_device(setup.options.memory_limit) : accelerator_device(place);
+  device->use(kCompute);
+  return device;
+}
+
+std::vector<StateTensor> on_host(std::vector<StateTensor> tensors) {
+  for (StateTensor& one : tensors) {
+    one.tensor = one.tensor.cpu();
+  }
+  return tensors;
+}
+
 std::shared_ptr<WaitBoard> board_of(const std::shared_ptr<Progress>& progress) {
   return {progress, &progress->waits};
 }
@@ -37,7 +56,7 @@ struct StageExecutor::Impl {
   const RankSetup setup;
   const std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress;
-  const std::unique_ptr<Device> device = cpu_device(setup.options.memory_limit);
+  const std::unique_ptr<Device> device = device_of(setup);
   RankPrograms programs;
   Accumulation accumulation;
   StepTimes times{*device, setup.train.list->instructions.size()};
@@ -52,7 +71,7 @@ struct StageExecutor::Impl {
       : setup(std::move(s)),
         transport(std::move(t)),
         progress(std::move(p)),
-        programs(setup, transport, board_of(progress)),
+        programs(setup, device->place(), transport, board_of(progress)),
         collective(transport, board_of(progress), [] { set_own_thread_count(1); }),
         mirror(mirror_of(setup, transport)),
         commit(setup, collective, times, programs.trained(), mirror ? &*mirror : nullptr),
@@ -133,7 +152,7 @@ struct StageExecutor::Impl {
   void mirror_commit(const StepOrder& order) {
     if (mirror && commit.is_past_the_vote()) {
       const auto copying = times.pass(&RankTimes::update);
-      mirror->committed(order.submission, order.step.value + 1, state());
+      mirror->committed(order.submission, order.step.value + 1, on_host(state()));
     }
   }
 
@@ -217,11 +236,11 @@ std::vector<StateTensor> StageExecutor::gradients() const {
       result.push_back(std::move(gradient));
     }
   }
-  return result;
+  return on_host(std::move(result));
 }
 
 std::vector<StateTensor> StageExecutor::state() const {
-  return impl_->state();
+  return on_host(impl_->state());
 }
 
 std::vector<StateTensor> StageExecutor::committed_state() const {
@@ -229,7 +248,7 @@ std::vector<StateTensor> StageExecutor::committed_state() const {
   for (StateTensor& one : all) {
     one.tensor = impl_->accumulation.committed(one.tensor);
   }
-  return all;
+  return on_host(std::move(all));
 }
 
 void StageExecutor::drop_accumulated() {

@@ -1,7 +1,8 @@
 /// program_device names the device of a program's tensors while it is captured, checked, cut and
 /// measured. All of the compiler uses this file, and knows the device only from here.
 ///
-/// actors/executor/device/device.h defines the device on which a rank runs its steps.
+/// actors/executor/device/device.h defines the device on which a rank runs its steps. In a program
+/// the device is a symbol: an interpreter puts its own in its place.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ inline constexpr std::string_view kProgramDeviceName = "the CPU";  ///< for mess
 /// Returns the device's generator that operators draw from if they are given none.
 [[nodiscard]] const at::Generator& default_generator();
 
-/// Returns a new generator of the device.
-[[nodiscard]] at::Generator seeded_generator(std::uint64_t seed);
+/// Returns a new generator of the program's device, or of another.
+[[nodiscard]] at::Generator seeded_generator(std::uint64_t seed,
+                                             const c10::Device& device = kProgramDevice);
 
 }  // namespace stagecraft

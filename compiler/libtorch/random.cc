@@ -36,8 +36,8 @@ std::uint64_t random_seed(const RandomKey& key, int index) {
   return mix(seed, static_cast<std::uint64_t>(index));
 }
 
-at::Generator make_generator(const RandomKey& key, int index) {
-  return seeded_generator(random_seed(key, index));
+at::Generator make_generator(const RandomKey& key, int index, const c10::Device& device) {
+  return seeded_generator(random_seed(key, index), device);
 }
 
 }  // namespace stagecraft

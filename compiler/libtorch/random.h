@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "stagecraft/compiler/libtorch/program_device.h"
+
 namespace at {
 struct Generator;
 }
@@ -25,7 +27,9 @@ struct RandomKey {
 /// Returns the seed of random operator number `index` of the graph under `key`.
 [[nodiscard]] std::uint64_t random_seed(const RandomKey& key, int index);
 
-/// Returns a new generator for that operator.
-[[nodiscard]] at::Generator make_generator(const RandomKey& key, int index);
+/// Returns a new generator for that operator, of the device on which it runs.
+[[nodiscard]] at::Generator make_generator(const RandomKey& key,
+                                           int index,
+                                           const c10::Device& device = kProgramDevice);
 
 }  // namespace stagecraft

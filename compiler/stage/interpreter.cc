@@ -67,6 +67,7 @@ struct ChunkInterpreter::Impl {
   };
 
   std::string stage_name;
+  c10::Device device;
   Places place_of;
   std::vector<ChunkStep> steps;
   std::vector<Input> inputs;
@@ -76,7 +77,8 @@ struct ChunkInterpreter::Impl {
   int loss_local = kAbsent;
   bool any_autocast = false;
 
-  Impl(const StageProgram& stage, const Chunk& chunk) : stage_name(stage.name) {
+  Impl(const StageProgram& stage, const Chunk& chunk, const c10::Device& d)
+      : stage_name(stage.name), device(d) {
     bind_operands(stage, chunk);
     bind_calls(stage, chunk);
     for (const ValueId output : chunk.outputs) {
@@ -124,7 +126,7 @@ struct ChunkInterpreter::Impl {
       if (used.contains(constant.value)) {
         constants.push_back({.local = place_of(constant.value),
                              .written = written_sets.contains(stage.at(constant.value).alias_set),
-                             .tensor = constant.tensor});
+                             .tensor = constant.tensor.to(device)});
       }
     }
   }
@@ -132,7 +134,7 @@ struct ChunkInterpreter::Impl {
   void bind_calls(const StageProgram& stage, const Chunk& chunk) {
     steps.reserve(chunk.nodes.size());
     for (const Node& node : chunk.nodes) {
-      steps.push_back({OperatorCall(stage, node, std::ref(place_of)), {}});
+      steps.push_back({OperatorCall(stage, node, std::ref(place_of), device), {}});
       any_autocast = any_autocast || node.autocast.enabled;
     }
   }
@@ -191,8 +193,10 @@ struct ChunkInterpreter::Impl {
   }
 };
 
-ChunkInterpreter::ChunkInterpreter(const StageProgram& stage, const Chunk& chunk)
-    : impl_(std::make_unique<Impl>(stage, chunk)) {}
+ChunkInterpreter::ChunkInterpreter(const StageProgram& stage,
+                                   const Chunk& chunk,
+                                   const c10::Device& device)
+    : impl_(std::make_unique<Impl>(stage, chunk, device)) {}
 ChunkInterpreter::~ChunkInterpreter() = default;
 ChunkInterpreter::ChunkInterpreter(ChunkInterpreter&&) noexcept = default;
 ChunkInterpreter& ChunkInterpreter::operator=(ChunkInterpreter&&) noexcept = default;
@@ -205,7 +209,7 @@ ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
   std::vector<at::Tensor> values = impl_->bind(inputs, state);
   std::optional<AutocastGuard> autocast;
   if (impl_->any_autocast) {
-    autocast.emplace();
+    autocast.emplace(impl_->device.type());
   }
   torch::jit::Stack stack;
   for (std::size_t node = 0; node < impl_->steps.size(); ++node) {
@@ -216,7 +220,7 @@ ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
     {
       const at::AutoGradMode mode(gradients && call.grad_mode);
       if (autocast) {
-        AutocastGuard::set(call.autocast);
+        AutocastGuard::set(call.autocast, impl_->device.type());
       }
       call.run(values, stack, key, impl_->stage_name);
     }

@@ -39,8 +39,11 @@ class ChunkWatch {
 
 class ChunkInterpreter {
  public:
-  /// Copies everything that it runs out of the stage, which need not outlive it.
-  ChunkInterpreter(const StageProgram& stage, const Chunk& chunk);
+  /// Copies everything that it runs out of the stage, which need not outlive it. `device`: that of
+  /// the tensors it is given, in the place of the program's.
+  ChunkInterpreter(const StageProgram& stage,
+                   const Chunk& chunk,
+                   const c10::Device& device = kProgramDevice);
   ~ChunkInterpreter();
   ChunkInterpreter(ChunkInterpreter&&) noexcept;
   ChunkInterpreter& operator=(ChunkInterpreter&&) noexcept;

@@ -44,9 +44,13 @@ std::shared_ptr<const TensorHooks> hooks_on(const StageProgram& stage, ValueId i
                                       stage.attachments[static_cast<std::size_t>(hooks)]);
 }
 
-OperatorCall::OperatorCall(const StageProgram& stage, const Node& node, const PlaceOf& place_of)
+OperatorCall::OperatorCall(const StageProgram& stage,
+                           const Node& node,
+                           const PlaceOf& place_of,
+                           const c10::Device& device)
     : grad_mode(node.grad_mode),
       autocast(node.autocast),
+      device_(device),
       random_index_(node.random_index),
       answer_(node.answer),
       name_(operator_name(node)) {
@@ -68,7 +72,8 @@ OperatorCall::OperatorCall(const StageProgram& stage, const Node& node, const Pl
   }
 }
 
-OperatorCall::Argument OperatorCall::argument_of(const Operand& operand, const PlaceOf& place_of) {
+OperatorCall::Argument OperatorCall::argument_of(const Operand& operand,
+                                                 const PlaceOf& place_of) const {
   if (const auto* value = std::get_if<ValueId>(&operand)) {
     return place_of(*value);
   }
@@ -80,7 +85,7 @@ OperatorCall::Argument OperatorCall::argument_of(const Operand& operand, const P
     return places;
   }
   if (std::holds_alternative<StageDevice>(operand)) {
-    return c10::IValue(at::Device(kProgramDevice));
+    return c10::IValue(device_);
   }
   if (std::holds_alternative<StageGenerator>(operand)) {
     return Generator{};
@@ -181,7 +186,7 @@ void OperatorCall::push(torch::jit::Stack& stack,
       stack.emplace_back(c10::List<at::Tensor>(tensors));
     }
   } else {
-    stack.emplace_back(make_generator(key, random_index_));
+    stack.emplace_back(make_generator(key, random_index_, device_));
   }
 }
 

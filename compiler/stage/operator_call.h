@@ -32,9 +32,12 @@ class OperatorCall {
   using PlaceOf = std::function<int(ValueId)>;
   static constexpr int kAbsent = -1;
 
-  /// Looks up the operator. Errors: CompileCapture for an operator that no loaded library
-  /// registers.
-  OperatorCall(const StageProgram& stage, const Node& node, const PlaceOf& place_of);
+  /// Looks up the operator. `device`: where it runs, in the place of the program's.
+  /// Errors: CompileCapture for an operator that no loaded library registers.
+  OperatorCall(const StageProgram& stage,
+               const Node& node,
+               const PlaceOf& place_of,
+               const c10::Device& device);
 
   /// Runs the operator and its hooks. The caller has set autograd and autocast.
   /// Errors: CompileCapture and CompileShape if the operator's answer or results differ from those
@@ -58,7 +61,7 @@ class OperatorCall {
   struct Generator {};
   using Argument = std::variant<c10::IValue, int, PlaceList, Generator>;
 
-  [[nodiscard]] static Argument argument_of(const Operand& operand, const PlaceOf& place_of);
+  [[nodiscard]] Argument argument_of(const Operand& operand, const PlaceOf& place_of) const;
   void apply_function(std::vector<at::Tensor>& values) const;
   void call_operator(std::vector<at::Tensor>& values,
                      torch::jit::Stack& stack,
@@ -71,6 +74,7 @@ class OperatorCall {
   void store(const torch::jit::Stack& stack, std::vector<at::Tensor>& values) const;
   [[noreturn]] void refuse_results(std::size_t made) const;
 
+  c10::Device device_;
   std::optional<c10::OperatorHandle> op_;           ///< set for an operator
   std::shared_ptr<const CustomFunction> function_;  ///< set for a custom function, with three lists
                                                     ///< of arguments

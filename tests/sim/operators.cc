@@ -211,7 +211,7 @@ class Call {
                              ? arguments_[generator_].toGenerator()
                              : at::globalContext().defaultGenerator(device_);
     const std::scoped_lock lock(from.mutex());
-    seed_ = from.current_seed() * 0x9e3779b97f4a7c15U + from.get_offset();
+    seed_ = from.current_seed() + from.get_offset() * 0x9e3779b97f4a7c15U;  // at first, as the CPU
     from.set_offset(from.get_offset() + kDrawn);
   }
 

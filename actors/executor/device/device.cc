@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "stagecraft/actors/executor/device/step_memory.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -11,11 +12,13 @@ class Cpu final : public Device {
  public:
   explicit Cpu(std::optional<std::int64_t> memory_limit) : memory_(memory_limit) {}
 
+  [[nodiscard]] c10::Device place() const override { return kProgramDevice; }
   void use(StreamId) override {}
   Event record(StreamId) noexcept override {
     return {std::chrono::steady_clock::now().time_since_epoch().count()};
   }
   void wait(StreamId, Event) override {}
+  void keep_for(StreamId, const at::Tensor&) override {}
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
   [[nodiscard]] std::unique_ptr<StepScope> begin_step() override {

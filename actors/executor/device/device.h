@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 
+#include <ATen/core/Tensor.h>
+
 #include "stagecraft/actors/executor/step/rank_times.h"
 #include "stagecraft/compiler/plan/instruction.h"
 
@@ -42,12 +44,18 @@ class Device {
   Device& operator=(Device&&) = delete;
   virtual ~Device() = default;
 
+  /// Returns the device of the rank's tensors.
+  [[nodiscard]] virtual c10::Device place() const = 0;
+
   /// Sends the work that LibTorch gets on this thread to `stream` from now on.
   virtual void use(StreamId stream) = 0;
   /// Returns the point after everything given to `stream` so far.
   [[nodiscard]] virtual Event record(StreamId stream) noexcept = 0;
   /// Makes `stream` continue only after the device has reached `event`.
   virtual void wait(StreamId stream, Event event) = 0;
+  /// Says that `stream` uses the tensor. Its memory, once freed, serves again only after all that
+  /// the stream is given until then.
+  virtual void keep_for(StreamId stream, const at::Tensor& tensor) = 0;
   /// Waits until all work is done. Earlier events may be forgotten at the next step.
   virtual void synchronize() = 0;
 

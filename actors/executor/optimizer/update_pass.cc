@@ -5,8 +5,9 @@
 namespace stagecraft {
 
 std::vector<at::Tensor> UpdatePass::steps(const ParameterColumns& columns) const {
-  return std::vector<at::Tensor>(columns.parameters.size(),
-                                 at::full({}, static_cast<float>(step), at::kFloat));
+  const at::Tensor number = at::full(
+      {}, static_cast<float>(step), columns.parameters.front().options().dtype(at::kFloat));
+  return std::vector<at::Tensor>(columns.parameters.size(), number);
 }
 
 void UpdatePass::divide(const at::Tensor& gradient) const {
@@ -20,7 +21,7 @@ std::optional<at::Tensor> UpdatePass::grad_scale(const ParameterColumns& columns
     return std::nullopt;
   }
   if (columns.parameters.front().scalar_type() == at::kFloat) {
-    return at::full({}, divisor, at::kFloat);
+    return at::full({}, divisor, columns.parameters.front().options());
   }
   for (const at::Tensor& gradient : columns.gradients) {
     divide(gradient);

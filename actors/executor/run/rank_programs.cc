@@ -12,9 +12,11 @@
 namespace stagecraft {
 
 RankPrograms::RankPrograms(const RankSetup& setup,
+                           const c10::Device& place,
                            std::shared_ptr<Transport> transport,
                            std::shared_ptr<WaitBoard> board)
     : setup_(setup),
+      place_(place),
       transport_(std::move(transport)),
       board_(std::move(board)),
       trained_(add_training()) {}
@@ -28,9 +30,11 @@ std::unique_ptr<LoadedPlan> RankPrograms::load(const PlanShare& share,
 std::vector<StageRuntime>& RankPrograms::add_training() {
   // The list comes first: a rank whose list is refused then allocates no weights.
   LoadedProgram training{.shapes = {}, .plan = load(setup_.train, setup_.stages)};
+  BucketOptions options = bucket_options(setup_.options);
+  options.device = place_;
   for (std::size_t s = 0; s < setup_.stages.size(); ++s) {
     training.shapes[0].stages.emplace_back(
-        *setup_.stages[s], setup_.optimizer, bucket_options(setup_.options), setup_.buckets_of(s));
+        *setup_.stages[s], setup_.optimizer, options, setup_.buckets_of(s));
   }
   return programs_.emplace(kTraining, std::move(training)).first->second.stages();
 }

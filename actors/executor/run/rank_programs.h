@@ -23,7 +23,9 @@ class RankPrograms {
  public:
   /// Loads the program that trains; its weights are zero. Views the setup.
   /// Errors: PlanInvalid for a list that breaks its rules (BP-1).
+  /// `place`: the device of all tensors.
   RankPrograms(const RankSetup& setup,
+               const c10::Device& place,
                std::shared_ptr<Transport> transport,
                std::shared_ptr<WaitBoard> board);
   RankPrograms(const RankPrograms&) = delete;  // runtimes view the stages
@@ -56,6 +58,7 @@ class RankPrograms {
   [[noreturn]] void refuse(const std::string& what) const;
 
   const RankSetup& setup_;
+  const c10::Device place_;
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<WaitBoard> board_;
   std::map<std::int32_t, LoadedProgram> programs_;

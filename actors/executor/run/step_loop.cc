@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 #include "stagecraft/actors/executor/run/overlap_group.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -92,7 +94,7 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
       tasks_.run(bound);
       break;
     case Op::Send:
-      plan.transfers.send(position, plan.slots.tensor(bound.slot));
+      send(bound, position);
       break;
     case Op::Recv:
       receive(bound, position);
@@ -121,9 +123,21 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
   }
 }
 
+/// Tensors cross in the host's memory.
+void StepLoop::send(const BoundInstruction& bound, std::size_t position) {
+  const at::Tensor& tensor = step_.plan.slots.tensor(bound.slot);
+  rank_.device.keep_for(bound.instruction->stream, tensor);
+  step_.plan.transfers.send(position, is_program_device(tensor.device()) ? tensor : tensor.cpu());
+}
+
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {
   const auto waiting = rank_.times.pass(&RankTimes::waiting);
-  step_.plan.slots.put(bound.slot, step_.plan.transfers.take(position));
+  at::Tensor tensor = step_.plan.transfers.take(position);
+  if (tensor.device() != rank_.device.place()) {
+    tensor = tensor.to(rank_.device.place(), /*non_blocking=*/true);
+  }
+  rank_.device.keep_for(kCompute, tensor);
+  step_.plan.slots.put(bound.slot, std::move(tensor));
 }
 
 /// Records an instruction that does not run. Only other skipped instructions wait for it.

@@ -48,6 +48,7 @@ class StepLoop {
   void issue(std::size_t position);
   void begin(const BoundInstruction& bound);
   void execute(const BoundInstruction& bound, std::size_t position);
+  void send(const BoundInstruction& bound, std::size_t position);
   void receive(const BoundInstruction& bound, std::size_t position);
   void skip(const BoundInstruction& bound, std::size_t position);
   void record(const BoundInstruction& bound, std::size_t position, Device::Event start);

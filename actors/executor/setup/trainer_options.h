@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
@@ -32,6 +33,9 @@ struct TrainerOptions {
   /// take it from the order of a step.
   std::optional<std::uint64_t> seed;
   int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
+  /// Device of every rank: "cpu", or the type of an accelerator ("cuda"), whose devices ranks take
+  /// in turn, or one of them for all ("cuda:1").
+  std::string device = "cpu";
   /// The most memory of the machine, in bytes, that the steps of one rank may hold, used and cached
   /// for the next step. Weights are not part of it. None: the machine's memory.
   std::optional<std::int64_t> memory_limit;
@@ -67,6 +71,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.keep_gradients,
            m.seed,
            m.threads_per_worker,
+           m.device,
            m.memory_limit,
            m.record_timeline,
            m.mirror,

@@ -8,9 +8,11 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
 namespace {
@@ -71,22 +73,51 @@ double squared_norm(const T* x, std::int64_t count) {
   return total;
 }
 
+/// Returns the squared norm of the mean; infinity if it exceeds the arithmetic of the type.
+double of_mean(double squared_sum, at::ScalarType type, double weight) {
+  double largest = 0.0;
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "squared_norm_of_mean", [&] {
+    largest = std::numeric_limits<at::opmath_type<scalar_t>>::max();
+  });
+  const double squared = squared_sum / (weight * weight);
+  return squared > largest ? std::numeric_limits<double>::infinity() : squared;
+}
+
+at::Tensor as_real(const at::Tensor& sum) {
+  return sum.is_complex() ? at::view_as_real(sum) : sum;
+}
+
 }  // namespace
 
 double squared_norm_of_mean(const at::Tensor& sum, double weight) {
-  if (sum.is_complex()) {
-    return squared_norm_of_mean(at::view_as_real(sum), weight);
-  }
-  SC_CHECK(sum.is_contiguous(), "the sum of a gradient is contiguous");
+  const at::Tensor real = as_real(sum);
+  SC_CHECK(real.is_contiguous(), "the sum of a gradient is contiguous");
   double squared = 0.0;
-  double largest = 0.0;
   AT_DISPATCH_FLOATING_TYPES_AND2(
-      at::kHalf, at::kBFloat16, sum.scalar_type(), "squared_norm_of_mean", [&] {
-        squared = squared_norm(sum.const_data_ptr<scalar_t>(), sum.numel());
-        largest = std::numeric_limits<at::opmath_type<scalar_t>>::max();
+      at::kHalf, at::kBFloat16, real.scalar_type(), "squared_norm_of_mean", [&] {
+        squared = squared_norm(real.const_data_ptr<scalar_t>(), real.numel());
       });
-  squared /= weight * weight;
-  return squared > largest ? std::numeric_limits<double>::infinity() : squared;
+  return of_mean(squared, real.scalar_type(), weight);
+}
+
+std::vector<double> squared_norms_of_means(const std::vector<at::Tensor>& sums, double weight) {
+  std::vector<double> norms;
+  if (sums.empty() || is_program_device(sums.front().device())) {
+    for (const at::Tensor& sum : sums) {
+      norms.push_back(squared_norm_of_mean(sum, weight));
+    }
+    return norms;
+  }
+  std::vector<at::Tensor> squared;
+  for (const at::Tensor& sum : sums) {
+    squared.push_back(as_real(sum).to(at::kDouble).square().sum());
+  }
+  const at::Tensor read = at::stack(squared).cpu();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    norms.push_back(
+        of_mean(read.const_data_ptr<double>()[i], as_real(sums[i]).scalar_type(), weight));
+  }
+  return norms;
 }
 
 }  // namespace stagecraft

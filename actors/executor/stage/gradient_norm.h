@@ -1,11 +1,12 @@
-/// gradient_norm computes the norm of one parameter's gradient, for the vote.
+/// gradient_norm computes the norms of parameters' gradients, for the vote.
 ///
-/// GN-1: squares are added in double precision, in blocks of kNormBlock elements counted from the
+/// GN-1: on the CPU, squares are added in double precision, in blocks of kNormBlock elements counted from the
 ///       first element, and the blocks in their order. The bits depend neither on the gradient's
 ///       place in a buffer nor on LibTorch's thread count.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -18,5 +19,9 @@ constexpr std::int64_t kNormBlock = 32768;
 /// optimizer that keeps squares would never recover from it.
 /// Requires: a contiguous tensor of a floating or complex type.
 [[nodiscard]] double squared_norm_of_mean(const at::Tensor& sum, double weight);
+
+/// Returns it for each of several tensors of one device. The host waits for an accelerator once.
+[[nodiscard]] std::vector<double> squared_norms_of_means(const std::vector<at::Tensor>& sums,
+                                                         double weight);
 
 }  // namespace stagecraft

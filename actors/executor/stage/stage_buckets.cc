@@ -21,12 +21,14 @@ constexpr std::int64_t kAlignment = 64;  // bytes
 /// Cuts views of given shapes out of one zeroed buffer per dtype.
 class FlatBuffers {
  public:
+  explicit FlatBuffers(const c10::Device& device) : device_(device) {}
+
   void reserve(const Value& like) { sizes_[like.dtype] += padded(like); }
 
   at::Tensor cut(const Value& like) {
     at::Tensor& buffer = buffers_[like.dtype];
     if (!buffer.defined()) {
-      buffer = at::zeros({sizes_[like.dtype]}, at::TensorOptions(like.dtype));
+      buffer = at::zeros({sizes_[like.dtype]}, at::TensorOptions(like.dtype).device(device_));
     }
     std::int64_t& used = used_[like.dtype];
     const at::Tensor view =
@@ -49,13 +51,15 @@ class FlatBuffers {
     return (c10::multiply_integers(like.sizes) + step - 1) / step * step;
   }
 
+  c10::Device device_;
   std::map<at::ScalarType, std::int64_t> sizes_, used_;
   std::map<at::ScalarType, at::Tensor> buffers_;
 };
 
 /// The buffers of one bucket.
 struct BucketBuffers {
-  explicit BucketBuffers(std::size_t state_tensors) : states(state_tensors) {}
+  BucketBuffers(std::size_t state_tensors, const c10::Device& device)
+      : weights(device), gradients(device), kept(device), states(state_tensors, weights) {}
 
   void reserve(const Value& like, bool trained, bool optimized) {
     weights.reserve(like);
@@ -105,7 +109,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   };
   const std::vector<std::size_t> bucket_of = buckets_of_parameters(stage, chunks);
   std::vector<BucketBuffers> buffers(std::max<std::size_t>(1, chunks.size()),
-                                     BucketBuffers(state_names_.size()));
+                                     BucketBuffers(state_names_.size(), options.device));
   std::vector<at::Tensor> leaves;  // of the trained ones
   for (std::size_t p = 0; p < stage.parameters.size(); ++p) {
     const StageParameter& parameter = stage.parameters[p];
@@ -160,10 +164,16 @@ StageBuckets::StageBuckets(const StageProgram& stage,
 
 std::vector<SquaredNorm> StageBuckets::squared_norms(double weight) const {
   std::vector<SquaredNorm> norms;
+  std::vector<at::Tensor> gradients;
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     if (positions_[i]) {
-      norms.push_back({*positions_[i], squared_norm_of_mean(gradients_[i], weight)});
+      norms.push_back({*positions_[i], 0.0});
+      gradients.push_back(gradients_[i]);
     }
+  }
+  const std::vector<double> found = squared_norms_of_means(gradients, weight);
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    norms[i].value = found[i];
   }
   return norms;
 }

@@ -26,6 +26,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/stage/gradient_sums.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/compiler/plan/instruction.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/futures/collective/vote.h"
@@ -37,6 +38,7 @@ struct BucketOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
   bool keep_gradients = false;
+  c10::Device device = kProgramDevice;  ///< of all tensors
 };
 
 template <class Options>

@@ -50,7 +50,7 @@ at::Tensor without_graph(const at::Tensor& made) {
 at::Tensor place_in_graph(const at::Tensor& made, at::IntArrayRef sizes) {
   at::Tensor place;
   if (made.requires_grad()) {
-    place = at::empty(sizes, at::TensorOptions(made.scalar_type()));
+    place = at::empty(sizes, made.options());
     torch::autograd::impl::set_gradient_edge(place, torch::autograd::impl::gradient_edge(made));
   }
   return place;
@@ -69,12 +69,12 @@ StageRuntime::StageRuntime(const StageProgram& stage,
                            const Optimizer& optimizer,
                            const BucketOptions& options,
                            const std::vector<ChunkRange>& bucket_chunks)
-    : program(&stage), buckets(stage, optimizer, options, bucket_chunks) {
+    : program(&stage), device(options.device), buckets(stage, optimizer, options, bucket_chunks) {
   state.parameters = buckets.parameters();
   for (const StageBuffer& buffer : stage.buffers) {
     const Value& facts = stage.at(buffer.value);
-    state.buffers.push_back(
-        at::empty_strided(facts.sizes, buffer.strides, at::TensorOptions(facts.dtype)).zero_());
+    const at::TensorOptions kind = at::TensorOptions(facts.dtype).device(device);
+    state.buffers.push_back(at::empty_strided(facts.sizes, buffer.strides, kind).zero_());
   }
   for (const Chunk& chunk : stage.chunks) {
     chunks.push_back(bound(chunk));
@@ -82,7 +82,7 @@ StageRuntime::StageRuntime(const StageProgram& stage,
 }
 
 StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
-    : program(&shape), buckets(of.buckets) {
+    : program(&shape), device(of.device), buckets(of.buckets) {
   for (const StageParameter& parameter : shape.parameters) {
     state.parameters.push_back(
         of.state.parameters[place_of(of.program->parameters, parameter.position)]);
@@ -96,7 +96,7 @@ StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
 }
 
 StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
-  BoundChunk result{.interpreter = ChunkInterpreter(*program, chunk),
+  BoundChunk result{.interpreter = ChunkInterpreter(*program, chunk, device),
                     .inputs = {},
                     .outputs = {},
                     .parameters = {},
@@ -329,7 +329,7 @@ Tensors StageRuntime::finished_inputs(const ChunkRange& range, SavedStage& saved
     const at::Tensor sum = std::move(saved.input_gradients[i]);
     finished.push_back(sum.defined() ? to_memory_order(sum, facts.order)
                                      : at::zeros(sizes_in_order(facts.sizes, facts.order),
-                                                 at::TensorOptions(facts.dtype)));
+                                                 at::TensorOptions(facts.dtype).device(device)));
   }
   return finished;
 }

@@ -110,6 +110,7 @@ class StageRuntime {
   [[nodiscard]] std::optional<std::string> name_of_parameter(std::int64_t position) const;
 
   const StageProgram* program;
+  c10::Device device;  ///< of all tensors
   StageBuckets buckets;
   StageState state;
   std::vector<BoundChunk> chunks;

@@ -1,0 +1,52 @@
+#include "stagecraft/actors/executor/device/device_name.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/foreign_failure.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
+
+namespace stagecraft {
+namespace {
+
+c10::Device parsed(const std::string& name) {
+  try {
+    return c10::Device(name);
+  } catch (const c10::Error& error) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} is \"cpu\" or an accelerator's, as \"cuda\" or \"cuda:1\", not "
+                            "\"{}\": {}",
+                            kOption,
+                            name,
+                            foreign_text(error)))
+        .about("device");
+  }
+}
+
+int devices_of(c10::DeviceType type) {
+  return c10::impl::hasDeviceGuardImpl(type) ? c10::impl::VirtualGuardImpl(type).deviceCount() : 0;
+}
+
+}  // namespace
+
+c10::Device place_of(const std::string& name, Rank rank) {
+  const c10::Device device = parsed(name);
+  if (is_program_device(device)) {
+    return kProgramDevice;
+  }
+  const int count = devices_of(device.type());
+  if (device.index() >= count || count == 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} is {}, and the process of rank {} has {} of these",
+                            kOption,
+                            name,
+                            rank.value,
+                            count == 0 ? "none" : std::to_string(count)))
+        .about("device");
+  }
+  const int number = device.has_index() ? device.index() : rank.value % count;
+  return {device.type(), static_cast<c10::DeviceIndex>(number)};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,17 @@
+/// device_name reads TrainerOptions::device.
+#pragma once
+
+#include <string>
+
+#include <c10/core/Device.h>
+
+#include "stagecraft/base/ids.h"
+
+namespace stagecraft {
+
+/// Returns the device of a rank. Of an accelerator without a number, ranks take the devices of
+/// their process in turn. Errors: UsageArgument for a name that LibTorch does not know, and for an
+/// accelerator without a device in this process.
+[[nodiscard]] c10::Device place_of(const std::string& name, Rank rank);
+
+}  // namespace stagecraft
