@@ -19,6 +19,7 @@
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/futures/collective/host_collective.h"
 #include "stagecraft/futures/collective/transport_collective.h"
 
 namespace stagecraft {
@@ -39,13 +40,6 @@ std::unique_ptr<Device> device_of(const RankSetup& setup) {
   return device;
 }
 
-std::vector<StateTensor> on_host(std::vector<StateTensor> tensors) {
-  for (StateTensor& one : tensors) {
-    one.tensor = one.tensor.cpu();
-  }
-  return tensors;
-}
-
 std::shared_ptr<WaitBoard> board_of(const std::shared_ptr<Progress>& progress) {
   return {progress, &progress->waits};
 }
@@ -60,7 +54,8 @@ struct StageExecutor::Impl {
   RankPrograms programs;
   Accumulation accumulation;
   StepTimes times{*device, setup.train.list->instructions.size()};
-  TransportCollective collective;
+  TransportCollective on_host;
+  HostCollective collective{on_host};
   std::optional<Mirror> mirror;
   Commit commit;
   TimelineRecorder recorder{setup.train.list->instructions.size(), *device};
@@ -72,7 +67,7 @@ struct StageExecutor::Impl {
         transport(std::move(t)),
         progress(std::move(p)),
         programs(setup, device->place(), transport, board_of(progress)),
-        collective(transport, board_of(progress), [] { set_own_thread_count(1); }),
+        on_host(transport, board_of(progress), [] { set_own_thread_count(1); }),
         mirror(mirror_of(setup, transport)),
         commit(setup, collective, times, programs.trained(), mirror ? &*mirror : nullptr),
         parts{.setup = setup,
@@ -152,7 +147,7 @@ struct StageExecutor::Impl {
   void mirror_commit(const StepOrder& order) {
     if (mirror && commit.is_past_the_vote()) {
       const auto copying = times.pass(&RankTimes::update);
-      mirror->committed(order.submission, order.step.value + 1, on_host(state()));
+      mirror->committed(order.submission, order.step.value + 1, state());
     }
   }
 
@@ -236,11 +231,11 @@ std::vector<StateTensor> StageExecutor::gradients() const {
       result.push_back(std::move(gradient));
     }
   }
-  return on_host(std::move(result));
+  return result;
 }
 
 std::vector<StateTensor> StageExecutor::state() const {
-  return on_host(impl_->state());
+  return impl_->state();
 }
 
 std::vector<StateTensor> StageExecutor::committed_state() const {
@@ -248,7 +243,7 @@ std::vector<StateTensor> StageExecutor::committed_state() const {
   for (StateTensor& one : all) {
     one.tensor = impl_->accumulation.committed(one.tensor);
   }
-  return on_host(std::move(all));
+  return all;
 }
 
 void StageExecutor::drop_accumulated() {

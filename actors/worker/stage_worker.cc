@@ -221,7 +221,8 @@ StateListing StageWorker::send_state(const SendState& m) {
       listing.types.emplace_back(c10::toString(state[i].tensor.scalar_type()));
       if (m.tensors) {
         // Send a copy: the next step writes to the living tensor.
-        at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
+        at::Tensor copy = state[i].tensor.detach().to(
+            at::kCPU, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
         context_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
       }
     }

@@ -29,7 +29,7 @@ int index_of(c10::Device device) {
 }
 
 c10::Stream stream_of(int device, std::int64_t number) {
-  return {c10::Stream::UNSAFE, device_of(device), number};
+  return c10::Stream(c10::Stream::UNSAFE, device_of(device), number);
 }
 
 Stream& stream_of(const c10::Stream& stream) {
@@ -159,7 +159,7 @@ class Allocator final : public c10::DeviceAllocator {
   void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {}
   void resetPeakStats(c10::DeviceIndex device) override { Machine::the().reset_peak(device); }
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
-    const std::size_t all = Machine::the().options.memory;
+    const std::size_t all = Machine::the().options().memory;
     return {all - static_cast<std::size_t>(Machine::the().bytes_in_use(device)), all};
   }
 };

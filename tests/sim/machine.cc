@@ -35,13 +35,25 @@ void Machine::start(int count) {
   }
 }
 
+void Machine::restart(Options begun) {
+  const Lock lock(mutex_);
+  options_ = begun;
+  std::ranges::fill(handed_out_, 0);
+  for (const auto& of_device : streams_) {
+    for (const auto& stream : of_device) {
+      stream->waits = 0;
+    }
+  }
+  (void)detector_.take_reports();
+}
+
 Stream& Machine::add_stream(int device) {
   auto& of_device = streams_[static_cast<std::size_t>(device)];
   auto made = std::make_unique<Stream>();
   made->device = device;
   made->number = static_cast<int>(of_device.size());
   made->in_detector = detector_.add_stream(made->name());
-  made->random.seed(options.seed * 7919 + static_cast<unsigned>(made->in_detector));
+  made->random.seed(options_.seed * 7919 + static_cast<unsigned>(made->in_detector));
   Stream& stream = *of_device.emplace_back(std::move(made));
   std::thread([this, &stream] { work(stream); }).detach();
   return stream;
@@ -69,9 +81,9 @@ void Machine::work(Stream& stream) {
     changed_.wait(lock, [&] { return !stream.kernels.empty(); });
     Kernel kernel = std::move(stream.kernels.front());
     lock.unlock();
-    if (options.most_delay.count() > 0) {
+    if (options_.most_delay.count() > 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(
-          stream.random() % static_cast<unsigned>(options.most_delay.count() + 1)));
+          stream.random() % static_cast<unsigned>(options_.most_delay.count() + 1)));
     }
     std::exception_ptr thrown;
     try {
@@ -135,6 +147,12 @@ std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
 
 void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
   const Lock lock(mutex_);
+  const int number = stream.waits++;
+  const std::optional<StreamWait>& left_out = options_.left_out;
+  if (left_out && left_out->device == stream.device && left_out->stream == stream.number &&
+      left_out->number == number) {
+    return;
+  }
   detector_.wait(stream.in_detector, mark->clock);
   ++counts_.waits;
   give(stream, [this, mark] {
@@ -194,12 +212,12 @@ void* Machine::allocate(Stream& stream, std::size_t bytes) {
   Memory& memory = memories_[static_cast<std::size_t>(stream.device)];
   for (Block* const block : memory.take_over()) {
     detector_.forget_uses(reinterpret_cast<std::uintptr_t>(block->data));
-    if (options.poison) {
+    if (options_.poison) {
       std::memset(block->data, 0xff, block->bytes);
     }
     memory.keep(*block);
   }
-  const Block& block = memory.take(stream, bytes, options.memory);
+  const Block& block = memory.take(stream, bytes, options_.memory);
   detector_.allocate(reinterpret_cast<std::uintptr_t>(block.data), block.bytes, stream.in_detector);
   return block.data;
 }
@@ -229,7 +247,7 @@ void Machine::free_in(Memory& memory, Block& block) {
     memory.keep_after(block, std::move(marks));
     return;
   }
-  if (options.poison) {
+  if (options_.poison) {
     give(*block.stream, [&block] { std::memset(block.data, 0xff, block.bytes); });
   }
   memory.keep(block);
@@ -262,6 +280,19 @@ void Machine::reset_peak(int device) {
 Counts Machine::counts() {
   const Lock lock(mutex_);
   return counts_;
+}
+
+std::vector<StreamWait> Machine::waits() {
+  const Lock lock(mutex_);
+  std::vector<StreamWait> waits;
+  for (const auto& of_device : streams_) {
+    for (const auto& stream : of_device) {
+      for (int number = 0; number < stream->waits; ++number) {
+        waits.push_back({stream->device, stream->number, number});
+      }
+    }
+  }
+  return waits;
 }
 
 std::vector<std::string> Machine::take_reports() {

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,6 +27,11 @@
 #include "stagecraft/tests/sim/memory.h"
 
 namespace stagecraft::sim {
+
+/// StreamWait names the n-th wait that a stream of a device is given, from 0.
+struct StreamWait {
+  int device = 0, stream = 0, number = 0;
+};
 
 /// Options are set while no kernel runs.
 struct Options {
@@ -36,6 +42,7 @@ struct Options {
   /// without.
   bool poison = false;
   std::size_t memory = SIZE_MAX;  ///< bytes of each device
+  std::optional<StreamWait> left_out;  ///< a wait that streams do not make
 };
 
 /// Counts counts since the process began.
@@ -66,7 +73,10 @@ class Machine {
 
   [[nodiscard]] static Machine& the();
 
-  Options options;
+  /// Begins anew with these options: streams are handed out from the first, and their waits are
+  /// counted from 0. Requires: nothing runs.
+  void restart(Options begun);
+  [[nodiscard]] const Options& options() const { return options_; }
 
   /// Starts devices 0 to count - 1, each with its default stream 0. Requires: called once.
   void start(int count);
@@ -102,6 +112,8 @@ class Machine {
   void reset_peak(int device);
 
   [[nodiscard]] Counts counts();
+  /// Returns the waits since restart(), of all streams.
+  [[nodiscard]] std::vector<StreamWait> waits();
   /// Returns the accesses that nothing orders, found since the last call.
   [[nodiscard]] std::vector<std::string> take_reports();
 
@@ -121,6 +133,7 @@ class Machine {
   void synchronize_locked(Lock& lock, Stream& stream);
   void free_in(Memory& memory, Block& block);
 
+  Options options_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::vector<std::unique_ptr<Stream>>> streams_;  ///< by device
@@ -137,6 +150,7 @@ struct Stream {
   int in_detector = 0;
   std::deque<Machine::Kernel> kernels;  ///< the first one runs
   std::uint64_t given = 0, done = 0;
+  int waits = 0;  ///< since restart()
   std::minstd_rand random;
 
   [[nodiscard]] std::string name() const;

@@ -12,21 +12,22 @@
 
 namespace stagecraft::tests {
 
+inline constexpr int kSimDevices = 4;
+/// Before the process's first backward, which fixes the devices that autograd knows.
+inline const bool kSimInstalled = (sim::install(kSimDevices), true);
+
 /// One at a time. All work of the devices is over at both ends of its life.
 class SimDevices {
  public:
   explicit SimDevices(sim::Options options = {}) {
-    static const bool installed = (sim::install(kDevices), true);
-    (void)installed;
     finish();
-    (void)take_reports();
-    sim::Machine::the().options = options;
+    sim::Machine::the().restart(options);
   }
   SimDevices(const SimDevices&) = delete;
   SimDevices& operator=(const SimDevices&) = delete;
   ~SimDevices() {
     finish();
-    sim::Machine::the().options = {};
+    sim::Machine::the().restart({});
   }
 
   [[nodiscard]] static c10::Device device(int index) {
@@ -36,19 +37,16 @@ class SimDevices {
     return c10::impl::VirtualGuardImpl(sim::kType).getNewStream(device(index), 0);
   }
   [[nodiscard]] static sim::Counts counts() { return sim::Machine::the().counts(); }
-  /// Waits until nothing runs. Returns what the detector found.
+  /// Waits until nothing runs.
+  static void finish() {
+    for (int device = 0; device < kSimDevices; ++device) {
+      sim::Machine::the().synchronize(device);
+    }
+  }
+  /// Waits likewise. Returns what the detector found.
   [[nodiscard]] static std::vector<std::string> take_reports() {
     finish();
     return sim::Machine::the().take_reports();
-  }
-
- private:
-  static constexpr int kDevices = 2;
-
-  static void finish() {
-    for (int device = 0; device < kDevices; ++device) {
-      sim::Machine::the().synchronize(device);
-    }
   }
 };
 

@@ -1,5 +1,5 @@
 /// Tests trainers whose ranks own simulated devices: bits, missing waits, wrong devices.
-#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/sim/sim_test.h"
 #include "stagecraft/tests/support/catch.h"
@@ -25,7 +25,9 @@ Trained trained(const std::string& device,
   Trainer trainer(cluster, program, order, optimizer, {.seed = 9, .device = device});
   Trained result;
   for (int step = 0; step < 3; ++step) {
-    result.losses.push_back(step_of(trainer, step).get().loss);
+    for (const double loss : step_of(trainer, step).get().losses) {
+      result.losses.push_back(loss);
+    }
   }
   result.weights = trainer.state_dict();
   return result;
@@ -72,7 +74,7 @@ TEST_CASE("a device that does not exist is refused with what there is", "[sim][b
     return std::string("nothing was refused");
   };
   CHECK_THAT(refusal("cuda"), ContainsSubstring("cuda") && ContainsSubstring("has none of these"));
-  CHECK_THAT(refusal("sim:2"), ContainsSubstring("has 2 of these"));
+  CHECK_THAT(refusal("sim:4"), ContainsSubstring("has 4 of these"));
   CHECK_THAT(refusal("quantum"), ContainsSubstring("\"cuda:1\", not \"quantum\""));
 }
 

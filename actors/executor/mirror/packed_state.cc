@@ -23,7 +23,7 @@ void pack(const std::vector<NamedTensor>& state, const at::Tensor& packed) {
   const at::NoGradGuard no_grad;
   auto* out = static_cast<std::byte*>(packed.mutable_data_ptr());
   for (const NamedTensor& named : state) {
-    const at::Tensor in_order = named.tensor.contiguous();
+    const at::Tensor in_order = named.tensor.contiguous().cpu();
     if (in_order.nbytes() > 0) {
       std::memcpy(out, in_order.const_data_ptr(), in_order.nbytes());
     }
@@ -45,7 +45,10 @@ void unpack(const at::Tensor& packed, const std::vector<NamedTensor>& state) {
   for (const NamedTensor& named : state) {
     const at::Tensor living = named.tensor.detach();
     const at::Tensor in_order =
-        living.is_contiguous() ? living : at::empty_like(living, at::MemoryFormat::Contiguous);
+        living.is_contiguous() && living.is_cpu()
+            ? living
+            : at::empty_like(
+                  living, living.options().device(at::kCPU), at::MemoryFormat::Contiguous);
     if (in_order.nbytes() > 0) {
       std::memcpy(in_order.mutable_data_ptr(), from, in_order.nbytes());
     }

@@ -31,6 +31,7 @@ struct PipelineOptions {
   std::optional<std::int64_t> memory_limit;
   bool record_timeline = false;
   bool mirror = false;
+  std::string device = "cpu";
   PlanId plan_id;
   std::shared_ptr<InprocNetwork> network;  ///< its own if none is given
 };
@@ -185,6 +186,7 @@ class Pipeline {
             .train = plan_,
             .optimizer = options_.optimizer,
             .options = {.clip = options_.clip,
+                        .device = options_.device,
                         .memory_limit = options_.memory_limit,
                         .record_timeline = options_.record_timeline,
                         .mirror = options_.mirror,
