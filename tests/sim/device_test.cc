@@ -111,7 +111,8 @@ TEST_CASE("a tensor of the CPU among those of a device is refused", "[sim][bad-i
   const at::Tensor here = at::ones({2});
   const at::Tensor there = here.to(devices.device(0));
   CHECK_THROWS_WITH(there + here, ContainsSubstring("to be on the same device"));
-  CHECK_THROWS_WITH(there + here.to(devices.device(1)), ContainsSubstring("to be on the same device"));
+  CHECK_THROWS_WITH(there + here.to(devices.device(1)),
+                    ContainsSubstring("to be on the same device"));
 }
 
 }  // namespace

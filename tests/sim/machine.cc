@@ -78,7 +78,7 @@ void Machine::work(Stream& stream) {
   at::set_num_threads(1);
   Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return !stream.kernels.empty(); });
+    stream.has_work.wait(lock, [&] { return !stream.kernels.empty(); });
     Kernel kernel = std::move(stream.kernels.front());
     lock.unlock();
     if (options_.most_delay.count() > 0) {
@@ -96,14 +96,14 @@ void Machine::work(Stream& stream) {
     failure_ = failure_ ? failure_ : thrown;
     stream.kernels.pop_front();
     ++stream.done;
-    changed_.notify_all();
+    done_.notify_all();
   }
 }
 
 void Machine::give(Stream& stream, Kernel kernel) {
   stream.kernels.push_back(std::move(kernel));
   ++stream.given;
-  changed_.notify_all();
+  stream.has_work.notify_one();
 }
 
 void Machine::give_kernel(Stream& stream,
@@ -157,7 +157,7 @@ void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
   ++counts_.waits;
   give(stream, [this, mark] {
     Lock waiting(mutex_);
-    changed_.wait(waiting, [&] { return mark->is_done; });
+    done_.wait(waiting, [&] { return mark->is_done; });
   });
 }
 
@@ -201,7 +201,7 @@ void Machine::synchronize_locked(Lock& lock, Stream& stream) {
 
 void Machine::wait_on_host(Lock& lock, const std::function<bool()>& is_over) {
   ++counts_.host_waits;
-  changed_.wait(lock, is_over);
+  done_.wait(lock, is_over);
   if (failure_) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }

@@ -41,7 +41,7 @@ struct Options {
   /// autograd free late, behind events that others have recorded, so reports are exact only
   /// without.
   bool poison = false;
-  std::size_t memory = SIZE_MAX;  ///< bytes of each device
+  std::size_t memory = SIZE_MAX;       ///< bytes of each device
   std::optional<StreamWait> left_out;  ///< a wait that streams do not make
 };
 
@@ -73,8 +73,8 @@ class Machine {
 
   [[nodiscard]] static Machine& the();
 
-  /// Begins anew with these options: streams are handed out from the first, and their waits are
-  /// counted from 0. Requires: nothing runs.
+  /// Begins anew with these options: streams are handed out from the first, their waits are counted
+  /// from 0, and no access is known. Requires: nothing runs.
   void restart(Options begun);
   [[nodiscard]] const Options& options() const { return options_; }
 
@@ -135,7 +135,7 @@ class Machine {
 
   Options options_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable done_;                               ///< a kernel is over
   std::vector<std::vector<std::unique_ptr<Stream>>> streams_;  ///< by device
   std::vector<int> handed_out_;                                ///< by device
   std::vector<Memory> memories_;                               ///< by device
@@ -149,6 +149,7 @@ struct Stream {
   int device = 0, number = 0;
   int in_detector = 0;
   std::deque<Machine::Kernel> kernels;  ///< the first one runs
+  std::condition_variable has_work;
   std::uint64_t given = 0, done = 0;
   int waits = 0;  ///< since restart()
   std::minstd_rand random;

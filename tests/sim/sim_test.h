@@ -19,16 +19,10 @@ inline const bool kSimInstalled = (sim::install(kSimDevices), true);
 /// One at a time. All work of the devices is over at both ends of its life.
 class SimDevices {
  public:
-  explicit SimDevices(sim::Options options = {}) {
-    finish();
-    sim::Machine::the().restart(options);
-  }
+  explicit SimDevices(sim::Options options = {}) { restart(options); }
   SimDevices(const SimDevices&) = delete;
   SimDevices& operator=(const SimDevices&) = delete;
-  ~SimDevices() {
-    finish();
-    sim::Machine::the().restart({});
-  }
+  ~SimDevices() { restart({}); }
 
   [[nodiscard]] static c10::Device device(int index) {
     return {sim::kType, static_cast<c10::DeviceIndex>(index)};
@@ -37,6 +31,11 @@ class SimDevices {
     return c10::impl::VirtualGuardImpl(sim::kType).getNewStream(device(index), 0);
   }
   [[nodiscard]] static sim::Counts counts() { return sim::Machine::the().counts(); }
+  /// Waits until nothing runs, and begins anew (Machine::restart).
+  static void restart(sim::Options options) {
+    finish();
+    sim::Machine::the().restart(options);
+  }
   /// Waits until nothing runs.
   static void finish() {
     for (int device = 0; device < kSimDevices; ++device) {

@@ -167,6 +167,7 @@ class Pipeline {
   }
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] const Plan& plan() const { return *plan_; }
   StageExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
 
   std::map<std::string, torch::Tensor> state() {
