@@ -1,8 +1,12 @@
 /// Tests trainers whose ranks own simulated devices: bits, missing waits, wrong devices.
+#include <map>
+
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/sim/sim_test.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -60,6 +64,111 @@ TEST_CASE("every optimizer updates on a device as on the CPU", "[sim]") {
   CHECK(same_bits(trained("sim", model, "1f1b", optimizer).weights,
                   trained("cpu", model, "1f1b", optimizer).weights));
   CHECK(devices.take_reports().empty());
+}
+
+/// Trains two copies of two stages, each rank on a device of its own.
+struct Copies {
+  explicit Copies(const std::string& device, TrainerOptions options = {})
+      : cluster(Cluster::local(4)),
+        trainer(cluster,
+                make_program({.stages = 2, .dropout = 0.2, .statistics = false}),
+                Schedule::parse("@place 0=0,2 1=1,3\n" +
+                                to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2))),
+                AdamW{.lr = 1e-2},
+                [&] {
+                  options.seed = 9;
+                  options.device = device;
+                  return options;
+                }()) {}
+
+  void train(std::int64_t until) {
+    while (trainer.steps() < until) {
+      (void)step_of(trainer, trainer.steps()).get();
+    }
+  }
+
+  Cluster cluster;
+  Trainer trainer;
+};
+
+TEST_CASE("copies of a stage on devices sum their gradients as on the CPU", "[sim][replicas]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(50)});
+  Copies here("cpu");
+  Copies there("sim");
+  here.train(3);
+  there.train(3);
+  CHECK(same_bits(there.trainer.state_dict(), here.trainer.state_dict()));
+  CHECK(devices.take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("state of devices is saved, loaded and recovered from mirrors", "[sim][recovery]") {
+  const SimDevices devices;
+  const TemporaryFolder folder;
+  Copies here("cpu");
+  here.train(4);
+  Copies there("sim", {.mirror = true});
+  there.train(2);
+  there.trainer.save(folder.path() + "/a.ckpt");
+  there.train(3);
+  SECTION("loaded on the CPU") {
+    Copies other("cpu");
+    other.trainer.load(folder.path() + "/a.ckpt");
+    other.train(4);
+    CHECK(same_bits(other.trainer.state_dict(), here.trainer.state_dict()));
+  }
+  SECTION("loaded on the devices") {
+    there.trainer.load(folder.path() + "/a.ckpt");
+    CHECK(there.trainer.steps() == 2);
+    there.train(4);
+    CHECK(same_bits(there.trainer.state_dict(), here.trainer.state_dict()));
+  }
+  SECTION("recovered") {
+    const std::int64_t steps = there.trainer.recover();
+    CHECK(steps >= 2);
+    there.train(4);
+    CHECK(same_bits(there.trainer.state_dict(), here.trainer.state_dict()));
+  }
+  CHECK(devices.take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("a clipped norm of devices is that of the CPU up to its rounding", "[sim]") {
+  const SimDevices devices;
+  const auto norm_of = [](const std::string& device) {
+    Copies run(device, {.clip = 0.1});
+    return step_of(run.trainer, 0).get().gradient_norm;
+  };
+  CHECK(norm_of("sim") == Catch::Approx(norm_of("cpu")).epsilon(1e-12));
+}
+
+TEST_CASE("an evaluation on devices has the loss of one on the CPU", "[sim]") {
+  const SimDevices devices;
+  Copies here("cpu");
+  Copies there("sim");
+  const Data batch = data(7);
+  CHECK(there.trainer.evaluate(batch.inputs, batch.labels) ==
+        here.trainer.evaluate(batch.inputs, batch.labels));
+  CHECK(devices.take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("a timeline has the times of the devices: nothing ends before what it waits for",
+          "[sim]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(200)});
+  Copies run("sim", {.record_timeline = true});
+  const StepResult result = step_of(run.trainer, 0).get();
+  REQUIRE(result.timelines.size() == 4);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::vector<InstructionTime>& times = result.timelines[static_cast<std::size_t>(rank)];
+    const auto& list = run.trainer.plan().list_of(Rank(rank)).instructions;
+    REQUIRE(times.size() == list.size());
+    std::map<InstructionId, std::int64_t> ends;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      CHECK(times[i].start <= times[i].end);
+      for (const InstructionId earlier : list[i].waits) {
+        CHECK(ends.at(earlier) <= times[i].end);
+      }
+      ends[list[i].id] = times[i].end;
+    }
+  }
 }
 
 TEST_CASE("a device that does not exist is refused with what there is", "[sim][bad-input]") {

@@ -9,6 +9,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
 #include "stagecraft/tests/sim/sim_test.h"
@@ -23,7 +24,7 @@ using Reports = std::vector<std::string>;
 constexpr int kMicrobatches = 4;
 
 struct Chain {
-  explicit Chain(int stages) {
+  explicit Chain(int stages, const Recompute& recompute = {}) {
     torch::manual_seed(21);
     inputs = {torch::randn({kMicrobatches, 8})};
     labels = {torch::randn({kMicrobatches, 8})};
@@ -31,7 +32,8 @@ struct Chain {
                       {.inputs = inputs,
                        .labels = labels,
                        .loss = testing::mean_square,
-                       .microbatches = kMicrobatches});
+                       .microbatches = kMicrobatches,
+                       .recompute = recompute});
   }
 
   Batch inputs, labels;
@@ -135,29 +137,41 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
   return waits;
 }
 
+/// Leaves out each wait that the plan needs once. Returns how many these are.
+std::size_t leave_out_each(const Schedule& schedule, const Chain& chain) {
+  std::size_t left_out = 0;
+  Steps steps(schedule, chain);
+  CHECK(steps.without(std::nullopt) == Reports());
+  const testing::Pipeline on_cpu(*chain.program, schedule);
+  for (int rank = 0; rank < on_cpu.layout().ranks(); ++rank) {
+    for (const PlannedWait& planned : waits_of(on_cpu.plan(), Rank(rank))) {
+      INFO(planned.text);
+      CHECK_FALSE(steps.without(planned.wait).empty());
+      ++left_out;
+    }
+  }
+  return left_out;
+}
+
 TEST_CASE("each wait that a plan needs is found where it is left out", "[sim][builders]") {
   std::size_t left_out = 0;
   for (const BuilderInfo& builder : builders()) {
     for (const int devices : {2, 4}) {
-      const std::optional<Schedule> schedule = schedule_of(builder, devices);
-      if (!schedule) {
-        continue;
-      }
-      INFO(builder.name << " on " << devices << " devices");
-      const Chain chain(Layout::of(*schedule).model_stages());
-      Steps steps(*schedule, chain);
-      CHECK(steps.without(std::nullopt) == Reports());
-      const Plan plan = testing::Pipeline(*chain.program, *schedule).plan();
-      for (int rank = 0; rank < devices; ++rank) {
-        for (const PlannedWait& planned : waits_of(plan, Rank(rank))) {
-          INFO(planned.text);
-          CHECK_FALSE(steps.without(planned.wait).empty());
-          ++left_out;
-        }
+      if (const std::optional<Schedule> schedule = schedule_of(builder, devices)) {
+        INFO(builder.name << " on " << devices << " devices");
+        left_out += leave_out_each(*schedule, Chain(Layout::of(*schedule).model_stages()));
       }
     }
   }
   CHECK(left_out > 1000);
+}
+
+TEST_CASE("each wait of copies of stages, and of stages that recompute, is found likewise",
+          "[sim]") {
+  const bool recomputes = GENERATE(false, true);
+  const std::string chain = to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2));
+  const Schedule schedule = Schedule::parse("@place 0=0,2 1=1,3\n" + chain);
+  CHECK(leave_out_each(schedule, Chain(2, recomputes ? Recompute::stages() : Recompute())) > 10);
 }
 
 }  // namespace

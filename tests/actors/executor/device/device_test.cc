@@ -14,9 +14,11 @@ namespace {
 /// after a wait for it.
 class LateDevice final : public Device {
  public:
+  [[nodiscard]] c10::Device place() const override { return kProgramDevice; }
   void use(StreamId) override {}
   Event record(StreamId) noexcept override { return {issued_++}; }
   void wait(StreamId, Event) override {}
+  void keep_for(StreamId, const at::Tensor&) override {}
   void synchronize() override { synchronized_ = true; }
   [[nodiscard]] std::int64_t time_of(Event event) const override {
     REQUIRE(synchronized_);

@@ -104,7 +104,7 @@ class OneRank {
   TransportCollective collective_{transport};
 
  public:
-  RankPrograms programs{setup, transport, std::make_shared<WaitBoard>()};
+  RankPrograms programs{setup, device_->place(), transport, std::make_shared<WaitBoard>()};
   Commit commit{setup, collective_, times_, programs.trained(), nullptr};
   const RankParts parts{.setup = setup,
                         .transport = *transport,

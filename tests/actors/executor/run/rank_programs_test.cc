@@ -124,7 +124,7 @@ TEST_CASE("a rank with a list that breaks its rules knows nothing", "[executor][
   CHECK_THAT(refusal(
                  [&] {
                    const RankPrograms programs(
-                       setup, f.rank.transport, std::make_shared<WaitBoard>());
+                       setup, kProgramDevice, f.rank.transport, std::make_shared<WaitBoard>());
                  },
                  Errc::PlanInvalid),
              ContainsSubstring("breaks its rules"));

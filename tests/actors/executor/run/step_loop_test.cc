@@ -24,9 +24,11 @@ class NotingDevice final : public Device {
   };
 
   explicit NotingDevice(std::vector<Use>& uses) : uses_(uses) {}
+  [[nodiscard]] c10::Device place() const override { return kProgramDevice; }
   void use(StreamId stream) override { uses_.push_back({stream, std::exchange(waits_, {})}); }
   Event record(StreamId) noexcept override { return {++events_}; }
   void wait(StreamId, Event event) override { waits_.push_back(event.value); }
+  void keep_for(StreamId, const at::Tensor&) override {}
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
   [[nodiscard]] std::unique_ptr<StepScope> begin_step() override { return nullptr; }
