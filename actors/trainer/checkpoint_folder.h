@@ -1,5 +1,5 @@
-/// CheckpointFolder keeps the checkpoints of a run in a folder, named step-000000120.ckpt and so on.
-/// A thread of its own writes them while steps continue.
+/// CheckpointFolder keeps the checkpoints of a run in a folder, named step-000000120.ckpt and so
+/// on. A thread of its own writes them while steps continue.
 ///
 ///   sc::CheckpointFolder checkpoints("runs/first", 3);
 ///   checkpoints.resume(trainer);             // from the newest whole one, or from nothing

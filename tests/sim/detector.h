@@ -8,9 +8,9 @@
 ///     stream 2                                          read x      reported
 ///
 /// Machine owns it and locks it.
-/// DT-1: an access is reported if an earlier one overlaps it, at least one of them writes, and
+/// RD-1: an access is reported if an earlier one overlaps it, at least one of them writes, and
 ///       neither one stream, nor an event, nor a wait of the host orders them.
-/// DT-2: memory that a stream allocates may be any that was freed there: an allocation is a write
+/// RD-2: memory that a stream allocates may be any that was freed there: an allocation is a write
 ///       behind all that its stream was given.
 /// Source: Mattern, Virtual time and global states of distributed systems, 1988.
 #pragma once

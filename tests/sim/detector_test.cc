@@ -24,7 +24,7 @@ struct TwoStreams {
   int two = detector.add_stream("stream two");
 };
 
-TEST_CASE("DT-1: accesses of two streams of which one writes are reported", "[sim]") {
+TEST_CASE("RD-1: accesses of two streams of which one writes are reported", "[sim]") {
   TwoStreams s;
   s.detector.issue(s.one, "fill", {kWrites});
   SECTION("a read after a write") {
@@ -57,7 +57,7 @@ TEST_CASE("DT-1: accesses of two streams of which one writes are reported", "[si
   }
 }
 
-TEST_CASE("DT-1: what a stream, an event or the host orders is not reported", "[sim]") {
+TEST_CASE("RD-1: what a stream, an event or the host orders is not reported", "[sim]") {
   TwoStreams s;
   s.detector.issue(s.one, "fill", {kWrites});
   SECTION("one stream") {
@@ -89,7 +89,7 @@ TEST_CASE("DT-1: what a stream, an event or the host orders is not reported", "[
   CHECK(s.detector.take_reports().empty());
 }
 
-TEST_CASE("DT-2: another stream may not use new memory before what its stream was given", "[sim]") {
+TEST_CASE("RD-2: another stream may not use new memory before what its stream was given", "[sim]") {
   TwoStreams s;
   s.detector.issue(s.one, "fill", {});
   s.detector.allocate(2 * kBlock, kBytes, s.one);

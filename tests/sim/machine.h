@@ -6,7 +6,7 @@
 ///
 /// There is one, which never ends: LibTorch keeps devices until the process ends. All functions may
 /// be called from any thread; kernels run without the lock.
-/// MA-1: only record() and wait() order kernels of different streams.
+/// SM-1: only record() and wait() order kernels of different streams.
 #pragma once
 
 #include <chrono>

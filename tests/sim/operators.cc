@@ -1,23 +1,22 @@
 /// The operators of the simulated device: LibTorch's kernels for the CPU, given to the current
 /// stream.
-///
-/// OP-1: the host learns no number. Sizes of results come from the operator's meta kernel, or from
-///       a call on zeros.
-/// OP-2: an operator whose result's size depends on numbers waits for its stream, as CUDA's does.
-/// OP-3: a random operator takes its part of the generator's numbers when it is issued. One that
-///       takes no generator is refused.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/unfold_native.h>
@@ -196,7 +195,7 @@ class Call {
     return schema_.arguments()[argument].alias_info() != nullptr;
   }
 
-  /// Keeps OP-3.
+  /// Keeps SO-3.
   void take_random_numbers() {
     const auto named = std::ranges::find_if(
         schema_.arguments(), [](const auto& one) { return one.name() == "generator"; });
@@ -215,7 +214,7 @@ class Call {
     from.set_offset(from.get_offset() + kDrawn);
   }
 
-  /// Returns what the call makes, without its numbers (OP-1).
+  /// Returns what the call makes, without its numbers (SO-1).
   Values facts() const {
     const bool has_meta = op_.hasKernelForDispatchKey(c10::DispatchKey::Meta);
     const c10::Device place = has_meta ? at::kMeta : at::kCPU;
@@ -321,7 +320,7 @@ class Call {
     return results;
   }
 
-  /// Keeps OP-2.
+  /// Keeps SO-2.
   Values run_now() {
     Stream& stream = current_stream(device_);
     Values values = arguments_as_kernel_sees();

@@ -106,8 +106,8 @@ struct PlannedWait {
   std::string text;
 };
 
-/// Returns the waits of the rank's list that its device needs. A device's streams are numbered from 1 as they are used;
-/// the first is that of the tasks.
+/// Returns the waits of the rank's list that its device needs. A device's streams are numbered from
+/// 1 as they are used; the first is that of the tasks.
 std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
   const std::vector<Instruction>& list = plan.list_of(rank).instructions;
   std::map<InstructionId, const Instruction*> by_id;

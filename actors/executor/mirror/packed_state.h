@@ -2,8 +2,8 @@
 ///
 /// This needs one message and one copy instead of one per tensor. The layout follows from the
 /// rank's own state, so only the bytes are sent. Mirrors (mirror.h) use it, and the buffers of
-/// replicas travel by it. The state's tensors may be on an accelerator; packed ones are in the host's
-/// memory.
+/// replicas travel by it. The state's tensors may be on an accelerator; the packed one is in the
+/// host's memory.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,6 @@ namespace stagecraft {
 
 /// Returns the size of the packed state. Units: bytes.
 [[nodiscard]] std::int64_t packed_bytes(const std::vector<NamedTensor>& state);
-
 
 /// Copies the elements of `state` into `packed`, in the order of the tensors and of their indices.
 /// Requires: `packed` is contiguous, [packed_bytes(state)], bytes.

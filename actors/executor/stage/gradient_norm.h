@@ -1,8 +1,9 @@
 /// gradient_norm computes the norms of parameters' gradients, for the vote.
 ///
-/// GN-1: on the CPU, squares are added in double precision, in blocks of kNormBlock elements counted from the
-///       first element, and the blocks in their order. The bits depend neither on the gradient's
-///       place in a buffer nor on LibTorch's thread count.
+/// GN-1: on the CPU, squares are added in double precision, in blocks of kNormBlock elements
+///       counted from the first element, and the blocks in their order. The bits depend neither on
+///       the gradient's place in a buffer nor on LibTorch's thread count. An accelerator adds in
+///       double precision, in its own order.
 #pragma once
 
 #include <cstdint>
