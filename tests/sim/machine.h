@@ -37,10 +37,7 @@ struct StreamWait {
 struct Options {
   std::chrono::microseconds most_delay{0};  ///< at random before each kernel
   unsigned seed = 1;                        ///< of the delays
-  /// Whether memory is overwritten when it is freed, in the order of its stream. Threads of
-  /// autograd free late, behind events that others have recorded, so reports are exact only
-  /// without.
-  bool poison = false;
+  bool poison = false;  ///< memory is overwritten when it is freed, in the order of its stream
   std::size_t memory = SIZE_MAX;       ///< bytes of each device
   std::optional<StreamWait> left_out;  ///< a wait that streams do not make
 };

@@ -38,13 +38,14 @@ Trained trained(const std::string& device,
 }
 
 TEST_CASE("ranks on devices train with the bits of ranks on the CPU", "[sim]") {
-  const SimDevices devices({.most_delay = std::chrono::microseconds(50)});
+  const bool poison = GENERATE(false, true);
+  const SimDevices devices({.most_delay = std::chrono::microseconds(50), .poison = poison});
   const std::string schedule = GENERATE("1f1b", "gpipe", "own");
   const ModelOptions model = GENERATE(ModelOptions{.stages = 2, .dropout = 0.2},
                                       ModelOptions{.stages = 4, .statistics = false},
                                       ModelOptions{.stages = 2, .frozen = true},
                                       ModelOptions{.stages = 2, .tied = true});
-  CAPTURE(schedule, model.stages, model.tied);
+  CAPTURE(schedule, model.stages, model.tied, poison);
   const Optimizer optimizer = AdamW{.lr = 1e-2};
   const Trained here = trained("cpu", model, schedule, optimizer);
   const Trained there = trained("sim", model, schedule, optimizer);

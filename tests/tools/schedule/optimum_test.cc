@@ -43,8 +43,8 @@ const std::map<std::string, Judged>& judged() {
        {replicas + " --split", {"bidirectional/dualpipe", "bidirectional/dual_pipe_row"}}},
       {"dualpipev",
        {wave + " --split", {"bidirectional/dualpipev", "bidirectional/dual_pipe_row"}, "63"}},
-      {"chimera", {replicas, {"bidirectional/chimera", "parts/slots"}}},
-      {"hanayo", {wave, {"bidirectional/hanayo", "parts/slots"}}},
+      {"chimera", {replicas, {"bidirectional/chimera", "parts/time_slots"}}},
+      {"hanayo", {wave, {"bidirectional/hanayo", "parts/time_slots"}}},
       {"pfeife", {"", {"pfeife", "parts/alternating_row"}}}};
   return kJudged;
 }
