@@ -23,41 +23,53 @@ class OnDevice final : public PendingResult {
   at::Tensor buffer_;
 };
 
+/// Returns a copy in the host's memory; a buffer that the form refuses, as it is.
+at::Tensor host_copy(const at::Tensor& buffer) {
+  return buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous() ? buffer.cpu() : buffer;
+}
+
+/// Starts one of the operations that return another tensor.
+template <class Start>
+std::unique_ptr<PendingResult> started(const at::Tensor& contribution, const Start& start) {
+  std::unique_ptr<PendingResult> pending = start(host_copy(contribution));
+  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
+}
+
 }  // namespace
 
 std::unique_ptr<PendingResult> HostCollective::all_reduce(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor buffer) {
-  if (buffer.is_cpu()) {
+  if (buffer.defined() && buffer.is_cpu()) {
     return on_host_.all_reduce(group, sequence, std::move(buffer));
   }
+  auto pending = on_host_.all_reduce(group, sequence, host_copy(buffer));
   const c10::Device device = buffer.device();
-  auto pending = on_host_.all_reduce(group, sequence, buffer.cpu());
   return std::make_unique<OnDevice>(std::move(pending), device, std::move(buffer));
 }
 
 std::unique_ptr<PendingResult> HostCollective::reduce_scatter(const Group& group,
                                                               const Sequence& sequence,
                                                               at::Tensor contribution) {
-  const c10::Device device = contribution.device();
-  auto pending = on_host_.reduce_scatter(group, sequence, contribution.cpu());
-  return std::make_unique<OnDevice>(std::move(pending), device, at::Tensor());
+  return started(contribution, [&](at::Tensor on_host) {
+    return on_host_.reduce_scatter(group, sequence, std::move(on_host));
+  });
 }
 
 std::unique_ptr<PendingResult> HostCollective::all_gather(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor contribution) {
-  const c10::Device device = contribution.device();
-  auto pending = on_host_.all_gather(group, sequence, contribution.cpu());
-  return std::make_unique<OnDevice>(std::move(pending), device, at::Tensor());
+  return started(contribution, [&](at::Tensor on_host) {
+    return on_host_.all_gather(group, sequence, std::move(on_host));
+  });
 }
 
 std::unique_ptr<PendingResult> HostCollective::all_to_all(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor contribution) {
-  const c10::Device device = contribution.device();
-  auto pending = on_host_.all_to_all(group, sequence, contribution.cpu());
-  return std::make_unique<OnDevice>(std::move(pending), device, at::Tensor());
+  return started(contribution, [&](at::Tensor on_host) {
+    return on_host_.all_to_all(group, sequence, std::move(on_host));
+  });
 }
 
 }  // namespace stagecraft

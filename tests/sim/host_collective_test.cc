@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include <ATen/ops/empty_strided.h>
+
 #include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"
@@ -40,26 +42,33 @@ class OnDevice final : public Collective {
   std::unique_ptr<PendingResult> all_reduce(const Group& group,
                                             const Sequence& sequence,
                                             at::Tensor buffer) override {
-    auto pending = collective_.all_reduce(group, sequence, buffer.to(place_));
+    auto pending = collective_.all_reduce(group, sequence, moved(buffer));
     return std::make_unique<ReadBack>(std::move(pending), std::move(buffer));
   }
   std::unique_ptr<PendingResult> reduce_scatter(const Group& group,
                                                 const Sequence& sequence,
                                                 at::Tensor given) override {
-    return read_back(collective_.reduce_scatter(group, sequence, given.to(place_)));
+    return read_back(collective_.reduce_scatter(group, sequence, moved(given)));
   }
   std::unique_ptr<PendingResult> all_gather(const Group& group,
                                             const Sequence& sequence,
                                             at::Tensor given) override {
-    return read_back(collective_.all_gather(group, sequence, given.to(place_)));
+    return read_back(collective_.all_gather(group, sequence, moved(given)));
   }
   std::unique_ptr<PendingResult> all_to_all(const Group& group,
                                             const Sequence& sequence,
                                             at::Tensor given) override {
-    return read_back(collective_.all_to_all(group, sequence, given.to(place_)));
+    return read_back(collective_.all_to_all(group, sequence, moved(given)));
   }
 
  private:
+  /// Keeps the strides, which a case may have on purpose.
+  [[nodiscard]] at::Tensor moved(const at::Tensor& given) const {
+    return given.defined()
+               ? at::empty_strided(given.sizes(), given.strides(), given.options().device(place_))
+                     .copy_(given)
+               : given;
+  }
   static std::unique_ptr<PendingResult> read_back(std::unique_ptr<PendingResult> pending) {
     return std::make_unique<ReadBack>(std::move(pending), at::Tensor());
   }
