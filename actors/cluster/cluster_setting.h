@@ -13,7 +13,7 @@ struct ClusterSetting {
   std::string text, by;
 };
 
-/// Returns the word of an environment variable; nothing if it is unset or empty.
+/// Returns the setting of an environment variable; nothing if it is unset or empty.
 [[nodiscard]] std::optional<ClusterSetting> setting_of_variable(const char* name);
 
 /// Throws UsageArgument: "STAGECRAFT_RANKS expects a whole number of at least 1, found "two"".

@@ -15,7 +15,7 @@ CrewWorkers::CrewWorkers(ActorHost& host,
       clock_(std::move(clock)),
       workers_(static_cast<std::size_t>(ranks)),
       causes_(static_cast<std::size_t>(ranks)),
-      losses_(ranks, clock_) {}
+      ended_(ranks, clock_) {}
 
 std::vector<Rank> CrewWorkers::all_ranks() const {
   std::vector<Rank> all;
@@ -34,7 +34,7 @@ void CrewWorkers::launch(RankSetup setup) {
   }
   worker = binding_->launch(std::move(setup));
   causes_[rank.index()] = binding_->cause_of_end(rank);
-  losses_.watch(rank, worker);
+  ended_.watch(rank, worker);
 }
 
 Error CrewWorkers::loss_of(Rank rank) const {

@@ -86,7 +86,7 @@ class CrewWorkers {
   /// (keeps CR-3).
   template <class T>
   [[nodiscard]] bool wait(Rank rank, const Future<T>& awaited, Deadline deadline) const {
-    const EndedWorkers::Waited waited = losses_.wait(awaited, {rank}, deadline);
+    const EndedWorkers::Waited waited = ended_.wait(awaited, {rank}, deadline);
     if (waited == EndedWorkers::Waited::Lost) {
       throw loss_of(rank);
     }
@@ -97,7 +97,7 @@ class CrewWorkers {
   /// it has ended first.
   template <class T>
   [[nodiscard]] bool ends_before(Rank rank, const Future<T>& awaited) const {
-    return losses_.wait(awaited, {rank}, Deadline::max()) == EndedWorkers::Waited::Lost;
+    return ended_.wait(awaited, {rank}, Deadline::max()) == EndedWorkers::Waited::Lost;
   }
 
   /// Returns an error with the cause of a worker's end and the way to continue. Waits for the
@@ -131,7 +131,7 @@ class CrewWorkers {
   const std::shared_ptr<const Clock> clock_;
   std::vector<Worker> workers_;
   std::vector<Future<std::string>> causes_;
-  EndedWorkers losses_;
+  EndedWorkers ended_;
   std::string advice_ = "make the trainer again";
 };
 

@@ -1,7 +1,7 @@
 /// EndedWorkers records the workers of a crew that have ended, for the crew's waits.
 ///
 /// A crew has one. From its launch on, each worker reports its end here, so losses are known even
-/// while there is no driver. The mutex guards the list of losses: workers end on threads of the
+/// while there is no driver. The mutex guards the list: workers end on threads of the
 /// actor system while the caller's thread waits.
 #pragma once
 

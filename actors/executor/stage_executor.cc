@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "stagecraft/actors/executor/commit/commit.h"
 #include "stagecraft/actors/executor/device/accelerator.h"
 #include "stagecraft/actors/executor/device/device.h"
@@ -34,6 +36,14 @@ std::optional<Mirror> mirror_of(const RankSetup& setup,
 /// Returns the rank's device. Its work goes to the stream that computes.
 std::unique_ptr<Device> device_of(const RankSetup& setup) {
   const c10::Device place = place_of(setup.options.device, setup.rank());
+  if (!is_program_device(place) && setup.options.memory_limit) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} bounds the memory of ranks on the CPU, and this rank is on {}: "
+                            "leave it out",
+                            kOption,
+                            place.str()))
+        .about("memory_limit");
+  }
   std::unique_ptr<Device> device =
       is_program_device(place) ? cpu_device(setup.options.memory_limit) : accelerator_device(place);
   device->use(kCompute);
@@ -102,14 +112,24 @@ struct StageExecutor::Impl {
       }
       return report;
     } catch (...) {
-      const Error error = failure(std::current_exception(), order);
-      device->synchronize();  // so that nothing uses the slots and buffers any more
+      Error error = failure(std::current_exception(), order);
+      const auto also = [&](const auto& clean_up) {
+        try {
+          clean_up();
+        } catch (...) {
+          error.because(foreign_error(std::current_exception()));
+        }
+      };
+      also([&] { device->synchronize(); });  // nothing uses the slots and buffers any more
       step.plan.clear();
       commit.drop_sums();
-      before.restore();
-      if (step.trains()) {
-        accumulation.drop();
-      }
+      also([&] {
+        device->use(kCompute);
+        before.restore();
+        if (step.trains()) {
+          accumulation.drop();
+        }
+      });
       progress->end();
       throw error;
     }
@@ -124,6 +144,7 @@ struct StageExecutor::Impl {
     begin(step, local);
     StepLoop(parts, step, records(step) ? &recorder : nullptr).run();
     device->synchronize();
+    device->use(kCompute);
     mirror_commit(step.order);
   }
 

@@ -23,7 +23,8 @@ class OnDevice final : public PendingResult {
   at::Tensor buffer_;
 };
 
-/// Returns a copy in the host's memory; a buffer that the form refuses, as it is.
+/// Returns a copy in the host's memory; a buffer that is not flat, which every form refuses, as it
+/// is.
 at::Tensor host_copy(const at::Tensor& buffer) {
   return buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous() ? buffer.cpu() : buffer;
 }
@@ -32,6 +33,9 @@ at::Tensor host_copy(const at::Tensor& buffer) {
 template <class Start>
 std::unique_ptr<PendingResult> started(const at::Tensor& contribution, const Start& start) {
   std::unique_ptr<PendingResult> pending = start(host_copy(contribution));
+  if (contribution.is_cpu()) {
+    return pending;
+  }
   return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
 }
 

@@ -1,6 +1,7 @@
 #include "stagecraft/tests/sim/device.h"
 
 #include <array>
+#include <mutex>
 #include <random>
 #include <utility>
 #include <vector>
@@ -209,6 +210,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return static_cast<c10::DeviceIndex>(Machine::the().devices());
   }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override {
+    static std::mutex mutex;
+    const std::scoped_lock lock(mutex);
     static auto* const all = new std::array<at::Generator, kMostDevices>;
     const int index = device < 0 ? current_device : device;
     at::Generator& one = all->at(static_cast<std::size_t>(index));

@@ -1,6 +1,7 @@
 /// install makes the simulated devices LibTorch's accelerator, of the type PrivateUse1: "sim:0",
 /// "sim:1" and so on. Tensors, streams, events, guards and generators work as those of other
 /// devices do; operators are those of the CPU (operators.cc), given to the current stream.
+/// A copy to the host always waits, so a wait that is missing after one is not found.
 /// SO-1: the host learns no number. Sizes of results come from the operator's meta kernel, or from
 ///       a call on zeros.
 /// SO-2: an operator whose result's size depends on numbers waits for its stream, as CUDA's does.

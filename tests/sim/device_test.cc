@@ -6,7 +6,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/libtorch/same_bits.h"
-#include "stagecraft/tests/sim/sim_test.h"
+#include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {

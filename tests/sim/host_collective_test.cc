@@ -10,7 +10,7 @@
 #include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"
-#include "stagecraft/tests/sim/sim_test.h"
+#include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {

@@ -42,9 +42,16 @@ void Machine::restart(Options begun) {
   for (const auto& of_device : streams_) {
     for (const auto& stream : of_device) {
       stream->waits = 0;
+      seed(*stream);
     }
   }
+  failure_ = nullptr;
   (void)detector_.take_reports();
+}
+
+void Machine::seed(Stream& stream) const {
+  constexpr unsigned kPrime = 7919;  // keeps the streams' delays apart
+  stream.random.seed(options_.seed * kPrime + static_cast<unsigned>(stream.in_detector));
 }
 
 Stream& Machine::add_stream(int device) {
@@ -53,7 +60,7 @@ Stream& Machine::add_stream(int device) {
   made->device = device;
   made->number = static_cast<int>(of_device.size());
   made->in_detector = detector_.add_stream(made->name());
-  made->random.seed(options_.seed * 7919 + static_cast<unsigned>(made->in_detector));
+  seed(*made);
   Stream& stream = *of_device.emplace_back(std::move(made));
   std::thread([this, &stream] { work(stream); }).detach();
   return stream;
@@ -171,7 +178,11 @@ bool Machine::is_done(const Mark& mark) {
 
 bool Machine::is_idle(const Stream& stream) {
   const Lock lock(mutex_);
-  return stream.done == stream.given;
+  const bool is_over = stream.done == stream.given;
+  if (is_over) {
+    detector_.wait_on_host(detector_.record(stream.in_detector));
+  }
+  return is_over;
 }
 
 void Machine::synchronize(const Mark& mark) {
@@ -187,7 +198,11 @@ void Machine::synchronize(Stream& stream) {
 
 void Machine::synchronize(int device) {
   Lock lock(mutex_);
+  std::vector<Stream*> streams;  // others may come while this waits
   for (const auto& stream : streams_[static_cast<std::size_t>(device)]) {
+    streams.push_back(stream.get());
+  }
+  for (Stream* const stream : streams) {
     synchronize_locked(lock, *stream);
   }
 }

@@ -71,7 +71,7 @@ class Machine {
   [[nodiscard]] static Machine& the();
 
   /// Begins anew with these options: streams are handed out from the first, their waits are counted
-  /// from 0, and no access is known. Requires: nothing runs.
+  /// from 0, and reports are dropped. Requires: nothing runs.
   void restart(Options begun);
   [[nodiscard]] const Options& options() const { return options_; }
 
@@ -119,6 +119,7 @@ class Machine {
 
   Machine() = default;
   Stream& add_stream(int device);
+  void seed(Stream& stream) const;
   void work(Stream& stream);
   void give(Stream& stream, Kernel kernel);
   void give_kernel(Stream& stream,

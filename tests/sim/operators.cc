@@ -324,6 +324,7 @@ class Call {
   Values run_now() {
     Stream& stream = current_stream(device_);
     Values values = arguments_as_kernel_sees();
+    TORCH_CHECK(sized_.empty(), schema_.name(), " sizes an output by numbers");
     Machine::the().launch(stream, schema_.name(), accesses_, [] {});
     Machine::the().synchronize(stream);
     op_.callBoxed(&values);

@@ -3,10 +3,12 @@
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
-#include "stagecraft/tests/sim/sim_test.h"
+#include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/error_of.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -172,6 +174,50 @@ TEST_CASE("a timeline has the times of the devices: nothing ends before what it 
   }
 }
 
+TEST_CASE("a step that fails on a device is taken back, with its running statistics",
+          "[sim][failure]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(50)});
+  const Program program = make_program({.stages = 2});
+  const Schedule order = make_schedule("1f1b", program);
+  const auto failing = std::make_shared<FailingRank>();
+  const Cluster cluster = Cluster::local(2);
+  const auto made = [&](const std::string& device,
+                        std::function<void(Rank, const Instruction&)> hook) {
+    TrainerOptions options{.seed = 9, .device = device};
+    options.before_instruction = std::move(hook);
+    return Trainer(cluster, program, order, AdamW{.lr = 1e-2}, options);
+  };
+  Trainer there = made("sim", hook_of(failing));
+  (void)step_of(there, 0).get();
+  failing->fail_at(first(there.plan(), Rank(1), Op::Vote));
+  CHECK(error_of(step_of(there, 1)).code() == Errc::WorkerFailed);
+  Trainer here = made("cpu", {});
+  for (int step = 0; step < 3; ++step) {
+    (void)step_of(here, step).get();
+  }
+  for (int step = 1; step < 3; ++step) {
+    (void)step_of(there, step).get();
+  }
+  CHECK(same_bits(there.state_dict(), here.state_dict()));
+  CHECK(devices.take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("a step that runs out of a device's memory fails, and the next one goes on",
+          "[sim][failure]") {
+  const SimDevices devices;
+  Copies here("cpu");
+  Copies there("sim");
+  here.train(3);
+  there.train(1);
+  SimDevices::restart({.memory = 4096});
+  const Error error = error_of(step_of(there.trainer, 1));
+  CHECK(error.code() == Errc::DeviceOutOfMemory);
+  CHECK_THAT(error.what(), ContainsSubstring("stage"));
+  SimDevices::restart({});
+  there.train(3);
+  CHECK(same_bits(there.trainer.state_dict(), here.trainer.state_dict()));
+}
+
 TEST_CASE("a device that does not exist is refused with what there is", "[sim][bad-input]") {
   const SimDevices devices;
   const auto refusal = [](const std::string& device) {
@@ -185,6 +231,7 @@ TEST_CASE("a device that does not exist is refused with what there is", "[sim][b
   };
   CHECK_THAT(refusal("cuda"), ContainsSubstring("cuda") && ContainsSubstring("has none of these"));
   CHECK_THAT(refusal("sim:4"), ContainsSubstring("has 4 of these"));
+  CHECK_THAT(refusal("meta"), ContainsSubstring("has none of these"));
   CHECK_THAT(refusal("quantum"), ContainsSubstring("\"cuda:1\", not \"quantum\""));
 }
 

@@ -1,4 +1,5 @@
-/// Leaves out each wait between streams of each builder's plan once: the detector finds it.
+/// Leaves out once each wait between streams that a device needs, of each builder's plan: the
+/// detector finds it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,7 +13,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
-#include "stagecraft/tests/sim/sim_test.h"
+#include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
 

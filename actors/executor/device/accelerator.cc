@@ -1,6 +1,8 @@
 #include "stagecraft/actors/executor/device/accelerator.h"
 
 #include <chrono>
+#include <exception>
+#include <utility>
 #include <vector>
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -31,11 +33,16 @@ class Accelerator final : public Device {
     (void)guard_.exchangeStream(stream(id));
   }
   Event record(StreamId id) noexcept override {
-    if (next_ == events_.size()) {
-      events_.emplace_back(place_.type(), c10::EventFlag::BACKEND_DEFAULT);  // with times
+    try {
+      if (next_ == events_.size()) {
+        events_.emplace_back(place_.type(), c10::EventFlag::BACKEND_DEFAULT);  // with times
+      }
+      events_[next_].record(stream(id));
+      return {static_cast<std::int64_t>(next_++)};
+    } catch (...) {
+      failure_ = failure_ ? failure_ : std::current_exception();
+      return {};
     }
-    events_[next_].record(stream(id));
-    return {static_cast<std::int64_t>(next_++)};
   }
   void wait(StreamId id, Event event) override {
     events_[static_cast<std::size_t>(event.value)].block(stream(id));
@@ -46,6 +53,9 @@ class Accelerator final : public Device {
     }
   }
   void synchronize() override {
+    if (failure_) {
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
     for (const c10::Stream& one : streams_) {
       guard_.synchronizeStream(one);
     }
@@ -100,6 +110,7 @@ class Accelerator final : public Device {
   std::int64_t start_time_ = 0;
   std::vector<c10::Event> events_;  ///< of this step and longer ones before it
   std::size_t next_ = 0;
+  std::exception_ptr failure_;  ///< of record()
 };
 
 }  // namespace

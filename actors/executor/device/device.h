@@ -56,7 +56,8 @@ class Device {
   /// Says that `stream` uses the tensor. Its memory, once freed, serves again only after all that
   /// the stream is given until then.
   virtual void keep_for(StreamId stream, const at::Tensor& tensor) = 0;
-  /// Waits until all work is done. Earlier events may be forgotten at the next step.
+  /// Waits until all work is done. Earlier events may be forgotten at the next step. Errors: those
+  /// of the device's work, and of record().
   virtual void synchronize() = 0;
 
   /// Returns the time at which the device reached the event. Units: nanoseconds of the host's
@@ -67,7 +68,8 @@ class Device {
   /// keeps for its steps.
   [[nodiscard]] virtual std::unique_ptr<StepScope> begin_step() = 0;
 
-  /// Returns the memory of the step in progress.
+  /// Returns the memory of the step in progress. Of an accelerator only the peak is known: that of
+  /// the whole device, weights included, since a step of one of its ranks last began.
   [[nodiscard]] virtual RankMemory memory_use() const = 0;
 
  protected:

@@ -1,5 +1,6 @@
 #include "stagecraft/actors/executor/device/device_name.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
@@ -25,7 +26,9 @@ c10::Device parsed(const std::string& name) {
 }
 
 int devices_of(c10::DeviceType type) {
-  return c10::impl::hasDeviceGuardImpl(type) ? c10::impl::VirtualGuardImpl(type).deviceCount() : 0;
+  return at::accelerator::isAccelerator(type) && c10::impl::hasDeviceGuardImpl(type)
+             ? c10::impl::VirtualGuardImpl(type).deviceCount()
+             : 0;
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 namespace stagecraft {
 
-/// Returns the device of a rank. Of an accelerator without a number, ranks take the devices of
-/// their process in turn. Errors: UsageArgument for a name that LibTorch does not know, and for an
-/// accelerator without a device in this process.
+/// Returns the device of a rank. If the name has no number, ranks take the devices of their process
+/// in turn. Errors: UsageArgument for a name that LibTorch does not know, or of no accelerator, and
+/// for a device that this process does not have.
 [[nodiscard]] c10::Device place_of(const std::string& name, Rank rank);
 
 }  // namespace stagecraft

@@ -133,7 +133,7 @@ void StepLoop::send(const BoundInstruction& bound, std::size_t position) {
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {
   const auto waiting = rank_.times.pass(&RankTimes::waiting);
   at::Tensor tensor = step_.plan.transfers.take(position);
-  if (tensor.device() != rank_.device.place()) {
+  if (tensor.defined() && tensor.device() != rank_.device.place()) {
     tensor = tensor.to(rank_.device.place(), /*non_blocking=*/true);
   }
   rank_.device.keep_for(kCompute, tensor);

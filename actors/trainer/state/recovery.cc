@@ -12,21 +12,12 @@
 namespace stagecraft {
 namespace {
 
-/// Returns nothing if mirrors have no complete state and something else may have one.
-std::optional<RecoveryPoint> point_of_mirrors(const std::vector<StateListing>& listings,
-                                              bool may_fail) {
+RecoveryPoint point_of_mirrors(const std::vector<StateListing>& listings) {
   std::vector<MirrorStock> stocks;
   for (const StateListing& listing : listings) {
     stocks.push_back({.own = listing.own, .kept = listing.kept});
   }
-  try {
-    return choose_recovery(stocks);
-  } catch (const Error&) {
-    if (!may_fail) {
-      throw;
-    }
-    return std::nullopt;
-  }
+  return choose_recovery(stocks);
 }
 
 std::int64_t recover_from_copies(Crew& crew,
@@ -54,13 +45,30 @@ std::int64_t recover_from_copies(Crew& crew,
 
 std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
   const std::vector<StateListing> listings = state.list();
-  const std::optional<RecoveryPoint> point =
-      copies.in_mirrors ? point_of_mirrors(listings, copies.of_stages) : std::nullopt;
-  if (!point) {
-    return recover_from_copies(crew, state, listings);
+  std::optional<RecoveryPoint> point;
+  std::optional<Error> no_mirrors;
+  try {
+    if (copies.in_mirrors) {
+      point = point_of_mirrors(listings);
+    }
+  } catch (const Error& error) {
+    if (!copies.of_stages) {
+      throw;
+    }
+    no_mirrors = error;
   }
-  state.replace_by([&] { crew.take_mirrors(*point); }, point->updates);
-  return point->updates;
+  if (point) {
+    state.replace_by([&] { crew.take_mirrors(*point); }, point->updates);
+    return point->updates;
+  }
+  try {
+    return recover_from_copies(crew, state, listings);
+  } catch (Error& error) {
+    if (no_mirrors) {
+      error.because(*no_mirrors);
+    }
+    throw;
+  }
 }
 
 }  // namespace stagecraft

@@ -128,21 +128,21 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
                     caf::actor_cast<caf::actor>(worker.agent)},
                    patience()) == 0);
   };
-  EndedWorkers losses(1);
+  EndedWorkers workers(1);
   const Worker first = start(), second = start();
-  losses.watch(Rank(0), first);
+  workers.watch(Rank(0), first);
   const Promise<at::Tensor> never;
   EndedWorkers::Waited waited{};
-  std::thread waiting([&] { waited = losses.wait(never.future(), {Rank(0)}, patience()); });
+  std::thread waiting([&] { waited = workers.wait(never.future(), {Rank(0)}, patience()); });
   end(first);
   waiting.join();
   CHECK(waited == EndedWorkers::Waited::Lost);
 
-  losses.watch(Rank(0), second);
-  CHECK_FALSE(losses.has(Rank(0)));
-  CHECK(losses.wait(never.future(), {Rank(0)}, already_over()) == EndedWorkers::Waited::Late);
+  workers.watch(Rank(0), second);
+  CHECK_FALSE(workers.has(Rank(0)));
+  CHECK(workers.wait(never.future(), {Rank(0)}, already_over()) == EndedWorkers::Waited::Late);
   end(second);
-  CHECK(eventually([&] { return losses.has(Rank(0)); }));
+  CHECK(eventually([&] { return workers.has(Rank(0)); }));
 }
 
 }  // namespace

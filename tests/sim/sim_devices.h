@@ -1,4 +1,4 @@
-/// SimDevices gives a test the two simulated devices of its process, with options of its own.
+/// SimDevices gives a test the simulated devices of its process, with options of its own.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace stagecraft::tests {
 
 inline constexpr int kSimDevices = 4;
-/// Before the process's first backward, which fixes the devices that autograd knows.
+/// Installs them before the process's first backward, which fixes the devices that autograd knows.
 inline const bool kSimInstalled = (sim::install(kSimDevices), true);
 
 /// One at a time. All work of the devices is over at both ends of its life.
