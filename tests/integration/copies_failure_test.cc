@@ -1,9 +1,8 @@
 /// Tests failures of one copy of a stage: whom the error names, and what other copies give back.
 #include <csignal>
 
-#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/integration/copies_run.h"
 #include "stagecraft/tests/integration/failing_rank.h"
-#include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
@@ -13,31 +12,6 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-
-/// Trains two copies of two stages: stage 0 on ranks 0 and 2, stage 1 on ranks 1 and 3.
-struct CopiesRun {
-  explicit CopiesRun(Cluster on, TrainerOptions options = {})
-      : cluster(std::move(on)),
-        trainer(cluster,
-                make_program({.stages = 2, .dropout = 0.2, .statistics = false}),
-                Schedule::parse("@place 0=0,2 1=1,3\n" +
-                                to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2))),
-                AdamW{.lr = 1e-2},
-                [&] {
-                  options.seed = 9;
-                  options.clip = 1.0;
-                  return options;
-                }()) {}
-
-  void train(std::int64_t until) {
-    while (trainer.steps() < until) {
-      (void)step_of(trainer, trainer.steps()).get();
-    }
-  }
-
-  Cluster cluster;
-  Trainer trainer;
-};
 
 /// The same on threads; its ranks can be made to fail.
 struct FailingCopies : CopiesRun {

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
-#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/integration/copies_run.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/sim/sim_devices.h"
@@ -69,29 +69,18 @@ TEST_CASE("every optimizer updates on a device as on the CPU", "[sim]") {
   CHECK(devices.take_reports().empty());
 }
 
-/// Trains two copies of two stages, each rank on a device of its own.
-struct Copies {
-  explicit Copies(const std::string& device, TrainerOptions options = {})
-      : cluster(Cluster::local(4)),
-        trainer(cluster,
-                make_program({.stages = 2, .dropout = 0.2, .statistics = false}),
-                Schedule::parse("@place 0=0,2 1=1,3\n" +
-                                to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2))),
-                AdamW{.lr = 1e-2},
-                [&] {
-                  options.seed = 9;
-                  options.device = device;
-                  return options;
-                }()) {}
-
-  void train(std::int64_t until) {
-    while (trainer.steps() < until) {
-      (void)step_of(trainer, trainer.steps()).get();
-    }
-  }
-
-  Cluster cluster;
-  Trainer trainer;
+/// Trains copies of stages, each rank on a device of its own.
+struct Copies : CopiesRun {
+  explicit Copies(const std::string& device,
+                  TrainerOptions options = {},
+                  std::optional<double> clip = std::nullopt)
+      : CopiesRun(
+            Cluster::local(4),
+            [&] {
+              options.device = device;
+              return options;
+            }(),
+            clip) {}
 };
 
 TEST_CASE("copies of a stage on devices sum their gradients as on the CPU", "[sim][replicas]") {
@@ -137,7 +126,7 @@ TEST_CASE("state of devices is saved, loaded and recovered from mirrors", "[sim]
 TEST_CASE("a clipped norm of devices is that of the CPU up to its rounding", "[sim]") {
   const SimDevices devices;
   const auto norm_of = [](const std::string& device) {
-    Copies run(device, {.clip = 0.1});
+    Copies run(device, {}, /*clip=*/0.1);
     return step_of(run.trainer, 0).get().gradient_norm;
   };
   CHECK(norm_of("sim") == Catch::Approx(norm_of("cpu")).epsilon(1e-12));
