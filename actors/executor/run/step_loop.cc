@@ -62,11 +62,13 @@ void StepLoop::issue(std::size_t position) {
         .with({.rank = rank_.setup.rank(), .step = step_.order.step})
         .with(place_of(*share.tables, share.rank, *bound.instruction));
   }
-  if (bound.is_waited_for) {
-    step_.plan.events[position] = rank_.device.record(stream);
+  if (!bound.is_waited_for && recorder_ == nullptr) {
+    return;
   }
+  const Device::Event end = rank_.device.record(stream);
+  step_.plan.events[position] = end;
   if (recorder_ != nullptr) {
-    record(bound, position, start);
+    record(bound, position, start, end);
   }
 }
 
@@ -149,10 +151,13 @@ void StepLoop::skip(const BoundInstruction& bound, std::size_t position) {
   }
 }
 
-void StepLoop::record(const BoundInstruction& bound, std::size_t position, Device::Event start) {
+void StepLoop::record(const BoundInstruction& bound,
+                      std::size_t position,
+                      Device::Event start,
+                      Device::Event end) {
   recorder_->record(position,
                     start,
-                    rank_.device.record(bound.instruction->stream),
+                    end,
                     bytes_moved(bound),
                     step_.plan.slots.bytes(),
                     step_.plan.slots.in_flight());

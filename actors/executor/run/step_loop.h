@@ -51,7 +51,10 @@ class StepLoop {
   void send(const BoundInstruction& bound, std::size_t position);
   void receive(const BoundInstruction& bound, std::size_t position);
   void skip(const BoundInstruction& bound, std::size_t position);
-  void record(const BoundInstruction& bound, std::size_t position, Device::Event start);
+  void record(const BoundInstruction& bound,
+              std::size_t position,
+              Device::Event start,
+              Device::Event end);
   [[nodiscard]] std::int64_t bytes_moved(const BoundInstruction& bound) const;
 
   const RankParts& rank_;
