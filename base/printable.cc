@@ -1,5 +1,6 @@
 #include "stagecraft/base/printable.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include <fmt/format.h>
@@ -60,6 +61,14 @@ std::string printable(std::string_view text, std::string_view kept) {
     text.remove_prefix(character.size());
   }
   return out;
+}
+
+std::string_view beginning_of(std::string_view text, std::size_t bytes) {
+  std::size_t end = std::min(text.size(), bytes);
+  while (end > 0 && end < text.size() && continues(text[end])) {
+    --end;
+  }
+  return text.substr(0, end);
 }
 
 }  // namespace stagecraft

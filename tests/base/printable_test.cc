@@ -36,4 +36,13 @@ TEST_CASE("no message of an error has raw bytes of what it is about", "[base][ba
   CHECK(Error(error.code(), error.text()).message() == error.message());
 }
 
+TEST_CASE("the beginning of a text ends between characters", "[base]") {
+  CHECK(beginning_of("abc", 2) == "ab");
+  CHECK(beginning_of("abc", 3) == "abc");
+  CHECK(beginning_of("abc", 9) == "abc");
+  CHECK(beginning_of("a\xC3\xA9z", 2) == "a");
+  CHECK(beginning_of("a\xC3\xA9z", 3) == "a\xC3\xA9");
+  CHECK(beginning_of("\xE2\x82\xAC", 2).empty());
+}
+
 }  // namespace stagecraft

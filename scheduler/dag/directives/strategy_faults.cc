@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/printable.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 
 namespace stagecraft {
@@ -12,12 +13,7 @@ void StrategyFaults::note(std::size_t directive, const std::string& what) {
   constexpr std::size_t kShown = 60;
   std::string text = to_string(strategy_->directives().at(directive));
   if (text.size() > kShown) {
-    const auto begins_character = [&](std::size_t at) { return (text[at] & '\xC0') != '\x80'; };
-    std::size_t end = kShown;
-    while (end > 0 && !begins_character(end)) {
-      --end;
-    }
-    text = text.substr(0, end) + "...";
+    text = std::string(beginning_of(text, kShown)) + "...";
   }
   faults_.push_back(fmt::format("{}, {}: {}", strategy_->place_of(directive), text, what));
 }

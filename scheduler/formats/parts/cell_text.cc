@@ -52,12 +52,8 @@ void require_size(std::string_view text) {
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kLongest = 40;
-  std::size_t shown = std::min(text.size(), kLongest);
-  while (shown > 0 && shown < text.size() &&
-         (static_cast<unsigned char>(text[shown]) & 0xC0U) == 0x80U) {
-    --shown;  // not within a character
-  }
-  return fmt::format("'{}{}'", printable(text.substr(0, shown)), shown < text.size() ? "..." : "");
+  const std::string_view shown = beginning_of(text, kLongest);
+  return fmt::format("'{}{}'", printable(shown), shown.size() < text.size() ? "..." : "");
 }
 
 std::string_view trim(std::string_view text) {
