@@ -117,7 +117,9 @@ struct StageExecutor::Impl {
         try {
           clean_up();
         } catch (...) {
-          error.because(foreign_error(std::current_exception()));
+          if (error.cause() == nullptr) {
+            error.because(foreign_error(std::current_exception()));
+          }
         }
       };
       also([&] { device->synchronize(); });  // nothing uses the slots and buffers any more

@@ -64,7 +64,7 @@ std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies)
   try {
     return recover_from_copies(crew, state, listings);
   } catch (Error& error) {
-    if (no_mirrors) {
+    if (no_mirrors && error.cause() == nullptr) {
       error.because(*no_mirrors);
     }
     throw;
