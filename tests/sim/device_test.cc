@@ -37,11 +37,11 @@ TEST_CASE("a backward has the bits of the CPU, whatever the streams' delays", "[
   const unsigned seed = GENERATE(1U, 2U, 3U);
   const SimDevices devices({.most_delay = std::chrono::microseconds(300), .seed = seed});
   const std::vector<at::Tensor> expected = train(at::kCPU);
-  const std::int64_t waits = devices.counts().host_waits;
+  const std::int64_t waits = devices.host_waits();
   std::vector<at::Tensor> made;
   SECTION("on the default stream") {
     made = train(devices.device(static_cast<int>(seed % 2)));
-    CHECK(devices.counts().host_waits == waits + 5);  // for the five tensors from the CPU
+    CHECK(devices.host_waits() == waits + 5);  // for the five tensors from the CPU
   }
   SECTION("on another stream, from a thread of its own") {
     std::thread([&] {

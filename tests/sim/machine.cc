@@ -113,26 +113,18 @@ void Machine::give(Stream& stream, Kernel kernel) {
   stream.has_work.notify_one();
 }
 
-void Machine::give_kernel(Stream& stream,
-                          const std::string& name,
-                          const std::vector<Access>& accesses,
-                          Kernel kernel) {
+void Machine::launch(Stream& stream,
+                     const std::string& name,
+                     const std::vector<Access>& accesses,
+                     Kernel kernel) {
   std::vector<Detector::Access> seen;
   for (const Access& access : accesses) {
     seen.push_back(
         {reinterpret_cast<std::uintptr_t>(on_host(access.data)), access.bytes, access.writes});
   }
-  detector_.issue(stream.in_detector, name, seen);
-  ++counts_.kernels;
-  give(stream, std::move(kernel));
-}
-
-void Machine::launch(Stream& stream,
-                     const std::string& name,
-                     const std::vector<Access>& accesses,
-                     Kernel kernel) {
   const Lock lock(mutex_);
-  give_kernel(stream, name, accesses, std::move(kernel));
+  detector_.issue(stream.in_detector, name, seen);
+  give(stream, std::move(kernel));
 }
 
 std::shared_ptr<Mark> Machine::record(Stream& stream) {
@@ -143,7 +135,6 @@ std::shared_ptr<Mark> Machine::record(Stream& stream) {
 std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
   auto mark = std::make_shared<Mark>();
   mark->clock = detector_.record(stream.in_detector);
-  ++counts_.events;
   give(stream, [this, mark] {
     const Lock lock(mutex_);
     mark->time = std::chrono::steady_clock::now();
@@ -161,7 +152,6 @@ void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
     return;
   }
   detector_.wait(stream.in_detector, mark->clock);
-  ++counts_.waits;
   give(stream, [this, mark] {
     Lock waiting(mutex_);
     done_.wait(waiting, [&] { return mark->is_done; });
@@ -215,7 +205,7 @@ void Machine::synchronize_locked(Lock& lock, Stream& stream) {
 }
 
 void Machine::wait_on_host(Lock& lock, const std::function<bool()>& is_over) {
-  ++counts_.host_waits;
+  ++host_waits_;
   done_.wait(lock, is_over);
   if (failure_) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -292,22 +282,9 @@ void Machine::reset_peak(int device) {
   memories_[static_cast<std::size_t>(device)].reset_peak();
 }
 
-Counts Machine::counts() {
+std::int64_t Machine::host_waits() {
   const Lock lock(mutex_);
-  return counts_;
-}
-
-std::vector<StreamWait> Machine::waits() {
-  const Lock lock(mutex_);
-  std::vector<StreamWait> waits;
-  for (const auto& of_device : streams_) {
-    for (const auto& stream : of_device) {
-      for (int number = 0; number < stream->waits; ++number) {
-        waits.push_back({stream->device, stream->number, number});
-      }
-    }
-  }
-  return waits;
+  return host_waits_;
 }
 
 std::vector<std::string> Machine::take_reports() {

@@ -42,12 +42,6 @@ struct Options {
   std::optional<StreamWait> left_out;  ///< a wait that streams do not make
 };
 
-/// Counts counts since the process began.
-struct Counts {
-  std::int64_t kernels = 0, events = 0, waits = 0;
-  std::int64_t host_waits = 0;  ///< for a stream, an event or a device
-};
-
 /// Mark is one recording of an event.
 struct Mark {
   bool is_done = false;
@@ -108,9 +102,8 @@ class Machine {
   [[nodiscard]] std::int64_t peak_bytes(int device);
   void reset_peak(int device);
 
-  [[nodiscard]] Counts counts();
-  /// Returns the waits since restart(), of all streams.
-  [[nodiscard]] std::vector<StreamWait> waits();
+  /// Returns how often the host has waited, for a stream, an event or a device.
+  [[nodiscard]] std::int64_t host_waits();
   /// Returns the accesses that nothing orders, found since the last call.
   [[nodiscard]] std::vector<std::string> take_reports();
 
@@ -122,10 +115,6 @@ class Machine {
   void seed(Stream& stream) const;
   void work(Stream& stream);
   void give(Stream& stream, Kernel kernel);
-  void give_kernel(Stream& stream,
-                   const std::string& name,
-                   const std::vector<Access>& accesses,
-                   Kernel kernel);
   std::shared_ptr<Mark> record_locked(Stream& stream);
   void wait_on_host(Lock& lock, const std::function<bool()>& is_over);
   void synchronize_locked(Lock& lock, Stream& stream);
@@ -138,7 +127,7 @@ class Machine {
   std::vector<int> handed_out_;                                ///< by device
   std::vector<Memory> memories_;                               ///< by device
   Detector detector_;
-  Counts counts_;
+  std::int64_t host_waits_ = 0;
   std::exception_ptr failure_;
 };
 

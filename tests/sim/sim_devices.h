@@ -30,7 +30,7 @@ class SimDevices {
   [[nodiscard]] static c10::Stream new_stream(int index) {
     return c10::impl::VirtualGuardImpl(sim::kType).getNewStream(device(index), 0);
   }
-  [[nodiscard]] static sim::Counts counts() { return sim::Machine::the().counts(); }
+  [[nodiscard]] static std::int64_t host_waits() { return sim::Machine::the().host_waits(); }
   /// Waits until nothing runs, and begins anew (Machine::restart).
   static void restart(sim::Options options) {
     finish();
