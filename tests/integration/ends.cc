@@ -123,9 +123,11 @@ int exit_on_a_rank() {
 }
 
 /// Another thread ends the process while this one calls a static trainer again and again, and waits
-/// for the results.
-int exit_elsewhere(void (*ask)(Trainer&)) {
+/// for the results. The batch is made before: this thread's own operators would run while LibTorch
+/// is being destroyed.
+int exit_elsewhere(void (*ask)(Trainer&, const Data&)) {
   static Trainer trainer = make_trainer(static_cluster, {.outstanding = 2});
+  const Data batch = data(0);
   std::atomic<int> asked = 0;
   std::thread([&] {
     while (asked.load() < 5) {
@@ -134,26 +136,30 @@ int exit_elsewhere(void (*ask)(Trainer&)) {
     std::exit(kStatus);
   }).detach();
   for (;;) {
-    ask(trainer);
+    ask(trainer, batch);
     ++asked;
   }
 }
 
 int exit_elsewhere_in_steps() {
-  return exit_elsewhere([](Trainer& trainer) { (void)step_of(trainer, 0).get(); });
+  return exit_elsewhere([](Trainer& trainer, const Data& batch) {
+    (void)trainer.step(batch.inputs, batch.labels).get();
+  });
 }
 
 int exit_elsewhere_in_unread_steps() {
-  return exit_elsewhere([](Trainer& trainer) { (void)step_of(trainer, 0); });
+  return exit_elsewhere(
+      [](Trainer& trainer, const Data& batch) { (void)trainer.step(batch.inputs, batch.labels); });
 }
 
 int exit_elsewhere_in_evaluations() {
-  return exit_elsewhere(
-      [](Trainer& trainer) { (void)trainer.evaluate(data(0).inputs, data(0).labels); });
+  return exit_elsewhere([](Trainer& trainer, const Data& batch) {
+    (void)trainer.evaluate(batch.inputs, batch.labels);
+  });
 }
 
 int exit_elsewhere_in_reads() {
-  return exit_elsewhere([](Trainer& trainer) { (void)trainer.state_dict(); });
+  return exit_elsewhere([](Trainer& trainer, const Data&) { (void)trainer.state_dict(); });
 }
 
 /// Children of a process that compiled have their own trainers, and end them as they like.
