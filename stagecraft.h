@@ -5,6 +5,7 @@
 #include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/actors/data/batch_source.h"
 #include "stagecraft/actors/data/local_source.h"
+#include "stagecraft/actors/executor/device/cuda_library.h"
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"

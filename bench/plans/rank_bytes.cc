@@ -169,6 +169,7 @@ class CopyingTransport final : public Transport {
     copies_.sent(to, tag, copy.storage().data());
     inner_->send(to, tag, std::move(copy));
   }
+  [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {
     return inner_->receive(from, tag);
   }

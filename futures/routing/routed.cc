@@ -21,6 +21,8 @@ class RoutedTransport final : public MailboxTransport {
     places_->carrier_to(to)->carry(self(), to, tag, std::move(tensor));
   }
 
+  [[nodiscard]] bool hands_over(Rank to) const override { return !places_->elsewhere(to); }
+
   void advance(PlanId plan, Epoch current, const Error& why) override {
     MailboxTransport::advance(plan, current, why);
     places_->here().port->tidy();

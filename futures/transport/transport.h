@@ -44,6 +44,11 @@ class Transport {
   /// a tensor that is undefined.
   virtual void send(Rank to, const Tag& tag, at::Tensor tensor) = 0;
 
+  /// Returns whether `to` gets the same storage, on whatever device it is. Tensors for other ranks
+  /// have to be in the host's memory.
+  /// Errors: TransportRefused for a rank that is no peer.
+  [[nodiscard]] virtual bool hands_over(Rank to) const = 0;
+
   /// Asks for one tensor, before or after it arrives. If it is already here, the future completes
   /// at once.
   /// Errors: TransportRefused (thrown) for a rank that is no peer. In the future: TransportClosed;

@@ -1,6 +1,7 @@
 #include "stagecraft/tests/sim/detector.h"
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <utility>
 
@@ -36,10 +37,22 @@ int Detector::add_stream(std::string name) {
   return static_cast<int>(names_.size()) - 1;
 }
 
+Detector::Clock& Detector::host() {
+  static std::atomic<int> threads = 0;
+  thread_local const int number = threads++;
+  const auto [found, is_new] = hosts_.try_emplace(number);
+  if (is_new) {
+    for (const auto& [other, seen] : hosts_) {
+      join(found->second, seen);
+    }
+  }
+  return found->second;
+}
+
 std::uint64_t& Detector::own_tick(int stream) {
   const auto s = static_cast<std::size_t>(stream);
   Clock& clock = clocks_[s];
-  join(clock, host_);
+  join(clock, host());
   clock.resize(std::max(clock.size(), s + 1));
   return clock[s];
 }
@@ -69,7 +82,7 @@ void Detector::wait(int stream, const Clock& event) {
 }
 
 void Detector::wait_on_host(const Clock& event) {
-  join(host_, event);
+  join(host(), event);
 }
 
 void Detector::allocate(std::uintptr_t begin, std::size_t bytes, int stream) {

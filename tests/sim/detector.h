@@ -1,7 +1,8 @@
 /// Detector finds accesses to the memory of a simulated device that no event orders.
 ///
 /// It judges what is issued, not what runs: a program gets the same reports however its streams
-/// drift. It keeps a vector clock for each stream and one for the host.
+/// drift. It keeps a vector clock for each stream and each thread of the host. A thread begins
+/// with what all others have seen until then; what they say to each other later is not known.
 ///
 ///     stream 0   write x --- record event
 ///     stream 1                       wait for event --- read x      ordered
@@ -9,7 +10,8 @@
 ///
 /// Machine owns it and locks it.
 /// RD-1: an access is reported if an earlier one overlaps it, at least one of them writes, and
-///       neither one stream, nor an event, nor a wait of the host orders them.
+///       neither one stream, nor an event, nor a wait of the thread that issues the later one
+///       orders them.
 /// RD-2: memory that a stream allocates may be any that was freed there: an allocation is a write
 ///       behind all that its stream was given.
 /// Source: Mattern, Virtual time and global states of distributed systems, 1988.
@@ -42,7 +44,7 @@ class Detector {
   [[nodiscard]] Clock record(int stream);
   /// Makes all that the stream is given from now on come after the event.
   void wait(int stream, const Clock& event);
-  /// Makes all that any stream is given from now on come after the event.
+  /// Makes all that this thread gives to any stream from now on come after the event.
   void wait_on_host(const Clock& event);
 
   /// Makes a block of memory known, or used again, for work of this stream.
@@ -69,6 +71,7 @@ class Detector {
     std::vector<Use> uses;
   };
 
+  [[nodiscard]] Clock& host();
   std::uint64_t& own_tick(int stream);
   [[nodiscard]] bool is_before(const Use& use, int stream) const;
   void note(Block& block, Use use);
@@ -77,7 +80,7 @@ class Detector {
 
   std::vector<std::string> names_;
   std::vector<Clock> clocks_;
-  Clock host_;
+  std::map<int, Clock> hosts_;              ///< by number of a thread
   std::map<std::uintptr_t, Block> blocks_;  ///< by first address
   std::vector<std::string> reports_;
 };

@@ -72,11 +72,12 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::Stream getDefaultStream(c10::Device device) const override {
     return stream_of(index_of(device), 0);
   }
-  c10::Stream getNewStream(c10::Device device, int /*priority*/) const override {
-    return stream_of(index_of(device), Machine::the().next_stream(index_of(device)).number);
+  c10::Stream getNewStream(c10::Device device, int priority) const override {
+    const int index = index_of(device);
+    return stream_of(index, Machine::the().next_stream(index, priority < 0).number);
   }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool /*high*/) const override {
-    return getNewStream(device, 0);
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool high) const override {
+    return getNewStream(device, high ? -1 : 0);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     const int device = stream.device_index();

@@ -31,18 +31,21 @@ void Machine::start(int count) {
   handed_out_.resize(streams_.size());
   memories_.resize(streams_.size());
   for (int device = 0; device < count; ++device) {
-    add_stream(device);
+    streams_[static_cast<std::size_t>(device)].resize(1 + 2 * kPool);
+    add_stream(device, 0);
   }
 }
 
 void Machine::restart(Options begun) {
   const Lock lock(mutex_);
   options_ = begun;
-  std::ranges::fill(handed_out_, 0);
+  std::ranges::fill(handed_out_, std::array{0, 0});
   for (const auto& of_device : streams_) {
     for (const auto& stream : of_device) {
-      stream->waits = 0;
-      seed(*stream);
+      if (stream) {
+        stream->waits = 0;
+        seed(*stream);
+      }
     }
   }
   failure_ = nullptr;
@@ -54,26 +57,24 @@ void Machine::seed(Stream& stream) const {
   stream.random.seed(options_.seed * kPrime + static_cast<unsigned>(stream.in_detector));
 }
 
-Stream& Machine::add_stream(int device) {
-  auto& of_device = streams_[static_cast<std::size_t>(device)];
+Stream& Machine::add_stream(int device, std::size_t number) {
   auto made = std::make_unique<Stream>();
   made->device = device;
-  made->number = static_cast<int>(of_device.size());
+  made->number = static_cast<int>(number);
   made->in_detector = detector_.add_stream(made->name());
   seed(*made);
-  Stream& stream = *of_device.emplace_back(std::move(made));
+  Stream& stream = *(streams_[static_cast<std::size_t>(device)][number] = std::move(made));
   std::thread([this, &stream] { work(stream); }).detach();
   return stream;
 }
 
-Stream& Machine::next_stream(int device) {
+Stream& Machine::next_stream(int device, bool high) {
   const Lock lock(mutex_);
   const auto d = static_cast<std::size_t>(device);
-  const auto number = static_cast<std::size_t>(1 + handed_out_[d]++ % kPool);
-  while (streams_[d].size() <= number) {
-    add_stream(device);
-  }
-  return *streams_[d][number];
+  int& handed_out = handed_out_[d].at(high ? 1 : 0);
+  const auto number = static_cast<std::size_t>((high ? 1 + kPool : 1) + handed_out++ % kPool);
+  Stream* const found = streams_[d][number].get();
+  return found != nullptr ? *found : add_stream(device, number);
 }
 
 Stream& Machine::stream(int device, std::int64_t number) {
@@ -190,7 +191,9 @@ void Machine::synchronize(int device) {
   Lock lock(mutex_);
   std::vector<Stream*> streams;  // others may come while this waits
   for (const auto& stream : streams_[static_cast<std::size_t>(device)]) {
-    streams.push_back(stream.get());
+    if (stream) {
+      streams.push_back(stream.get());
+    }
   }
   for (Stream* const stream : streams) {
     synchronize_locked(lock, *stream);

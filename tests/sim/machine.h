@@ -9,6 +9,7 @@
 /// SM-1: only record() and wait() order kernels of different streams.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -74,8 +75,8 @@ class Machine {
   [[nodiscard]] int devices() const { return static_cast<int>(streams_.size()); }
 
   /// Returns another stream of the device. As LibTorch's CUDA does, a pool of 32 is handed out in
-  /// turn.
-  [[nodiscard]] Stream& next_stream(int device);
+  /// turn, and another one of streams of high priority (which have none here).
+  [[nodiscard]] Stream& next_stream(int device, bool high);
   [[nodiscard]] Stream& stream(int device, std::int64_t number);
 
   void launch(Stream& stream,
@@ -111,7 +112,7 @@ class Machine {
   using Lock = std::unique_lock<std::mutex>;
 
   Machine() = default;
-  Stream& add_stream(int device);
+  Stream& add_stream(int device, std::size_t number);
   void seed(Stream& stream) const;
   void work(Stream& stream);
   void give(Stream& stream, Kernel kernel);
@@ -123,8 +124,8 @@ class Machine {
   Options options_;
   std::mutex mutex_;
   std::condition_variable done_;                               ///< a kernel is over
-  std::vector<std::vector<std::unique_ptr<Stream>>> streams_;  ///< by device
-  std::vector<int> handed_out_;                                ///< by device
+  std::vector<std::vector<std::unique_ptr<Stream>>> streams_;  ///< by device; null: not used yet
+  std::vector<std::array<int, 2>> handed_out_;                 ///< by device, of both pools
   std::vector<Memory> memories_;                               ///< by device
   Detector detector_;
   std::int64_t host_waits_ = 0;

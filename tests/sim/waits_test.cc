@@ -134,6 +134,9 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
                                            to_string(instruction),
                                            to_string(*by_id.at(earlier)))});
     }
+    if (instruction.op == Op::Recv && instruction.peer != kDriverPeer) {
+      ++count[instruction.stream];  // for the copy from the sender's device
+    }
   }
   return waits;
 }
@@ -173,6 +176,43 @@ TEST_CASE("each wait of copies of stages, and of stages that recompute, is found
   const std::string chain = to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2));
   const Schedule schedule = Schedule::parse("@place 0=0,2 1=1,3\n" + chain);
   CHECK(leave_out_each(schedule, Chain(2, recomputes ? Recompute::stages() : Recompute())) > 10);
+}
+
+TEST_CASE("a receive that does not wait for the sender's point is found", "[sim]") {
+  const Chain chain(2);
+  const Schedule schedule = one_f_one_b(StageGraph::chain(2), kMicrobatches);
+  Steps steps(schedule, chain);
+  CHECK(steps.without(std::nullopt) == Reports());
+  for (int sender = 0; sender < 2; ++sender) {
+    for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+      CAPTURE(sender, microbatch);
+      // The other rank reads on the device's first stream of high priority, which waits twice for
+      // each copy: for the point, and for its own device.
+      const sim::StreamWait wait{.device = sender, .stream = 33, .number = 2 * microbatch};
+      CHECK_FALSE(steps.without(wait).empty());
+    }
+  }
+}
+
+TEST_CASE("ranks that share a device hand over without a copy, in order", "[sim]") {
+  const Chain chain(2);
+  const Schedule schedule = one_f_one_b(StageGraph::chain(2), kMicrobatches);
+  const SimDevices devices({.most_delay = std::chrono::microseconds(200)});
+  testing::Pipeline shared(*chain.program, schedule, {.device = "sim:1"});
+  testing::Pipeline on_cpu(*chain.program, schedule);
+  for (int step = 0; step < 3; ++step) {
+    const std::int64_t waits = SimDevices::host_waits();
+    CHECK(shared.step(chain.inputs, chain.labels).losses ==
+          on_cpu.step(chain.inputs, chain.labels).losses);
+    // Each rank waits for the norms of its stage and, after the vote, for each of its streams.
+    constexpr int kRanks = 2, kStreams = 3, kForLosses = 1;
+    CHECK(SimDevices::host_waits() - waits == kRanks * (1 + kStreams) + kForLosses);
+  }
+  SimDevices::finish();
+  for (const auto& [name, tensor] : shared.state()) {
+    CHECK(torch::equal(tensor.cpu(), on_cpu.state().at(name)));
+  }
+  CHECK(SimDevices::take_reports() == Reports());
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class FaultyTransport final : public Transport {
 
   [[nodiscard]] Rank self() const override;
   void send(Rank to, const Tag& tag, at::Tensor tensor) override;
+  [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override;
   void advance(PlanId plan, Epoch current, const Error& why) override;
   void require_current(PlanId plan, Epoch epoch) const override;

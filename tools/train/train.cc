@@ -4,6 +4,7 @@
 #include <optional>
 #include <variant>
 
+#include "stagecraft/actors/executor/device/cuda_library.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tools/launch/each_task_trains.h"
@@ -25,6 +26,17 @@ std::optional<std::int64_t> steps_asked(const TrainOptions& options) {
                             : std::optional(options.run.steps.value_or(kUsualSteps));
 }
 
+/// Opens the device of workers that are threads, before anything computes a gradient.
+void open_device(const TrainOptions& options) {
+  if (options.workers.kind == WorkerKind::Threads && options.workers.device.starts_with("cuda")) {
+    try {
+      open_cuda();
+    } catch (const Error& error) {
+      throw error_for_user(error, options);
+    }
+  }
+}
+
 }  // namespace
 
 ExitCode train(const std::vector<std::string>& arguments, Console& console) {
@@ -36,6 +48,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   refuse_to_train_in_each_task();
   const SingleThreaded alone;  // this thread's computation must not take threads from the workers
   const auto& options = std::get<TrainOptions>(parsed);
+  open_device(options);
   const RunStart start = find_start(options, console);
   if (has_nothing_left(options, start, steps_asked(options), console)) {
     return ExitCode::Good;

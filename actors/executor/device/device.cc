@@ -19,6 +19,8 @@ class Cpu final : public Device {
   }
   void wait(StreamId, Event) override {}
   void keep_for(StreamId, const at::Tensor&) override {}
+  [[nodiscard]] at::Tensor hand_over(StreamId, const at::Tensor& tensor) override { return tensor; }
+  [[nodiscard]] at::Tensor take_over(StreamId, at::Tensor tensor) override { return tensor; }
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
   [[nodiscard]] std::unique_ptr<StepScope> begin_step() override {

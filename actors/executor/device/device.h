@@ -56,6 +56,14 @@ class Device {
   /// Says that `stream` uses the tensor. Its memory, once freed, serves again only after all that
   /// the stream is given until then.
   virtual void keep_for(StreamId stream, const at::Tensor& tensor) = 0;
+
+  /// Returns the tensor as a rank of this process takes it over: with the point of `stream` after
+  /// which it can be read.
+  [[nodiscard]] virtual at::Tensor hand_over(StreamId stream, const at::Tensor& tensor) = 0;
+  /// Returns a tensor that another rank's device has handed over, or one of the host's memory, as a
+  /// tensor of this device that `stream` can read.
+  [[nodiscard]] virtual at::Tensor take_over(StreamId stream, at::Tensor tensor) = 0;
+
   /// Waits until all work is done. Earlier events may be forgotten at the next step. Errors: those
   /// of the device's work, and of record().
   virtual void synchronize() = 0;

@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/device/cuda_library.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
@@ -37,6 +38,9 @@ c10::Device place_of(const std::string& name, Rank rank) {
   const c10::Device device = parsed(name);
   if (is_program_device(device)) {
     return kProgramDevice;
+  }
+  if (device.is_cuda()) {
+    open_cuda();
   }
   const int count = devices_of(device.type());
   if (device.index() >= count || count == 0) {

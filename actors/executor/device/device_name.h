@@ -11,7 +11,7 @@ namespace stagecraft {
 
 /// Returns the device of a rank. If the name has no number, ranks take the devices of their process
 /// in turn. Errors: UsageArgument for a name that LibTorch does not know, or of no accelerator, and
-/// for a device that this process does not have.
+/// for a device that this process does not have; those of open_cuda().
 [[nodiscard]] c10::Device place_of(const std::string& name, Rank rank);
 
 }  // namespace stagecraft

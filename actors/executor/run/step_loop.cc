@@ -125,19 +125,25 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
   }
 }
 
-/// Tensors cross in the host's memory.
 void StepLoop::send(const BoundInstruction& bound, std::size_t position) {
-  const at::Tensor& tensor = step_.plan.slots.tensor(bound.slot);
-  rank_.device.keep_for(bound.instruction->stream, tensor);
-  step_.plan.transfers.send(position, is_program_device(tensor.device()) ? tensor : tensor.cpu());
+  step_.plan.transfers.send(position, as_sent(bound, step_.plan.slots.tensor(bound.slot)));
+}
+
+/// Tensors of a device stay there between ranks of a process, and else cross in the host's memory.
+at::Tensor StepLoop::as_sent(const BoundInstruction& bound, const at::Tensor& tensor) {
+  if (is_program_device(tensor.device())) {
+    return tensor;
+  }
+  if (bound.peer != kDriver && rank_.transport.hands_over(bound.peer)) {
+    return rank_.device.hand_over(bound.instruction->stream, tensor);
+  }
+  return tensor.cpu();
 }
 
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {
   const auto waiting = rank_.times.pass(&RankTimes::waiting);
-  at::Tensor tensor = step_.plan.transfers.take(position);
-  if (tensor.defined() && tensor.device() != rank_.device.place()) {
-    tensor = tensor.to(rank_.device.place(), /*non_blocking=*/true);
-  }
+  at::Tensor tensor =
+      rank_.device.take_over(bound.instruction->stream, step_.plan.transfers.take(position));
   rank_.device.keep_for(kCompute, tensor);
   step_.plan.slots.put(bound.slot, std::move(tensor));
 }

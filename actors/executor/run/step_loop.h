@@ -49,6 +49,7 @@ class StepLoop {
   void begin(const BoundInstruction& bound);
   void execute(const BoundInstruction& bound, std::size_t position);
   void send(const BoundInstruction& bound, std::size_t position);
+  [[nodiscard]] at::Tensor as_sent(const BoundInstruction& bound, const at::Tensor& tensor);
   void receive(const BoundInstruction& bound, std::size_t position);
   void skip(const BoundInstruction& bound, std::size_t position);
   void record(const BoundInstruction& bound,

@@ -18,6 +18,9 @@ TEST_CASE("ranks of one process hand tensors over without a copy, those of other
           "[futures][transport]") {
   const Endpoints net = here_and_elsewhere(3);
   const at::Tensor sent = number(5);
+  CHECK(net.ranks[1]->hands_over(Rank{2}));
+  CHECK_FALSE(net.ranks[1]->hands_over(Rank{0}));
+  CHECK_FALSE(net.ranks[0]->hands_over(Rank{1}));
   net.ranks[1]->send(Rank{2}, Tag{}, sent);
   net.ranks[1]->send(Rank{0}, Tag{}, sent);
   const auto near = net.ranks[2]->receive(Rank{1}, Tag{});

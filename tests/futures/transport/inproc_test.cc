@@ -16,6 +16,7 @@ constexpr Tag kInprocTag{
 
 TEST_CASE("the in-process transport hands tensors over without a copy", "[futures][transport]") {
   const Endpoints net = in_one_process(2);
+  CHECK(net.ranks[0]->hands_over(Rank{1}));
   const bool posted_first = GENERATE(false, true);
   Future<at::Tensor> arrival;
   if (posted_first) {

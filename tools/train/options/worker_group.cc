@@ -28,6 +28,11 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
                          "over the network; `stagecraft launch` sets it")
       ->envname("STAGECRAFT_WORKERS")
       ->group(kWorkerGroup);
+  app.add_option("--device",
+                 o.device,
+                 "device of each worker: cpu, cuda (GPUs of its process, in turn) or cuda:N")
+      ->type_name("DEVICE")
+      ->group(kWorkerGroup);
   app.add_option("--threads-per-worker", o.threads, "threads per worker, inside one operator")
       ->check(whole_number(1, kMostThreads))
       ->group(kWorkerGroup);
@@ -58,6 +63,11 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
 }
 
 void check_workers(const WorkerOptions& o) {
+  if (o.device != "cpu" && o.memory_limit) {
+    wrong_usage(kTrainCommand,
+                "--memory-limit expects --device cpu, found --device " + o.device +
+                    "; leave one of the two out");
+  }
   if (o.credentials && o.kind == WorkerKind::Threads) {
     wrong_usage(
         kTrainCommand,

@@ -6,6 +6,7 @@ Error error_for_user(const Error& error, const TrainOptions& options) {
   return in_words(
       error,
       {.options = {{"clip", "--clip"},
+                   {"device", "--device"},
                    {"memory_limit", "--memory-limit"},
                    {"step_deadline", "--step-deadline"},
                    {"threads_per_worker", "--threads-per-worker"}},

@@ -16,6 +16,7 @@ TrainerOptions trainer_options(const TrainJob& job) {
                       .clip = options.optimizer.clip,
                       .seed = job.start.seed,
                       .threads_per_worker = static_cast<int>(options.workers.threads),
+                      .device = options.workers.device,
                       .record_timeline = true};
   if (options.workers.memory_limit) {
     made.memory_limit = *options.workers.memory_limit * kMiB;

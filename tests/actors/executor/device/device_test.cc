@@ -19,6 +19,8 @@ class LateDevice final : public Device {
   Event record(StreamId) noexcept override { return {issued_++}; }
   void wait(StreamId, Event) override {}
   void keep_for(StreamId, const at::Tensor&) override {}
+  [[nodiscard]] at::Tensor hand_over(StreamId, const at::Tensor& tensor) override { return tensor; }
+  [[nodiscard]] at::Tensor take_over(StreamId, at::Tensor tensor) override { return tensor; }
   void synchronize() override { synchronized_ = true; }
   [[nodiscard]] std::int64_t time_of(Event event) const override {
     REQUIRE(synchronized_);

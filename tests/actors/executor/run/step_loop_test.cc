@@ -29,6 +29,8 @@ class NotingDevice final : public Device {
   Event record(StreamId) noexcept override { return {++events_}; }
   void wait(StreamId, Event event) override { waits_.push_back(event.value); }
   void keep_for(StreamId, const at::Tensor&) override {}
+  [[nodiscard]] at::Tensor hand_over(StreamId, const at::Tensor& tensor) override { return tensor; }
+  [[nodiscard]] at::Tensor take_over(StreamId, at::Tensor tensor) override { return tensor; }
   void synchronize() override {}
   [[nodiscard]] std::int64_t time_of(Event event) const override { return event.value; }
   [[nodiscard]] std::unique_ptr<StepScope> begin_step() override { return nullptr; }

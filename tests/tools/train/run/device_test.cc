@@ -1,0 +1,41 @@
+/// Tests the option --device, as far as a machine without a GPU takes it.
+#include <filesystem>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/tools/train/run/train_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("a run on GPUs says what this machine lacks", "[tools][train][device]") {
+  if (std::filesystem::exists("/dev/nvidiactl")) {
+    SKIP("this machine has a driver");
+  }
+  const auto* workers = GENERATE("threads", "processes");
+  const CommandResult result =
+      run_train({"--stages", "2", "--steps", "1", "--workers", workers, "--device", "cuda"});
+  CAPTURE(workers, result.out, result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err,
+             ContainsSubstring("--device is cuda, and this process cannot use it: ") &&
+                 !ContainsSubstring("frame #"));
+}
+
+TEST_CASE("a device that does not exist, or has no limit of memory, is wrong usage",
+          "[tools][train][device][bad-input]") {
+  const CommandResult unknown = run_train({"--stages", "2", "--device", "quantum"});
+  CAPTURE(unknown.err);
+  CHECK(unknown.exit_code != 0);
+  CHECK_THAT(unknown.err, ContainsSubstring("--device is \"cpu\" or an accelerator's"));
+  const CommandResult limited =
+      run_train({"--stages", "2", "--device", "cuda", "--memory-limit", "64"});
+  CAPTURE(limited.err);
+  CHECK(limited.exit_code == 2);
+  CHECK_THAT(limited.err, ContainsSubstring("--memory-limit expects --device cpu"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
