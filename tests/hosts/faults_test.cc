@@ -53,9 +53,9 @@ struct Run {
                 .exit_code == 0);
   }
 
-  [[nodiscard]] SpawnOptions options() const {
+  [[nodiscard]] SpawnOptions options(milliseconds silence = kSilence) const {
     SpawnOptions made{
-        .credentials = credentials, .port = kPort, .heartbeat = kHeartbeat, .silence = kSilence};
+        .credentials = credentials, .port = kPort, .heartbeat = kHeartbeat, .silence = silence};
     made.hosts = parse_hosts("host-1 addr=10.77.0.2\nhost-2 addr=10.77.0.3\n", "hosts");
     std::istringstream words(hosts.ssh());
     for (std::string word; words >> word;) {
@@ -66,7 +66,10 @@ struct Run {
 };
 
 struct LaunchedRun : Run {
-  CheckedTraining training{Cluster::spawn(2, options()), 2};
+  explicit LaunchedRun(milliseconds silence = kSilence)
+      : training(Cluster::spawn(2, options(silence)), 2) {}
+
+  CheckedTraining training;
 
   [[nodiscard]] pid_t process(int rank) const {
     return static_cast<pid_t>(training.cluster().workers()[static_cast<std::size_t>(rank)].process);
@@ -196,7 +199,9 @@ TEST_CASE("a way between two workers that is cut is told with both (CUT-2)", "[h
 }
 
 TEST_CASE("a link that is a hundred times slower is no fault", "[hosts][faults]") {
-  LaunchedRun run;
+  // The relay of the slow link drops frames, and a busy machine delays it. TCP sends them again
+  // after 0.2 s, 0.4 s and so on.
+  LaunchedRun run(10s);
   run.training.train_step();
   {
     const SlowLink slow(run.hosts, 2, kSlowBytesPerSecond);

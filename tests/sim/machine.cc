@@ -104,11 +104,18 @@ void Machine::work(Stream& stream) {
     failure_ = failure_ ? failure_ : thrown;
     stream.kernels.pop_front();
     ++stream.done;
-    done_.notify_all();
+    if (hosts_waiting_ > 0) {
+      done_.notify_all();
+    }
   }
 }
 
+/// Requires: the kernel does not lock the machine if it runs at once.
 void Machine::give(Stream& stream, Kernel kernel) {
+  if (options_.at_once) {
+    kernel();
+    return;
+  }
   stream.kernels.push_back(std::move(kernel));
   ++stream.given;
   stream.has_work.notify_one();
@@ -123,8 +130,13 @@ void Machine::launch(Stream& stream,
     seen.push_back(
         {reinterpret_cast<std::uintptr_t>(on_host(access.data)), access.bytes, access.writes});
   }
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   detector_.issue(stream.in_detector, name, seen);
+  if (options_.at_once) {
+    lock.unlock();
+    kernel();
+    return;
+  }
   give(stream, std::move(kernel));
 }
 
@@ -136,10 +148,18 @@ std::shared_ptr<Mark> Machine::record(Stream& stream) {
 std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
   auto mark = std::make_shared<Mark>();
   mark->clock = detector_.record(stream.in_detector);
-  give(stream, [this, mark] {
-    const Lock lock(mutex_);
+  const auto finish = [mark] {
     mark->time = std::chrono::steady_clock::now();
     mark->is_done = true;
+  };
+  if (options_.at_once) {
+    finish();
+    return mark;
+  }
+  give(stream, [this, finish] {
+    const Lock lock(mutex_);
+    finish();
+    done_.notify_all();
   });
   return mark;
 }
@@ -153,6 +173,9 @@ void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
     return;
   }
   detector_.wait(stream.in_detector, mark->clock);
+  if (options_.at_once) {
+    return;
+  }
   give(stream, [this, mark] {
     Lock waiting(mutex_);
     done_.wait(waiting, [&] { return mark->is_done; });
@@ -209,7 +232,9 @@ void Machine::synchronize_locked(Lock& lock, Stream& stream) {
 
 void Machine::wait_on_host(Lock& lock, const std::function<bool()>& is_over) {
   ++host_waits_;
+  ++hosts_waiting_;
   done_.wait(lock, is_over);
+  --hosts_waiting_;
   if (failure_) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }

@@ -63,11 +63,11 @@ class Steps {
   /// Runs a step without the wait. Returns what the detector found.
   Reports without(const std::optional<sim::StreamWait>& left_out) {
     if (!pipeline_) {
-      SimDevices::restart({});
+      SimDevices::restart({.at_once = true});
       pipeline_.emplace(*chain_.program, schedule_, testing::PipelineOptions{.device = "sim"});
       CHECK(runs());  // makes all streams
     }
-    SimDevices::restart({.left_out = left_out});
+    SimDevices::restart({.at_once = true, .left_out = left_out});
     if (!runs()) {
       CHECK(left_out);  // numbers may be wrong then
       pipeline_.reset();
