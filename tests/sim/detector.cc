@@ -40,13 +40,7 @@ int Detector::add_stream(std::string name) {
 Detector::Clock& Detector::host() {
   static std::atomic<int> threads = 0;
   thread_local const int number = threads++;
-  const auto [found, is_new] = hosts_.try_emplace(number);
-  if (is_new) {
-    for (const auto& [other, seen] : hosts_) {
-      join(found->second, seen);
-    }
-  }
-  return found->second;
+  return hosts_.try_emplace(number, seen_).first->second;
 }
 
 std::uint64_t& Detector::own_tick(int stream) {
@@ -83,6 +77,7 @@ void Detector::wait(int stream, const Clock& event) {
 
 void Detector::wait_on_host(const Clock& event) {
   join(host(), event);
+  join(seen_, event);
 }
 
 void Detector::allocate(std::uintptr_t begin, std::size_t bytes, int stream) {

@@ -80,6 +80,7 @@ class Detector {
 
   std::vector<std::string> names_;
   std::vector<Clock> clocks_;
+  Clock seen_;                              ///< by any thread of the host
   std::map<int, Clock> hosts_;              ///< by number of a thread
   std::map<std::uintptr_t, Block> blocks_;  ///< by first address
   std::vector<std::string> reports_;

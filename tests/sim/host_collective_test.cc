@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
 #include "stagecraft/futures/collective/transport_collective.h"
@@ -23,7 +24,9 @@ class ReadBack final : public PendingResult {
       : on_device_(std::move(on_device)), buffer_(std::move(buffer)) {}
   [[nodiscard]] at::Tensor wait(Deadline deadline) override {
     const at::Tensor result = on_device_->wait(deadline);
-    CHECK(result.device().type() == sim::kType);
+    if (result.device().type() != sim::kType) {
+      return at::empty({0});  // a wrong result: checks belong to the test's own thread
+    }
     return buffer_.defined() ? buffer_.copy_(result) : result.cpu();
   }
   void abandon() override { on_device_->abandon(); }

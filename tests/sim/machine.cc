@@ -43,7 +43,7 @@ void Machine::restart(Options begun) {
   for (const auto& of_device : streams_) {
     for (const auto& stream : of_device) {
       if (stream) {
-        stream->waits = 0;
+        stream->waits = stream->kept = 0;
         seed(*stream);
       }
     }
@@ -166,10 +166,7 @@ std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
 
 void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
   const Lock lock(mutex_);
-  const int number = stream.waits++;
-  const std::optional<StreamWait>& left_out = options_.left_out;
-  if (left_out && left_out->device == stream.device && left_out->stream == stream.number &&
-      left_out->number == number) {
+  if (options_.left_out_wait == StreamCall{stream.device, stream.number, stream.waits++}) {
     return;
   }
   detector_.wait(stream.in_detector, mark->clock);
@@ -290,9 +287,23 @@ void Machine::use_on(void* data, Stream& stream) {
   const Lock lock(mutex_);
   Block* const block = memories_[static_cast<std::size_t>(stream.device)].find(data);
   TORCH_CHECK(block != nullptr, "this is no memory of sim:", stream.device);
-  if (block->stream != &stream) {
+  if (block->stream != &stream &&
+      options_.left_out_keep != StreamCall{stream.device, stream.number, stream.kept++}) {
     block->also_used_on.insert(&stream);
   }
+}
+
+std::vector<StreamCall> Machine::kept() {
+  const Lock lock(mutex_);
+  std::vector<StreamCall> all;
+  for (const auto& of_device : streams_) {
+    for (const auto& stream : of_device) {
+      for (int number = 0; stream && number < stream->kept; ++number) {
+        all.push_back({stream->device, stream->number, number});
+      }
+    }
+  }
+  return all;
 }
 
 std::int64_t Machine::bytes_in_use(int device) {

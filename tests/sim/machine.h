@@ -29,9 +29,12 @@
 
 namespace stagecraft::sim {
 
-/// StreamWait names the n-th wait that a stream of a device is given, from 0.
-struct StreamWait {
+/// StreamCall names the n-th wait that a stream of a device is given, or the n-th block of memory
+/// that is kept for it, from 0.
+struct StreamCall {
   int device = 0, stream = 0, number = 0;
+
+  friend bool operator==(const StreamCall&, const StreamCall&) = default;
 };
 
 /// Options are set while no kernel runs.
@@ -42,8 +45,9 @@ struct Options {
   std::chrono::microseconds most_delay{0};  ///< at random before each kernel
   unsigned seed = 1;                        ///< of the delays
   bool poison = false;  ///< memory is overwritten when it is freed, in the order of its stream
-  std::size_t memory = SIZE_MAX;       ///< bytes of each device
-  std::optional<StreamWait> left_out;  ///< a wait that streams do not make
+  std::size_t memory = SIZE_MAX;  ///< bytes of each device
+  std::optional<StreamCall> left_out_wait;
+  std::optional<StreamCall> left_out_keep;
 };
 
 /// Mark is one recording of an event.
@@ -102,6 +106,8 @@ class Machine {
   void free(void* data);
   /// Keeps the memory, once freed, until what the stream was given by then is over.
   void use_on(void* data, Stream& stream);
+  /// Returns the blocks that were kept for other streams than their own since restart().
+  [[nodiscard]] std::vector<StreamCall> kept();
   [[nodiscard]] std::int64_t bytes_in_use(int device);
   [[nodiscard]] std::int64_t peak_bytes(int device);
   void reset_peak(int device);
@@ -143,7 +149,7 @@ struct Stream {
   std::deque<Machine::Kernel> kernels;  ///< the first one runs
   std::condition_variable has_work;
   std::uint64_t given = 0, done = 0;
-  int waits = 0;  ///< since restart()
+  int waits = 0, kept = 0;  ///< since restart()
   std::minstd_rand random;
 
   [[nodiscard]] std::string name() const;

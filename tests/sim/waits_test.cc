@@ -1,5 +1,5 @@
-/// Leaves out once each wait between streams that a device needs, of each builder's plan: the
-/// detector finds it.
+/// Leaves out once each wait between streams that a device needs, of each builder's plan, and each
+/// keeping of memory for another stream: the detector finds it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -23,6 +23,8 @@ namespace {
 using Reports = std::vector<std::string>;
 
 constexpr int kMicrobatches = 4;
+/// The other ranks read from a device on its streams of high priority.
+constexpr int kFirstReader = 33;
 
 struct Chain {
   explicit Chain(int stages, const Recompute& recompute = {}) {
@@ -58,34 +60,33 @@ std::optional<Schedule> schedule_of(const BuilderInfo& builder, int devices) {
 /// Runs steps of a schedule, each rank on a device of its own.
 class Steps {
  public:
-  Steps(const Schedule& schedule, const Chain& chain) : schedule_(schedule), chain_(chain) {}
+  Steps(const Schedule& schedule, const Chain& chain)
+      : chain_(chain),
+        devices_({.at_once = true}),
+        pipeline_(*chain.program, schedule, testing::PipelineOptions{.device = "sim"}) {
+    CHECK(runs());  // makes all streams
+  }
 
-  /// Runs a step without the wait. Returns what the detector found.
-  Reports without(const std::optional<sim::StreamWait>& left_out) {
-    if (!pipeline_) {
-      SimDevices::restart({.at_once = true});
-      pipeline_.emplace(*chain_.program, schedule_, testing::PipelineOptions{.device = "sim"});
-      CHECK(runs());  // makes all streams
-    }
-    SimDevices::restart({.at_once = true, .left_out = left_out});
-    if (!runs()) {
-      CHECK(left_out);  // numbers may be wrong then
-      pipeline_.reset();
-    }
+  /// Runs a step with these options. Returns what the detector found.
+  Reports with(sim::Options options) {
+    options.at_once = true;
+    SimDevices::restart(options);
+    CHECK(runs());
     return SimDevices::take_reports();
   }
+  Reports without_wait(const sim::StreamCall& wait) { return with({.left_out_wait = wait}); }
+  Reports without_keep(const sim::StreamCall& keep) { return with({.left_out_keep = keep}); }
 
  private:
   [[nodiscard]] bool runs() {
-    const auto outcome = pipeline_->step(chain_.inputs, chain_.labels);
+    const auto outcome = pipeline_.step(chain_.inputs, chain_.labels);
     return std::ranges::none_of(outcome.errors,
                                 [](const auto& error) { return error.has_value(); });
   }
 
-  const Schedule& schedule_;
   const Chain& chain_;
   SimDevices devices_;
-  std::optional<testing::Pipeline> pipeline_;
+  testing::Pipeline pipeline_;
 };
 
 /// Returns why a device does not need the wait between the two; empty if it does.
@@ -103,7 +104,7 @@ std::string excuse(const Instruction& instruction, const Instruction& earlier) {
 }
 
 struct PlannedWait {
-  sim::StreamWait wait;
+  sim::StreamCall wait;
   std::string text;
 };
 
@@ -141,16 +142,32 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
   return waits;
 }
 
-/// Leaves out each wait that the plan needs once. Returns how many these are.
+/// Leaves out once each keeping of memory for a stream of its own device. Returns how many these
+/// are. One for a stream that reads from another device may not be needed: a sender keeps what it
+/// needs for a backward, which comes after the copy.
+std::size_t leave_out_each_keep(Steps& steps) {
+  CHECK(steps.with({}) == Reports());
+  std::size_t left_out = 0;
+  for (const sim::StreamCall& keep : sim::Machine::the().kept()) {
+    if (keep.stream < kFirstReader) {
+      INFO("device " << keep.device << ", stream " << keep.stream << ", " << keep.number);
+      CHECK_FALSE(steps.without_keep(keep).empty());
+      ++left_out;
+    }
+  }
+  return left_out;
+}
+
+/// Leaves out once each wait that the plan needs. Returns how many these are.
 std::size_t leave_out_each(const Schedule& schedule, const Chain& chain) {
   std::size_t left_out = 0;
   Steps steps(schedule, chain);
-  CHECK(steps.without(std::nullopt) == Reports());
+  CHECK(steps.with({}) == Reports());
   const testing::Pipeline on_cpu(*chain.program, schedule);
   for (int rank = 0; rank < on_cpu.layout().ranks(); ++rank) {
     for (const PlannedWait& planned : waits_of(on_cpu.plan(), Rank(rank))) {
       INFO(planned.text);
-      CHECK_FALSE(steps.without(planned.wait).empty());
+      CHECK_FALSE(steps.without_wait(planned.wait).empty());
       ++left_out;
     }
   }
@@ -170,6 +187,20 @@ TEST_CASE("each wait that a plan needs is found where it is left out", "[sim][bu
   CHECK(left_out > 1000);
 }
 
+TEST_CASE("memory that is not kept for the tasks that use what was received is found",
+          "[sim][builders]") {
+  std::size_t left_out = 0;
+  for (const BuilderInfo& builder : builders()) {
+    if (const std::optional<Schedule> schedule = schedule_of(builder, 2)) {
+      INFO(builder.name);
+      const Chain chain(Layout::of(*schedule).model_stages());
+      Steps steps(*schedule, chain);
+      left_out += leave_out_each_keep(steps);
+    }
+  }
+  CHECK(left_out > 200);
+}
+
 TEST_CASE("each wait of copies of stages, and of stages that recompute, is found likewise",
           "[sim]") {
   const bool recomputes = GENERATE(false, true);
@@ -182,19 +213,24 @@ TEST_CASE("a receive that does not wait for the sender's point is found", "[sim]
   const Chain chain(2);
   const Schedule schedule = one_f_one_b(StageGraph::chain(2), kMicrobatches);
   Steps steps(schedule, chain);
-  CHECK(steps.without(std::nullopt) == Reports());
+  CHECK(steps.with({}) == Reports());
   for (int sender = 0; sender < 2; ++sender) {
     for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
       CAPTURE(sender, microbatch);
-      // The other rank reads on the device's first stream of high priority, which waits twice for
-      // each copy: for the point, and for its own device.
-      const sim::StreamWait wait{.device = sender, .stream = 33, .number = 2 * microbatch};
-      CHECK_FALSE(steps.without(wait).empty());
+      // The reader waits twice for each copy: for the point, and for its own device.
+      const sim::StreamCall wait{
+          .device = sender, .stream = kFirstReader, .number = 2 * microbatch};
+      CHECK_FALSE(steps.without_wait(wait).empty());
     }
+  }
+  for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+    CAPTURE(microbatch);
+    const sim::StreamCall gradient{.device = 1, .stream = kFirstReader, .number = microbatch};
+    CHECK_FALSE(steps.without_keep(gradient).empty());
   }
 }
 
-TEST_CASE("ranks that share a device hand over without a copy, in order", "[sim]") {
+TEST_CASE("ranks that share a device hand over in order", "[sim]") {
   const Chain chain(2);
   const Schedule schedule = one_f_one_b(StageGraph::chain(2), kMicrobatches);
   const SimDevices devices({.most_delay = std::chrono::microseconds(200)});

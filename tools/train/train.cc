@@ -4,7 +4,9 @@
 #include <optional>
 #include <variant>
 
+#include "stagecraft/actors/cluster/environment_options.h"
 #include "stagecraft/actors/executor/device/cuda_library.h"
+#include "stagecraft/actors/executor/device/device_name.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tools/launch/each_task_trains.h"
@@ -26,14 +28,17 @@ std::optional<std::int64_t> steps_asked(const TrainOptions& options) {
                             : std::optional(options.run.steps.value_or(kUsualSteps));
 }
 
-/// Opens the device of workers that are threads, before anything computes a gradient.
+/// Opens the device of ranks that are threads of this process, before LibTorch asks for devices.
 void open_device(const TrainOptions& options) {
-  if (options.workers.kind == WorkerKind::Threads && options.workers.device.starts_with("cuda")) {
-    try {
-      open_cuda();
-    } catch (const Error& error) {
-      throw error_for_user(error, options);
-    }
+  const bool has_ranks =
+      options.workers.kind == WorkerKind::Threads || spawn_options_of_environment().local_ranks > 0;
+  if (options.run.dry_run || !has_ranks || !named_device(options.workers.device).is_cuda()) {
+    return;
+  }
+  try {
+    open_cuda();
+  } catch (const Error& error) {
+    throw error_for_user(error, options);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -30,6 +31,7 @@ struct Readable final : c10::BackendMeta {
 class Accelerator final : public Device {
  public:
   explicit Accelerator(c10::Device place) : place_(place), guard_(place.type()) {
+    at::globalContext().lazyInitDevice(place_.type());  // for the counts of its allocator
     guard_.setDevice(place_);
     start_.record(stream(StreamId(0)));
     start_.synchronize();

@@ -1,10 +1,9 @@
 #include "stagecraft/actors/executor/device/cuda_library.h"
 
 #include <filesystem>
-#include <string>
+#include <mutex>
 
 #include <ATen/detail/CUDAHooksInterface.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -13,77 +12,99 @@
 namespace stagecraft {
 namespace {
 
-[[noreturn]] void refuse(const std::string& missing, const std::string& remedy) {
-  throw Error(
-      Errc::UsageArgument,
-      fmt::format("{} is cuda, and this process cannot use it: {}; {}", kOption, missing, remedy))
-      .about("device");
+using Obstacle = std::optional<CudaObstacle>;
+
+// Results of the CUDA runtime.
+constexpr int kOldDriver = 35, kNoDevice = 100;
+
+/// Asks without fixing what LibTorch knows (CU-1).
+bool is_open() {
+  return at::CUDAHooksRegistry()->Has("CUDAHooks");
 }
 
-/// Returns the folder of LibTorch's libraries in this process.
-std::filesystem::path libtorch_folder() {
-  Dl_info found{};
-  const auto* const inside = reinterpret_cast<const void*>(&at::detail::getCUDAHooks);
-  if (dladdr(inside, &found) == 0) {
-    refuse("it does not know where its LibTorch is", "link LibTorch as shared libraries");
+Obstacle open_library() {
+  Dl_info libtorch{};
+  if (dladdr(reinterpret_cast<const void*>(&at::CUDAHooksRegistry), &libtorch) == 0) {
+    return CudaObstacle{"nothing says where its LibTorch is", "link LibTorch as shared libraries"};
   }
-  return std::filesystem::path(found.dli_fname).parent_path();
-}
-
-void open_library() {
-  const std::filesystem::path library = libtorch_folder() / "libtorch_cuda.so";
+  const std::filesystem::path library =
+      std::filesystem::path(libtorch.dli_fname).parent_path() / "libtorch_cuda.so";
   if (!std::filesystem::exists(library)) {
-    refuse(fmt::format("{} is missing", library.string()),
-           "this LibTorch was built without CUDA; take one that was built with it");
+    return CudaObstacle{fmt::format("{} is missing", library.string()),
+                        "this LibTorch was built without CUDA; take one that was built with it"};
   }
   // It stays open: LibTorch keeps what the library registers.
   if (dlopen(library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    refuse(fmt::format("LibTorch's CUDA part does not open ({})", dlerror()),
-           "install CUDA 13, or run tools/setup --cuda");
+    return CudaObstacle{fmt::format("LibTorch's CUDA part does not open ({})", dlerror()),
+                        "install CUDA 13, or run tools/setup --cuda"};
   }
+  return std::nullopt;
 }
 
-/// Returns a function of the CUDA runtime, which LibTorch's CPU part has loaded too.
+/// Returns a function of the CUDA runtime, which LibTorch's CPU part has loaded too; null if there
+/// is none.
 template <class Function>
 Function* runtime_function(const char* name) {
-  auto* const found = dlsym(RTLD_DEFAULT, name);
-  if (found == nullptr) {
-    refuse(fmt::format("the CUDA runtime has no {} ({})", name, dlerror()), "install CUDA 13");
-  }
-  return reinterpret_cast<Function*>(found);
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-void require_gpu() {
+Obstacle find_gpu() {
+  auto* const version_of = runtime_function<int(int*)>("cudaDriverGetVersion");
+  auto* const count_of = runtime_function<int(int*)>("cudaGetDeviceCount");
+  auto* const text_of = runtime_function<const char*(int)>("cudaGetErrorString");
+  if (version_of == nullptr || count_of == nullptr || text_of == nullptr) {
+    return CudaObstacle{"there is no CUDA runtime", "install CUDA 13, or run tools/setup --cuda"};
+  }
   int driver = 0;
-  if (runtime_function<int(int*)>("cudaDriverGetVersion")(&driver) != 0 || driver == 0) {
-    refuse("no NVIDIA driver is installed", "install one, or leave the device out");
+  if (version_of(&driver) != 0 || driver == 0) {
+    return CudaObstacle{"no NVIDIA driver is installed",
+                        "install one; in a container, start it with the GPUs (--gpus all)"};
   }
   int count = 0;
-  const int error = runtime_function<int(int*)>("cudaGetDeviceCount")(&count);
-  if (error != 0) {
-    refuse(fmt::format("the driver (CUDA {}.{}) says: {}",
-                       driver / 1000,
-                       driver % 1000 / 10,
-                       runtime_function<const char*(int)>("cudaGetErrorString")(error)),
-           "see nvidia-smi");
+  const int result = count_of(&count);
+  if (result == kNoDevice || (result == 0 && count == 0)) {
+    return CudaObstacle{"the driver shows no GPU",
+                        "let programs see one: CUDA_VISIBLE_DEVICES, --gres of a job, --gpus of a "
+                        "container, and the modes of /dev/nvidia*"};
   }
-  if (count == 0) {
-    refuse("the driver finds no GPU", "see nvidia-smi, and CUDA_VISIBLE_DEVICES");
+  if (result != 0) {
+    return CudaObstacle{
+        fmt::format("the driver, for CUDA {}.{}, says: {}",
+                    driver / 1000,
+                    driver % 1000 / 10,
+                    text_of(result)),
+        result == kOldDriver ? "install a driver for CUDA 13 or a newer one" : "see nvidia-smi"};
   }
+  return std::nullopt;
 }
 
 }  // namespace
 
-void open_cuda() {
-  if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) {
-    open_library();
+Obstacle try_open_cuda() {
+  static std::mutex mutex;  // another rank waits until LibTorch has all of it
+  const std::scoped_lock lock(mutex);
+  if (!is_open()) {
+    if (Obstacle obstacle = open_library()) {
+      return obstacle;
+    }
   }
   if (!at::detail::getCUDAHooks().isBuilt()) {
-    refuse("LibTorch has already asked for accelerators, and knows of no CUDA",
-           "call sc::open_cuda() before the program compiles or computes gradients, or link "
-           "LibTorch's CUDA part");
+    return CudaObstacle{"LibTorch has already asked for accelerators, and knows of no CUDA",
+                        "call sc::open_cuda() first in main(), before torch::manual_seed(); start "
+                        "a worker anew that has had ranks on the CPU"};
   }
-  require_gpu();
+  return find_gpu();
+}
+
+void open_cuda() {
+  if (const Obstacle obstacle = try_open_cuda()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} is cuda, and this process cannot use it: {}; {}",
+                            kOption,
+                            obstacle->reason,
+                            obstacle->remedy))
+        .about("device");
+  }
 }
 
 }  // namespace stagecraft

@@ -76,8 +76,8 @@ class Device {
   /// keeps for its steps.
   [[nodiscard]] virtual std::unique_ptr<StepScope> begin_step() = 0;
 
-  /// Returns the memory of the step in progress. Of an accelerator only the peak is known: that of
-  /// the whole device, weights included, since a step of one of its ranks last began.
+  /// Returns the memory of the step in progress. Of an accelerator only the peak is known: what
+  /// this process had allocated there, weights and other ranks included, since a step last began.
   [[nodiscard]] virtual RankMemory memory_use() const = 0;
 
  protected:

@@ -12,7 +12,15 @@
 namespace stagecraft {
 namespace {
 
-c10::Device parsed(const std::string& name) {
+int devices_of(c10::DeviceType type) {
+  return at::accelerator::isAccelerator(type) && c10::impl::hasDeviceGuardImpl(type)
+             ? c10::impl::VirtualGuardImpl(type).deviceCount()
+             : 0;
+}
+
+}  // namespace
+
+c10::Device named_device(const std::string& name) {
   try {
     return c10::Device(name);
   } catch (const c10::Error& error) {
@@ -26,16 +34,8 @@ c10::Device parsed(const std::string& name) {
   }
 }
 
-int devices_of(c10::DeviceType type) {
-  return at::accelerator::isAccelerator(type) && c10::impl::hasDeviceGuardImpl(type)
-             ? c10::impl::VirtualGuardImpl(type).deviceCount()
-             : 0;
-}
-
-}  // namespace
-
 c10::Device place_of(const std::string& name, Rank rank) {
-  const c10::Device device = parsed(name);
+  const c10::Device device = named_device(name);
   if (is_program_device(device)) {
     return kProgramDevice;
   }

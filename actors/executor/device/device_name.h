@@ -9,9 +9,13 @@
 
 namespace stagecraft {
 
+/// Returns the device that the name means, maybe without a number. Errors: UsageArgument for a name
+/// that LibTorch does not know.
+[[nodiscard]] c10::Device named_device(const std::string& name);
+
 /// Returns the device of a rank. If the name has no number, ranks take the devices of their process
-/// in turn. Errors: UsageArgument for a name that LibTorch does not know, or of no accelerator, and
-/// for a device that this process does not have; those of open_cuda().
+/// in turn. Errors: UsageArgument for a device of no accelerator, or that this process does not
+/// have; those of named_device() and open_cuda().
 [[nodiscard]] c10::Device place_of(const std::string& name, Rank rank);
 
 }  // namespace stagecraft

@@ -75,7 +75,7 @@ TEST_CASE("the doctor tells people what this machine is", "[tools][doctor]") {
   CHECK(run.out.starts_with("this machine\n"));
   CHECK_THAT(run.out,
              ContainsSubstring("ok       build") && ContainsSubstring("ok       open files") &&
-                 ContainsSubstring("processors alone") && ContainsSubstring("0 problems"));
+                 ContainsSubstring(" gpu ") && ContainsSubstring("0 problems"));
 }
 
 TEST_CASE("and programs, with the facts", "[tools][doctor]") {

@@ -31,7 +31,7 @@ inline HostExam well(const std::string& name) {
                          .memfd = "",
                          .locked_bytes = 8 << 20,
                          .open_files = 1024,
-                         .gpu = {}};
+                         .gpu = {.missing = "no NVIDIA driver is installed"}};
   exam.door = {.address = "10.0.0.1", .port = 4000, .token = "t"};
   exam.clock.narrow(100.0, 100.1, 100.2);
   return exam;

@@ -85,7 +85,7 @@ Verdict memfd_of(const HostFacts& facts) {
 Verdict locked_of(const HostFacts& facts) {
   const std::string limit =
       facts.locked_bytes < 0 ? "no limit" : bytes_text(static_cast<double>(facts.locked_bytes));
-  if (facts.locked_bytes < 0 || !facts.gpu.linked) {
+  if (facts.locked_bytes < 0 || facts.gpu.visible == 0) {
     return {Level::Ok, limit};
   }
   return {Level::Note,
@@ -128,30 +128,16 @@ std::string runtime_text(const GpuFacts& gpu) {
 }
 
 Verdict gpu_of(const GpuFacts& gpu) {
-  const std::string seen = fmt::format("{}, {}", runtime_text(gpu), gpu_text(gpu));
-  if (!gpu.linked) {
-    return {Level::Note, "this build computes on processors alone (" + seen + ")"};
+  std::string seen = fmt::format("{}, {}", runtime_text(gpu), gpu_text(gpu));
+  if (!gpu.visible_says.empty()) {
+    seen += fmt::format(", CUDA_VISIBLE_DEVICES \"{}\"", gpu.visible_says);
   }
-  if (gpu.driver == 0) {
-    return {Level::Problem,
-            seen,
-            "install NVIDIA's driver; in a container, start it with the GPUs (--gpus all)"};
+  if (gpu.missing.empty()) {
+    return {Level::Ok, seen};
   }
-  if (gpu.driver / 1000 < gpu.runtime / 1000) {
-    return {Level::Problem, seen, "install a driver for LibTorch's CUDA, or a newer one"};
-  }
-  if (gpu.visible == 0) {
-    return {Level::Problem,
-            gpu.visible_says.empty()
-                ? seen
-                : fmt::format("{}; CUDA_VISIBLE_DEVICES is \"{}\"", seen, gpu.visible_says),
-            "let programs see one: CUDA_VISIBLE_DEVICES, --gres of a job, --gpus of a container, "
-            "and the modes of /dev/nvidia*"};
-  }
-  if (gpu.nccl.empty()) {
-    return {Level::Problem, seen, "tools/setup --cuda brings NCCL, or install libnccl2"};
-  }
-  return {Level::Ok, seen};
+  return {gpu.driver == 0 ? Level::Note : Level::Problem,
+          fmt::format("ranks compute on processors: {} ({})", gpu.missing, seen),
+          gpu.remedy};
 }
 
 Verdict address_of(const HostExam& exam) {

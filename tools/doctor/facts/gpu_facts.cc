@@ -5,9 +5,10 @@
 #include <memory>
 
 #include <ATen/Version.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "stagecraft/actors/executor/device/cuda_library.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -48,7 +49,8 @@ std::string nccl_version() {
 }  // namespace
 
 GpuFacts gpu_facts() {
-  GpuFacts facts{.linked = at::detail::getCUDAHooks().hasCUDART(),
+  GpuFacts facts{.missing = {},
+                 .remedy = {},
                  .runtime = number_of(RTLD_DEFAULT, "cudaRuntimeGetVersion"),
                  .driver = number_of(RTLD_DEFAULT, "cudaDriverGetVersion"),
                  .visible = number_of(RTLD_DEFAULT, "cudaGetDeviceCount"),
@@ -56,6 +58,13 @@ GpuFacts gpu_facts() {
                  .nccl = nccl_version()};
   if (const char* says = std::getenv("CUDA_VISIBLE_DEVICES"); says != nullptr) {
     facts.visible_says = says;
+  }
+  if (facts.driver == 0) {  // LibTorch's CUDA part is large
+    facts.missing = "no NVIDIA driver is installed";
+    facts.remedy = "for GPUs install one; in a container, start it with them (--gpus all)";
+  } else if (const auto obstacle = try_open_cuda()) {
+    facts.missing = obstacle->reason;
+    facts.remedy = obstacle->remedy;
   }
   return facts;
 }

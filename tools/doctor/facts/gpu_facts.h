@@ -1,7 +1,6 @@
 /// GpuFacts holds the GPUs and their libraries that this program could compute with.
 ///
-/// It loads the installed libraries by name: the build needs no CUDA, and a build without
-/// LibTorch's CUDA part says so.
+/// It loads the installed libraries by name: the build needs no CUDA.
 #pragma once
 
 #include <string>
@@ -9,7 +8,8 @@
 namespace stagecraft::tools {
 
 struct GpuFacts {
-  bool linked = false;       ///< LibTorch's CUDA part is in this program
+  std::string missing;       ///< why ranks cannot use CUDA here; empty: they can
+  std::string remedy;        ///< what mends that
   int runtime = 0;           ///< version of the CUDA beside LibTorch: 13000 is 13.0; 0: none
   int driver = 0;            ///< the newest CUDA that the machine's driver supports; 0: no driver
   int visible = 0;           ///< GPUs that a program sees

@@ -58,7 +58,7 @@ struct WaysAnswer {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MemoryLimit, who, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    GpuFacts, linked, runtime, driver, visible, visible_says, nccl)
+    GpuFacts, missing, remedy, runtime, driver, visible, visible_says, nccl)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     HostFacts, name, protocol, build, cpu, processors, memory, memfd, locked_bytes, open_files, gpu)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DoorPlace, address, port, token)

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/device/device_name.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/train/catalog/model_options.h"
 #include "stagecraft/tools/train/options/groups.h"
@@ -64,6 +66,11 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   check_workers(options.workers);
   check_warmup(options);
   check_run(options.run);
+  if (options.run.verify && !is_program_device(named_device(options.workers.device))) {
+    wrong_usage(kTrainCommand,
+                "--verify expects --device cpu, found --device " + options.workers.device +
+                    ": another device draws and rounds in its own way");
+  }
   return options;
 }
 

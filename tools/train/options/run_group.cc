@@ -39,7 +39,9 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->type_name("SECONDS")
       ->check(positive_number())
       ->group(kRunGroup);
-  app.add_flag("--verify", o.verify, "also train in one process, and compare bit by bit")
+  app.add_flag("--verify",
+               o.verify,
+               "also train in one process, and compare bit by bit; for --device cpu")
       ->group(kRunGroup);
   app.add_flag("--dry-run",
                o.dry_run,

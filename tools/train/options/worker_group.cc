@@ -2,6 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "stagecraft/actors/executor/device/device_name.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -14,6 +17,19 @@ constexpr const char* kWorkerGroup = "Workers (docs/cluster.md)";
 
 // More than any machine has processors. Libraries that start threads fail at very large numbers.
 constexpr std::int64_t kMostThreads = 1024;
+
+void check_device(const WorkerOptions& o) {
+  try {
+    if (is_program_device(named_device(o.device)) || !o.memory_limit) {
+      return;
+    }
+  } catch (const Error& error) {
+    wrong_usage(kTrainCommand, in_words(error, {.options = {{"device", "--device"}}}).what());
+  }
+  wrong_usage(kTrainCommand,
+              "--memory-limit expects --device cpu, found --device " + o.device +
+                  "; leave one of the two out");
+}
 
 }  // namespace
 
@@ -63,11 +79,7 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
 }
 
 void check_workers(const WorkerOptions& o) {
-  if (o.device != "cpu" && o.memory_limit) {
-    wrong_usage(kTrainCommand,
-                "--memory-limit expects --device cpu, found --device " + o.device +
-                    "; leave one of the two out");
-  }
+  check_device(o);
   if (o.credentials && o.kind == WorkerKind::Threads) {
     wrong_usage(
         kTrainCommand,

@@ -34,11 +34,8 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
           .sums = std::move(sums)};
 }
 
-/// Returns why the run's sums differ from those of one process on the CPU, if they do.
+/// Returns why the schedule's sums differ from those of one process, if they do.
 std::optional<std::string> reordered(const TrainJob& job) {
-  if (const std::string& device = job.options.workers.device; device != "cpu") {
-    return "operators of " + device + " add up in an order of their own";
-  }
   return reordered_accumulation(job.choice.schedule,
                                 job.choice.layout.expand(job.execution.program.stage_graph()));
 }

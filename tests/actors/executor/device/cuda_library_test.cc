@@ -44,7 +44,7 @@ TEST_CASE("CUDA that is opened after a backward is refused with what to do",
   (weight * weight).sum().backward();
   const std::string refusal = refusal_of(open_cuda);
   CHECK_THAT(refusal,
-             ContainsSubstring("call sc::open_cuda() before") ||
+             ContainsSubstring("call sc::open_cuda() first in main()") ||
                  ContainsSubstring("libtorch_cuda.so is missing") ||
                  ContainsSubstring("LibTorch's CUDA part does not open"));
   (weight * weight).sum().backward();
