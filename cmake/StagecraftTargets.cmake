@@ -166,7 +166,9 @@ function(stagecraft_add_tests layer)
     endif()
   endforeach()
   set(cache "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # keeps profiles out of the user's folder
-  set_tests_properties(${names} PROPERTIES LABELS ${layer} TIMEOUT 600 SKIP_RETURN_CODE 4 ENVIRONMENT "${cache}")
+  # Several tests run at a time, so a thread of an operator that waits must not occupy a processor.
+  set_tests_properties(${names} PROPERTIES LABELS ${layer} TIMEOUT 600 SKIP_RETURN_CODE 4
+    ENVIRONMENT "${cache};OMP_WAIT_POLICY=passive")
   if(tests_FIRST)
     set_tests_properties(${names} PROPERTIES COST 100)
   endif()
