@@ -10,11 +10,6 @@
 #include <fmt/format.h>
 
 namespace stagecraft::sim {
-namespace {
-
-constexpr int kPool = 32;
-
-}  // namespace
 
 std::string Stream::name() const {
   return fmt::format("sim:{} stream {}", device, number);

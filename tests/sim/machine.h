@@ -29,6 +29,9 @@
 
 namespace stagecraft::sim {
 
+/// The streams of a device: the default one, a pool of these many, and one of high priority.
+inline constexpr int kPool = 32;
+
 /// StreamCall names the n-th wait that a stream of a device is given, or the n-th block of memory
 /// that is kept for it, from 0.
 struct StreamCall {
@@ -81,8 +84,8 @@ class Machine {
   void start(int count);
   [[nodiscard]] int devices() const { return static_cast<int>(streams_.size()); }
 
-  /// Returns another stream of the device. As LibTorch's CUDA does, a pool of 32 is handed out in
-  /// turn, and another one of streams of high priority (which have none here).
+  /// Returns another stream of the device. As LibTorch's CUDA does, a pool is handed out in turn,
+  /// and another one of streams of high priority (which have none here).
   [[nodiscard]] Stream& next_stream(int device, bool high);
   [[nodiscard]] Stream& stream(int device, std::int64_t number);
 

@@ -24,7 +24,7 @@ using Reports = std::vector<std::string>;
 
 constexpr int kMicrobatches = 4;
 /// The other ranks read from a device on its streams of high priority.
-constexpr int kFirstReader = 33;
+constexpr int kFirstReader = 1 + sim::kPool;
 
 struct Chain {
   explicit Chain(int stages, const Recompute& recompute = {}) {

@@ -28,7 +28,7 @@ std::string refusal_of(const std::function<void()>& use) {
 
 TEST_CASE("CUDA without a driver is refused with what is missing", "[executor][device][alone]") {
   if (std::filesystem::exists("/dev/nvidiactl")) {
-    SKIP("this machine has a driver");
+    SKIP("this machine has an NVIDIA driver, so it lacks none");
   }
   const std::string refusal = refusal_of([] { (void)place_of("cuda", Rank(0)); });
   CHECK_THAT(refusal,

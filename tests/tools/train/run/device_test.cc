@@ -13,7 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("a run on GPUs says what this machine lacks", "[tools][train][device]") {
   if (std::filesystem::exists("/dev/nvidiactl")) {
-    SKIP("this machine has a driver");
+    SKIP("this machine has an NVIDIA driver, so it lacks none");
   }
   const auto* workers = GENERATE("threads", "processes");
   const auto* local_ranks = GENERATE("0", "1");  // the first rank is then a thread of the driver
