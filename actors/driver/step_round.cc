@@ -22,6 +22,14 @@ bool is_found_by_all(const Error& error) {
   return same_everywhere(error.code()) && !error.context().microbatch;
 }
 
+/// Returns whether the other ranks finish the step without the one that reports the error.
+/// WorkerLost comes from an update: all ranks have voted by then, and no rank waits for another
+/// after the vote. An abort could stop one that has not received the result yet, and its weights
+/// would stay behind.
+bool others_finish(const Error& error) {
+  return is_found_by_all(error) || error.code() == Errc::WorkerLost;
+}
+
 /// Weighs errors: the one with the highest weight is the primary. 2 for a cause, less for a
 /// consequence.
 int weight(Errc code) {
@@ -69,7 +77,9 @@ void StepRound::answered(StepReport done) {
   settled_[done.rank.index()] = true;
   --missing_;
   if (!done.error.empty()) {
-    note(done.rank, to_error(done.error));
+    const Error error = to_error(done.error);
+    needs_abort_ = needs_abort_ || !others_finish(error);
+    note(done.rank, error);
   }
   answers_[done.rank.index()] = std::move(done);
 }
@@ -81,6 +91,7 @@ void StepRound::gave_up(Rank rank, const Error& why) {
   settled_[rank.index()] = true;
   --missing_;
   cannot_succeed_ = true;
+  needs_abort_ = true;
   note(rank, why);
   if (!lost_) {
     lost_ = why;
@@ -91,7 +102,6 @@ void StepRound::note(Rank rank, const Error& error) {
   if (error.code() == Errc::WorkerLost && !lost_) {
     lost_ = error;
   }
-  needs_abort_ = needs_abort_ || !is_found_by_all(error);  // or others may wait for this rank
   const bool better =
       !primary_ || weight(error.code()) > weight(primary_->code()) ||
       (primary_rank_ && same_everywhere(error.code()) && same_everywhere(primary_->code()) &&

@@ -131,16 +131,22 @@ TEST_CASE("ranks that disagree on the commit lose the weights (SR-3)", "[actors]
   CHECK_FALSE(round.succeeded());
 }
 
-TEST_CASE("a rank that failed inside its update loses the weights", "[actors][round]") {
-  StepRound round = round_of(1);
-  round.answered(bad(0, Errc::WorkerLost));
-  CHECK(round.lost());
+TEST_CASE("a rank that failed inside its update loses the weights, and the others finish",
+          "[actors][round]") {
+  StepRound round = round_of(2);
+  round.answered(bad(0, Errc::WorkerLost, "inside the update"));
+  CHECK_FALSE(round.needs_abort());
+  CHECK_FALSE(round.complete());
+  round.answered(good(1));
+  REQUIRE(round.complete());
+  CHECK(round.lost()->message() == "inside the update");
 }
 
 TEST_CASE("a rank that never answers loses the weights", "[actors][round]") {
   StepRound round = round_of(2);
   round.answered(bad(0, Errc::WorkerAborted));
   round.gave_up(Rank(1), Error(Errc::WorkerLost, "silent"));
+  CHECK(round.needs_abort());
   round.gave_up(Rank(1), Error(Errc::WorkerLost, "again"));
   REQUIRE(round.complete());
   REQUIRE(round.lost());
