@@ -11,6 +11,8 @@
 #include "stagecraft/actors/executor/device/device_name.h"
 #include "stagecraft/actors/executor/device/libtorch_gate.h"
 #include "stagecraft/actors/executor/device/step_times.h"
+#include "stagecraft/actors/executor/nccl/nccl_library.h"
+#include "stagecraft/actors/executor/nccl/nccl_links.h"
 #include "stagecraft/actors/executor/run/accumulation.h"
 #include "stagecraft/actors/executor/run/order_check.h"
 #include "stagecraft/actors/executor/run/rank_programs.h"
@@ -50,6 +52,17 @@ std::unique_ptr<Device> device_of(const RankSetup& setup) {
   return device;
 }
 
+/// Returns null for a rank whose tensors cross in the host's memory.
+std::unique_ptr<NcclLinks> links_of(const RankSetup& setup,
+                                    const c10::Device& place,
+                                    const std::shared_ptr<Transport>& transport,
+                                    std::shared_ptr<WaitBoard> board) {
+  if (is_program_device(place) || setup.options.device_transport == DeviceTransport::Host) {
+    return nullptr;
+  }
+  return std::make_unique<NcclLinks>(place, transport, std::move(board), patience(setup.options));
+}
+
 std::shared_ptr<WaitBoard> board_of(const std::shared_ptr<Progress>& progress) {
   return {progress, &progress->waits};
 }
@@ -61,6 +74,8 @@ struct StageExecutor::Impl {
   const std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress;
   const std::unique_ptr<Device> device = device_of(setup);
+  const std::unique_ptr<NcclLinks> links =
+      links_of(setup, device->place(), transport, board_of(progress));
   RankPrograms programs;
   Accumulation accumulation;
   StepTimes times{*device, setup.train.list->instructions.size()};
@@ -122,6 +137,9 @@ struct StageExecutor::Impl {
           }
         }
       };
+      if (links && !commit.has_voted()) {
+        links->abort();  // or a transfer whose other end never comes would hold its stream
+      }
       also([&] { device->synchronize(); });  // nothing uses the slots and buffers any more
       step.plan.clear();
       commit.drop_sums();
@@ -153,12 +171,16 @@ struct StageExecutor::Impl {
   void begin(RunningStep& step, const LocalRead& local) {
     const StepOrder& order = step.order;
     step.plan.slots.begin_step();
+    const Tag tag{.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission};
     commit.begin_step(
         order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     timeline.clear();
     progress->program.store(order.program, std::memory_order_relaxed);
-    step.plan.transfers.begin(
-        {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission}, local);
+    if (links && step.plan.bound.share->has_fixed_order) {
+      links->connect(tag, step.plan.transfers.far_pairs());
+      step.links = links.get();
+    }
+    step.plan.transfers.begin(tag, local);
     if (records(step)) {
       recorder.begin_step();
       for (const std::size_t position : step.plan.bound.receives) {

@@ -5,7 +5,8 @@
 /// counts its epochs and submissions from 0. The epoch makes a late tensor of an aborted step
 /// recognizable.
 /// TG-1: edges of a plan are 0 and above; negative edges belong to the collectives
-///       (collective/transport_collective.cc).
+///       (collective/transport_collective.cc), and the lowest of all to ranks that connect their
+///       devices.
 #pragma once
 
 #include <compare>

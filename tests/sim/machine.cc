@@ -174,6 +174,11 @@ void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
   });
 }
 
+void Machine::follow(Stream& stream, const Mark& mark) {
+  const Lock lock(mutex_);
+  detector_.wait(stream.in_detector, mark.clock);
+}
+
 bool Machine::is_done(const Mark& mark) {
   const Lock lock(mutex_);
   if (mark.is_done) {

@@ -95,6 +95,8 @@ class Machine {
               Kernel kernel);
   [[nodiscard]] std::shared_ptr<Mark> record(Stream& stream);
   void wait(Stream& stream, const std::shared_ptr<Mark>& mark);
+  /// Tells the detector that kernels make the stream wait for the mark among themselves.
+  void follow(Stream& stream, const Mark& mark);
 
   /// Both say whether it is done, and then order what the host issues next behind it.
   [[nodiscard]] bool is_done(const Mark& mark);

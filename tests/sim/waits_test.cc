@@ -9,61 +9,28 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "stagecraft/compiler/compile.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
+#include "stagecraft/tests/sim/chain_plans.h"
 #include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tests/support/modules.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Reports = std::vector<std::string>;
 
-constexpr int kMicrobatches = 4;
 /// The other ranks read from a device on its streams of high priority.
 constexpr int kFirstReader = 1 + sim::kPool;
-
-struct Chain {
-  explicit Chain(int stages, const Recompute& recompute = {}) {
-    torch::manual_seed(21);
-    inputs = {torch::randn({kMicrobatches, 8})};
-    labels = {torch::randn({kMicrobatches, 8})};
-    program = compile(testing::Chain(stages),
-                      {.inputs = inputs,
-                       .labels = labels,
-                       .loss = testing::mean_square,
-                       .microbatches = kMicrobatches,
-                       .recompute = recompute});
-  }
-
-  Batch inputs, labels;
-  std::optional<Program> program;
-};
-
-/// Returns the builder's schedule; nothing if its constraints forbid one of this size.
-std::optional<Schedule> schedule_of(const BuilderInfo& builder, int devices) {
-  BuildRequest request{.devices = devices, .microbatches = kMicrobatches};
-  if (builder.takes_graph) {
-    request.graph = StageGraph::chain(devices);
-  }
-  try {
-    return build_schedule(builder.name, request);
-  } catch (const Error& error) {
-    REQUIRE(error.code() == Errc::ScheduleParameter);
-    return std::nullopt;
-  }
-}
 
 /// Runs steps of a schedule, each rank on a device of its own.
 class Steps {
  public:
-  Steps(const Schedule& schedule, const Chain& chain)
+  /// `apart`: as if each rank had a process of its own.
+  Steps(const Schedule& schedule, const Chain& chain, bool apart = false)
       : chain_(chain),
         devices_({.at_once = true}),
-        pipeline_(*chain.program, schedule, testing::PipelineOptions{.device = "sim"}) {
+        pipeline_(*chain.program, schedule, {.device = "sim", .apart = apart}) {
     CHECK(runs());  // makes all streams
   }
 
@@ -91,12 +58,6 @@ class Steps {
 
 /// Returns why a device does not need the wait between the two; empty if it does.
 std::string excuse(const Instruction& instruction, const Instruction& earlier) {
-  if (earlier.op == Op::Free) {
-    return "each value of a slot has memory of its own";
-  }
-  if (instruction.op == Op::Free) {
-    return "the allocator keeps memory as long as a stream uses it";
-  }
   if (is_collective(instruction.op) || is_collective(earlier.op)) {
     return "sums cross in the host's memory, so the host waits";
   }
@@ -110,7 +71,7 @@ struct PlannedWait {
 
 /// Returns the waits of the rank's list that its device needs. A device's streams are numbered from
 /// 1 as they are used; the first is that of the tasks.
-std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
+std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank, bool apart) {
   const std::vector<Instruction>& list = plan.list_of(rank).instructions;
   std::map<InstructionId, const Instruction*> by_id;
   std::vector<StreamId> used{kCompute};
@@ -123,6 +84,9 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
     }
     const auto position = std::ranges::find(used, instruction.stream) - used.begin();
     for (const InstructionId earlier : instruction.waits) {
+      if (instruction.op == Op::Free || by_id.at(earlier)->op == Op::Free) {
+        continue;  // a device does not wait there
+      }
       const int number = count[instruction.stream]++;
       if (!excuse(instruction, *by_id.at(earlier)).empty()) {
         continue;
@@ -135,7 +99,7 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank) {
                                            to_string(instruction),
                                            to_string(*by_id.at(earlier)))});
     }
-    if (instruction.op == Op::Recv && instruction.peer != kDriverPeer) {
+    if (!apart && instruction.op == Op::Recv && instruction.peer != kDriverPeer) {
       ++count[instruction.stream];  // for the copy from the sender's device
     }
   }
@@ -159,13 +123,13 @@ std::size_t leave_out_each_keep(Steps& steps) {
 }
 
 /// Leaves out once each wait that the plan needs. Returns how many these are.
-std::size_t leave_out_each(const Schedule& schedule, const Chain& chain) {
+std::size_t leave_out_each(const Schedule& schedule, const Chain& chain, bool apart = false) {
   std::size_t left_out = 0;
-  Steps steps(schedule, chain);
+  Steps steps(schedule, chain, apart);
   CHECK(steps.with({}) == Reports());
   const testing::Pipeline on_cpu(*chain.program, schedule);
   for (int rank = 0; rank < on_cpu.layout().ranks(); ++rank) {
-    for (const PlannedWait& planned : waits_of(on_cpu.plan(), Rank(rank))) {
+    for (const PlannedWait& planned : waits_of(on_cpu.plan(), Rank(rank), apart)) {
       INFO(planned.text);
       CHECK_FALSE(steps.without_wait(planned.wait).empty());
       ++left_out;
@@ -187,6 +151,17 @@ TEST_CASE("each wait that a plan needs is found where it is left out", "[sim][bu
   CHECK(left_out > 1000);
 }
 
+TEST_CASE("each wait is found likewise where NCCL moves the tensors", "[sim][builders]") {
+  std::size_t left_out = 0;
+  for (const BuilderInfo& builder : builders()) {
+    if (const std::optional<Schedule> schedule = schedule_of(builder, 2)) {
+      INFO(builder.name);
+      left_out += leave_out_each(*schedule, Chain(Layout::of(*schedule).model_stages()), true);
+    }
+  }
+  CHECK(left_out > 300);
+}
+
 TEST_CASE("memory that is not kept for the tasks that use what was received is found",
           "[sim][builders]") {
   std::size_t left_out = 0;
@@ -204,18 +179,18 @@ TEST_CASE("memory that is not kept for the tasks that use what was received is f
 TEST_CASE("each wait of copies of stages, and of stages that recompute, is found likewise",
           "[sim]") {
   const bool recomputes = GENERATE(false, true);
-  const std::string chain = to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2));
+  const std::string chain = to_string(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2));
   const Schedule schedule = Schedule::parse("@place 0=0,2 1=1,3\n" + chain);
   CHECK(leave_out_each(schedule, Chain(2, recomputes ? Recompute::stages() : Recompute())) > 10);
 }
 
 TEST_CASE("a receive that does not wait for the sender's point is found", "[sim]") {
   const Chain chain(2);
-  const Schedule schedule = one_f_one_b(StageGraph::chain(2), kMicrobatches);
+  const Schedule schedule = one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches);
   Steps steps(schedule, chain);
   CHECK(steps.with({}) == Reports());
   for (int sender = 0; sender < 2; ++sender) {
-    for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+    for (int microbatch = 0; microbatch < Chain::kMicrobatches; ++microbatch) {
       CAPTURE(sender, microbatch);
       // The reader waits twice for each copy: for the point, and for its own device.
       const sim::StreamCall wait{
@@ -223,7 +198,7 @@ TEST_CASE("a receive that does not wait for the sender's point is found", "[sim]
       CHECK_FALSE(steps.without_wait(wait).empty());
     }
   }
-  for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+  for (int microbatch = 0; microbatch < Chain::kMicrobatches; ++microbatch) {
     CAPTURE(microbatch);
     const sim::StreamCall gradient{.device = 1, .stream = kFirstReader, .number = microbatch};
     CHECK_FALSE(steps.without_keep(gradient).empty());
@@ -232,7 +207,7 @@ TEST_CASE("a receive that does not wait for the sender's point is found", "[sim]
 
 TEST_CASE("ranks that share a device hand over in order", "[sim]") {
   const Chain chain(2);
-  const Schedule schedule = one_f_one_b(StageGraph::chain(2), kMicrobatches);
+  const Schedule schedule = one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches);
   const SimDevices devices({.most_delay = std::chrono::microseconds(200)});
   testing::Pipeline shared(*chain.program, schedule, {.device = "sim:1"});
   testing::Pipeline on_cpu(*chain.program, schedule);

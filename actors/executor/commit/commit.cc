@@ -27,6 +27,7 @@ Commit::Commit(const RankSetup& setup,
 void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   order_ = order;
   tags_ = tags;
+  voted_ = false;
   verdict_.reset();
   if (order.program != kTraining) {
     return;
@@ -70,6 +71,7 @@ void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
   }
   const auto waiting = times_.pass(&RankTimes::waiting);
   const VoteResult verdict = vote(collective_, everybody_, tags_, ballot, deadline());
+  voted_ = true;
   if (mirror_ != nullptr) {
     mirror_->agreed(Submission(verdict.mirrored));
   }

@@ -48,6 +48,9 @@ class Commit {
   /// Updates a bucket of the stage, by its number in the stage.
   void update(StageRuntime& stage, std::size_t bucket);
 
+  /// Returns whether all ranks have voted, whatever the result. Every rank has then issued all its
+  /// transfers of the step.
+  [[nodiscard]] bool has_voted() const { return voted_; }
   /// Returns whether weights may have changed.
   [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
   /// Returns the norm of the mean gradient. Requires: is_past_the_vote().
@@ -67,7 +70,8 @@ class Commit {
   StepOrder order_;
   PartRuns parts_;  ///< of the update so far
   Sequence tags_;
-  std::optional<VoteResult> verdict_;
+  bool voted_ = false;
+  std::optional<VoteResult> verdict_;  ///< of a vote that found all finite
 };
 
 }  // namespace stagecraft

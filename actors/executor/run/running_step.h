@@ -4,6 +4,7 @@
 /// drops it when the step ends in any way.
 #pragma once
 
+#include "stagecraft/actors/executor/nccl/nccl_links.h"
 #include "stagecraft/actors/executor/run/loaded_program.h"
 #include "stagecraft/actors/executor/run/step_losses.h"
 #include "stagecraft/actors/executor/setup/bound_plan.h"
@@ -18,6 +19,7 @@ struct RunningStep {
   int microbatches = 1;  ///< of a batch
   LoadedPlan& plan = *program.plan;
   StepLosses losses = {};
+  NcclLinks* links = nullptr;  ///< null: tensors cross in the host's memory between processes
 
   [[nodiscard]] bool trains() const { return order.program == kTraining; }
 

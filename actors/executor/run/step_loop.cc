@@ -17,6 +17,13 @@ bool is_of_update(Op op) {
   return is_collective(op) || op == Op::Vote || op == Op::Update;
 }
 
+/// Returns whether a device needs the wait between the two. Each value of a slot has memory of its
+/// own, which the allocator keeps as long as a stream uses it, so a Free orders nothing. A stream
+/// that waited for the end of a send would even wait for the receiver, which P-10 does not know of.
+bool orders_work(const BoundInstruction& later, const BoundInstruction& earlier) {
+  return later.instruction->op != Op::Free && earlier.instruction->op != Op::Free;
+}
+
 }  // namespace
 
 void StepLoop::run() {
@@ -84,7 +91,9 @@ void StepLoop::begin(const BoundInstruction& bound) {
       rank_.commit.is_past_the_vote() ? kEndlessEpoch : step_.order.epoch);  // keeps X-4
   const StreamId stream = bound.instruction->stream;
   for (const std::size_t earlier : bound.waits) {
-    rank_.device.wait(stream, step_.plan.events[earlier]);
+    if (orders_work(bound, step_.plan.bound.list[earlier])) {
+      rank_.device.wait(stream, step_.plan.events[earlier]);
+    }
   }
   rank_.device.use(stream);
 }
@@ -129,7 +138,8 @@ void StepLoop::send(const BoundInstruction& bound, std::size_t position) {
   step_.plan.transfers.send(position, as_sent(bound, step_.plan.slots.tensor(bound.slot)));
 }
 
-/// Tensors of a device stay there between ranks of a process, and else cross in the host's memory.
+/// Tensors of a device stay there between ranks of a process. Between processes they go by NCCL, or
+/// cross in the host's memory.
 at::Tensor StepLoop::as_sent(const BoundInstruction& bound, const at::Tensor& tensor) {
   if (is_program_device(tensor.device())) {
     return tensor;
@@ -137,13 +147,21 @@ at::Tensor StepLoop::as_sent(const BoundInstruction& bound, const at::Tensor& te
   if (bound.peer != kDriver && rank_.transport.hands_over(bound.peer)) {
     return rank_.device.hand_over(bound.instruction->stream, tensor);
   }
+  if (step_.links != nullptr && step_.links->sends_to(bound.peer)) {
+    return step_.links->send(bound.peer, tensor);
+  }
+  rank_.device.keep_for(bound.instruction->stream, tensor);  // autograd's thread may free it
   return tensor.cpu();
 }
 
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {
   const auto waiting = rank_.times.pass(&RankTimes::waiting);
-  at::Tensor tensor =
-      rank_.device.take_over(bound.instruction->stream, step_.plan.transfers.take(position));
+  at::Tensor tensor = step_.plan.transfers.take(position);
+  if (step_.links != nullptr && step_.links->receives_from(bound.peer)) {
+    tensor = step_.links->receive(bound.peer, tensor);
+  } else {
+    tensor = rank_.device.take_over(bound.instruction->stream, std::move(tensor));
+  }
   rank_.device.keep_for(kCompute, tensor);
   step_.plan.slots.put(bound.slot, std::move(tensor));
 }

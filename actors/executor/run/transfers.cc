@@ -1,6 +1,7 @@
 #include "stagecraft/actors/executor/run/transfers.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,6 +57,22 @@ at::Tensor Transfers::take(std::size_t position) {
 
 void Transfers::send(std::size_t position, at::Tensor tensor) {
   transport_->send(bound(position).peer, tag_of(position), std::move(tensor));
+}
+
+const std::vector<RankPair>& Transfers::far_pairs() {
+  if (!far_pairs_) {
+    std::set<RankPair> pairs;
+    const Rank self = transport_->self();
+    for (const BoundInstruction& one : plan_->list) {
+      const bool sends = one.instruction->op == Op::Send;
+      if (is_transfer(one.instruction->op) && one.peer != kDriver &&
+          !transport_->hands_over(one.peer)) {
+        pairs.emplace(sends ? self : one.peer, sends ? one.peer : self);
+      }
+    }
+    far_pairs_.emplace(pairs.begin(), pairs.end());
+  }
+  return *far_pairs_;
 }
 
 void Transfers::clear() {

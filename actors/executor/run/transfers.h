@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/nccl/nccl_links.h"
 #include "stagecraft/actors/executor/setup/bound_plan.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/wait_board.h"
@@ -51,6 +53,10 @@ class Transfers {
 
   void send(std::size_t position, at::Tensor tensor);
 
+  /// Returns the pairs of this rank and the ranks of other processes that the list's transfers
+  /// have, ascending.
+  [[nodiscard]] const std::vector<RankPair>& far_pairs();
+
   /// Drops the step's receives.
   void clear();
 
@@ -73,6 +79,7 @@ class Transfers {
   Tag step_;
   LocalRead local_;
   std::vector<Future<at::Tensor>> received_;  // by position
+  std::optional<std::vector<RankPair>> far_pairs_;
 };
 
 }  // namespace stagecraft

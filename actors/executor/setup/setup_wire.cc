@@ -19,6 +19,8 @@ template <>
 inline constexpr LearningRate::Kind kLast<LearningRate::Kind> = LearningRate::Kind::Linear;
 template <>
 inline constexpr DecayOn kLast<DecayOn> = DecayOn::Matrices;
+template <>
+inline constexpr DeviceTransport kLast<DeviceTransport> = DeviceTransport::Host;
 
 }  // namespace wire
 

@@ -20,6 +20,11 @@
 
 namespace stagecraft {
 
+/// The way of tensors between accelerators of different processes. Nccl: by NCCL where both ranks
+/// have it and devices of their own, else like Host: through the memory of the host and the
+/// transport.
+enum class DeviceTransport : std::uint8_t { Nccl, Host };
+
 struct TrainerOptions {
   LearningRate learning_rate;
   std::vector<ParameterGroup> groups;  ///< parameters that train differently
@@ -36,6 +41,7 @@ struct TrainerOptions {
   /// Device of every rank: "cpu", or the type of an accelerator ("cuda"), whose devices ranks take
   /// in turn, or one of them for all ("cuda:1").
   std::string device = "cpu";
+  DeviceTransport device_transport = DeviceTransport::Nccl;
   /// The most memory of the machine, in bytes, that the steps of one rank may hold, used and cached
   /// for the next step. Weights are not part of it. None: the machine's memory.
   std::optional<std::int64_t> memory_limit;
@@ -72,6 +78,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.seed,
            m.threads_per_worker,
            m.device,
+           m.device_transport,
            m.memory_limit,
            m.record_timeline,
            m.mirror,

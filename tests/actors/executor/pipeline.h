@@ -21,6 +21,7 @@
 #include "stagecraft/compiler/shapes/resize.h"
 #include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/tests/support/apart_transport.h"
 
 namespace stagecraft::testing {
 
@@ -32,6 +33,8 @@ struct PipelineOptions {
   bool record_timeline = false;
   bool mirror = false;
   std::string device = "cpu";
+  DeviceTransport device_transport = DeviceTransport::Nccl;
+  bool apart = false;  ///< ranks act as if each were in a process of its own
   PlanId plan_id;
   std::shared_ptr<InprocNetwork> network;  ///< its own if none is given
 };
@@ -188,6 +191,7 @@ class Pipeline {
             .optimizer = options_.optimizer,
             .options = {.clip = options_.clip,
                         .device = options_.device,
+                        .device_transport = options_.device_transport,
                         .memory_limit = options_.memory_limit,
                         .record_timeline = options_.record_timeline,
                         .mirror = options_.mirror,
@@ -199,7 +203,11 @@ class Pipeline {
     }
     RankSetup setup = received(rank_setup(job, rank));
     const PlanShare training = setup.train;
-    auto executor = std::make_unique<StageExecutor>(std::move(setup), network_->endpoint(rank));
+    std::shared_ptr<Transport> end = network_->endpoint(rank);
+    if (options_.apart) {
+      end = std::make_shared<tests::ApartTransport>(std::move(end));
+    }
+    auto executor = std::make_unique<StageExecutor>(std::move(setup), std::move(end));
     executor->add_shape(forwards_only(program_, evaluate_, training));
     return executor;
   }

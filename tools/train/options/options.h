@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/compiler/stage/recompute.h"
 #include "stagecraft/tools/train/work/work.h"
 #include "stagecraft/tools/train/work/work_request.h"
@@ -104,7 +105,8 @@ struct KeepingOptions {
 
 struct WorkerOptions {
   WorkerKind kind = WorkerKind::Threads;
-  std::string device = "cpu";                ///< of each worker: TrainerOptions::device
+  std::string device = "cpu";  ///< of each worker: TrainerOptions::device
+  DeviceTransport device_transport = DeviceTransport::Nccl;
   std::int64_t threads = 1;                  ///< of each worker, inside one operator
   std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
   std::optional<std::string> credentials;    ///< none: made for the run if workers are processes

@@ -49,6 +49,13 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
                  "device of each worker: cpu, cuda (GPUs of its process, in turn) or cuda:N")
       ->type_name("DEVICE")
       ->group(kWorkerGroup);
+  add_choice<DeviceTransport>(
+      app,
+      "--gpu-transport",
+      o.device_transport,
+      {{"nccl", DeviceTransport::Nccl}, {"host", DeviceTransport::Host}},
+      "way of tensors between GPUs of different processes: NCCL where it can, or the host's memory")
+      ->group(kWorkerGroup);
   app.add_option("--threads-per-worker", o.threads, "threads per worker, inside one operator")
       ->check(whole_number(1, kMostThreads))
       ->group(kWorkerGroup);

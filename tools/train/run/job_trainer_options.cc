@@ -17,6 +17,7 @@ TrainerOptions trainer_options(const TrainJob& job) {
                       .seed = job.start.seed,
                       .threads_per_worker = static_cast<int>(options.workers.threads),
                       .device = options.workers.device,
+                      .device_transport = options.workers.device_transport,
                       .record_timeline = true};
   if (options.workers.memory_limit) {
     made.memory_limit = *options.workers.memory_limit * kMiB;

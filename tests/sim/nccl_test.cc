@@ -1,0 +1,193 @@
+/// Tests transfers by NCCL between ranks that act as if each were in a process of its own.
+#include "stagecraft/tests/sim/nccl.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/actors/executor/pipeline.h"
+#include "stagecraft/tests/sim/chain_plans.h"
+#include "stagecraft/tests/sim/sim_devices.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using testing::Pipeline;
+using testing::PipelineOptions;
+
+const Optimizer kAdam = AdamW{.lr = 1e-2};
+
+/// Ranks on simulated devices, and the same on the CPU.
+struct Both {
+  explicit Both(const Schedule& schedule, PipelineOptions options)
+      : chain(Layout::of(schedule).model_stages()),
+        there(*chain.program,
+              schedule,
+              [&] {
+                options.optimizer = kAdam;
+                options.apart = true;
+                return options;
+              }()),
+        here(*chain.program, schedule, {.optimizer = kAdam}) {}
+
+  std::vector<double> step() {
+    const Pipeline::Outcome outcome = there.step(chain.inputs, chain.labels);
+    for (const auto& error : outcome.errors) {
+      if (error) {
+        FAIL_CHECK(error->what());
+      }
+    }
+    const std::vector<double> losses = here.step(chain.inputs, chain.labels).losses;
+    CHECK(outcome.losses == losses);
+    return losses;
+  }
+  void check_equal_bits() {
+    SimDevices::finish();
+    const auto expected = here.state();
+    for (const auto& [name, tensor] : there.state()) {
+      CAPTURE(name);
+      CHECK(torch::equal(tensor.cpu(), expected.at(name)));
+    }
+    CHECK(SimDevices::take_reports() == std::vector<std::string>());
+    CHECK(sim::nccl_unfinished() == std::vector<std::string>());
+  }
+  /// Returns how many transfers between ranks a step makes by NCCL.
+  [[nodiscard]] std::int64_t transfers() {
+    std::int64_t sends = 0;
+    for (int rank = 0; rank < there.layout().ranks(); ++rank) {
+      for (const Instruction& i : there.plan().list_of(Rank(rank)).instructions) {
+        if (i.overlap >= 0) {
+          return 0;  // of an order that is not fixed
+        }
+        sends += i.op == Op::Send && i.peer != kDriverPeer ? 1 : 0;
+      }
+    }
+    return sends;
+  }
+
+  Chain chain;
+  Pipeline there, here;
+};
+
+Schedule two_stages() {
+  return one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches);
+}
+
+TEST_CASE("every builder's plan has the bits of the CPU where NCCL moves the tensors",
+          "[sim][nccl][builders]") {
+  const int count = GENERATE(2, 4);
+  for (const BuilderInfo& builder : builders()) {
+    const std::optional<Schedule> schedule = schedule_of(builder, count);
+    if (!schedule) {
+      continue;
+    }
+    INFO(builder.name << " on " << count << " devices");
+    const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+    Both both(*schedule, {.device = "sim"});
+    const std::int64_t before = sim::nccl_transfers();
+    both.step();
+    both.step();
+    CHECK(sim::nccl_transfers() - before == 2 * both.transfers());
+    both.check_equal_bits();
+  }
+}
+
+TEST_CASE("the host waits for no transfer", "[sim][nccl]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(100)});
+  Both both(two_stages(), {.device = "sim"});
+  both.step();
+  const std::int64_t before = SimDevices::host_waits();
+  both.step();
+  // For each rank its norms and, at the end, each of its streams; for the last rank its losses.
+  constexpr int kRanks = 2, kStreams = 3, kForLosses = 1;
+  CHECK(SimDevices::host_waits() - before == kRanks * (1 + kStreams) + kForLosses);
+}
+
+TEST_CASE("ranks without a link send through the host's memory, and agree on it", "[sim][nccl]") {
+  const SimDevices devices;
+  PipelineOptions options{.device = "sim"};
+  SECTION("they share a device") {
+    options.device = "sim:1";
+  }
+  SECTION("the options say so") {
+    options.device_transport = DeviceTransport::Host;
+  }
+  Both both(two_stages(), options);
+  const std::int64_t before = sim::nccl_transfers();
+  both.step();
+  both.step();
+  CHECK(sim::nccl_transfers() == before);
+  both.check_equal_bits();
+}
+
+TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is right",
+          "[sim][nccl][failure]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+  const int victim = GENERATE(0, 1);
+  std::optional<InstructionId> failing;
+  const auto fail = [&](const Instruction& i) {
+    if (i.id == failing) {
+      throw Error(Errc::WorkerFailed, "injected failure");
+    }
+  };
+  Both both(two_stages(), {.faults = {{Rank(victim), fail}}, .device = "sim"});
+  both.step();
+  for (const Instruction& i : both.there.plan().list_of(Rank(victim)).instructions) {
+    if (i.op == Op::Update) {
+      break;  // behind the vote the weights are lost
+    }
+    CAPTURE(victim, to_string(i));
+    failing = i.id;
+    const auto outcome = both.there.step(both.chain.inputs, both.chain.labels);
+    REQUIRE(outcome.errors[static_cast<std::size_t>(victim)]);
+    CHECK(outcome.errors[static_cast<std::size_t>(victim)]->message() == "injected failure");
+    if (const auto& other = outcome.errors[static_cast<std::size_t>(1 - victim)]) {
+      CHECK(other->code() == Errc::WorkerAborted);
+    }
+    failing.reset();
+    both.step();
+  }
+  both.check_equal_bits();
+}
+
+TEST_CASE("a failure of NCCL is an error of the rank, with the task", "[sim][nccl][failure]") {
+  const SimDevices devices;
+  const std::string call =
+      GENERATE("ncclCommInitRankConfig", "ncclCommGetAsyncError", "ncclSend", "ncclRecv");
+  CAPTURE(call);
+  Both both(two_stages(), {.device = "sim"});
+  const bool connected = GENERATE(false, true);
+  if (connected && call != "ncclCommInitRankConfig") {
+    both.step();
+  }
+  {
+    const sim::NcclFails fails(call);
+    const auto outcome = both.there.step(both.chain.inputs, both.chain.labels);
+    int failed = 0;
+    for (const std::optional<Error>& error : outcome.errors) {
+      if (error && error->code() == Errc::DeviceFailed) {
+        ++failed;
+        CHECK_THAT(error->message(),
+                   ContainsSubstring("NCCL's ") &&
+                       ContainsSubstring("remote process exited or there was a network error"));
+        CHECK(error->context().rank);
+      } else if (error) {
+        CHECK(error->code() == Errc::WorkerAborted);
+      }
+    }
+    CHECK(failed >= 1);
+  }
+  if (!connected) {
+    both.step();
+    both.check_equal_bits();
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
