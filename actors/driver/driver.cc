@@ -302,11 +302,15 @@ class Driver {
     set_deadline(now() + abort_limit());
     const Error& why = *round_->primary();
     log(Level::Info, "step aborted", {{"step", round_->step()}, {"why", why.what()}});
-    epoch_ = Epoch(epoch_.value + 1);
-    begin_epoch(why);
+    begin_next_epoch(why);
     if (round_->cannot_succeed()) {
       fail_early();
     }
+  }
+
+  void begin_next_epoch(const Error& why) {
+    epoch_ = Epoch(epoch_.value + 1);
+    begin_epoch(why);
   }
 
   /// Begins an epoch on every rank and here.
@@ -491,6 +495,9 @@ class Driver {
                               round.training() ? update_.complete(std::move(result)) : result,
                               round.updates());
     } else if (!failed_) {
+      if (round.needs_abort() && phase_ != Phase::Aborting) {
+        begin_next_epoch(*round.primary());  // all have answered; a device may still need the order
+      }
       fail(round);
     }
     settle_losses();  // a rank that had answered does not change the step

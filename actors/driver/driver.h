@@ -16,7 +16,8 @@
 /// DR-1: the driver runs one step at a time. The next starts when every rank has answered the order
 ///       of the previous one, so an abort never reaches a later step.
 /// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
-///       future complete. The driver does not give up a rank before it has told the rank to abort.
+///       future complete. A step that fails in its last answer starts one too. The driver does not
+///       give up a rank before it has told the rank to abort.
 /// DR-3: the driver waits for nothing without a deadline. Every order and question is settled by
 ///       its answer, by the end of the actor that was asked, or by a deadline, whichever comes
 ///       first. Timelines have the step's deadline; a step that then lacks only timelines is done

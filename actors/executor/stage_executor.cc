@@ -164,6 +164,10 @@ struct StageExecutor::Impl {
     begin(step, local);
     StepLoop(parts, step, records(step) ? &recorder : nullptr).run();
     device->synchronize();
+    if (step.links != nullptr && !commit.has_voted()) {
+      // An abort ends transfers as if they had been made.
+      transport->require_current(setup.plan_id, step.order.epoch);
+    }
     device->use(kCompute);
     mirror_commit(step.order);
   }
@@ -176,7 +180,7 @@ struct StageExecutor::Impl {
         order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     timeline.clear();
     progress->program.store(order.program, std::memory_order_relaxed);
-    if (links && step.plan.bound.share->has_fixed_order) {
+    if (links && !step.plan.bound.share->tables->has_overlaps) {
       links->connect(tag, step.plan.transfers.far_pairs());
       step.links = links.get();
     }

@@ -30,6 +30,12 @@ std::string size_in(std::string_view text) {
   return fmt::format(" at {} bytes in one piece", text.substr(0, text.find(' ')));
 }
 
+/// Returns the part with sizes of "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ... is
+/// free. Including non-PyTorch memory, ...". Advice for Python follows.
+std::string_view sizes_in(std::string_view text) {
+  return text.substr(0, text.find(" Including non-PyTorch memory"));
+}
+
 }  // namespace
 
 std::optional<Error> lack_of_memory(const std::exception& thrown, std::string_view what_to_do) {
@@ -41,8 +47,12 @@ std::optional<Error> lack_of_memory(const std::exception& thrown, std::string_vi
   if (dynamic_cast<const c10::OutOfMemoryError*>(torch) == nullptr && !says_lack_of_memory(text)) {
     return std::nullopt;
   }
-  return Error(Errc::DeviceOutOfMemory,
-               fmt::format("memory ran out{}: {}", size_in(text), what_to_do));
+  Error error(Errc::DeviceOutOfMemory,
+              fmt::format("memory ran out{}: {}", size_in(text), what_to_do));
+  if (!says_lack_of_memory(text)) {
+    error.because(Error(Errc::DeviceOutOfMemory, std::string(sizes_in(text))));
+  }
+  return error;
 }
 
 }  // namespace stagecraft

@@ -11,8 +11,9 @@
 namespace stagecraft {
 
 /// Returns DeviceOutOfMemory, with the requested size if it is known and with advice; nothing if
-/// `thrown` has another cause. A size that no address space has and a thread for which there is no
-/// room also count as a lack of memory.
+/// `thrown` has another cause. Its own cause is what an accelerator's allocator says about sizes. A
+/// size that no address space has and a thread for which there is no room also count as a lack of
+/// memory.
 [[nodiscard]] std::optional<Error> lack_of_memory(
     const std::exception& thrown,
     std::string_view what_to_do =

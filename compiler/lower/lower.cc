@@ -204,6 +204,9 @@ void assign_slots(Lowering& l) {
 void set_waits(Lowering& l) {
   for (RankList& list : l.plan.lists) {
     set_waits(list, l.plan.tables);
+    l.plan.tables.has_overlaps =
+        l.plan.tables.has_overlaps ||
+        std::ranges::any_of(list.instructions, [](const Instruction& i) { return i.overlap >= 0; });
   }
 }
 

@@ -112,6 +112,7 @@ struct PlanTables {
   bool training = true;             ///< false: forward only
   int microbatches = 1;             ///< of the step, the smallest that a stage has
   int losses = 1;                   ///< microbatches of the stage that computes the loss
+  bool has_overlaps = false;        ///< a list has overlap groups: its rank chooses their order
   std::vector<PlanStage> stages;    ///< by id
   std::vector<PlanBucket> buckets;  ///< empty unless training
   std::vector<PlanGroup> groups;    ///< likewise
@@ -210,7 +211,7 @@ decltype(auto) visit_fields(PlanGroup& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(PlanTables& m, V&& v) {
-  return v(m.training, m.microbatches, m.losses, m.stages, m.buckets, m.groups);
+  return v(m.training, m.microbatches, m.losses, m.has_overlaps, m.stages, m.buckets, m.groups);
 }
 template <class V>
 decltype(auto) visit_fields(RankList& m, V&& v) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,63 @@ struct World {
   }
 };
 
+void launch_send(const std::shared_ptr<Pair>& pair,
+                 Transfer& transfer,
+                 const void* data,
+                 std::size_t bytes,
+                 Stream& stream) {
+  World& world = World::the();
+  Machine& machine = Machine::the();
+  const bool meets = !machine.options().at_once;  // keeps SNC-1
+  machine.launch(
+      stream, "ncclSend", {{data, bytes, false}}, [&world, pair, &transfer, data, bytes, meets] {
+        std::unique_lock running(world.mutex);
+        transfer.runs.at(kSends) = true;
+        const auto* from = static_cast<const char*>(on_host(data));
+        transfer.bytes.assign(from, from + bytes);
+        transfer.is_here = true;
+        world.changed.notify_all();
+        world.changed.wait(running, [&] {
+          return !meets || transfer.runs.at(1 - kSends) || pair->aborted.at(kSends);
+        });
+        transfer.over.at(kSends) = true;
+      });
+  const auto after = machine.record(stream);
+  const std::scoped_lock lock(world.mutex);
+  transfer.sent = after;
+  transfer.given.at(kSends) = true;
+}
+
+void launch_receive(const std::shared_ptr<Pair>& pair,
+                    Transfer& transfer,
+                    const void* data,
+                    std::size_t bytes,
+                    Stream& stream) {
+  constexpr std::size_t kReceives = 1 - kSends;
+  World& world = World::the();
+  std::shared_ptr<Mark> sent;
+  {
+    const std::scoped_lock lock(world.mutex);
+    transfer.given.at(kReceives) = true;
+    sent = transfer.sent;
+  }
+  if (sent) {
+    Machine::the().follow(stream, *sent);
+  }
+  Machine::the().launch(
+      stream, "ncclRecv", {{data, bytes, true}}, [&world, pair, &transfer, data, bytes] {
+        std::unique_lock running(world.mutex);
+        transfer.runs.at(kReceives) = true;
+        world.changed.notify_all();
+        world.changed.wait(running,
+                           [&] { return transfer.is_here || pair->aborted.at(kReceives); });
+        if (transfer.is_here) {
+          std::memcpy(on_host(data), transfer.bytes.data(), std::min(bytes, transfer.bytes.size()));
+        }
+        transfer.over.at(kReceives) = true;
+      });
+}
+
 }  // namespace
 
 std::int64_t nccl_transfers() {
@@ -110,6 +168,8 @@ extern "C" {
 struct ncclComm {
   std::shared_ptr<Pair> pair;
   std::size_t end;
+  std::function<void()> launch = {};  ///< of the last call, until it is asked for twice
+  int asked = 0;
 };
 struct ncclUniqueId {
   char internal[128];
@@ -160,12 +220,15 @@ int ncclCommInitRankConfig(ncclComm** made, int ends, ncclUniqueId id, int rank,
 
 int ncclCommGetAsyncError(ncclComm* comm, int* result) {
   World& world = World::the();
+  if (comm->launch && comm->asked++ > 0) {
+    std::exchange(comm->launch, {})();
+  }
   const std::scoped_lock lock(world.mutex);
   const Pair& pair = *comm->pair;
-  const bool is_connected = std::ranges::find(pair.devices, -1) == pair.devices.end() &&
-                            (pair.given.at(comm->end) == 0 || pair.given.at(1 - comm->end) > 0);
+  const bool is_done = !comm->launch && std::ranges::find(pair.devices, -1) == pair.devices.end() &&
+                       (pair.given.at(comm->end) == 0 || pair.given.at(1 - comm->end) > 0);
   *result = world.failing == "ncclCommGetAsyncError" ? kRemoteError
-            : is_connected                           ? kSuccess
+            : is_done                                ? kSuccess
                                                      : kInProgress;
   return kSuccess;
 }
@@ -181,66 +244,46 @@ int ncclCommAbort(ncclComm* comm) {
   return kSuccess;
 }
 
-int ncclSend(const void* data, std::size_t bytes, int, int, ncclComm* comm, void* native) {
-  World& world = World::the();
-  Machine& machine = Machine::the();
-  Stream& stream = *static_cast<Stream*>(native);
-  std::unique_lock lock(world.mutex);
-  if (world.failing == "ncclSend") {
-    return kRemoteError;
-  }
-  const std::shared_ptr<Pair> pair = comm->pair;
-  Transfer& transfer = pair->next(kSends);  // stays where it is
-  lock.unlock();
-  const bool meets = !machine.options().at_once;  // keeps SNC-1
-  machine.launch(
-      stream, "ncclSend", {{data, bytes, false}}, [&world, pair, &transfer, data, bytes, meets] {
-        std::unique_lock running(world.mutex);
-        transfer.runs.at(kSends) = true;
-        const auto* from = static_cast<const char*>(on_host(data));
-        transfer.bytes.assign(from, from + bytes);
-        transfer.is_here = true;
-        world.changed.notify_all();
-        world.changed.wait(running, [&] {
-          return !meets || transfer.runs.at(1 - kSends) || pair->aborted.at(kSends);
-        });
-        transfer.over.at(kSends) = true;
-      });
-  const auto after = machine.record(stream);
-  lock.lock();
-  transfer.sent = after;
-  transfer.given.at(kSends) = true;
+// What is grouped here are aborts, in any order.
+int ncclGroupStart() {
+  return kSuccess;
+}
+int ncclGroupEnd() {
   return kSuccess;
 }
 
-int ncclRecv(void* data, std::size_t bytes, int, int, ncclComm* comm, void* native) {
-  constexpr std::size_t kReceives = 1 - kSends;
+int ncclSend(const void* data, std::size_t bytes, int, int, ncclComm* comm, void* native) {
   World& world = World::the();
-  Machine& machine = Machine::the();
-  Stream& stream = *static_cast<Stream*>(native);
-  std::unique_lock lock(world.mutex);
+  const std::scoped_lock lock(world.mutex);
+  if (world.failing == "ncclSend") {
+    return kRemoteError;
+  }
+  comm->asked = 0;
+  comm->launch = [pair = comm->pair,
+                  &transfer = comm->pair->next(kSends),  // stays where it is
+                  data,
+                  bytes,
+                  &stream = *static_cast<Stream*>(native)] {
+    launch_send(pair, transfer, data, bytes, stream);
+  };
+  return kInProgress;
+}
+
+int ncclRecv(void* data, std::size_t bytes, int, int, ncclComm* comm, void* native) {
+  World& world = World::the();
+  const std::scoped_lock lock(world.mutex);
   if (world.failing == "ncclRecv") {
     return kRemoteError;
   }
-  const std::shared_ptr<Pair> pair = comm->pair;
-  Transfer& transfer = pair->next(kReceives);
-  transfer.given.at(kReceives) = true;
-  const auto sent = transfer.sent;
-  lock.unlock();
-  if (sent) {
-    machine.follow(stream, *sent);
-  }
-  machine.launch(stream, "ncclRecv", {{data, bytes, true}}, [&world, pair, &transfer, data, bytes] {
-    std::unique_lock running(world.mutex);
-    transfer.runs.at(kReceives) = true;
-    world.changed.notify_all();
-    world.changed.wait(running, [&] { return transfer.is_here || pair->aborted.at(kReceives); });
-    if (transfer.is_here) {
-      std::memcpy(on_host(data), transfer.bytes.data(), std::min(bytes, transfer.bytes.size()));
-    }
-    transfer.over.at(kReceives) = true;
-  });
-  return kSuccess;
+  comm->asked = 0;
+  comm->launch = [pair = comm->pair,
+                  &transfer = comm->pair->next(1 - kSends),
+                  data,
+                  bytes,
+                  &stream = *static_cast<Stream*>(native)] {
+    launch_receive(pair, transfer, data, bytes, stream);
+  };
+  return kInProgress;
 }
 }
 // NOLINTEND(readability-identifier-naming, modernize-avoid-c-arrays)

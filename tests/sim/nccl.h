@@ -4,7 +4,8 @@
 /// SNC-1: the n-th send of a communicator meets its n-th receive. Neither ends before both run:
 ///        there is no buffer in between. (Streams that run at once have one, or the host would
 ///        stand.)
-/// SNC-2: the first calls of a communicator are taken once both ends have made theirs.
+/// SNC-2: a call only begins: its transfer is given to the stream later, as by NCCL's own threads.
+///        The first calls of a communicator are done once both ends have made theirs.
 /// SNC-3: an abort ends the transfers of its end alone.
 /// SNC-4: two ends on one device are refused.
 #pragma once

@@ -75,6 +75,10 @@ TEST_CASE("a linked tensor has the values, type and strides of what was sent", "
     CHECK(got.dtype() == sent.dtype());
     CHECK(torch::equal(got.cpu(), sent));
   }
+  const at::Tensor complex = torch::complex(torch::ones({2}), torch::arange(2, at::kFloat));
+  const at::Tensor conjugated = on_device(0, complex).conj();
+  CHECK(torch::equal(ranks.second->receive(Rank(0), ranks.first->send(Rank(1), conjugated)).cpu(),
+                     complex.conj().resolve_conj()));
   const at::Tensor permuted = on_device(0, whole).permute({2, 0, 1});
   CHECK(ranks.second->receive(Rank(0), ranks.first->send(Rank(1), permuted)).strides() ==
         permuted.strides());

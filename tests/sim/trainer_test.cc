@@ -156,9 +156,13 @@ TEST_CASE("a timeline has the times of the devices: nothing ends before what it 
     for (std::size_t i = 0; i < list.size(); ++i) {
       CHECK(times[i].start <= times[i].end);
       for (const InstructionId earlier : list[i].waits) {
-        CHECK(ends.at(earlier) <= times[i].end);
+        if (list[i].op != Op::Free && ends.contains(earlier)) {
+          CHECK(ends.at(earlier) <= times[i].end);
+        }
       }
-      ends[list[i].id] = times[i].end;
+      if (list[i].op != Op::Free) {  // orders nothing on a device
+        ends[list[i].id] = times[i].end;
+      }
     }
   }
 }
@@ -201,7 +205,9 @@ TEST_CASE("a step that runs out of a device's memory fails, and the next one goe
   SimDevices::restart({.memory = 4096});
   const Error error = error_of(step_of(there.trainer, 1));
   CHECK(error.code() == Errc::DeviceOutOfMemory);
-  CHECK_THAT(error.what(), ContainsSubstring("stage"));
+  CHECK_THAT(error.what(),
+             ContainsSubstring("stage") && ContainsSubstring("bytes left, and ") &&
+                 ContainsSubstring("are asked for"));
   SimDevices::restart({});
   there.train(3);
   CHECK(same_bits(there.trainer.state_dict(), here.trainer.state_dict()));

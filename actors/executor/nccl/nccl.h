@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <c10/core/Stream.h>
 
@@ -23,7 +24,7 @@ class Nccl {
   using Id = std::array<char, 128>;
   enum class End { Sends, Receives };
 
-  /// Communicator is one end. Its destructor ends it like abort().
+  /// Communicator is one end. Its destructor aborts it.
   class Communicator {
    public:
     Communicator(const Communicator&) = delete;
@@ -32,15 +33,13 @@ class Nccl {
     Communicator& operator=(Communicator&&) = delete;
     virtual ~Communicator() = default;
 
-    /// Give the stream a transfer of `bytes` at `data`. Errors: DeviceFailed.
+    /// Give the stream a transfer of `bytes` at `data`; it is there once the end is settled.
+    /// Requires: is_settled(). Errors: DeviceFailed.
     virtual void send(const void* data, std::size_t bytes, const c10::Stream& stream) = 0;
     virtual void receive(void* data, std::size_t bytes, const c10::Stream& stream) = 0;
-    /// Returns whether NCCL has taken all calls so far. It takes the first ones only once the other
-    /// end has made them too. Errors: DeviceFailed.
+    /// Returns whether NCCL has done all calls so far: joined, or given the stream its transfer. It
+    /// does the first of them only once the other end has made them too. Errors: DeviceFailed.
     [[nodiscard]] virtual bool is_settled() = 0;
-    /// Ends the transfers that are under way, with whatever their memory has then; later calls
-    /// fail. Any thread may call it.
-    virtual void abort() noexcept = 0;
 
    protected:
     Communicator() = default;
@@ -61,6 +60,10 @@ class Nccl {
   [[nodiscard]] virtual std::unique_ptr<Communicator> join(const Id& id,
                                                            End end,
                                                            const c10::Device& device) = 0;
+  /// Ends the transfers of these ends that are under way, with whatever their memory has then;
+  /// later calls of the ends fail. Together, because NCCL may wait for the whole device in between.
+  /// The other ends have to be aborted too. Any thread may call it.
+  virtual void abort(const std::vector<std::shared_ptr<Communicator>>& ends) noexcept = 0;
 
  protected:
   Nccl() = default;

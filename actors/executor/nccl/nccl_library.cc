@@ -21,7 +21,7 @@
 namespace stagecraft {
 namespace {
 
-// NCCL's binary interface (nccl.h, the same since 2.18), without its header.
+// NCCL's binary interface (nccl.h, the same since 2.22), without its header.
 
 extern "C" {
 
@@ -32,19 +32,20 @@ struct NcclUniqueId {
   char bytes[128];  // NOLINT(modernize-avoid-c-arrays)
 };
 
-/// The members that all versions since 2.18 have; NCCL reads `size` of them.
+/// The members that NCCL reads for `version`; 2.26 reads the last one for any. `size` says how many
+/// there are.
 struct NcclConfig {
   std::size_t size;
   unsigned magic, version;
   int blocking, cluster_size, least_blocks, most_blocks;
   const char* net;
-  int split_share;
+  int split_share, traffic_class;
 };
 }
 
 constexpr int kNcclSuccess = 0, kNcclInProgress = 7;
 constexpr int kNcclBytes = 1;  // ncclUint8
-constexpr unsigned kNcclMagic = 0xcafebeef, kNcclVersion = 21800;
+constexpr unsigned kNcclMagic = 0xcafebeef, kNcclVersion = 22200;
 constexpr int kNcclUndefined = INT_MIN;
 
 /// The functions, by their names in the library.
@@ -56,6 +57,8 @@ struct NcclFunctions {
   int (*receive)(void*, std::size_t, int, int, ncclComm*, void*);
   int (*state)(ncclComm*, int*);
   int (*abort)(ncclComm*);
+  int (*group_start)();
+  int (*group_end)();
   const char* (*text)(int);
   int (*bus_id)(char*, int, int);  // of the CUDA runtime
 };
@@ -70,7 +73,8 @@ bool find_functions(void* library, NcclFunctions& functions) {
          find(functions.get_unique_id, "ncclGetUniqueId") &&
          find(functions.init, "ncclCommInitRankConfig") && find(functions.send, "ncclSend") &&
          find(functions.receive, "ncclRecv") && find(functions.state, "ncclCommGetAsyncError") &&
-         find(functions.abort, "ncclCommAbort") && find(functions.text, "ncclGetErrorString") &&
+         find(functions.abort, "ncclCommAbort") && find(functions.group_start, "ncclGroupStart") &&
+         find(functions.group_end, "ncclGroupEnd") && find(functions.text, "ncclGetErrorString") &&
          find(functions.bus_id, "cudaDeviceGetPCIBusId");
 }
 
@@ -80,8 +84,13 @@ Error failure(const NcclFunctions& nccl, std::string_view call, int result) {
 
 class CudaCommunicator final : public Nccl::Communicator {
  public:
+  /// `made`: null if NCCL made none.
   CudaCommunicator(const NcclFunctions& nccl, ncclComm* made) : nccl_(nccl), comm_(made) {}
-  ~CudaCommunicator() override { CudaCommunicator::abort(); }
+  ~CudaCommunicator() override {
+    if (ncclComm* const comm = take()) {
+      (void)nccl_.abort(comm);  // it has no other use then
+    }
+  }
   CudaCommunicator(const CudaCommunicator&) = delete;
   CudaCommunicator& operator=(const CudaCommunicator&) = delete;
 
@@ -96,14 +105,17 @@ class CudaCommunicator final : public Nccl::Communicator {
          [&] { return nccl_.receive(data, bytes, kNcclBytes, kSender, comm_, native(stream)); });
   }
   [[nodiscard]] bool is_settled() override {
-    const std::scoped_lock lock(mutex_);
-    return state() == kNcclSuccess;
+    int result = kNcclSuccess;
+    call("connection", [&] {
+      const int asked = nccl_.state(comm_, &result);
+      return asked == kNcclSuccess ? result : asked;
+    });
+    return result == kNcclSuccess;
   }
-  void abort() noexcept override {
+  /// Makes later calls fail. Returns what NCCL has to abort; null if nothing is left.
+  [[nodiscard]] ncclComm* take() noexcept {
     const std::scoped_lock lock(mutex_);
-    if (comm_ != nullptr) {
-      (void)nccl_.abort(std::exchange(comm_, nullptr));  // it has no other use then
-    }
+    return std::exchange(comm_, nullptr);
   }
 
  private:
@@ -111,30 +123,14 @@ class CudaCommunicator final : public Nccl::Communicator {
     return c10::impl::VirtualGuardImpl(stream.device_type()).getStreamNativeHandle(stream);
   }
 
-  /// Returns kNcclSuccess, or kNcclInProgress while NCCL works on calls that did not wait.
-  /// Requires: locked.
-  [[nodiscard]] int state() {
-    if (comm_ == nullptr) {
-      throw Error(Errc::DeviceFailed, "a transfer of NCCL was aborted");
-    }
-    int result = kNcclSuccess;
-    if (const int asked = nccl_.state(comm_, &result); asked != kNcclSuccess) {
-      result = asked;
-    }
-    if (result != kNcclSuccess && result != kNcclInProgress) {
-      throw failure(nccl_, "connection", result);
-    }
-    return result;
-  }
-
-  /// Makes a call once NCCL has taken the one before. After the first transfer it has at once.
+  /// The call may go on in NCCL when it returns: these communicators never let the host wait.
   template <class Call>
   void call(std::string_view name, Call&& made) {
     const std::scoped_lock lock(mutex_);
-    while (state() == kNcclInProgress) {
+    if (comm_ == nullptr) {
+      throw Error(Errc::DeviceFailed, "a transfer of NCCL was aborted");
     }
-    const int result = made();
-    if (result != kNcclSuccess && result != kNcclInProgress) {
+    if (const int result = made(); result != kNcclSuccess && result != kNcclInProgress) {
       throw failure(nccl_, name, result);
     }
   }
@@ -182,14 +178,25 @@ class CudaNccl final : public Nccl {
                       .least_blocks = kNcclUndefined,
                       .most_blocks = kNcclUndefined,
                       .net = nullptr,
-                      .split_share = kNcclUndefined};
+                      .split_share = kNcclUndefined,
+                      .traffic_class = kNcclUndefined};
     c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
     ncclComm* made = nullptr;
     const int result = nccl_.init(&made, kEnds, both, end == End::Sends ? 0 : 1, &config);
+    auto communicator = std::make_unique<CudaCommunicator>(nccl_, made);
     if (result != kNcclSuccess && result != kNcclInProgress) {
       throw failure(nccl_, "connection", result);
     }
-    return std::make_unique<CudaCommunicator>(nccl_, made);
+    return communicator;
+  }
+  void abort(const std::vector<std::shared_ptr<Communicator>>& ends) noexcept override {
+    (void)nccl_.group_start();
+    for (const auto& end : ends) {
+      if (ncclComm* const comm = static_cast<CudaCommunicator&>(*end).take()) {
+        (void)nccl_.abort(comm);  // it has no other use then
+      }
+    }
+    (void)nccl_.group_end();
   }
 
  private:
@@ -217,7 +224,7 @@ std::shared_ptr<Nccl> find_nccl() {
   int version = 0;
   if (functions.get_version(&version) != kNcclSuccess || version < static_cast<int>(kNcclVersion)) {
     return none(
-        fmt::format("libnccl.so.2 is version {}, needed is {} (2.18)", version, kNcclVersion));
+        fmt::format("libnccl.so.2 is version {}, needed is {} (2.22)", version, kNcclVersion));
   }
   log(Level::Info, "NCCL found", {{"version", version}});
   return std::make_shared<CudaNccl>(functions);

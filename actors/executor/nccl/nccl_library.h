@@ -8,7 +8,7 @@
 namespace stagecraft {
 
 /// Returns NCCL for CUDA devices, the same one every time; null if this machine has no library, or
-/// one older than 2.18. Logs once which it is, or why there is none. Requires: CUDA is open.
+/// one older than 2.22. Logs once which it is, or why there is none. Requires: CUDA is open.
 [[nodiscard]] std::shared_ptr<Nccl> nccl_library();
 
 }  // namespace stagecraft

@@ -15,7 +15,6 @@
 #include "stagecraft/actors/executor/nccl/nccl_library.h"
 #include "stagecraft/actors/executor/nccl/ticket.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
 namespace {
@@ -33,15 +32,24 @@ at::Tensor bytes_of(std::string_view text) {
   return bytes;
 }
 
+/// Returns the tensor with each of its numbers in memory, once: NCCL moves bytes.
+at::Tensor plain(const at::Tensor& tensor) {
+  const at::Tensor values =
+      (tensor._is_zerotensor() ? tensor.clone() : tensor).resolve_conj().resolve_neg();
+  return values.is_non_overlapping_and_dense() ? values : values.contiguous();
+}
+
 }  // namespace
 
 /// NL-4: any thread may abort; what is added afterwards is aborted at once.
 class NcclLinks::Ends {
  public:
+  explicit Ends(std::shared_ptr<Nccl> nccl) : nccl_(std::move(nccl)) {}
+
   void add(const std::shared_ptr<Nccl::Communicator>& end) {
     const std::scoped_lock lock(mutex_);
     if (aborted_) {
-      end->abort();
+      nccl_->abort({end});
     } else {
       ends_.push_back(end);
     }
@@ -49,12 +57,13 @@ class NcclLinks::Ends {
   void abort() noexcept {
     const std::scoped_lock lock(mutex_);
     aborted_ = true;
-    for (const auto& end : std::exchange(ends_, {})) {
-      end->abort();
+    if (!ends_.empty()) {
+      nccl_->abort(std::exchange(ends_, {}));
     }
   }
 
  private:
+  const std::shared_ptr<Nccl> nccl_;
   std::mutex mutex_;
   bool aborted_ = false;
   std::vector<std::shared_ptr<Nccl::Communicator>> ends_;
@@ -78,7 +87,10 @@ NcclLinks::NcclLinks(const c10::Device& place,
     : place_(place),
       transport_(std::move(transport)),
       board_(std::move(board)),
-      patience_(patience) {}
+      patience_(patience),
+      // NCCL gives the thread back its device, which would otherwise wake up GPU 0.
+      aborts_(std::make_shared<JobThread>(
+          [place] { VirtualGuardImpl(place.type()).setDevice(place); })) {}
 
 NcclLinks::~NcclLinks() {
   abort();
@@ -113,24 +125,24 @@ void NcclLinks::connect(const Tag& step, const std::vector<RankPair>& pairs) {
 }
 
 void NcclLinks::begin_epoch(const Tag& step) {
+  if (!nccl_ && (nccl_ = nccl_library())) {
+    own_name_ = nccl_->name_of(place_);
+  }
   abort();
   links_.clear();
   epoch_ = step.epoch;
   tag_ = step;
   tag_.edge = kLinkEdge;
-  ends_ = std::make_shared<Ends>();
+  ends_ = std::make_shared<Ends>(nccl_);
   Tag never = tag_;
   never.microbatch = kEndOfEpoch;
   // On a thread of its own, because a callback must not block (F-4), and an abort may.
-  transport_->receive(kDriver, never).on_ready([ends = ends_, aborts = aborts_] {
-    aborts->post([ends] { ends->abort(); });
-  });
+  end_of_epoch_ = transport_->receive(kDriver, never);
+  end_of_epoch_.on_ready(
+      [ends = ends_, aborts = aborts_] { aborts->post([ends] { ends->abort(); }); });
 }
 
 NcclLinks::Link NcclLinks::connected(const RankPair& pair) {
-  if (!nccl_ && (nccl_ = nccl_library())) {
-    own_name_ = nccl_->name_of(place_);
-  }
   const bool sends = pair.first == transport_->self();
   const Rank peer = sends ? pair.second : pair.first;
   say(peer, own_name_);
@@ -169,23 +181,23 @@ NcclLinks::Link NcclLinks::connected(const RankPair& pair) {
   return {.end = end};
 }
 
-/// NCCL has no call that waits with a deadline.
-void NcclLinks::settle(Nccl::Communicator& end, Rank peer) const {
-  constexpr std::chrono::microseconds kInterval{100};
-  const auto deadline = std::chrono::steady_clock::now() + patience_;
-  for (;;) {
-    const bool is_settled = of_epoch([&] { return end.is_settled(); });
-    if (is_settled) {
-      return;
-    }
-    if (std::chrono::steady_clock::now() > deadline) {
+/// NCCL has no call that waits. A transfer takes it some 50 us, a connection longer.
+void NcclLinks::settle(Nccl::Communicator& end, Rank peer) {
+  constexpr std::chrono::microseconds kSoon{200}, kInterval{100};
+  const auto begun = std::chrono::steady_clock::now();
+  while (!of_epoch([&] { return end.is_settled(); })) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now > begun + patience_) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("NCCL did not connect to {} within {} s",
                               peer_name(peer),
                               std::chrono::duration<double>(patience_).count()));
     }
-    const process_end::Elsewhere elsewhere;
-    std::this_thread::sleep_for(kInterval);
+    if (now < begun + kSoon) {
+      std::this_thread::yield();
+    } else {
+      (void)board_->wait({{peer, end_of_epoch_}}, now + kInterval);  // shows the peer
+    }
   }
 }
 
@@ -216,11 +228,16 @@ c10::Stream NcclLinks::stream() const {
 
 at::Tensor NcclLinks::send(Rank to, const at::Tensor& tensor) {
   Link& link = links_.at({transport_->self(), to});
-  const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
   const c10::Stream on = stream();
-  VirtualGuardImpl(place_.type()).recordDataPtrOnStream(dense.storage().data_ptr(), on);
+  const VirtualGuardImpl guard(place_.type());
+  if (tensor.has_storage() && tensor.storage().data_ptr()) {
+    guard.recordDataPtrOnStream(tensor.storage().data_ptr(), on);
+  }
+  const at::Tensor dense = plain(tensor);  // maybe a copy, made on this stream
   if (dense.nbytes() > 0) {
+    guard.recordDataPtrOnStream(dense.storage().data_ptr(), on);
     of_epoch([&] { link.end->send(dense.const_data_ptr(), dense.nbytes(), on); });
+    settle(*link.end, to);
   }
   return to_ticket(dense, link.given++);
 }
@@ -243,6 +260,7 @@ at::Tensor NcclLinks::receive(Rank from, const at::Tensor& ticket) {
       at::empty_strided(told.sizes, told.strides, at::TensorOptions(place_).dtype(told.dtype));
   if (tensor.nbytes() > 0) {
     of_epoch([&] { link.end->receive(tensor.mutable_data_ptr(), tensor.nbytes(), stream()); });
+    settle(*link.end, from);
   }
   return tensor;
 }

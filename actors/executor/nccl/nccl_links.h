@@ -13,8 +13,8 @@
 ///       sender has not issued. What the plan's streams then wait for is proved by P-10.
 /// NL-3: a ticket says which of its pair it is, so two plans that do not fit are an error and not
 ///       wrong numbers (NC-1).
-/// NL-4: the links of an epoch end with it: a transfer whose other end was given up would hold its
-///       stream for ever.
+/// NL-4: the links of an epoch end with it, on both ranks: a transfer whose other end was given up
+///       may hold its stream for ever.
 /// NL-5: ranks connect at the start of a step, each pair in the order of its ranks, with a transfer
 ///       of one byte. NCCL makes a connection in the first transfer and may hold the host there.
 #pragma once
@@ -84,7 +84,7 @@ class NcclLinks {
   auto of_epoch(Call&& call) const;
   void begin_epoch(const Tag& step);
   [[nodiscard]] Link connected(const RankPair& pair);
-  void settle(Nccl::Communicator& end, Rank peer) const;
+  void settle(Nccl::Communicator& end, Rank peer);
   void say(Rank to, const std::string& text);
   [[nodiscard]] std::string hear(Rank from);
   [[nodiscard]] c10::Stream stream() const;
@@ -93,11 +93,12 @@ class NcclLinks {
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<WaitBoard> board_;
   const std::chrono::milliseconds patience_;
-  const std::shared_ptr<JobThread> aborts_ = std::make_shared<JobThread>();
+  const std::shared_ptr<JobThread> aborts_;
   std::shared_ptr<Nccl> nccl_;  ///< from the first connection on; null if this machine has none
   std::string own_name_;        ///< of the device; empty: this rank has no NCCL
   Tag tag_;                     ///< of what is said when ranks connect
   std::optional<Epoch> epoch_;  ///< of the links
+  Future<at::Tensor> end_of_epoch_;
   std::shared_ptr<Ends> ends_;  ///< those of the epoch
   std::map<RankPair, Link> links_;
 };

@@ -1,7 +1,5 @@
 #include "stagecraft/actors/executor/setup/plan_share.h"
 
-#include <algorithm>
-
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
@@ -14,24 +12,12 @@ std::vector<const StageProgram*> pointers_to(const StagePrograms& programs) {
   return pointers;
 }
 
-namespace {
-
-bool has_fixed_order(const Plan& plan) {
-  const auto is_free = [](const Instruction& i) { return i.overlap >= 0; };
-  return std::ranges::none_of(plan.lists, [&](const RankList& list) {
-    return std::ranges::any_of(list.instructions, is_free);
-  });
-}
-
-}  // namespace
-
 PlanShare share_of(const std::shared_ptr<const Plan>& plan, Rank rank) {
   SC_CHECK(rank.value >= 0 && rank.index() < plan->ranks.size(),
            "the plan has a list for rank " + to_string(rank));
   return {.rank = plan->ranks[rank.index()],
           .tables = {plan, &plan->tables},
-          .list = {plan, &plan->list_of(rank)},
-          .has_fixed_order = has_fixed_order(*plan)};
+          .list = {plan, &plan->list_of(rank)}};
 }
 
 StagePrograms programs_of(const PlanShare& share,

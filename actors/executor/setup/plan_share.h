@@ -21,9 +21,6 @@ struct PlanShare {
   RankPlan rank;
   std::shared_ptr<const PlanTables> tables = std::make_shared<PlanTables>();
   std::shared_ptr<const RankList> list = std::make_shared<RankList>();
-  /// Whether each rank issues its transfers in the order of its list: no list of the plan has
-  /// overlap groups, whose order a rank chooses as tensors arrive.
-  bool has_fixed_order = true;
 
   /// Returns the stage at a position in the list's stages.
   [[nodiscard]] const PlanStage& stage(std::size_t position) const {
@@ -44,7 +41,7 @@ struct PlanShare {
 
 template <class V>
 decltype(auto) visit_fields(PlanShare& m, V&& v) {
-  return v(m.rank, m.tables, m.list, m.has_fixed_order);
+  return v(m.rank, m.tables, m.list);
 }
 
 }  // namespace stagecraft

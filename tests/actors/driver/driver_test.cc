@@ -422,6 +422,16 @@ TEST_CASE("a failing rank fails the step with its place; the other is aborted, t
   CHECK(asked[1].step == Step(0));
 }
 
+TEST_CASE("a step that fails begins an epoch, also if all ranks have answered by then (DR-2)",
+          "[actors][driver]") {
+  Stage stage;
+  stage.expect(1, 0, Act::Fail);
+  (void)error_of(stage.submit(/*training=*/false));
+  REQUIRE(stage.submit(/*training=*/false).wait_until(patience()));
+  REQUIRE(stage.asked(0).size() == 2);
+  CHECK(stage.asked(0)[1].epoch == Epoch(1));
+}
+
 TEST_CASE("a tensor of an aborted step is refused", "[actors][driver]") {
   Stage stage;
   stage.expect(0, 0, Act::Wait);

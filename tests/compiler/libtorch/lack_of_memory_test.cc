@@ -1,6 +1,7 @@
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
 
 #include <limits>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -54,6 +55,26 @@ TEST_CASE("exceptions of the standard library for lack of memory count as well",
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
       }),
       ContainsSubstring("when a thread was to be made"));
+}
+
+TEST_CASE("lack of an accelerator's memory says what its allocator says about sizes",
+          "[compiler][memory]") {
+  // As LibTorch's CUDA allocator throws it.
+  const std::string sizes =
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of "
+      "which 1.43 GiB is free.";
+  try {
+    TORCH_CHECK_WITH(OutOfMemoryError,
+                     false,
+                     sizes,
+                     " Including non-PyTorch memory, this process has 77.67 GiB memory in use.");
+  } catch (const std::exception& thrown) {
+    const auto lack = lack_of_memory(thrown, "do less");
+    REQUIRE(lack);
+    CHECK(lack->message() == "memory ran out: do less");
+    REQUIRE(lack->cause() != nullptr);
+    CHECK(lack->cause()->message() == sizes);
+  }
 }
 
 TEST_CASE("other failures are not lack of memory", "[compiler][memory]") {
