@@ -113,6 +113,9 @@ bool NcclLinks::receives_from(Rank peer) const {
 }
 
 void NcclLinks::connect(const Tag& step, const std::vector<RankPair>& pairs) {
+  if (pairs.empty()) {
+    return;  // no need to look for NCCL
+  }
   if (epoch_ != step.epoch) {
     begin_epoch(step);
   }
