@@ -496,7 +496,7 @@ class Driver {
                               round.updates());
     } else if (!failed_) {
       if (round.needs_abort() && phase_ != Phase::Aborting) {
-        begin_next_epoch(*round.primary());  // all have answered; a device may still need the order
+        begin_next_epoch(*round.primary());  // links of devices end with their epoch
       }
       fail(round);
     }

@@ -140,6 +140,11 @@ void make_tables(Lowering& l) {
   }
 }
 
+bool has_overlaps(const RankList& list) {
+  return std::ranges::any_of(list.instructions,
+                             [](const Instruction& i) { return i.overlap >= 0; });
+}
+
 void emit_lists(Lowering& l) {
   const DagAdjacency edges(l.issued.dag);
   std::vector<int> positions(l.issued.dag.nodes.size());
@@ -160,6 +165,7 @@ void emit_lists(Lowering& l) {
   l.plan.edges = l.source.edges;
   for (std::size_t p = 0; p < l.issued.lists.size(); ++p) {
     EmittedList emitted = emit(input, static_cast<int>(p), l.issued.lists[p]);
+    l.plan.tables.has_overlaps = l.plan.tables.has_overlaps || has_overlaps(emitted.list);
     l.plan.lists.push_back(std::move(emitted.list));
     l.peers.push_back(std::move(emitted.peers));
   }
@@ -204,9 +210,6 @@ void assign_slots(Lowering& l) {
 void set_waits(Lowering& l) {
   for (RankList& list : l.plan.lists) {
     set_waits(list, l.plan.tables);
-    l.plan.tables.has_overlaps =
-        l.plan.tables.has_overlaps ||
-        std::ranges::any_of(list.instructions, [](const Instruction& i) { return i.overlap >= 0; });
   }
 }
 

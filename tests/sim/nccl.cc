@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -163,8 +164,6 @@ NcclFails::~NcclFails() {
 
 // NCCL's names and arguments.
 // NOLINTBEGIN(readability-identifier-naming, modernize-avoid-c-arrays)
-extern "C" {
-
 struct ncclComm {
   std::shared_ptr<Pair> pair;
   std::size_t end;
@@ -174,6 +173,23 @@ struct ncclComm {
 struct ncclUniqueId {
   char internal[128];
 };
+
+/// Begins the next transfer of the end: `launch` gives it to its stream.
+template <class Launch>
+int begin(ncclComm& comm, std::string_view call, std::size_t end, Launch&& launch) {
+  World& world = World::the();
+  const std::scoped_lock lock(world.mutex);
+  if (world.failing == call) {
+    return kRemoteError;
+  }
+  comm.asked = 0;
+  comm.launch = [pair = comm.pair, &transfer = comm.pair->next(end), launch] {
+    launch(pair, transfer);  // the transfer stays where it is
+  };
+  return kInProgress;
+}
+
+extern "C" {
 
 int ncclGetVersion(int* version) {
   *version = kVersion;
@@ -244,7 +260,7 @@ int ncclCommAbort(ncclComm* comm) {
   return kSuccess;
 }
 
-// What is grouped here are aborts, in any order.
+// Only aborts are grouped, and their order does not matter.
 int ncclGroupStart() {
   return kSuccess;
 }
@@ -253,37 +269,15 @@ int ncclGroupEnd() {
 }
 
 int ncclSend(const void* data, std::size_t bytes, int, int, ncclComm* comm, void* native) {
-  World& world = World::the();
-  const std::scoped_lock lock(world.mutex);
-  if (world.failing == "ncclSend") {
-    return kRemoteError;
-  }
-  comm->asked = 0;
-  comm->launch = [pair = comm->pair,
-                  &transfer = comm->pair->next(kSends),  // stays where it is
-                  data,
-                  bytes,
-                  &stream = *static_cast<Stream*>(native)] {
-    launch_send(pair, transfer, data, bytes, stream);
-  };
-  return kInProgress;
+  return begin(*comm, "ncclSend", kSends, [=](const auto& pair, Transfer& transfer) {
+    launch_send(pair, transfer, data, bytes, *static_cast<Stream*>(native));
+  });
 }
 
 int ncclRecv(void* data, std::size_t bytes, int, int, ncclComm* comm, void* native) {
-  World& world = World::the();
-  const std::scoped_lock lock(world.mutex);
-  if (world.failing == "ncclRecv") {
-    return kRemoteError;
-  }
-  comm->asked = 0;
-  comm->launch = [pair = comm->pair,
-                  &transfer = comm->pair->next(1 - kSends),
-                  data,
-                  bytes,
-                  &stream = *static_cast<Stream*>(native)] {
-    launch_receive(pair, transfer, data, bytes, stream);
-  };
-  return kInProgress;
+  return begin(*comm, "ncclRecv", 1 - kSends, [=](const auto& pair, Transfer& transfer) {
+    launch_receive(pair, transfer, data, bytes, *static_cast<Stream*>(native));
+  });
 }
 }
 // NOLINTEND(readability-identifier-naming, modernize-avoid-c-arrays)

@@ -1,7 +1,6 @@
 /// Judges the order of transfers of plans by the rules of NCCL and CUDA.
 #include "stagecraft/tests/sim/transfer_machine.h"
 
-#include <algorithm>
 #include <random>
 #include <string>
 
@@ -23,13 +22,6 @@ Plan plan_of(const Schedule& schedule) {
   return lower_schedule(*chain.program, schedule, Layout::of(schedule), true);
 }
 
-bool has_groups(const Plan& plan) {
-  return std::ranges::any_of(plan.lists, [](const RankList& list) {
-    return std::ranges::any_of(list.instructions,
-                               [](const Instruction& i) { return i.overlap >= 0; });
-  });
-}
-
 TEST_CASE("every builder's plan runs to its end by NCCL, on the queues that a GPU has",
           "[nccl][builders]") {
   constexpr int kQueues = 8;  // as CUDA makes them unless told otherwise
@@ -42,7 +34,7 @@ TEST_CASE("every builder's plan runs to its end by NCCL, on the queues that a GP
       }
       INFO(builder.name << " on " << devices << " devices");
       const Plan plan = plan_of(*schedule);
-      if (has_groups(plan)) {
+      if (plan.tables.has_overlaps) {
         continue;  // goes without NCCL
       }
       for (const RankList& list : plan.lists) {

@@ -6,13 +6,11 @@
 namespace stagecraft {
 namespace {
 
-/// No plan and no collective has this edge, so a receive of it gets no tensor until it is aborted
-/// or closed.
-constexpr EdgeId kNowhere{std::numeric_limits<std::int32_t>::min()};
+/// Nobody sends with this edge (TG-1), so a receive of it gets no tensor until it is aborted or
+/// closed.
+constexpr EdgeId kNowhere{std::numeric_limits<std::int32_t>::min() + 1};
 
 }  // namespace
-
-FaultyTransport::FaultyTransport(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
 
 void FaultyTransport::drop_send(std::int64_t nth) {
   const std::scoped_lock lock(mutex_);
@@ -52,7 +50,7 @@ void FaultyTransport::release_sends() {
       }
     }
     for (HeldSend& held : batch) {
-      inner_->send(held.to, held.tag, std::move(held.tensor));
+      ForwardingTransport::send(held.to, held.tag, std::move(held.tensor));
     }
   }
 }
@@ -60,10 +58,6 @@ void FaultyTransport::release_sends() {
 std::int64_t FaultyTransport::sends_held() const {
   const std::scoped_lock lock(mutex_);
   return static_cast<std::int64_t>(held_.size());
-}
-
-Rank FaultyTransport::self() const {
-  return inner_->self();
 }
 
 void FaultyTransport::send(Rank to, const Tag& tag, at::Tensor tensor) {
@@ -81,7 +75,7 @@ void FaultyTransport::send(Rank to, const Tag& tag, at::Tensor tensor) {
       return;
     }
   }
-  inner_->send(to, tag, std::move(tensor));
+  ForwardingTransport::send(to, tag, std::move(tensor));
 }
 
 Future<at::Tensor> FaultyTransport::receive(Rank from, const Tag& tag) {
@@ -96,23 +90,7 @@ Future<at::Tensor> FaultyTransport::receive(Rank from, const Tag& tag) {
       asked.edge = kNowhere;
     }
   }
-  return inner_->receive(from, asked);
-}
-
-void FaultyTransport::advance(PlanId plan, Epoch current, const Error& why) {
-  inner_->advance(plan, current, why);
-}
-
-void FaultyTransport::require_current(PlanId plan, Epoch epoch) const {
-  inner_->require_current(plan, epoch);
-}
-
-std::uint64_t FaultyTransport::refused() const {
-  return inner_->refused();
-}
-
-std::int64_t FaultyTransport::bytes_waiting() const {
-  return inner_->bytes_waiting();
+  return ForwardingTransport::receive(from, asked);
 }
 
 void FaultyTransport::close(const Error& why) {
@@ -122,7 +100,7 @@ void FaultyTransport::close(const Error& why) {
     dropped.swap(held_);
     holding_ = false;
   }
-  inner_->close(why);
+  ForwardingTransport::close(why);
 }
 
 }  // namespace stagecraft

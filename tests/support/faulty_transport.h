@@ -7,18 +7,17 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/tests/support/forwarding_transport.h"
 
 namespace stagecraft {
 
-class FaultyTransport final : public Transport {
+class FaultyTransport final : public tests::ForwardingTransport {
  public:
-  explicit FaultyTransport(std::shared_ptr<Transport> inner);
+  using ForwardingTransport::ForwardingTransport;
 
   /// Accepts the n-th send and never delivers it; the n-th receive never gets its tensor.
   void drop_send(std::int64_t nth);
@@ -33,14 +32,8 @@ class FaultyTransport final : public Transport {
   void release_sends();
   [[nodiscard]] std::int64_t sends_held() const;
 
-  [[nodiscard]] Rank self() const override;
   void send(Rank to, const Tag& tag, at::Tensor tensor) override;
-  [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override;
-  void advance(PlanId plan, Epoch current, const Error& why) override;
-  void require_current(PlanId plan, Epoch epoch) const override;
-  [[nodiscard]] std::uint64_t refused() const override;
-  [[nodiscard]] std::int64_t bytes_waiting() const override;
   /// Also drops the held sends.
   void close(const Error& why) override;
 
@@ -52,7 +45,6 @@ class FaultyTransport final : public Transport {
     at::Tensor tensor;
   };
 
-  const std::shared_ptr<Transport> inner_;
   mutable std::mutex mutex_;
   std::int64_t sends_ = 0;
   std::int64_t receives_ = 0;

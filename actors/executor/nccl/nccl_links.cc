@@ -231,15 +231,9 @@ c10::Stream NcclLinks::stream() const {
 
 at::Tensor NcclLinks::send(Rank to, const at::Tensor& tensor) {
   Link& link = links_.at({transport_->self(), to});
-  const c10::Stream on = stream();
-  const VirtualGuardImpl guard(place_.type());
-  if (tensor.has_storage() && tensor.storage().data_ptr()) {
-    guard.recordDataPtrOnStream(tensor.storage().data_ptr(), on);
-  }
   const at::Tensor dense = plain(tensor);  // maybe a copy, made on this stream
   if (dense.nbytes() > 0) {
-    guard.recordDataPtrOnStream(dense.storage().data_ptr(), on);
-    of_epoch([&] { link.end->send(dense.const_data_ptr(), dense.nbytes(), on); });
+    of_epoch([&] { link.end->send(dense.const_data_ptr(), dense.nbytes(), stream()); });
     settle(*link.end, to);
   }
   return to_ticket(dense, link.given++);

@@ -62,6 +62,7 @@ class NcclLinks {
   [[nodiscard]] bool receives_from(Rank peer) const;
 
   /// Gives the current stream a send of the tensor. Returns the ticket.
+  /// Requires: the tensor is kept for that stream (Device::keep_for).
   /// Errors: DeviceFailed, WorkerAborted.
   [[nodiscard]] at::Tensor send(Rank to, const at::Tensor& tensor);
   /// Gives the current stream the receive. Returns the tensor, whose memory is of that stream.

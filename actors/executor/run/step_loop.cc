@@ -147,11 +147,10 @@ at::Tensor StepLoop::as_sent(const BoundInstruction& bound, const at::Tensor& te
   if (bound.peer != kDriver && rank_.transport.hands_over(bound.peer)) {
     return rank_.device.hand_over(bound.instruction->stream, tensor);
   }
-  if (step_.links != nullptr && step_.links->sends_to(bound.peer)) {
-    return step_.links->send(bound.peer, tensor);
-  }
-  rank_.device.keep_for(bound.instruction->stream, tensor);  // autograd's thread may free it
-  return tensor.cpu();
+  rank_.device.keep_for(bound.instruction->stream, tensor);
+  return step_.links != nullptr && step_.links->sends_to(bound.peer)
+             ? step_.links->send(bound.peer, tensor)
+             : tensor.cpu();
 }
 
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {

@@ -1,0 +1,38 @@
+/// ForwardingTransport passes every call on to another transport. Decorators derive from it and
+/// override what they change.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft::tests {
+
+class ForwardingTransport : public Transport {
+ public:
+  explicit ForwardingTransport(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] Rank self() const override { return inner_->self(); }
+  void send(Rank to, const Tag& tag, at::Tensor tensor) override {
+    inner_->send(to, tag, std::move(tensor));
+  }
+  [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
+  [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {
+    return inner_->receive(from, tag);
+  }
+  void advance(PlanId plan, Epoch current, const Error& why) override {
+    inner_->advance(plan, current, why);
+  }
+  void require_current(PlanId plan, Epoch epoch) const override {
+    inner_->require_current(plan, epoch);
+  }
+  [[nodiscard]] std::uint64_t refused() const override { return inner_->refused(); }
+  [[nodiscard]] std::int64_t bytes_waiting() const override { return inner_->bytes_waiting(); }
+  void close(const Error& why) override { inner_->close(why); }
+
+ private:
+  const std::shared_ptr<Transport> inner_;
+};
+
+}  // namespace stagecraft::tests
