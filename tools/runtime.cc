@@ -1,72 +1,20 @@
-/// The commands that need LibTorch or the cluster. They are a separate program, which `stagecraft`
-/// becomes for one of their words, so that all other commands start without them. Workers run it
-/// directly.
+/// The runtime's program: the commands that need LibTorch or the cluster. `stagecraft` becomes it
+/// for one of their words, so that all other commands start without them. Workers run it directly.
 
 #include <cstdlib>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/libtorch/lack_of_memory.h"
 #include "stagecraft/tools/common/console.h"
-#include "stagecraft/tools/common/exit_code.h"
-#include "stagecraft/tools/common/sub_command.h"
-#include "stagecraft/tools/dag/model/show_model.h"
-#include "stagecraft/tools/doctor/doctor.h"
-#include "stagecraft/tools/guarded.h"
-#include "stagecraft/tools/import/import.h"
-#include "stagecraft/tools/launch/launch.h"
 #include "stagecraft/tools/memory_abort.h"
-#include "stagecraft/tools/profile/profile.h"
-#include "stagecraft/tools/runtime_words.h"
-#include "stagecraft/tools/train/run/local_work.h"
-#include "stagecraft/tools/train/train.h"
-#include "stagecraft/tools/worker/worker.h"
-
-namespace stagecraft::tools {
-namespace {
-
-SubCommand command(std::string_view word, decltype(SubCommand::run) run, const char* appetite) {
-  return {word, "", about(word), thrifty(std::move(run), appetite, &lack_of_memory)};
-}
-
-ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
-  const CommandGroup group{
-      .command = "stagecraft",
-      .about =
-          "The commands of Stagecraft that use LibTorch; `stagecraft --help` lists all commands.",
-      .column = 12,
-      .commands =
-          {command("train",
-                   &train,
-                   "--dim, --ffn or --layers (weights), --microbatch-size, --microbatches or --seq "
-                   "(memory of a step); the microbatches of a model from a file; or leave out "
-                   "--verify. --force runs what seems too large"),
-           command("import", &import_model, "the model, or the data of --inputs"),
-           command("profile", &profile_model, "--microbatch-sizes, or the model"),
-           command("doctor", &doctor, "--hosts"),
-           command("launch", &launch, "its program"),
-           command("worker", &worker, "its driver's program"),
-           {"dag",
-            "",
-            "show the computation and communication of a strategy, with a model",
-            thrifty(&dag_of_models,
-                    "--dim, --ffn or --layers (weights), or the microbatches",
-                    &lack_of_memory)}},
-      .notes = ""};
-  return run_sub_command(group, words, console);
-}
-
-}  // namespace
-}  // namespace stagecraft::tools
+#include "stagecraft/tools/runtime_commands.h"
 
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
   tell_lack_of_memory_at_abort();
-  register_local_work();  // workers need it too
   Console console = process_console();
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const ExitCode code = guarded([&] { return dispatch(words, console); }, console);
+  const ExitCode code = run_runtime_command({argv + 1, argv + argc}, console);
   console.out.flush();
   console.err.flush();
   // Destroying LibTorch's static objects would take 0.1 s, a third of a short command.

@@ -370,7 +370,7 @@ std::map<std::string, int> questions_of(PlanRequest request) {
 }
 
 TEST_CASE("long parts of a search look at the time while they run", "[scheduler][planners]") {
-  PlanRequest request = large_request(/*operators=*/200, /*devices=*/4);
+  PlanRequest request = large_request(/*operators=*/100, /*devices=*/3);
   std::map<std::string, int> asked = questions_of(request);
   std::map<std::string, int> most;  // by the first word of a part
   for (const auto& [part, times] : asked) {

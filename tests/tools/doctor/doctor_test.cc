@@ -12,6 +12,7 @@
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/tools/train/run/train_run.h"
 #include "stagecraft/tools/doctor/facts/names.h"
 #include "stagecraft/tools/doctor/talk/door.h"
 #include "stagecraft/tools/doctor/talk/ways.h"
@@ -26,7 +27,7 @@ using Json = nlohmann::json;
 CommandResult doctor(const std::vector<std::string>& words) {
   std::vector<std::string> all{STAGECRAFT_COMMAND, "doctor"};
   all.insert(all.end(), words.begin(), words.end());
-  return run_command(all);
+  return run_here(all);
 }
 
 /// Writes a program that a shell runs.

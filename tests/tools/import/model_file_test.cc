@@ -109,7 +109,7 @@ TEST_CASE("a plan for a model from a file keeps the microbatches of its data, an
   const OwnCache cache;
   for (const char* file : {"model.pt2", "model.pt"}) {
     CAPTURE(file);
-    const CommandResult result = run_command(
+    const CommandResult result = run_here(
         training("gpt2", file, {"--plan", "capslog", "--ranks", "2", "--steps", "1", "--verify"}));
     CAPTURE(result.out, result.err);
     CHECK(result.exit_code == 0);
@@ -327,7 +327,7 @@ TEST_CASE("the text's job takes and gives weights, too", "[tools][train][weights
 
 TEST_CASE("a dry run knows what a model from a file takes", "[tools][train][model-file][memory]") {
   const CommandResult result =
-      run_command(training("resnet", "model.pt2", {"--stages", "1", "--dry-run", "--json"}));
+      run_here(training("resnet", "model.pt2", {"--stages", "1", "--dry-run", "--json"}));
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
   const json dry = json::parse(result.out);
@@ -348,7 +348,7 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
           "[tools][train][model-file][bad-input]") {
   const auto refused = [](const std::vector<std::string>& words,
                           const std::vector<std::string>& parts) {
-    const CommandResult result = run_command(words);
+    const CommandResult result = run_here(words);
     CAPTURE(words, result.out, result.err);
     CHECK(result.exit_code == 2);
     CHECK(result.err.starts_with("stagecraft: "));

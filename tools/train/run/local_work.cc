@@ -142,7 +142,10 @@ std::unique_ptr<StepSource> make_local_work(const std::string& argument) {
 }  // namespace
 
 void register_local_work() {
-  register_source(kSource, make_local_work);
+  [[maybe_unused]] static const bool registered = [] {
+    register_source(kSource, make_local_work);
+    return true;
+  }();
 }
 
 LocalBatch first_local_batch(const TrainJob& job) {

@@ -7,7 +7,7 @@
 
 namespace stagecraft::tools {
 
-/// Registers the source in this program, the driver's and the workers'. Call it once.
+/// Registers the source in this program, the driver's and the workers', once.
 void register_local_work();
 
 /// Returns the first batch of the run, as ranks read it. They compare it with their own, so that a

@@ -78,7 +78,7 @@ TEST_CASE("a dry run of every model shows the weights that its stages have",
           "[tools][train][models][catalog]") {
   const ModelEntry& model = any_model();
   CAPTURE(model.name);
-  const CommandResult result = run_command(run_of(model, {"--dry-run", "--json"}));
+  const CommandResult result = run_here(run_of(model, {"--dry-run", "--json"}));
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
   const json object = json::parse(result.out);

@@ -48,7 +48,7 @@ void check_verified(const TrainOutput& output) {
 }
 
 void check_refused(const Words& words, const Words& parts) {
-  const CommandResult result = run_command(words);
+  const CommandResult result = run_here(words);
   CAPTURE(words, result.out, result.err);
   CHECK(result.exit_code == 2);
   for (const std::string& part : parts) {
@@ -100,7 +100,7 @@ TEST_CASE("models whose stages branch train by the schedules of their stage grap
   CHECK(clip.sha256() == plain);
   // The towers begin together, which is the purpose of the graph.
   const CommandResult grid =
-      run_command(tiny("clip", {"--stages", "3", "--schedule", "dag-1f1b", "--dry-run"}));
+      run_here(tiny("clip", {"--stages", "3", "--schedule", "dag-1f1b", "--dry-run"}));
   CHECK(grid.exit_code == 0);
   CHECK_THAT(grid.out, ContainsSubstring("1F0 1F1"));
   const TrainOutput unet =
@@ -128,7 +128,7 @@ TEST_CASE("stages of models take microbatches of different sizes",
 TEST_CASE("a model that hands on what has no row per sample takes one size",
           "[tools][train][models][sizes]") {
   const CommandResult result =
-      run_command(tiny("moe", {"--stages", "3", "--schedule", "dag-kfkb", "--set", "sizes=1,1,3"}));
+      run_here(tiny("moe", {"--stages", "3", "--schedule", "dag-kfkb", "--set", "sizes=1,1,3"}));
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
              ContainsSubstring("stage 1 takes 1 microbatch as one and stage 2 takes 3") &&

@@ -18,8 +18,8 @@ TEST_CASE("a run on GPUs says what this machine lacks", "[tools][train][device]"
   const auto* workers = GENERATE("threads", "processes");
   const auto* local_ranks = GENERATE("0", "1");  // the first rank is then a thread of the driver
   const EnvironmentVariable local("STAGECRAFT_LOCAL_RANKS", local_ranks);
-  const CommandResult result =
-      run_train({"--stages", "2", "--steps", "1", "--workers", workers, "--device", "cuda"});
+  const CommandResult result = run_command(
+      small_train({"--stages", "2", "--steps", "1", "--workers", workers, "--device", "cuda"}));
   CAPTURE(workers, local_ranks, result.out, result.err);
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err,

@@ -1,10 +1,27 @@
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tools/runtime_commands.h"
 
 namespace stagecraft::tests {
+namespace {
+
+CommandResult run_where_it_can(const std::vector<std::string>& words) {
+  const auto workers = std::ranges::find(words, "--workers");
+  const bool threads =
+      workers == words.end() || workers + 1 == words.end() || *(workers + 1) == "threads";
+  return threads ? run_here(words) : run_command(words);
+}
+
+}  // namespace
+
+CommandResult run_here(const std::vector<std::string>& words) {
+  return run_in_test(&tools::run_runtime_command, {words.begin() + 1, words.end()});
+}
 
 std::vector<std::string> small_train(const std::vector<std::string>& more) {
   std::vector<std::string> words{STAGECRAFT_COMMAND, "train"};
@@ -27,7 +44,7 @@ std::vector<std::string> small_train(const std::vector<std::string>& more) {
 }
 
 CommandResult run_train(const std::vector<std::string>& more) {
-  return run_command(small_train(more));
+  return run_where_it_can(small_train(more));
 }
 
 TrainOutput train_json(const std::vector<std::string>& more) {
@@ -36,7 +53,7 @@ TrainOutput train_json(const std::vector<std::string>& more) {
 
 TrainOutput train_output(std::vector<std::string> words) {
   words.emplace_back("--json");
-  const CommandResult result = run_command(words);
+  const CommandResult result = run_where_it_can(words);
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
   TrainOutput output;
