@@ -5,6 +5,7 @@
 
 #include "stagecraft/tests/hosts/test_hosts.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -26,13 +27,7 @@ CommandResult doctor(const TestHosts& hosts) {
 }
 
 bool has_no_helpers(const TestHosts& hosts, int host) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!hosts.processes(host, kHelper).empty()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-  }
-  return true;
+  return eventually([&] { return hosts.processes(host, kHelper).empty(); });
 }
 
 TEST_CASE("the doctor finds all ways open between three hosts, and leaves nothing there",

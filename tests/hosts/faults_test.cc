@@ -20,6 +20,7 @@
 #include "stagecraft/tests/hosts/slow_link.h"
 #include "stagecraft/tests/hosts/test_hosts.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -97,17 +98,12 @@ struct LaunchedRun : Run {
   void go_on(const std::vector<Rank>& lost) {
     hosts.heal();
     training.mend(lost, /*recover=*/false);
-    CHECK(has_rest(1) == 0);
-    CHECK(has_rest(2) == 0);
+    CHECK(has_no_other(1));
+    CHECK(has_no_other(2));
   }
-  /// Returns the worker processes that stay beside the current one and its shell.
-  [[nodiscard]] std::size_t has_rest(int host) const {
-    const auto deadline = std::chrono::steady_clock::now() + kLimit;
-    std::size_t found = 0;
-    do {
-      found = hosts.processes(host, kWorkerWords).size();
-    } while (found > 2 && std::chrono::steady_clock::now() < deadline);
-    return found - 2;
+  /// Returns whether the worker processes on the host become the current one and its shell alone.
+  [[nodiscard]] bool has_no_other(int host) const {
+    return eventually([&] { return hosts.processes(host, kWorkerWords).size() == 2; });
   }
   /// Returns the addresses at which driver and workers are reached.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint16_t>> ports() const {
@@ -305,12 +301,8 @@ TEST_CASE("workers end with a driver that is gone with its link", "[hosts][fault
   for (const int process : run.hosts.processes(0, "--steps")) {
     kill(process, SIGKILL);
   }
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
   for (int host = 1; host < run.hosts.size(); ++host) {
-    while (!run.hosts.processes(host, kWorkerWords).empty() &&
-           std::chrono::steady_clock::now() < deadline) {
-    }
-    CHECK(run.hosts.processes(host, kWorkerWords).empty());
+    CHECK(eventually([&] { return run.hosts.processes(host, kWorkerWords).empty(); }));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "stagecraft/tests/hosts/skip.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -34,13 +35,7 @@ std::vector<std::string> command_launch_words(const TestHosts& hosts,
 }
 
 bool has_no_workers(const TestHosts& hosts, int host, std::chrono::seconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!hosts.processes(host, kWorker).empty()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-  }
-  return true;
+  return eventually([&] { return hosts.processes(host, kWorker).empty(); }, limit);
 }
 
 TEST_CASE("a launch over ssh trains on three hosts with the bits of one process", "[hosts]") {

@@ -5,6 +5,7 @@
 
 #include "stagecraft/tests/hosts/cluster_words.h"
 #include "stagecraft/tests/hosts/skip.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 constexpr const char* kJoiningWorker = "--join";
-constexpr std::chrono::seconds kLongWait{60};
 
 /// Returns words of a driver that continues once new workers stand in the places of the lost ones.
 Words driver_words(const TestHosts& hosts, int ranks, const std::string& way) {
@@ -35,10 +35,7 @@ void kill_workers(const TestHosts& hosts, int host) {
 }
 
 void wait_until_gone(const TestHosts& hosts, int host) {
-  const auto deadline = std::chrono::steady_clock::now() + kLongWait;
-  while (!hosts.processes(host, kJoiningWorker).empty()) {
-    REQUIRE(std::chrono::steady_clock::now() < deadline);
-  }
+  REQUIRE(eventually([&] { return hosts.processes(host, kJoiningWorker).empty(); }));
 }
 
 CommandResult check_end(RunningCommand& run, const std::string& place) {

@@ -12,6 +12,7 @@
 
 #include "stagecraft/tests/hosts/test_slurm.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -48,17 +49,18 @@ Words installed(const Words& words) {
   return Words{"env", "PATH=" + bin + ":/usr/bin:/bin:/usr/sbin:/sbin"} + words;
 }
 
-/// Returns how many processes of steps are still there after `limit`, on any node.
-std::size_t left_processes(const TestSlurm& slurm, std::chrono::seconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::size_t left = 0;
-  do {
-    left = 0;
-    for (int node = 0; node < slurm.hosts().size(); ++node) {
-      left += slurm.processes(node, "--steps").size();
-    }
-  } while (left > 0 && std::chrono::steady_clock::now() < deadline);
-  return left;
+/// Returns whether all processes of steps end within `limit`, on every node.
+bool all_end(const TestSlurm& slurm, std::chrono::seconds limit) {
+  return eventually(
+      [&] {
+        for (int node = 0; node < slurm.hosts().size(); ++node) {
+          if (!slurm.processes(node, "--steps").empty()) {
+            return false;
+          }
+        }
+        return true;
+      },
+      limit);
 }
 
 /// Returns how many folders exist in which processes of steps meet or have met.
@@ -69,18 +71,6 @@ std::size_t meeting_places(const TestSlurm& slurm) {
     count += is_one && entry.is_directory() ? 1 : 0;
   }
   return count;
-}
-
-/// Returns whether the condition becomes true before the usual limit of a command.
-template <class Condition>
-bool comes(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-  }
-  return true;
 }
 
 /// Returns scontrol's text about the first job.
@@ -120,7 +110,7 @@ int driver_of(const TestSlurm& slurm) {
 
 /// Checks that no step has left a process on any node, or a folder.
 void check_nothing_left(const TestSlurm& slurm) {
-  CHECK(left_processes(slurm, kCommandLimit) == 0);
+  CHECK(all_end(slurm, kCommandLimit));
   CHECK(meeting_places(slurm) == 0);
 }
 
@@ -151,7 +141,7 @@ TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
       installed(Words{"sbatch", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"} + kTiny));
   INFO(run.out << run.err);
   REQUIRE(run.exit_code == 0);
-  REQUIRE(comes([&] { return has_ended(first_job(slurm)); }));
+  REQUIRE(eventually([&] { return has_ended(first_job(slurm)); }));
   const std::string output = output_of(slurm);
   INFO(output);
   CHECK_THAT(first_job(slurm), ContainsSubstring("ExitCode=0:0"));
@@ -183,12 +173,12 @@ TEST_CASE("a job that is queued again continues from its last checkpoint", "[hos
            std::ranges::any_of(fs::directory_iterator(runs),
                                [](const auto& file) { return file.path().extension() == ".ckpt"; });
   };
-  REQUIRE(comes(has_checkpoint));
+  REQUIRE(eventually(has_checkpoint));
   CHECK_THAT(output_of(slurm), ContainsSubstring("starts from the beginning"));
   REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
   // Once the job has ended on all nodes, Slurm makes it wait for two minutes. Nodes refuse it as
   // already killed if it starts in the second of its end.
-  REQUIRE(comes([&] {
+  REQUIRE(eventually([&] {
     const std::string job = first_job(slurm);
     return job.find("JobState=PENDING") != std::string::npos &&
            job.find("Reason=BeginTime") != std::string::npos;
@@ -196,7 +186,7 @@ TEST_CASE("a job that is queued again continues from its last checkpoint", "[hos
   const std::string before = output_of(slurm);
   const auto since = [&] { return output_of(slurm).substr(before.size()); };  // --open-mode=append
   REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now+2"}).exit_code == 0);
-  REQUIRE(comes([&] { return since().find(" loss ") != std::string::npos; }));
+  REQUIRE(eventually([&] { return since().find(" loss ") != std::string::npos; }));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   CHECK(output_of(slurm).starts_with(before));
   CHECK_THAT(since(), !ContainsSubstring("starts from the beginning"));
@@ -225,9 +215,10 @@ TEST_CASE("a job that is told to end before it is done queues itself again",
                               "--steps",
                               "100000"}))
               .exit_code == 0);
-  REQUIRE(comes([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
+  REQUIRE(eventually([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
   REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
-  REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
+  REQUIRE(
+      eventually([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   const fs::path runs = slurm.folder() + "/runs/1";
   CHECK(std::ranges::any_of(fs::directory_iterator(runs),
@@ -281,7 +272,7 @@ TEST_CASE("jobs of an array run beside each other, and meet each in a folder of 
     const auto state = [&] {
       return slurm.run({"scontrol", "show", "job", std::to_string(job)}).out;
     };
-    REQUIRE(comes([&] { return has_ended(state()); }));
+    REQUIRE(eventually([&] { return has_ended(state()); }));
     INFO(output(job));
     CHECK_THAT(state(), ContainsSubstring("ArrayJobId=1") && ContainsSubstring("ExitCode=0:0"));
     CHECK_THAT(output(job), ContainsSubstring("equal"));

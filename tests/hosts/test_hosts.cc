@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include <sched.h>
 
 #include "stagecraft/actors/executor/device/processor.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -220,17 +220,15 @@ void TestHosts::heal() const {
 
 /// The system brings a link up, and asks for neighbors again, some time after the command.
 void TestHosts::wait_for_way(int from, int to) const {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   const std::vector<std::string> knock =
       on(from, {"timeout", "1", "bash", "-c", "exec 3<> /dev/tcp/" + address(to) + "/22"});
-  while (true) {
-    const CommandResult end = run(knock);
-    if (end.exit_code == 0 || end.err.find("refused") != std::string::npos) {
-      return;
-    }
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error(name(from) + " does not reach " + name(to) + ": " + end.err);
-    }
+  CommandResult end;
+  const auto reaches = [&] {
+    end = run(knock);
+    return end.exit_code == 0 || end.err.find("refused") != std::string::npos;
+  };
+  if (!eventually(reaches)) {
+    throw std::runtime_error(name(from) + " does not reach " + name(to) + ": " + end.err);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "stagecraft/tests/support/eventually.h"
+
 namespace stagecraft::tests {
 namespace {
 
@@ -136,17 +138,17 @@ CommandResult TestSlurm::run(const std::vector<std::string>& words) const {
 }
 
 void TestSlurm::wait_for_nodes() const {
-  const auto deadline = std::chrono::steady_clock::now() + kStartLimit;
   std::string ready;
   for (int node = 0; node < nodes_; ++node) {
     ready += options_.node_prefix + std::to_string(node) + " idle\n";
   }
   CommandResult found;
-  while (found.out != ready) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error("Slurm does not start; sinfo: " + found.out + found.err + logs());
-    }
+  const auto are_idle = [&] {
     found = run({"sinfo", "--noheader", "--Node", "--format=%N %T"});
+    return found.out == ready;
+  };
+  if (!eventually(are_idle, kStartLimit)) {
+    throw std::runtime_error("Slurm does not start; sinfo: " + found.out + found.err + logs());
   }
 }
 

@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <thread>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
 
 #include "stagecraft/futures/future.h"
+#include "stagecraft/tests/support/eventually.h"
 
 namespace stagecraft {
 
@@ -63,19 +63,6 @@ std::optional<Errc> thrown_by(Work&& work) {
   } catch (const Error& error) {
     return error.code();
   }
-}
-
-/// Returns true as soon as `condition` is; false if it is not within a test's patience.
-template <class Condition>
-bool eventually(Condition&& condition) {
-  const Deadline deadline = patience();
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 }  // namespace stagecraft

@@ -9,9 +9,9 @@
 #include <csignal>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
 namespace stagecraft::tests {
@@ -53,15 +53,8 @@ class FullPipe {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   [[nodiscard]] bool wait_until_full() const {
-    const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
     int waiting = 0;
-    while (ioctl(fd_, FIONREAD, &waiting) == 0 && waiting < size_) {
-      if (std::chrono::steady_clock::now() > deadline) {
-        return false;
-      }
-      std::this_thread::yield();
-    }
-    return true;
+    return eventually([&] { return ioctl(fd_, FIONREAD, &waiting) == 0 && waiting >= size_; });
   }
 
  private:
@@ -72,12 +65,11 @@ class FullPipe {
 
 /// Returns the writing end of a pipe once it has a reader; below 0 if it has none.
 int open_when_read(const std::string& pipe) {
-  const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
   int file = -1;
-  while (file < 0 && std::chrono::steady_clock::now() < deadline) {
+  (void)eventually([&] {
     file = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    std::this_thread::yield();
-  }
+    return file >= 0;
+  });
   return file;
 }
 

@@ -4,10 +4,10 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/eventually.h"
 #include "stagecraft/tests/support/slurm_variables.h"
 
 namespace stagecraft::tests {
@@ -32,19 +32,6 @@ std::vector<std::string> launch_words(const Variables& variables,
   std::vector<std::string> command{"launch", "--", "train"};
   command.insert(command.end(), train.begin(), train.end());
   return words_in(variables, command);
-}
-
-/// Returns whether the condition becomes true before the usual limit of a command.
-template <class Condition>
-bool comes(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
-    }
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 }  // namespace
@@ -128,7 +115,7 @@ TEST_CASE("credentials of a step go with its program, before its last process ha
                                   "mkdir -p \"$STAGECRAFT_MEETING_PLACE/credentials/x\" "
                                   "&& echo made"}));
   REQUIRE(driver.wait_for_output("made"));
-  CHECK(comes([&] { return !std::filesystem::exists(step + "/credentials"); }));
+  CHECK(eventually([&] { return !std::filesystem::exists(step + "/credentials"); }));
   CHECK(std::filesystem::exists(step));  // for the process that has not come yet (STP-2)
   CHECK(run_command(launch_words(of_process(1, folder.path()), {})).exit_code == 0);
   CHECK(driver.wait().exit_code == 0);

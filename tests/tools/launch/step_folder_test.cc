@@ -6,6 +6,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/eventually.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tests {
@@ -39,9 +40,7 @@ TEST_CASE("a process that was there and finds the folder gone knows of the end (
   }
   SECTION("without the folder it ends") {
     std::thread process_0([&] {
-      while (!std::filesystem::exists(folder + "/worker-0")) {
-        std::this_thread::yield();
-      }
+      (void)eventually([&] { return std::filesystem::exists(folder + "/worker-0"); });
       std::filesystem::remove_all(folder);
     });
     CHECK_FALSE(tools::await_driver(folder, "worker-0", 60s).has_value());
