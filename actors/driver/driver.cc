@@ -207,7 +207,7 @@ class Driver {
                   "the weights are undefined since an earlier step failed while changing them, so "
                   "no step is run");
       error.advise(std::string(recovery_advice(setup_.recovers)));
-      return error.because(*why);
+      return error.with({.rank = why->context().rank}).because(*why);
     }
     return std::nullopt;
   }

@@ -231,6 +231,7 @@ TEST_CASE("a worker that ends between steps is told by the next save, with proce
   const pid_t killed = run.process(1);
   const Failure failure = run.training.strike_and_save(
       0us, /*trains=*/false, [&] { kill(killed, SIGKILL); }, kLimit);
+  CAPTURE(failure.error.what());
   CHECK(failure.error.code() == Errc::WorkerLost);
   CHECK(failure.error.context().rank == Rank(1));
   for (const std::string& part : {fmt::format("process {}", killed),

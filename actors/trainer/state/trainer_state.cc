@@ -29,6 +29,7 @@ void TrainerState::require_weights() {
   if (const auto lost = ledger_.lost()) {
     throw Error(Errc::WorkerLost, "the weights are undefined")
         .advise(std::string(crew_.advice()))
+        .with({.rank = lost->context().rank})
         .because(*lost);
   }
 }
