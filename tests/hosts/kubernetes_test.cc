@@ -13,8 +13,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Replaces the example's training by one long enough for a test to end it.
+/// Replaces the example's training by one long enough for a test to end it, or by a shorter one.
 const std::pair<std::string, std::string> kForLong{"--steps 20 --verify", "--steps 100000 --json"};
+const std::pair<std::string, std::string> kShort{"--steps 20 --verify", "--steps 4 --verify"};
 
 using Started = std::vector<std::unique_ptr<RunningCommand>>;
 
@@ -40,14 +41,14 @@ TEST_CASE("the Job of the examples trains in pods with the bits of one process",
   CHECK(pods.is_confined());
   Started workers;
   for (int index = 1; index < pods.size(); ++index) {
-    workers.push_back(pods.start(index));
+    workers.push_back(pods.start(index, kShort));
   }
   // A pod's name gets its address, perhaps after all the others.
   for (const auto& worker : workers) {
     REQUIRE(worker->wait_for_error("driver is waited for"));
   }
   pods.publish_names();
-  const CommandResult driver = pods.start(0)->wait();
+  const CommandResult driver = pods.start(0, kShort)->wait();
   INFO(driver.out << driver.err);
   CHECK(driver.exit_code == 0);
   CHECK_THAT(driver.out, ContainsSubstring("equal"));
