@@ -157,133 +157,17 @@ function(stagecraft_add_tests layer)
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
+  set(files "")
+  set(rooms "")
   foreach(source IN LISTS tests_SOURCES)
     cmake_path(GET source STEM file)
-    if(file MATCHES "_test$" AND NOT file IN_LIST files)  # the tag of a file has no folder
+    if(file MATCHES "_test$" AND NOT file IN_LIST files)  # the tag of a file does not name its folder
       cmake_path(GET source PARENT_PATH room)
       string(REPLACE "../" "" room "${room}")
       if(room STREQUAL "")
         string(REGEX REPLACE "_test$" "" room "${file}")
       endif()
       list(APPEND files "${file}")
-      list(APPEND rooms "${room}")
-      list(APPEND "cases of ${room}" "[#${file}]~[alone]")
-    endif()
-  endforeach()
-  list(REMOVE_DUPLICATES rooms)
-  foreach(room IN LISTS rooms)
-    list(LENGTH ${room} count)
-    if(count LESS 8)
-      list(APPEND small_rooms ${${room}})
-      list(REMOVE_ITEM rooms ${room})
-    endif()
-  endforeach()
-  if(small_rooms)
-    list(APPEND rooms small_rooms)
-  endif()
-  foreach(room IN LISTS rooms)
-    list(LENGTH ${room} count)
-    math(EXPR batches "(${count} + 15) / 16")
-    math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
-    set(index 0)
-    foreach(source IN LISTS ${room})
-      math(EXPR batch "${index} / ${size}")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}_${batch})
-      math(EXPR index "${index} + 1")
-    endforeach()
-  endforeach()
-endfunction()
-
-function(stagecraft_link_defaults target)
-  if(STAGECRAFT_HAS_MOLD)
-    # mold 1.10 otherwise places thread-local data before the first page of the data if these begin on a page of their
-    # own, and the program does not start: "cannot apply additional memory protection after relocation".
-    target_link_options(${target} PRIVATE -fuse-ld=mold -Wl,-z,separate-code)
-  endif()
-endfunction()
-
-# stagecraft_add_layer(<name> SOURCES ... [PUBLIC lib...] [PRIVATE lib...])
-#
-# Adds the static library stagecraft_<name> with the alias stagecraft::<name>. PUBLIC lists what its
-# headers include, PRIVATE what only its sources include.
-function(stagecraft_add_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;PUBLIC;PRIVATE")
-  set(target stagecraft_${name})
-  add_library(${target} STATIC ${layer_SOURCES})
-  add_library(stagecraft::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  stagecraft_target_defaults(${target})
-  target_link_libraries(${target} PUBLIC ${layer_PUBLIC})
-  foreach(library IN LISTS layer_PRIVATE)
-    stagecraft_is_header_only(${library} header_only)
-    if(header_only)
-      # A program that links the archive does not need these, so the installed package does not ask
-      # for them.
-      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
-    else()
-      target_link_libraries(${target} PRIVATE ${library})
-    endif()
-  endforeach()
-  set_property(GLOBAL APPEND PROPERTY STAGECRAFT_LAYERS ${target})
-endfunction()
-
-function(stagecraft_is_header_only library result)
-  set(${result} FALSE PARENT_SCOPE)
-  if(TARGET ${library})
-    get_target_property(type ${library} TYPE)
-    get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
-    if(type STREQUAL "INTERFACE_LIBRARY" AND NOT links)
-      set(${result} TRUE PARENT_SCOPE)
-    endif()
-  endif()
-endfunction()
-
-# stagecraft_add_program(<name> SOURCES ... LIBS ... [FOLDER examples|bench])
-#
-# Adds an executable in bin/, or in bin/<FOLDER>.
-function(stagecraft_add_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 program "" "FOLDER" "SOURCES;LIBS")
-  add_executable(${name} ${program_SOURCES})
-  stagecraft_target_defaults(${name})
-  stagecraft_link_defaults(${name})
-  target_link_libraries(${name} PRIVATE ${program_LIBS})
-  set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program_FOLDER}")
-endfunction()
-
-# stagecraft_compile_quickly(<target> <level>)
-#
-# Lowers the optimization of code that takes longer to compile than it ever computes: level 1 for the words and
-# tables of a command, 0 for tests and examples. Call it before stagecraft_use_pch.
-function(stagecraft_compile_quickly target level)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${level}>)
-  set_target_properties(${target} PROPERTIES STAGECRAFT_LEVEL ${level})
-endfunction()
-
-# stagecraft_add_tests(<layer> SOURCES ... [LIBS ...] [FIRST] [SOME_ALONE])
-#
-# Adds the executable stagecraft_<layer>_tests, and CTest tests labeled <layer>. All cases of a room are one CTest test,
-# because starting a process that links LibTorch takes 0.3 s; so are all cases of a source file that is in no room.
-# Cases with the tag [alone] are tests of their own, because they need a process that has done nothing before;
-# SOME_ALONE says that there are some. FIRST lets CTest begin with these tests: they mostly wait, and others can run
-# meanwhile.
-function(stagecraft_add_tests layer)
-  cmake_parse_arguments(PARSE_ARGV 1 tests "FIRST;SOME_ALONE" "" "SOURCES;LIBS")
-  set(target stagecraft_${layer}_tests)
-  add_executable(${target} ${tests_SOURCES})
-  stagecraft_target_defaults(${target})
-  stagecraft_compile_quickly(${target} 0)
-  stagecraft_link_defaults(${target})
-  target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
-  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
-  foreach(source IN LISTS tests_SOURCES)
-    cmake_path(GET source STEM file)
-    if(file MATCHES "_test$")
-      cmake_path(GET source PARENT_PATH room)
-      string(REPLACE "../" "" room "${room}")
-      if(tests_BY_FILE OR room STREQUAL "")
-        string(REGEX REPLACE "_test$" "" room "${file}")
-      endif()
       list(APPEND rooms "${room}")
       list(APPEND "cases of ${room}" "[#${file}]~[alone]")
     endif()
