@@ -22,6 +22,7 @@
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/resize.h"
+#include "stagecraft/futures/transport/forwarding_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/model/layout.h"
 
@@ -154,12 +155,11 @@ class Copies {
 };
 
 /// CopyingTransport keeps RB-2.
-class CopyingTransport final : public Transport {
+class CopyingTransport final : public ForwardingTransport {
  public:
   CopyingTransport(std::shared_ptr<Transport> inner, Ledger& ledger, Copies& copies)
-      : inner_(std::move(inner)), ledger_(ledger), copies_(copies) {}
+      : ForwardingTransport(std::move(inner)), ledger_(ledger), copies_(copies) {}
 
-  [[nodiscard]] Rank self() const override { return inner_->self(); }
   void send(Rank to, const Tag& tag, at::Tensor tensor) override {
     at::Tensor copy;
     {
@@ -167,24 +167,10 @@ class CopyingTransport final : public Transport {
       copy = tensor.clone();
     }
     copies_.sent(to, tag, copy.storage().data());
-    inner_->send(to, tag, std::move(copy));
+    ForwardingTransport::send(to, tag, std::move(copy));
   }
-  [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
-  [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {
-    return inner_->receive(from, tag);
-  }
-  void advance(PlanId plan, Epoch current, const Error& why) override {
-    inner_->advance(plan, current, why);
-  }
-  void require_current(PlanId plan, Epoch epoch) const override {
-    inner_->require_current(plan, epoch);
-  }
-  [[nodiscard]] std::uint64_t refused() const override { return inner_->refused(); }
-  [[nodiscard]] std::int64_t bytes_waiting() const override { return inner_->bytes_waiting(); }
-  void close(const Error& why) override { inner_->close(why); }
 
  private:
-  const std::shared_ptr<Transport> inner_;
   Ledger& ledger_;
   Copies& copies_;
 };

@@ -1,4 +1,5 @@
 /// Tests `stagecraft doctor --hosts` on hosts of the test: it finds and names faults between them.
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ CommandResult doctor(const TestHosts& hosts) {
 }
 
 bool has_no_helpers(const TestHosts& hosts, int host) {
-  return eventually([&] { return hosts.processes(host, kHelper).empty(); });
+  return eventually([&] { return hosts.processes(host, kHelper).empty(); },
+                    std::chrono::seconds(20));
 }
 
 TEST_CASE("the doctor finds all ways open between three hosts, and leaves nothing there",

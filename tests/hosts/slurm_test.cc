@@ -141,7 +141,7 @@ TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
       installed(Words{"sbatch", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"} + kTiny));
   INFO(run.out << run.err);
   REQUIRE(run.exit_code == 0);
-  REQUIRE(eventually([&] { return has_ended(first_job(slurm)); }));
+  REQUIRE(eventually([&] { return has_ended(first_job(slurm)); }, kCommandLimit));
   const std::string output = output_of(slurm);
   INFO(output);
   CHECK_THAT(first_job(slurm), ContainsSubstring("ExitCode=0:0"));
@@ -173,7 +173,7 @@ TEST_CASE("a job that is queued again continues from its last checkpoint", "[hos
            std::ranges::any_of(fs::directory_iterator(runs),
                                [](const auto& file) { return file.path().extension() == ".ckpt"; });
   };
-  REQUIRE(eventually(has_checkpoint));
+  REQUIRE(eventually(has_checkpoint, kCommandLimit));
   CHECK_THAT(output_of(slurm), ContainsSubstring("starts from the beginning"));
   REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
   // Once the job has ended on all nodes, Slurm makes it wait for two minutes. Nodes refuse it as
@@ -186,7 +186,7 @@ TEST_CASE("a job that is queued again continues from its last checkpoint", "[hos
   const std::string before = output_of(slurm);
   const auto since = [&] { return output_of(slurm).substr(before.size()); };  // --open-mode=append
   REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now+2"}).exit_code == 0);
-  REQUIRE(eventually([&] { return since().find(" loss ") != std::string::npos; }));
+  REQUIRE(eventually([&] { return since().find(" loss ") != std::string::npos; }, kCommandLimit));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   CHECK(output_of(slurm).starts_with(before));
   CHECK_THAT(since(), !ContainsSubstring("starts from the beginning"));
@@ -215,10 +215,11 @@ TEST_CASE("a job that is told to end before it is done queues itself again",
                               "--steps",
                               "100000"}))
               .exit_code == 0);
-  REQUIRE(eventually([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
+  REQUIRE(eventually([&] { return output_of(slurm).find(" loss ") != std::string::npos; },
+                     kCommandLimit));
   REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
-  REQUIRE(
-      eventually([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
+  REQUIRE(eventually([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; },
+                     kCommandLimit));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
   const fs::path runs = slurm.folder() + "/runs/1";
   CHECK(std::ranges::any_of(fs::directory_iterator(runs),
@@ -272,7 +273,7 @@ TEST_CASE("jobs of an array run beside each other, and meet each in a folder of 
     const auto state = [&] {
       return slurm.run({"scontrol", "show", "job", std::to_string(job)}).out;
     };
-    REQUIRE(eventually([&] { return has_ended(state()); }));
+    REQUIRE(eventually([&] { return has_ended(state()); }, kCommandLimit));
     INFO(output(job));
     CHECK_THAT(state(), ContainsSubstring("ArrayJobId=1") && ContainsSubstring("ExitCode=0:0"));
     CHECK_THAT(output(job), ContainsSubstring("equal"));

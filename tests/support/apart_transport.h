@@ -2,7 +2,7 @@
 /// nothing on a device is handed over.
 #pragma once
 
-#include "stagecraft/tests/support/forwarding_transport.h"
+#include "stagecraft/futures/transport/forwarding_transport.h"
 
 namespace stagecraft::tests {
 

@@ -12,7 +12,7 @@ namespace stagecraft {
 /// take the processor from what it waits for.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition&& condition,
-                              std::chrono::seconds limit = std::chrono::minutes(2)) {
+                              std::chrono::milliseconds limit = std::chrono::minutes(1)) {
   using namespace std::chrono_literals;
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (std::chrono::microseconds pause = 50us; !condition();

@@ -11,11 +11,11 @@
 #include <optional>
 #include <vector>
 
-#include "stagecraft/tests/support/forwarding_transport.h"
+#include "stagecraft/futures/transport/forwarding_transport.h"
 
 namespace stagecraft {
 
-class FaultyTransport final : public tests::ForwardingTransport {
+class FaultyTransport final : public ForwardingTransport {
  public:
   using ForwardingTransport::ForwardingTransport;
 

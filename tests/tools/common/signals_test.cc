@@ -54,7 +54,8 @@ class FullPipe {
 
   [[nodiscard]] bool wait_until_full() const {
     int waiting = 0;
-    return eventually([&] { return ioctl(fd_, FIONREAD, &waiting) == 0 && waiting >= size_; });
+    return eventually([&] { return ioctl(fd_, FIONREAD, &waiting) == 0 && waiting >= size_; },
+                      kCommandLimit);
   }
 
  private:
@@ -66,10 +67,11 @@ class FullPipe {
 /// Returns the writing end of a pipe once it has a reader; below 0 if it has none.
 int open_when_read(const std::string& pipe) {
   int file = -1;
-  (void)eventually([&] {
+  const auto is_read = [&] {
     file = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     return file >= 0;
-  });
+  };
+  (void)eventually(is_read, kCommandLimit);
   return file;
 }
 

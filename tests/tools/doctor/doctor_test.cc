@@ -12,7 +12,7 @@
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
-#include "stagecraft/tests/tools/train/run/train_run.h"
+#include "stagecraft/tests/tools/common/runtime_run.h"
 #include "stagecraft/tools/doctor/facts/names.h"
 #include "stagecraft/tools/doctor/talk/door.h"
 #include "stagecraft/tools/doctor/talk/ways.h"

@@ -20,6 +20,7 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/own_cache.h"
 #include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tests/tools/common/runtime_run.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 #include "stagecraft/tools/import/import.h"
 

@@ -115,7 +115,7 @@ TEST_CASE("credentials of a step go with its program, before its last process ha
                                   "mkdir -p \"$STAGECRAFT_MEETING_PLACE/credentials/x\" "
                                   "&& echo made"}));
   REQUIRE(driver.wait_for_output("made"));
-  CHECK(eventually([&] { return !std::filesystem::exists(step + "/credentials"); }));
+  CHECK(eventually([&] { return !std::filesystem::exists(step + "/credentials"); }, kCommandLimit));
   CHECK(std::filesystem::exists(step));  // for the process that has not come yet (STP-2)
   CHECK(run_command(launch_words(of_process(1, folder.path()), {})).exit_code == 0);
   CHECK(driver.wait().exit_code == 0);

@@ -5,6 +5,7 @@
 
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/common/runtime_run.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/models.h"

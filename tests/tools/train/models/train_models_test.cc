@@ -2,6 +2,7 @@
 /// and on folders of images; tests refusals.
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/common/runtime_run.h"
 #include "stagecraft/tests/tools/images/made_images.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 

@@ -4,8 +4,7 @@
 #include <sstream>
 
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tests/tools/common/command_run.h"
-#include "stagecraft/tools/runtime_commands.h"
+#include "stagecraft/tests/tools/common/runtime_run.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -18,10 +17,6 @@ CommandResult run_where_it_can(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-
-CommandResult run_here(const std::vector<std::string>& words) {
-  return run_in_test(&tools::run_runtime_command, {words.begin() + 1, words.end()});
-}
 
 std::vector<std::string> small_train(const std::vector<std::string>& more) {
   std::vector<std::string> words{STAGECRAFT_COMMAND, "train"};

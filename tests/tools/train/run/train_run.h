@@ -14,11 +14,6 @@ namespace stagecraft::tests {
 /// comes last.
 [[nodiscard]] std::vector<std::string> small_train(const std::vector<std::string>& more);
 
-/// Runs a command of the runtime, the program first, in the process of the test, which has
-/// LibTorch already: starting a program with it takes 0.3 s. Only for a command that depends on no
-/// property of its process and starts no worker processes.
-[[nodiscard]] CommandResult run_here(const std::vector<std::string>& words);
-
 /// Runs small_train(more): here, or as a program if its workers are processes. The caller judges a
 /// failure.
 [[nodiscard]] CommandResult run_train(const std::vector<std::string>& more);

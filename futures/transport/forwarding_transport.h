@@ -1,5 +1,5 @@
-/// ForwardingTransport passes every call on to another transport. Decorators derive from it and
-/// override what they change.
+/// ForwardingTransport passes every call on to another transport. A transport that counts, copies
+/// or disturbs what another one moves derives from it, and overrides what it changes.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "stagecraft/futures/transport/transport.h"
 
-namespace stagecraft::tests {
+namespace stagecraft {
 
 class ForwardingTransport : public Transport {
  public:
@@ -35,4 +35,4 @@ class ForwardingTransport : public Transport {
   const std::shared_ptr<Transport> inner_;
 };
 
-}  // namespace stagecraft::tests
+}  // namespace stagecraft
