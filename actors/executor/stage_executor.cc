@@ -1,17 +1,22 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/commit/commit.h"
+#include "stagecraft/actors/executor/commit/group_sum.h"
 #include "stagecraft/actors/executor/device/accelerator.h"
 #include "stagecraft/actors/executor/device/device.h"
 #include "stagecraft/actors/executor/device/device_name.h"
 #include "stagecraft/actors/executor/device/libtorch_gate.h"
 #include "stagecraft/actors/executor/device/step_times.h"
-#include "stagecraft/actors/executor/nccl/nccl_library.h"
+#include "stagecraft/actors/executor/nccl/nccl_collective.h"
+#include "stagecraft/actors/executor/nccl/nccl_connector.h"
 #include "stagecraft/actors/executor/nccl/nccl_links.h"
 #include "stagecraft/actors/executor/run/accumulation.h"
 #include "stagecraft/actors/executor/run/order_check.h"
@@ -52,19 +57,72 @@ std::unique_ptr<Device> device_of(const RankSetup& setup) {
   return device;
 }
 
-/// Returns null for a rank whose tensors cross in the host's memory.
-std::unique_ptr<NcclLinks> links_of(const RankSetup& setup,
-                                    const c10::Device& place,
-                                    const std::shared_ptr<Transport>& transport,
-                                    std::shared_ptr<WaitBoard> board) {
-  if (is_program_device(place) || setup.options.device_transport == DeviceTransport::Host) {
-    return nullptr;
-  }
-  return std::make_unique<NcclLinks>(place, transport, std::move(board), patience(setup.options));
-}
-
 std::shared_ptr<WaitBoard> board_of(const std::shared_ptr<Progress>& progress) {
   return {progress, &progress->waits};
+}
+
+/// Returns the groups of the share by members and stream, in the order of the plan's groups, which
+/// all ranks share.
+std::vector<NcclGroups> nccl_groups(const PlanShare& share) {
+  std::vector<NcclGroups> groups;
+  std::map<std::pair<std::vector<Rank>, std::string>, std::size_t> known;
+  for (int number = 0; number < std::ssize(share.tables->groups); ++number) {
+    const Group group = group_of(share, number);
+    const auto start = std::ranges::find_if(share.list->instructions, [&](const Instruction& i) {
+      return i.op == Op::Start && i.group == number;
+    });
+    if (group.ranks.size() < 2 || start == share.list->instructions.end()) {
+      continue;
+    }
+    const auto [place, is_new] =
+        known.try_emplace({group.ranks, share.list->streams[start->stream.index()]}, groups.size());
+    if (is_new) {
+      groups.push_back({.ranks = group.ranks, .ids = {}});
+    }
+    groups[place->second].ids.push_back(group.id);
+  }
+  return groups;
+}
+
+/// ByNccl is what a rank on an accelerator sends and sums by NCCL.
+struct ByNccl {
+  NcclConnector connector;
+  NcclLinks links;
+  NcclCollective collective;
+  const std::vector<NcclGroups> groups;
+
+  ByNccl(const RankSetup& setup,
+         const c10::Device& place,
+         const std::shared_ptr<Transport>& transport,
+         std::shared_ptr<WaitBoard> board,
+         Collective& by_host)
+      : connector(place, transport, std::move(board), patience(setup.options)),
+        links(setup.rank(), connector),
+        collective(setup.rank(), connector, by_host, setup.options.device_reduce),
+        groups(nccl_groups(setup.train)) {}
+
+  /// `pairs`: those of the step's transfers.
+  void connect(const Tag& step, const std::vector<RankPair>& pairs, bool trains) {
+    if (pairs.empty() && (groups.empty() || !trains)) {
+      return;  // no need to look for NCCL
+    }
+    connector.begin(step);
+    links.connect(pairs);
+    if (trains) {
+      collective.connect(groups);
+    }
+  }
+};
+
+/// Returns null for a rank whose tensors cross in the host's memory.
+std::unique_ptr<ByNccl> by_nccl(const RankSetup& setup,
+                                const c10::Device& place,
+                                const std::shared_ptr<Transport>& transport,
+                                std::shared_ptr<WaitBoard> board,
+                                Collective& by_host) {
+  return is_program_device(place) || setup.options.device_transport == DeviceTransport::Host
+             ? nullptr
+             : std::make_unique<ByNccl>(setup, place, transport, std::move(board), by_host);
 }
 
 }  // namespace
@@ -74,13 +132,12 @@ struct StageExecutor::Impl {
   const std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress;
   const std::unique_ptr<Device> device = device_of(setup);
-  const std::unique_ptr<NcclLinks> links =
-      links_of(setup, device->place(), transport, board_of(progress));
   RankPrograms programs;
   Accumulation accumulation;
   StepTimes times{*device, setup.train.list->instructions.size()};
   TransportCollective on_host;
-  HostCollective collective{on_host};
+  HostCollective by_host{on_host};
+  const std::unique_ptr<ByNccl> nccl;
   std::optional<Mirror> mirror;
   Commit commit;
   TimelineRecorder recorder{setup.train.list->instructions.size(), *device};
@@ -93,8 +150,9 @@ struct StageExecutor::Impl {
         progress(std::move(p)),
         programs(setup, device->place(), transport, board_of(progress)),
         on_host(transport, board_of(progress), [] { set_own_thread_count(1); }),
+        nccl(by_nccl(setup, device->place(), transport, board_of(progress), by_host)),
         mirror(mirror_of(setup, transport)),
-        commit(setup, collective, times, programs.trained(), mirror ? &*mirror : nullptr),
+        commit(setup, collective(), times, programs.trained(), mirror ? &*mirror : nullptr),
         parts{.setup = setup,
               .transport = *transport,
               .device = *device,
@@ -104,6 +162,10 @@ struct StageExecutor::Impl {
               .trained = programs.trained()} {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+
+  [[nodiscard]] Collective& collective() {
+    return nccl ? static_cast<Collective&>(nccl->collective) : by_host;
+  }
 
   StepReport run(const StepOrder& order, const LocalRead& local) {
     check_order(order, setup, programs, accumulation.batches());
@@ -137,8 +199,8 @@ struct StageExecutor::Impl {
           }
         }
       };
-      if (links && !commit.has_voted()) {
-        links->abort();  // or a transfer whose other end never comes would hold its stream
+      if (nccl && !commit.has_voted()) {
+        nccl->connector.abort();  // or work whose other end never comes would hold its stream
       }
       also([&] { device->synchronize(); });  // nothing uses the slots and buffers any more
       step.plan.clear();
@@ -164,7 +226,7 @@ struct StageExecutor::Impl {
     begin(step, local);
     StepLoop(parts, step, records(step) ? &recorder : nullptr).run();
     device->synchronize();
-    if (step.links != nullptr && !commit.has_voted()) {
+    if (nccl && !commit.has_voted()) {
       // An abort ends transfers as if they had been made.
       transport->require_current(setup.plan_id, step.order.epoch);
     }
@@ -180,9 +242,9 @@ struct StageExecutor::Impl {
         order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     timeline.clear();
     progress->program.store(order.program, std::memory_order_relaxed);
-    if (links && !step.plan.bound.share->tables->has_overlaps) {
-      links->connect(tag, step.plan.transfers.far_pairs());
-      step.links = links.get();
+    if (nccl && !step.plan.bound.share->tables->has_overlaps) {
+      nccl->connect(tag, step.plan.transfers.far_pairs(), step.trains());
+      step.links = &nccl->links;
     }
     step.plan.transfers.begin(tag, local);
     if (records(step)) {

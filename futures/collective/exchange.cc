@@ -1,5 +1,8 @@
 #include "stagecraft/futures/collective/exchange.h"
 
+#include <algorithm>
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
@@ -12,6 +15,16 @@ std::string describe(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+void check_start(const Group& group, Rank self, const at::Tensor& buffer) {
+  SC_CHECK(group.id >= 0, "expected a group id of 0 or more, found " + std::to_string(group.id));
+  SC_CHECK(std::ranges::adjacent_find(group.ranks, std::greater_equal<>{}) == group.ranks.end(),
+           "expected the ranks of a group to be distinct and ascending");
+  SC_CHECK(std::ranges::binary_search(group.ranks, self),
+           "rank " + to_string(self) + " calls a collective of a group without it");
+  SC_CHECK(buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous(),
+           "expected a flat buffer as contribution: contiguous and of one dimension");
+}
 
 Tensors equal_parts(const at::Tensor& buffer, std::size_t count) {
   const auto parts = static_cast<std::int64_t>(count);

@@ -20,6 +20,9 @@ using Tensors = std::vector<at::Tensor>;
 /// Round distinguishes the tensors of an operation's two rounds.
 enum class Round : std::uint8_t { First, Second };
 
+/// Checks what Collective requires of each start. Errors: Internal.
+void check_start(const Group& group, Rank self, const at::Tensor& contribution);
+
 /// Returns the buffer in equal parts. Errors: Internal if `count` does not divide its size.
 [[nodiscard]] Tensors equal_parts(const at::Tensor& buffer, std::size_t count);
 

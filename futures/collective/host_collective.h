@@ -1,8 +1,9 @@
 /// HostCollective runs the collectives of tensors on an accelerator in the host's memory, by
 /// another form. Tensors of the CPU go through unchanged.
 ///
-/// A rank whose device has no collectives of its own has one, around the form for CPUs. The host
-/// waits for the current stream when an operation starts, and copies its result when it is awaited.
+/// A rank has one, around the form for CPUs. NcclCollective takes over the groups that it connects.
+/// The host waits for the current stream when an operation starts, and copies its result when it is
+/// awaited.
 #pragma once
 
 #include "stagecraft/futures/collective/collective.h"

@@ -1,13 +1,9 @@
 #include "stagecraft/futures/collective/transport_collective.h"
 
-#include <algorithm>
-#include <functional>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "stagecraft/base/check.h"
 #include "stagecraft/futures/collective/exchange.h"
 #include "stagecraft/futures/collective/pending_gather.h"
 #include "stagecraft/futures/collective/pending_sum.h"
@@ -15,18 +11,9 @@
 namespace stagecraft {
 namespace {
 
+using collective::check_start;
 using collective::PendingGather;
 using collective::PendingSum;
-
-void check(const Group& group, Rank self, const at::Tensor& buffer) {
-  SC_CHECK(group.id >= 0, "expected a group id of 0 or more, found " + std::to_string(group.id));
-  SC_CHECK(std::ranges::adjacent_find(group.ranks, std::greater_equal<>{}) == group.ranks.end(),
-           "expected the ranks of a group to be distinct and ascending");
-  SC_CHECK(std::ranges::binary_search(group.ranks, self),
-           "rank " + to_string(self) + " calls a collective of a group without it");
-  SC_CHECK(buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous(),
-           "expected a flat buffer as contribution: contiguous and of one dimension");
-}
 
 }  // namespace
 
@@ -40,7 +27,7 @@ TransportCollective::TransportCollective(std::shared_ptr<Transport> transport,
 std::unique_ptr<PendingResult> TransportCollective::all_reduce(const Group& group,
                                                                const Sequence& sequence,
                                                                at::Tensor buffer) {
-  check(group, transport_->self(), buffer);
+  check_start(group, transport_->self(), buffer);
   return std::make_unique<PendingSum>(
       PendingSum::Kind::AllReduce, group, sequence, buffer, transport_, thread_, board_);
 }
@@ -48,7 +35,7 @@ std::unique_ptr<PendingResult> TransportCollective::all_reduce(const Group& grou
 std::unique_ptr<PendingResult> TransportCollective::reduce_scatter(const Group& group,
                                                                    const Sequence& sequence,
                                                                    at::Tensor contribution) {
-  check(group, transport_->self(), contribution);
+  check_start(group, transport_->self(), contribution);
   return std::make_unique<PendingSum>(
       PendingSum::Kind::ReduceScatter, group, sequence, contribution, transport_, thread_, board_);
 }
@@ -56,7 +43,7 @@ std::unique_ptr<PendingResult> TransportCollective::reduce_scatter(const Group& 
 std::unique_ptr<PendingResult> TransportCollective::all_gather(const Group& group,
                                                                const Sequence& sequence,
                                                                at::Tensor contribution) {
-  check(group, transport_->self(), contribution);
+  check_start(group, transport_->self(), contribution);
   const Tag tag = collective::tag_of(group, sequence);
   for (const Rank rank : group.ranks) {
     if (rank != transport_->self()) {
@@ -73,7 +60,7 @@ std::unique_ptr<PendingResult> TransportCollective::all_gather(const Group& grou
 std::unique_ptr<PendingResult> TransportCollective::all_to_all(const Group& group,
                                                                const Sequence& sequence,
                                                                at::Tensor contribution) {
-  check(group, transport_->self(), contribution);
+  check_start(group, transport_->self(), contribution);
   const collective::Tensors parts = collective::equal_parts(contribution, group.ranks.size());
   const Tag tag = collective::tag_of(group, sequence);
   at::Tensor own;

@@ -14,6 +14,7 @@
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/sim/nccl.h"
 #include "stagecraft/tests/sim/sim_devices.h"
+#include "stagecraft/tests/support/apart_transport.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -28,19 +29,28 @@ constexpr std::chrono::seconds kPatience{30};
 
 /// Two ranks with a device each.
 struct TwoRanks {
-  explicit TwoRanks(std::chrono::milliseconds patience = kPatience)
-      : first(made(0, patience)), second(made(1, patience)) {}
+  /// One rank's end.
+  struct End {
+    End(int rank, InprocNetwork& network, std::chrono::milliseconds patience)
+        : connector(SimDevices::device(rank),
+                    std::make_shared<ApartTransport>(network.endpoint(Rank(rank))),
+                    std::make_shared<WaitBoard>(),
+                    patience),
+          links(Rank(rank), connector) {}
+    void connect(const Tag& step) {
+      connector.begin(step);
+      links.connect(kBothWays);
+    }
+    NcclConnector connector;
+    NcclLinks links;
+  };
 
-  [[nodiscard]] std::unique_ptr<NcclLinks> made(int rank,
-                                                std::chrono::milliseconds patience) const {
-    return std::make_unique<NcclLinks>(SimDevices::device(rank),
-                                       network.endpoint(Rank(rank)),
-                                       std::make_shared<WaitBoard>(),
-                                       patience);
-  }
+  explicit TwoRanks(std::chrono::milliseconds patience = kPatience)
+      : first_end(0, network, patience), second_end(1, network, patience) {}
+
   void connect(const Tag& step = kStep) {
-    auto other = std::async(std::launch::async, [&] { second->connect(step, kBothWays); });
-    first->connect(step, kBothWays);
+    auto other = std::async(std::launch::async, [&] { second_end.connect(step); });
+    first_end.connect(step);
     other.get();
   }
   void end_epoch(int rank) const {
@@ -49,7 +59,9 @@ struct TwoRanks {
   }
 
   InprocNetwork network{2};
-  std::unique_ptr<NcclLinks> first, second;
+  End first_end, second_end;
+  NcclLinks* const first = &first_end.links;
+  NcclLinks* const second = &second_end.links;
 };
 
 at::Tensor on_device(int device, const at::Tensor& tensor) {
@@ -134,13 +146,13 @@ TEST_CASE("a rank that connects alone ends with its step, or after its patience"
   const SimDevices devices;
   SECTION("the step is given up") {
     TwoRanks ranks;
-    auto alone = std::async(std::launch::async, [&] { ranks.first->connect(kStep, kBothWays); });
+    auto alone = std::async(std::launch::async, [&] { ranks.first_end.connect(kStep); });
     ranks.end_epoch(0);
     CHECK(thrown_by([&] { alone.get(); }) == Errc::WorkerAborted);
   }
   SECTION("nobody gives it up") {
     TwoRanks ranks(std::chrono::milliseconds(20));
-    CHECK(thrown_by([&] { ranks.first->connect(kStep, kBothWays); }) == Errc::ClusterTimeout);
+    CHECK(thrown_by([&] { ranks.first_end.connect(kStep); }) == Errc::ClusterTimeout);
   }
   SECTION("its peer ends while NCCL connects") {
     TwoRanks ranks;
@@ -149,7 +161,7 @@ TEST_CASE("a rank that connects alone ends with its step, or after its patience"
     Tag tag = kStep;
     tag.edge = EdgeId(std::numeric_limits<std::int32_t>::min());
     peer->send(Rank(0), tag, torch::ones({5}, at::kByte));
-    auto alone = std::async(std::launch::async, [&] { ranks.first->connect(kStep, kBothWays); });
+    auto alone = std::async(std::launch::async, [&] { ranks.first_end.connect(kStep); });
     (void)peer->receive(Rank(0), tag).get();
     (void)peer->receive(Rank(0), tag).get();  // the id: rank 0 joins now
     ranks.end_epoch(0);

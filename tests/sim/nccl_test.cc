@@ -1,6 +1,7 @@
 /// Tests transfers by NCCL between ranks that act as if each were in a process of its own.
 #include "stagecraft/tests/sim/nccl.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
+#include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/sim/chain_plans.h"
 #include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
@@ -79,6 +81,100 @@ Schedule two_stages() {
   return one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches);
 }
 
+/// Two copies of two stages, each on a device of its own.
+Schedule copies() {
+  const Schedule chain = one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2);
+  return Schedule::parse("@place 0=0,2 1=1,3\n" + to_string(chain));
+}
+
+/// Four copies of one stage.
+Schedule four_copies() {
+  const Schedule chain = one_f_one_b(StageGraph::chain(1), Chain::kMicrobatches / 4);
+  return Schedule::parse("@place 0=0,1,2,3\n" + to_string(chain));
+}
+
+/// Returns how many sums a rank's list starts.
+std::int64_t sums_of(const Plan& plan) {
+  std::int64_t sums = 0;
+  for (const RankPlan& rank : plan.ranks) {
+    sums += std::ranges::count(plan.list_of(rank.rank).instructions, Op::Start, &Instruction::op);
+  }
+  return sums;
+}
+
+TEST_CASE("copies of stages sum by NCCL in the order of the ranks: the bits of the CPU",
+          "[sim][nccl][replicas]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+  Both both(GENERATE(copies(), four_copies()), {.device = "sim"});
+  both.step();
+  const std::int64_t before = sim::nccl_group_calls();
+  both.step();
+  constexpr int kExchangeAndGather = 2;
+  CHECK(sim::nccl_group_calls() - before == kExchangeAndGather * sums_of(both.there.plan()));
+  both.check_equal_bits();
+}
+
+TEST_CASE("sums in NCCL's own order are equal on all ranks, and those of the CPU up to rounding",
+          "[sim][nccl][replicas]") {
+  const SimDevices devices;
+  Both both(four_copies(), {.device = "sim", .device_reduce = DeviceReduce::Nccl});
+  both.there.step(both.chain.inputs, both.chain.labels);
+  const std::int64_t before = sim::nccl_group_calls();
+  both.there.step(both.chain.inputs, both.chain.labels);
+  CHECK(sim::nccl_group_calls() - before == sums_of(both.there.plan()));
+  both.here.step(both.chain.inputs, both.chain.labels);
+  both.here.step(both.chain.inputs, both.chain.labels);
+  SimDevices::finish();
+  bool all_bits = true;
+  const auto expected = both.here.state();
+  for (const auto& [name, tensor] : both.there.state()) {
+    CAPTURE(name);
+    CHECK(torch::allclose(tensor.cpu(), expected.at(name), 1e-4, 1e-6));
+    all_bits = all_bits && torch::equal(tensor.cpu(), expected.at(name));
+  }
+  CHECK_FALSE(all_bits);
+  CHECK(SimDevices::take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("parts of tied parameters are gathered by NCCL", "[sim][nccl]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+  const auto [stages, name] =
+      GENERATE(std::pair{2, "1f1b"}, std::pair{4, "1f1b"}, std::pair{4, "own"});
+  CAPTURE(stages, name);
+  const Program program = make_program({.stages = stages, .tied = true});
+  const Schedule schedule = make_schedule(name, program);
+  Pipeline there(program, schedule, {.optimizer = kAdam, .device = "sim", .apart = true});
+  Pipeline here(program, schedule, {.optimizer = kAdam});
+  const std::int64_t before = sim::nccl_group_calls();
+  for (int step = 0; step < 2; ++step) {
+    const Data batch = data(step);
+    CHECK(there.step(batch.inputs, batch.labels).losses ==
+          here.step(batch.inputs, batch.labels).losses);
+  }
+  CHECK(sim::nccl_group_calls() > before);
+  SimDevices::finish();
+  const auto expected = here.state();
+  for (const auto& [parameter, tensor] : there.state()) {
+    CAPTURE(parameter);
+    CHECK(torch::equal(tensor.cpu(), expected.at(parameter)));
+  }
+  CHECK(SimDevices::take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("the host waits for no sum", "[sim][nccl][replicas]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(100)});
+  Both both(four_copies(), {.device = "sim"});
+  both.step();
+  const std::int64_t before = SimDevices::host_waits();
+  both.step();
+  // The first rank for its norms; each rank for its loss and, at the end, each of its streams.
+  std::int64_t expected = 1;
+  for (const RankPlan& rank : both.there.plan().ranks) {
+    expected += 1 + std::ssize(both.there.plan().list_of(rank.rank).streams);
+  }
+  CHECK(SimDevices::host_waits() - before == expected);
+}
+
 TEST_CASE("every builder's plan has the bits of the CPU where NCCL moves the tensors",
           "[sim][nccl][builders]") {
   const int count = GENERATE(2, 4);
@@ -130,13 +226,14 @@ TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is r
           "[sim][nccl][failure]") {
   const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
   const int victim = GENERATE(0, 1);
+  const Schedule schedule = GENERATE(two_stages(), copies());
   std::optional<InstructionId> failing;
   const auto fail = [&](const Instruction& i) {
     if (i.id == failing) {
       throw Error(Errc::WorkerFailed, "injected failure");
     }
   };
-  Both both(two_stages(), {.faults = {{Rank(victim), fail}}, .device = "sim"});
+  Both both(schedule, {.faults = {{Rank(victim), fail}}, .device = "sim"});
   both.step();
   for (const Instruction& i : both.there.plan().list_of(Rank(victim)).instructions) {
     if (i.op == Op::Update) {
@@ -147,8 +244,9 @@ TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is r
     const auto outcome = both.there.step(both.chain.inputs, both.chain.labels);
     REQUIRE(outcome.errors[static_cast<std::size_t>(victim)]);
     CHECK(outcome.errors[static_cast<std::size_t>(victim)]->message() == "injected failure");
-    if (const auto& other = outcome.errors[static_cast<std::size_t>(1 - victim)]) {
-      CHECK(other->code() == Errc::WorkerAborted);
+    for (int rank = 0; rank < both.there.layout().ranks(); ++rank) {
+      const auto& other = outcome.errors[static_cast<std::size_t>(rank)];
+      CHECK((rank == victim || !other || other->code() == Errc::WorkerAborted));
     }
     failing.reset();
     both.step();
@@ -158,10 +256,14 @@ TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is r
 
 TEST_CASE("a failure of NCCL is an error of the rank, with the task", "[sim][nccl][failure]") {
   const SimDevices devices;
-  const std::string call =
-      GENERATE("ncclCommInitRankConfig", "ncclCommGetAsyncError", "ncclSend", "ncclRecv");
+  const std::string call = GENERATE("ncclCommInitRankConfig",
+                                    "ncclCommGetAsyncError",
+                                    "ncclSend",
+                                    "ncclRecv",
+                                    "ncclGroupEnd",
+                                    "ncclAllGather");
   CAPTURE(call);
-  Both both(two_stages(), {.device = "sim"});
+  Both both(copies(), {.device = "sim"});
   const bool connected = GENERATE(false, true);
   if (connected && call != "ncclCommInitRankConfig") {
     both.step();

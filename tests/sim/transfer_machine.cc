@@ -49,8 +49,21 @@ class TransferMachine {
   [[nodiscard]] static bool is_far(const Instruction& i) {
     return is_transfer(i.op) && i.peer != kDriverPeer;
   }
-  [[nodiscard]] static bool meets_others(const Instruction& i) {
-    return i.op == Op::Vote || i.op == Op::Start || i.op == Op::Finish;
+  [[nodiscard]] std::vector<Rank> members_of(const OnRank& r, const Instruction& i) const {
+    return plan_.tables.groups[static_cast<std::size_t>(i.group)].members(r.plan->rank);
+  }
+  [[nodiscard]] bool is_sum(const OnRank& r, const Instruction& i) const {
+    return i.op == Op::Start && members_of(r, i).size() > 1;
+  }
+  /// Returns the state of the member's start of the sum; null if its list has none.
+  [[nodiscard]] State* start_of(Rank member, int group) {
+    OnRank& r = *std::ranges::find_if(
+        ranks_, [&](const OnRank& other) { return other.plan->rank == member; });
+    const auto start = std::ranges::find_if(*r.list, [&](const Instruction& other) {
+      return other.op == Op::Start && other.group == group;
+    });
+    return start == r.list->end() ? nullptr
+                                  : &r.state[static_cast<std::size_t>(start - r.list->begin())];
   }
   [[nodiscard]] Pair pair_of(const OnRank& r, const Instruction& i) const {
     const Rank peer = r.plan->peers[i.peer.index()];
@@ -80,7 +93,15 @@ class TransferMachine {
       return false;
     }
     const Instruction& i = (*r.list)[r.issued];
-    if (meets_others(i)) {
+    if (i.op == Op::Finish) {
+      for (const Rank member : members_of(r, i)) {
+        const State* const start = start_of(member, i.group);
+        if (start == nullptr || *start == State::NotIssued) {
+          return false;
+        }
+      }
+    }
+    if (i.op == Op::Vote) {
       for (std::size_t before = 0; before < r.issued; ++before) {
         if ((*r.list)[before].stream == i.stream && r.state[before] != State::Done) {
           return false;
@@ -128,7 +149,7 @@ class TransferMachine {
     const Instruction& i = (*r.list)[position];
     bool moved = false;
     if (state == State::Issued && may_begin(r, position)) {
-      if (!is_far(i)) {
+      if (!is_far(i) && !is_sum(r, i)) {
         state = State::Done;
         return true;
       }
@@ -138,7 +159,28 @@ class TransferMachine {
         moved = true;
       }
     }
-    return state == State::Runs ? meet(rank, position) || moved : moved;
+    if (state != State::Runs) {
+      return moved;
+    }
+    return (is_far(i) ? meet(rank, position) : meet_all(r, i)) || moved;
+  }
+
+  /// Keeps TM-3 for a sum.
+  bool meet_all(const OnRank& rank, const Instruction& start) {
+    const std::vector<Rank> members = members_of(rank, start);
+    for (const Rank member : members) {
+      const State* const other = start_of(member, start.group);
+      if (other == nullptr || *other != State::Runs) {
+        return false;
+      }
+    }
+    for (OnRank& r : ranks_) {
+      if (std::ranges::find(members, r.plan->rank) != members.end()) {
+        *start_of(r.plan->rank, start.group) = State::Done;
+        --r.resident;
+      }
+    }
+    return true;
   }
 
   /// Keeps TM-3.

@@ -57,8 +57,8 @@ class Steps {
 };
 
 /// Returns why a device does not need the wait between the two; empty if it does.
-std::string excuse(const Instruction& instruction, const Instruction& earlier) {
-  if (is_collective(instruction.op) || is_collective(earlier.op)) {
+std::string excuse(const Instruction& instruction, const Instruction& earlier, bool apart) {
+  if (!apart && (is_collective(instruction.op) || is_collective(earlier.op))) {
     return "sums cross in the host's memory, so the host waits";
   }
   return instruction.overlap >= 0 ? "the order of its group is not known before" : "";
@@ -88,7 +88,7 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank, bool apart) {
         continue;  // a device does not wait there
       }
       const int number = count[instruction.stream]++;
-      if (!excuse(instruction, *by_id.at(earlier)).empty()) {
+      if (!excuse(instruction, *by_id.at(earlier), apart).empty()) {
         continue;
       }
       waits.push_back({.wait = {.device = rank.value,
@@ -178,10 +178,12 @@ TEST_CASE("memory that is not kept for the tasks that use what was received is f
 
 TEST_CASE("each wait of copies of stages, and of stages that recompute, is found likewise",
           "[sim]") {
-  const bool recomputes = GENERATE(false, true);
+  const bool recomputes = GENERATE(false, true), apart = GENERATE(false, true);
+  CAPTURE(recomputes, apart);
   const std::string chain = to_string(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2));
   const Schedule schedule = Schedule::parse("@place 0=0,2 1=1,3\n" + chain);
-  CHECK(leave_out_each(schedule, Chain(2, recomputes ? Recompute::stages() : Recompute())) > 10);
+  CHECK(leave_out_each(schedule, Chain(2, recomputes ? Recompute::stages() : Recompute()), apart) >
+        10);
 }
 
 TEST_CASE("a receive that does not wait for the sender's point is found", "[sim]") {

@@ -66,12 +66,16 @@ std::unique_ptr<GroupSum> sum_of_tie(const PlanShare& share,
 
 }  // namespace
 
+Group group_of(const PlanShare& share, std::int32_t number) {
+  return {.ranks = share.tables->groups[static_cast<std::size_t>(number)].members(share.rank.rank),
+          .id = kFirstGroup + number};
+}
+
 std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
                                                   const std::vector<StageRuntime>& stages) {
   std::vector<std::unique_ptr<GroupSum>> sums;
   for (const PlanGroup& group : share.tables->groups) {
-    Group members{.ranks = group.members(share.rank.rank),
-                  .id = kFirstGroup + static_cast<std::int32_t>(sums.size())};
+    Group members = group_of(share, static_cast<std::int32_t>(sums.size()));
     sums.push_back(members.ranks.empty() ? nullptr
                    : group.kind == PlanGroup::Kind::Copies
                        ? sum_of_copies(share, group, std::move(members), stages)

@@ -4,6 +4,7 @@
 /// Commit makes one for each group of its rank and uses it on its plan thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,9 @@ class GroupSum {
  protected:
   GroupSum() = default;
 };
+
+/// Returns a group of the plan as the collectives know it; without members if the rank is none.
+[[nodiscard]] Group group_of(const PlanShare& share, std::int32_t number);
 
 /// Returns the sums by group; null for a group without this rank. `stages`: those of the share's
 /// list, which outlive the sums.

@@ -45,6 +45,7 @@ struct NcclConfig {
 
 constexpr int kNcclSuccess = 0, kNcclInProgress = 7;
 constexpr int kNcclBytes = 1;  // ncclUint8
+constexpr int kNcclSum = 0;
 constexpr unsigned kNcclMagic = 0xcafebeef, kNcclVersion = 22200;
 constexpr int kNcclUndefined = INT_MIN;
 
@@ -55,6 +56,8 @@ struct NcclFunctions {
   int (*init)(ncclComm**, int, NcclUniqueId, int, NcclConfig*);
   int (*send)(const void*, std::size_t, int, int, ncclComm*, void*);
   int (*receive)(void*, std::size_t, int, int, ncclComm*, void*);
+  int (*all_gather)(const void*, void*, std::size_t, int, ncclComm*, void*);
+  int (*all_reduce)(const void*, void*, std::size_t, int, int, ncclComm*, void*);
   int (*state)(ncclComm*, int*);
   int (*abort)(ncclComm*);
   int (*group_start)();
@@ -72,10 +75,25 @@ bool find_functions(void* library, NcclFunctions& functions) {
   return find(functions.get_version, "ncclGetVersion") &&
          find(functions.get_unique_id, "ncclGetUniqueId") &&
          find(functions.init, "ncclCommInitRankConfig") && find(functions.send, "ncclSend") &&
-         find(functions.receive, "ncclRecv") && find(functions.state, "ncclCommGetAsyncError") &&
-         find(functions.abort, "ncclCommAbort") && find(functions.group_start, "ncclGroupStart") &&
+         find(functions.receive, "ncclRecv") && find(functions.all_gather, "ncclAllGather") &&
+         find(functions.all_reduce, "ncclAllReduce") &&
+         find(functions.state, "ncclCommGetAsyncError") && find(functions.abort, "ncclCommAbort") &&
+         find(functions.group_start, "ncclGroupStart") &&
          find(functions.group_end, "ncclGroupEnd") && find(functions.text, "ncclGetErrorString") &&
          find(functions.bus_id, "cudaDeviceGetPCIBusId");
+}
+
+/// Requires: Nccl::has_sums_of(dtype).
+int nccl_type(c10::ScalarType dtype) {
+  constexpr int kFloat16 = 6, kFloat32 = 7, kFloat64 = 8, kBfloat16 = 9;
+  return dtype == c10::kHalf     ? kFloat16
+         : dtype == c10::kDouble ? kFloat64
+         : dtype == c10::kFloat  ? kFloat32
+                                 : kBfloat16;
+}
+
+bool is_failure(int result) {
+  return result != kNcclSuccess && result != kNcclInProgress;
 }
 
 Error failure(const NcclFunctions& nccl, std::string_view call, int result) {
@@ -85,7 +103,8 @@ Error failure(const NcclFunctions& nccl, std::string_view call, int result) {
 class CudaCommunicator final : public Nccl::Communicator {
  public:
   /// `made`: null if NCCL made none.
-  CudaCommunicator(const NcclFunctions& nccl, ncclComm* made) : nccl_(nccl), comm_(made) {}
+  CudaCommunicator(const NcclFunctions& nccl, ncclComm* made, int member, int count)
+      : nccl_(nccl), comm_(made), member_(member), count_(count) {}
   ~CudaCommunicator() override {
     if (ncclComm* const comm = take()) {
       (void)nccl_.abort(comm);  // it has no other use then
@@ -94,15 +113,55 @@ class CudaCommunicator final : public Nccl::Communicator {
   CudaCommunicator(const CudaCommunicator&) = delete;
   CudaCommunicator& operator=(const CudaCommunicator&) = delete;
 
-  void send(const void* data, std::size_t bytes, const c10::Stream& stream) override {
-    constexpr int kReceiver = 1;
-    call("send",
-         [&] { return nccl_.send(data, bytes, kNcclBytes, kReceiver, comm_, native(stream)); });
+  void send(int to, const void* data, std::size_t bytes, const c10::Stream& stream) override {
+    call("send", [&] { return nccl_.send(data, bytes, kNcclBytes, to, comm_, native(stream)); });
   }
-  void receive(void* data, std::size_t bytes, const c10::Stream& stream) override {
-    constexpr int kSender = 0;
+  void receive(int from, void* data, std::size_t bytes, const c10::Stream& stream) override {
     call("receive",
-         [&] { return nccl_.receive(data, bytes, kNcclBytes, kSender, comm_, native(stream)); });
+         [&] { return nccl_.receive(data, bytes, kNcclBytes, from, comm_, native(stream)); });
+  }
+  void all_to_all(const void* parts,
+                  void* received,
+                  std::size_t bytes,
+                  int first_round,
+                  int rounds,
+                  const c10::Stream& stream) override {
+    const auto* const out = static_cast<const std::byte*>(parts);
+    auto* const in = static_cast<std::byte*>(received);
+    call("all to all", [&] {
+      int failed = nccl_.group_start();
+      for (int round = first_round; round < first_round + rounds; ++round) {
+        const int to = (member_ + round) % count_, from = (member_ + count_ - round) % count_;
+        for (const int result :
+             {nccl_.send(out + bytes * to, bytes, kNcclBytes, to, comm_, native(stream)),
+              nccl_.receive(in + bytes * from, bytes, kNcclBytes, from, comm_, native(stream))}) {
+          failed = is_failure(failed) ? failed : result;
+        }
+      }
+      const int result = nccl_.group_end();  // in any case, or the thread's next calls would join
+      return is_failure(failed) ? failed : result;
+    });
+  }
+  void all_gather(const void* data,
+                  void* all,
+                  std::size_t bytes,
+                  const c10::Stream& stream) override {
+    call("all gather",
+         [&] { return nccl_.all_gather(data, all, bytes, kNcclBytes, comm_, native(stream)); });
+  }
+  void all_reduce(void* data,
+                  std::int64_t count,
+                  c10::ScalarType dtype,
+                  const c10::Stream& stream) override {
+    call("all reduce", [&] {
+      return nccl_.all_reduce(data,
+                              data,
+                              static_cast<std::size_t>(count),
+                              nccl_type(dtype),
+                              kNcclSum,
+                              comm_,
+                              native(stream));
+    });
   }
   [[nodiscard]] bool is_settled() override {
     int result = kNcclSuccess;
@@ -128,9 +187,9 @@ class CudaCommunicator final : public Nccl::Communicator {
   void call(std::string_view name, Call&& made) {
     const std::scoped_lock lock(mutex_);
     if (comm_ == nullptr) {
-      throw Error(Errc::DeviceFailed, "a transfer of NCCL was aborted");
+      throw Error(Errc::DeviceFailed, "a communicator of NCCL was aborted");
     }
-    if (const int result = made(); result != kNcclSuccess && result != kNcclInProgress) {
+    if (const int result = made(); is_failure(result)) {
       throw failure(nccl_, name, result);
     }
   }
@@ -138,6 +197,7 @@ class CudaCommunicator final : public Nccl::Communicator {
   const NcclFunctions& nccl_;
   std::mutex mutex_;  ///< another thread may abort
   ncclComm* comm_;
+  const int member_, count_;
 };
 
 class CudaNccl final : public Nccl {
@@ -165,15 +225,15 @@ class CudaNccl final : public Nccl {
     return id;
   }
   [[nodiscard]] std::unique_ptr<Communicator> join(const Id& id,
-                                                   End end,
+                                                   int member,
+                                                   int count,
                                                    const c10::Device& device) override {
-    constexpr int kEnds = 2;
-    NcclUniqueId both{};
-    std::ranges::copy(id, std::begin(both.bytes));
+    NcclUniqueId unique{};
+    std::ranges::copy(id, std::begin(unique.bytes));
     NcclConfig config{.size = sizeof(NcclConfig),
                       .magic = kNcclMagic,
                       .version = kNcclVersion,
-                      .blocking = 0,  // so that an abort can end a wait for the other end
+                      .blocking = 0,  // so that an abort can end a wait for other members
                       .cluster_size = kNcclUndefined,
                       .least_blocks = kNcclUndefined,
                       .most_blocks = kNcclUndefined,
@@ -182,9 +242,9 @@ class CudaNccl final : public Nccl {
                       .traffic_class = kNcclUndefined};
     c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
     ncclComm* made = nullptr;
-    const int result = nccl_.init(&made, kEnds, both, end == End::Sends ? 0 : 1, &config);
-    auto communicator = std::make_unique<CudaCommunicator>(nccl_, made);
-    if (result != kNcclSuccess && result != kNcclInProgress) {
+    const int result = nccl_.init(&made, count, unique, member, &config);
+    auto communicator = std::make_unique<CudaCommunicator>(nccl_, made, member, count);
+    if (is_failure(result)) {
       throw failure(nccl_, "connection", result);
     }
     return communicator;

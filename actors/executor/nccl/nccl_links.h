@@ -13,27 +13,18 @@
 ///       sender has not issued. What the plan's streams then wait for is proved by P-10.
 /// NL-3: a ticket says which of its pair it is, so two plans that do not fit are an error and not
 ///       wrong numbers (NC-1).
-/// NL-4: the links of an epoch end with it, on both ranks: a transfer whose other end was given up
-///       may hold its stream for ever.
-/// NL-5: ranks connect at the start of a step, each pair in the order of its ranks, with a transfer
-///       of one byte. NCCL makes a connection in the first transfer and may hold the host there.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/nccl/nccl.h"
-#include "stagecraft/futures/collective/job_thread.h"
-#include "stagecraft/futures/transport/transport.h"
-#include "stagecraft/futures/wait_board.h"
+#include "stagecraft/actors/executor/nccl/nccl_connector.h"
 
 namespace stagecraft {
 
@@ -42,20 +33,13 @@ using RankPair = std::pair<Rank, Rank>;
 
 class NcclLinks {
  public:
-  /// `patience`: for the peers.
-  NcclLinks(const c10::Device& place,
-            std::shared_ptr<Transport> transport,
-            std::shared_ptr<WaitBoard> board,
-            std::chrono::milliseconds patience);
-  ~NcclLinks();
-  NcclLinks(const NcclLinks&) = delete;
-  NcclLinks& operator=(const NcclLinks&) = delete;
+  /// `self`: this rank. The connector outlives it.
+  NcclLinks(Rank self, NcclConnector& connector) : self_(self), connector_(connector) {}
 
-  /// Connects the pairs of this rank that are not yet connected in the step's epoch. Both ends of a
-  /// pair agree to do without a link if one of them has no NCCL, or if they share a device.
-  /// `step`: the tag of the step; all ranks call this in the same steps.
-  /// Errors: ClusterTimeout if a peer does not; DeviceFailed; the transport's own.
-  void connect(const Tag& step, const std::vector<RankPair>& pairs);
+  /// Connects the pairs of this rank, ascending, that are not yet connected in the connector's
+  /// epoch. Both ends of a pair agree to do without a link where they cannot join.
+  /// Requires: all ranks call this in the same steps. Errors: those of NcclConnector::join.
+  void connect(const std::vector<RankPair>& pairs);
 
   /// Return whether transfers with the peer go by a link.
   [[nodiscard]] bool sends_to(Rank peer) const;
@@ -70,37 +54,17 @@ class NcclLinks {
   /// DeviceFailed, WorkerAborted.
   [[nodiscard]] at::Tensor receive(Rank from, const at::Tensor& ticket);
 
-  /// Ends all links; the next step has to be of a later epoch. Called when a step fails while a
-  /// peer may not issue the other end of a transfer.
-  void abort() noexcept;
-
  private:
   struct Link {
     std::shared_ptr<Nccl::Communicator> end;  ///< null: this pair goes through the host's memory
     std::int64_t given = 0;                   ///< transfers so far
   };
-  class Ends;  ///< what an abort ends, from another thread
 
-  template <class Call>
-  auto of_epoch(Call&& call) const;
-  void begin_epoch(const Tag& step);
   [[nodiscard]] Link connected(const RankPair& pair);
-  void settle(Nccl::Communicator& end, Rank peer);
-  void say(Rank to, const std::string& text);
-  [[nodiscard]] std::string hear(Rank from);
-  [[nodiscard]] c10::Stream stream() const;
 
-  const c10::Device place_;
-  const std::shared_ptr<Transport> transport_;
-  const std::shared_ptr<WaitBoard> board_;
-  const std::chrono::milliseconds patience_;
-  const std::shared_ptr<JobThread> aborts_;
-  std::shared_ptr<Nccl> nccl_;  ///< from the first connection on; null if this machine has none
-  std::string own_name_;        ///< of the device; empty: this rank has no NCCL
-  Tag tag_;                     ///< of what is said when ranks connect
+  const Rank self_;
+  NcclConnector& connector_;
   std::optional<Epoch> epoch_;  ///< of the links
-  Future<at::Tensor> end_of_epoch_;
-  std::shared_ptr<Ends> ends_;  ///< those of the epoch
   std::map<RankPair, Link> links_;
 };
 

@@ -21,6 +21,8 @@ template <>
 inline constexpr DecayOn kLast<DecayOn> = DecayOn::Matrices;
 template <>
 inline constexpr DeviceTransport kLast<DeviceTransport> = DeviceTransport::Host;
+template <>
+inline constexpr DeviceReduce kLast<DeviceReduce> = DeviceReduce::Nccl;
 
 }  // namespace wire
 

@@ -25,6 +25,11 @@ namespace stagecraft {
 /// transport.
 enum class DeviceTransport : std::uint8_t { Nccl, Host };
 
+/// The order of sums over accelerators of different processes. ByRank: that of the ranks, the same
+/// on every run and as on the CPU. Nccl: NCCL's own, which depends on the machines; it is used
+/// where NCCL connects the ranks, and is the same on all of them.
+enum class DeviceReduce : std::uint8_t { ByRank, Nccl };
+
 struct TrainerOptions {
   LearningRate learning_rate;
   std::vector<ParameterGroup> groups;  ///< parameters that train differently
@@ -42,6 +47,7 @@ struct TrainerOptions {
   /// in turn, or one of them for all ("cuda:1").
   std::string device = "cpu";
   DeviceTransport device_transport = DeviceTransport::Nccl;
+  DeviceReduce device_reduce = DeviceReduce::ByRank;
   /// The most memory of the machine, in bytes, that the steps of one rank may hold, used and cached
   /// for the next step. Weights are not part of it. None: the machine's memory.
   std::optional<std::int64_t> memory_limit;
@@ -79,6 +85,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.threads_per_worker,
            m.device,
            m.device_transport,
+           m.device_reduce,
            m.memory_limit,
            m.record_timeline,
            m.mirror,

@@ -34,6 +34,7 @@ struct PipelineOptions {
   bool mirror = false;
   std::string device = "cpu";
   DeviceTransport device_transport = DeviceTransport::Nccl;
+  DeviceReduce device_reduce = DeviceReduce::ByRank;
   bool apart = false;  ///< ranks act as if each were in a process of its own
   PlanId plan_id;
   std::shared_ptr<InprocNetwork> network;  ///< its own if none is given
@@ -192,6 +193,7 @@ class Pipeline {
             .options = {.clip = options_.clip,
                         .device = options_.device,
                         .device_transport = options_.device_transport,
+                        .device_reduce = options_.device_reduce,
                         .memory_limit = options_.memory_limit,
                         .record_timeline = options_.record_timeline,
                         .mirror = options_.mirror,

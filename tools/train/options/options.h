@@ -107,6 +107,7 @@ struct WorkerOptions {
   WorkerKind kind = WorkerKind::Threads;
   std::string device = "cpu";  ///< of each worker: TrainerOptions::device
   DeviceTransport device_transport = DeviceTransport::Nccl;
+  DeviceReduce device_reduce = DeviceReduce::ByRank;
   std::int64_t threads = 1;                  ///< of each worker, inside one operator
   std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
   std::optional<std::string> credentials;    ///< none: made for the run if workers are processes

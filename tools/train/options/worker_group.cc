@@ -56,6 +56,13 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       {{"nccl", DeviceTransport::Nccl}, {"host", DeviceTransport::Host}},
       "way of tensors between GPUs of different processes: NCCL where it can, or the host's memory")
       ->group(kWorkerGroup);
+  add_choice<DeviceReduce>(
+      app,
+      "--reduce",
+      o.device_reduce,
+      {{"by-rank", DeviceReduce::ByRank}, {"nccl", DeviceReduce::Nccl}},
+      "order of sums over GPUs: that of the ranks, equal on every run, or NCCL's own")
+      ->group(kWorkerGroup);
   app.add_option("--threads-per-worker", o.threads, "threads per worker, inside one operator")
       ->check(whole_number(1, kMostThreads))
       ->group(kWorkerGroup);

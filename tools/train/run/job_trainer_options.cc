@@ -18,6 +18,7 @@ TrainerOptions trainer_options(const TrainJob& job) {
                       .threads_per_worker = static_cast<int>(options.workers.threads),
                       .device = options.workers.device,
                       .device_transport = options.workers.device_transport,
+                      .device_reduce = options.workers.device_reduce,
                       .record_timeline = true};
   if (options.workers.memory_limit) {
     made.memory_limit = *options.workers.memory_limit * kMiB;

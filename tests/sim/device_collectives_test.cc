@@ -1,0 +1,181 @@
+/// Runs the contract of the collectives on tensors of simulated devices, which sum in the host's
+/// memory or by NCCL.
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/ScopeExit.h>
+
+#include "stagecraft/actors/executor/nccl/nccl_collective.h"
+#include "stagecraft/futures/collective/host_collective.h"
+#include "stagecraft/futures/collective/transport_collective.h"
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/tests/conformance/collective_conformance.h"
+#include "stagecraft/tests/sim/nccl.h"
+#include "stagecraft/tests/sim/sim_devices.h"
+#include "stagecraft/tests/support/apart_transport.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+/// Gives the cases, which use the host's memory, what a device has made.
+class ReadBack final : public PendingResult {
+ public:
+  ReadBack(std::unique_ptr<PendingResult> on_device, at::Tensor buffer)
+      : on_device_(std::move(on_device)), buffer_(std::move(buffer)) {}
+  [[nodiscard]] at::Tensor wait(Deadline deadline) override {
+    const at::Tensor result = on_device_->wait(deadline);
+    if (result.device().type() != sim::kType) {
+      return at::empty({0});  // a wrong result: checks belong to the test's own thread
+    }
+    return buffer_.defined() ? buffer_.copy_(result) : result.cpu();
+  }
+  void abandon() override { on_device_->abandon(); }
+
+ private:
+  std::unique_ptr<PendingResult> on_device_;
+  at::Tensor buffer_;  ///< of an all_reduce
+};
+
+/// What a rank on a device has.
+struct Forms {
+  Forms(Rank self, std::shared_ptr<Transport> end, std::shared_ptr<WaitBoard> board)
+      : place(SimDevices::device(self.value % kSimDevices)),
+        on_host(end, board),
+        connector(place, end, board, std::chrono::seconds(30)),
+        by_nccl(self, connector, by_host, DeviceReduce::ByRank, kMostRounds) {}
+
+  /// Less than the members, so that an exchange takes several calls.
+  static constexpr int kMostRounds = 2;
+
+  c10::Device place;
+  TransportCollective on_host;
+  HostCollective by_host{on_host};
+  NcclConnector connector;
+  NcclCollective by_nccl;
+};
+
+/// Moves contributions to the device of a rank. Each group has a stream, as in a plan.
+class OnDevice final : public Collective {
+ public:
+  OnDevice(std::shared_ptr<Forms> forms, Collective& form)
+      : forms_(std::move(forms)), form_(form) {}
+
+  std::unique_ptr<PendingResult> all_reduce(const Group& group,
+                                            const Sequence& sequence,
+                                            at::Tensor buffer) override {
+    auto pending = started(&Collective::all_reduce, group, sequence, buffer);
+    return std::make_unique<ReadBack>(std::move(pending), std::move(buffer));
+  }
+  std::unique_ptr<PendingResult> reduce_scatter(const Group& group,
+                                                const Sequence& sequence,
+                                                at::Tensor given) override {
+    return read_back(started(&Collective::reduce_scatter, group, sequence, given));
+  }
+  std::unique_ptr<PendingResult> all_gather(const Group& group,
+                                            const Sequence& sequence,
+                                            at::Tensor given) override {
+    return read_back(started(&Collective::all_gather, group, sequence, given));
+  }
+  std::unique_ptr<PendingResult> all_to_all(const Group& group,
+                                            const Sequence& sequence,
+                                            at::Tensor given) override {
+    return read_back(started(&Collective::all_to_all, group, sequence, given));
+  }
+
+ private:
+  template <class Operation>
+  std::unique_ptr<PendingResult> started(Operation operation,
+                                         const Group& group,
+                                         const Sequence& sequence,
+                                         const at::Tensor& given) {
+    at::Tensor there = moved(given);  // the host waits for this, so not on the group's stream
+    const c10::impl::VirtualGuardImpl guard(sim::kType);
+    const auto stream =
+        streams_.try_emplace(group.id, SimDevices::new_stream(forms_->place.index())).first->second;
+    const c10::Stream before = guard.exchangeStream(stream);
+    const auto back = c10::make_scope_exit([&] { (void)guard.exchangeStream(before); });
+    return (form_.*operation)(group, sequence, std::move(there));
+  }
+  /// Keeps the strides, which a case may have on purpose.
+  [[nodiscard]] at::Tensor moved(const at::Tensor& given) const {
+    return given.defined()
+               ? at::empty_strided(
+                     given.sizes(), given.strides(), given.options().device(forms_->place))
+                     .copy_(given)
+               : given;
+  }
+  static std::unique_ptr<PendingResult> read_back(std::unique_ptr<PendingResult> pending) {
+    return std::make_unique<ReadBack>(std::move(pending), at::Tensor());
+  }
+
+  std::shared_ptr<Forms> forms_;
+  Collective& form_;
+  std::map<std::int32_t, c10::Stream> streams_;  ///< by group
+};
+
+Members members_of(int ranks, const std::function<Collective&(Forms&)>& form_of) {
+  InprocNetwork network(ranks);
+  Members members;
+  std::vector<std::shared_ptr<Forms>> forms;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto end = std::make_shared<ApartTransport>(network.endpoint(Rank(rank)));
+    const auto board = std::make_shared<WaitBoard>();
+    forms.push_back(std::make_shared<Forms>(Rank(rank), end, board));
+    members.push_back(
+        {end, board, std::make_shared<OnDevice>(forms.back(), form_of(*forms.back()))});
+  }
+  std::vector<std::jthread> connecting;
+  for (int rank = 0; rank < ranks && ranks > 1; ++rank) {
+    connecting.emplace_back([&, rank] {
+      // The groups of the cases.
+      std::vector<NcclGroups> groups{{.ranks = {}, .ids = {0}}};
+      for (int r = 0; r < ranks; ++r) {
+        groups.front().ranks.emplace_back(r);
+      }
+      if (ranks == 3 && rank != 1) {
+        groups.push_back({.ranks = {Rank(0), Rank(2)}, .ids = {1}});
+      }
+      forms[static_cast<std::size_t>(rank)]->connector.begin(Tag{.submission = Submission(5)});
+      forms[static_cast<std::size_t>(rank)]->by_nccl.connect(groups);
+    });
+  }
+  return members;
+}
+
+TEST_CASE("collectives of devices keep the contract in the host's memory (CL-1 to CL-4)",
+          "[sim][collective]") {
+  const SimDevices devices;
+  for (const CollectiveCase& one : collective_cases()) {
+    DYNAMIC_SECTION(one.name) {
+      one.run([](int ranks) {
+        return members_of(ranks, [](Forms& forms) -> Collective& { return forms.by_host; });
+      });
+    }
+  }
+}
+
+TEST_CASE("collectives of devices keep the contract by NCCL (CL-1 to CL-4)",
+          "[sim][collective][nccl]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+  for (const CollectiveCase& one : collective_cases()) {
+    DYNAMIC_SECTION(one.name) {
+      one.run([](int ranks) {
+        return members_of(ranks, [](Forms& forms) -> Collective& { return forms.by_nccl; });
+      });
+      CHECK(devices.take_reports() == std::vector<std::string>());
+      CHECK(sim::nccl_unfinished() == std::vector<std::string>());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
