@@ -151,10 +151,17 @@ struct ChunkInterpreter::Impl {
     }
   }
 
+  /// Autocast of an accelerator narrows other operators than that of the CPU, where the program was
+  /// captured.
+  [[nodiscard]] bool is_type_of(const at::Tensor& tensor, const Value& expected) const {
+    return tensor.scalar_type() == expected.dtype ||
+           (!is_program_device(device) && tensor.is_floating_point() &&
+            at::isFloatingType(expected.dtype));
+  }
+
   void check_input(const at::Tensor& tensor, const Input& input) const {
     const Value& expected = input.expected;
-    if (tensor.sizes() != at::IntArrayRef(expected.sizes) ||
-        tensor.scalar_type() != expected.dtype) {
+    if (tensor.sizes() != at::IntArrayRef(expected.sizes) || !is_type_of(tensor, expected)) {
       throw Error(Errc::CompileShape,
                   fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} "
                               "of shape {}; compile again for another shape or dtype",

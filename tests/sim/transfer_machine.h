@@ -3,7 +3,7 @@
 ///
 /// Its rules are those of CUDA and NCCL, and those by which a rank issues (NcclLinks):
 /// TM-1: a host issues its list in order. At a receive it waits until the send is issued; at the
-///       end of a sum, until all members have issued its start; at a vote, until the stream is done.
+///       end of a sum, until all members have issued its start; at a vote, for its stream.
 /// TM-2: a stream works in order. Streams share hardware queues, in which nothing begins before
 ///       what was issued earlier.
 /// TM-3: a send, a receive or a sum is a kernel, which stays on its device until all other ends run

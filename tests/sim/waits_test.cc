@@ -57,8 +57,8 @@ class Steps {
 };
 
 /// Returns why a device does not need the wait between the two; empty if it does.
-std::string excuse(const Instruction& instruction, const Instruction& earlier, bool apart) {
-  if (!apart && (is_collective(instruction.op) || is_collective(earlier.op))) {
+std::string excuse(const Instruction& instruction, const Instruction& earlier, bool by_nccl) {
+  if (!by_nccl && (is_collective(instruction.op) || is_collective(earlier.op))) {
     return "sums cross in the host's memory, so the host waits";
   }
   return instruction.overlap >= 0 ? "the order of its group is not known before" : "";
@@ -88,7 +88,7 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank, bool apart) {
         continue;  // a device does not wait there
       }
       const int number = count[instruction.stream]++;
-      if (!excuse(instruction, *by_id.at(earlier), apart).empty()) {
+      if (!excuse(instruction, *by_id.at(earlier), apart && !plan.tables.has_overlaps).empty()) {
         continue;
       }
       waits.push_back({.wait = {.device = rank.value,

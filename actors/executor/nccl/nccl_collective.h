@@ -13,8 +13,8 @@
 /// NS-1: sums are added in the order of the ranks (CL-1). Those of DeviceReduce::Nccl are not, and
 ///       are the same on all members.
 /// NS-2: groups share a communicator if they have the same members and start on the same stream,
-///       where P-10 has judged their order. A start says which of the communicator it is, so members
-///       that start in different orders are an error and not wrong numbers (NC-1).
+///       where P-10 has judged their order. A start says which of the communicator it is, so that
+///       members that start in different orders are an error and not wrong numbers (NC-1).
 #pragma once
 
 #include <cstdint>

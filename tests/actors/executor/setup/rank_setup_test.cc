@@ -126,6 +126,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 17) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = r;
     return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
+  } else if constexpr (Count == 18) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, last] = r;
+    return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, last);
   } else {
     static_assert(Count == 0, "no record has so many fields yet: add a branch");
     static_assert(std::is_empty_v<T>);

@@ -1,0 +1,34 @@
+/// equality trains models of the command on a device, as pipelines and as one rank, and compares
+/// the results.
+///
+/// On one device a schedule must not change a bit: each rank makes the same calls with the same
+/// numbers. Two copies of a pipeline add their gradients in another order, so only their losses are
+/// compared, to a stated part.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stagecraft::gpu {
+
+struct Equality {
+  std::string name;     ///< of what was trained
+  std::string problem;  ///< empty: equal
+};
+
+/// The largest difference of two losses of copies, as a part of the loss.
+inline constexpr double kCopiesDiffer = 1e-5;
+
+/// How much to train.
+enum class Extent { All, Some };
+
+/// Trains on the device of this name (TrainerOptions::device), with its number. All: every model,
+/// and every builder with 2 and 4 ranks. Some: one model, and two builders.
+[[nodiscard]] std::vector<Equality> equalities(const std::string& device, Extent extent);
+
+/// Trains with a rank on each of several devices of the kind ("cuda"), as threads and as processes
+/// of `program`, the command, and compares losses with those of one rank.
+[[nodiscard]] std::vector<Equality> equalities_between_devices(const std::string& kind,
+                                                               const std::string& program);
+
+}  // namespace stagecraft::gpu

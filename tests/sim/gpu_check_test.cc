@@ -1,0 +1,50 @@
+/// Runs what is checked and measured on GPUs on a simulated device.
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/gpu/equality.h"
+#include "stagecraft/tests/gpu/measures.h"
+#include "stagecraft/tests/sim/sim_devices.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+void check_all_equal(const std::vector<gpu::Equality>& found) {
+  CHECK(found.size() >= 6);
+  for (const gpu::Equality& one : found) {
+    CAPTURE(one.name);
+    CHECK(one.problem == "");
+  }
+}
+
+TEST_CASE("the check of GPUs finds equal results on a device", "[sim]") {
+  const SimDevices devices({.at_once = true});
+  check_all_equal(gpu::equalities("sim:0", gpu::Extent::Some));
+}
+
+TEST_CASE("the check of GPUs says what is not equal, and what fails", "[sim][bad-input]") {
+  const SimDevices devices;
+  for (const gpu::Equality& one : gpu::equalities("sim:9", gpu::Extent::Some)) {
+    CAPTURE(one.name);
+    CHECK_THAT(one.problem, Catch::Matchers::ContainsSubstring("has 4 of these"));
+  }
+}
+
+TEST_CASE("the measures of GPUs are taken on a device, beside LibTorch alone", "[sim]") {
+  const SimDevices devices;
+  const gpu::Workload small{
+      .layers = 2, .width = 8, .rows = 4, .microbatches = 4, .dtype = c10::kFloat, .steps = 2};
+  const gpu::Measures found = gpu::measure("sim:0", small);
+  CHECK(found.libtorch_seconds > 0.0);
+  CHECK(found.one_rank_seconds > 0.0);
+  CHECK(found.two_ranks_seconds > 0.0);
+  CHECK(found.launch_gaps_part >= 0.0);
+  CHECK(found.launch_gaps_part < 1.0);
+  CHECK(found.loss_differs_part < 1e-6);
+  CHECK(found.billed_bytes > 0);
+  CHECK(found.peak_bytes > 0);
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
