@@ -1,4 +1,5 @@
 /// Runs what is checked and measured on GPUs on a simulated device.
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -6,6 +7,7 @@
 #include "stagecraft/tests/gpu/measures.h"
 #include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tools/runtime_commands.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -29,6 +31,19 @@ TEST_CASE("the check of GPUs says what is not equal, and what fails", "[sim][bad
     CAPTURE(one.name);
     CHECK_THAT(one.problem, Catch::Matchers::ContainsSubstring("has 4 of these"));
   }
+}
+
+TEST_CASE("a model that does not fit onto the devices is refused before it is trained",
+          "[sim][bad-input]") {
+  const SimDevices devices({.memory = 65536});
+  std::istringstream in;
+  std::ostringstream out, err;
+  tools::Console console{.in = in, .out = out, .err = err};
+  CHECK(tools::run_runtime_command({"train", "--device", "sim", "--ranks", "2", "--steps", "1"},
+                                   console) == tools::ExitCode::Failed);
+  CHECK_THAT(err.str(),
+             Catch::Matchers::ContainsSubstring("memory does not suffice: ") &&
+                 Catch::Matchers::ContainsSubstring("128.0 KiB left by 2 GPUs"));
 }
 
 TEST_CASE("the measures of GPUs are taken on a device, beside LibTorch alone", "[sim]") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -82,7 +83,7 @@ void Machine::work(Stream& stream) {
   Lock lock(mutex_);
   for (;;) {
     stream.has_work.wait(lock, [&] { return !stream.kernels.empty(); });
-    Kernel kernel = std::move(stream.kernels.front());
+    Kernel kernel = std::move(stream.kernels.front().kernel);
     lock.unlock();
     if (options_.most_delay.count() > 0) {
       std::this_thread::sleep_for(std::chrono::microseconds(
@@ -99,6 +100,7 @@ void Machine::work(Stream& stream) {
     failure_ = failure_ ? failure_ : thrown;
     stream.kernels.pop_front();
     ++stream.done;
+    ++ended_;
     if (hosts_waiting_ > 0) {
       done_.notify_all();
     }
@@ -106,12 +108,12 @@ void Machine::work(Stream& stream) {
 }
 
 /// Requires: the kernel does not lock the machine if it runs at once.
-void Machine::give(Stream& stream, Kernel kernel) {
+void Machine::give(Stream& stream, std::string name, Kernel kernel) {
   if (options_.at_once) {
     kernel();
     return;
   }
-  stream.kernels.push_back(std::move(kernel));
+  stream.kernels.push_back({std::move(name), std::move(kernel)});
   ++stream.given;
   stream.has_work.notify_one();
 }
@@ -132,7 +134,7 @@ void Machine::launch(Stream& stream,
     kernel();
     return;
   }
-  give(stream, std::move(kernel));
+  give(stream, name, std::move(kernel));
 }
 
 std::shared_ptr<Mark> Machine::record(Stream& stream) {
@@ -142,6 +144,7 @@ std::shared_ptr<Mark> Machine::record(Stream& stream) {
 
 std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
   auto mark = std::make_shared<Mark>();
+  mark->of = stream.name();
   mark->clock = detector_.record(stream.in_detector);
   const auto finish = [mark] {
     mark->time = std::chrono::steady_clock::now();
@@ -151,7 +154,7 @@ std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
     finish();
     return mark;
   }
-  give(stream, [this, finish] {
+  give(stream, "record", [this, finish] {
     const Lock lock(mutex_);
     finish();
     done_.notify_all();
@@ -168,7 +171,7 @@ void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
   if (options_.at_once) {
     return;
   }
-  give(stream, [this, mark] {
+  give(stream, "wait for " + mark->of, [this, mark] {
     Lock waiting(mutex_);
     done_.wait(waiting, [&] { return mark->is_done; });
   });
@@ -230,11 +233,30 @@ void Machine::synchronize_locked(Lock& lock, Stream& stream) {
 void Machine::wait_on_host(Lock& lock, const std::function<bool()>& is_over) {
   ++host_waits_;
   ++hosts_waiting_;
-  done_.wait(lock, is_over);
+  std::uint64_t ended = ended_;
+  while (!done_.wait_for(lock, options_.standstill, is_over)) {
+    if (ended == std::exchange(ended, ended_)) {
+      --hosts_waiting_;
+      throw std::runtime_error("the simulated devices stand still" + standing());
+    }
+  }
   --hosts_waiting_;
   if (failure_) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
+}
+
+std::string Machine::standing() const {
+  std::string text;
+  for (const auto& device : streams_) {
+    for (const auto& stream : device) {
+      if (stream && !stream->kernels.empty()) {
+        text += "; " + stream->name() + " runs " + stream->kernels.front().name + ", behind it " +
+                std::to_string(stream->kernels.size() - 1);
+      }
+    }
+  }
+  return text;
 }
 
 void* Machine::allocate(Stream& stream, std::size_t bytes) {
@@ -278,7 +300,7 @@ void Machine::free_in(Memory& memory, Block& block) {
     return;
   }
   if (options_.poison) {
-    give(*block.stream, [&block] { std::memset(block.data, 0xff, block.bytes); });
+    give(*block.stream, "poison", [&block] { std::memset(block.data, 0xff, block.bytes); });
   }
   memory.keep(block);
 }

@@ -7,6 +7,7 @@
 /// There is one, which never ends: LibTorch keeps devices until the process ends. All functions may
 /// be called from any thread; kernels run without the lock.
 /// SM-1: only record() and wait() order kernels of different streams.
+/// SM-2: a host that waits while no kernel ends gets an error that says what each stream runs.
 #pragma once
 
 #include <array>
@@ -48,13 +49,15 @@ struct Options {
   std::chrono::microseconds most_delay{0};  ///< at random before each kernel
   unsigned seed = 1;                        ///< of the delays
   bool poison = false;  ///< memory is overwritten when it is freed, in the order of its stream
-  std::size_t memory = SIZE_MAX;  ///< bytes of each device
+  std::size_t memory = SIZE_MAX;                                  ///< bytes of each device
+  std::chrono::milliseconds standstill{std::chrono::minutes(1)};  ///< SM-2: without an end
   std::optional<StreamCall> left_out_wait;
   std::optional<StreamCall> left_out_keep;
 };
 
 /// Mark is one recording of an event.
 struct Mark {
+  std::string of;  ///< the name of its stream
   bool is_done = false;
   std::chrono::steady_clock::time_point time;
   Detector::Clock clock;
@@ -101,7 +104,7 @@ class Machine {
   /// Both say whether it is done, and then order what the host issues next behind it.
   [[nodiscard]] bool is_done(const Mark& mark);
   [[nodiscard]] bool is_idle(const Stream& stream);
-  /// Both wait. Errors: those that kernels have thrown.
+  /// All wait. Errors: those that kernels have thrown; std::runtime_error (SM-2).
   void synchronize(const Mark& mark);
   void synchronize(int device);
   void synchronize(Stream& stream);
@@ -129,9 +132,10 @@ class Machine {
   Stream& add_stream(int device, std::size_t number);
   void seed(Stream& stream) const;
   void work(Stream& stream);
-  void give(Stream& stream, Kernel kernel);
+  void give(Stream& stream, std::string name, Kernel kernel);
   std::shared_ptr<Mark> record_locked(Stream& stream);
   void wait_on_host(Lock& lock, const std::function<bool()>& is_over);
+  [[nodiscard]] std::string standing() const;
   void synchronize_locked(Lock& lock, Stream& stream);
   void free_in(Memory& memory, Block& block);
 
@@ -143,7 +147,8 @@ class Machine {
   std::vector<Memory> memories_;                               ///< by device
   Detector detector_;
   std::int64_t host_waits_ = 0;
-  int hosts_waiting_ = 0;  ///< now
+  int hosts_waiting_ = 0;    ///< now
+  std::uint64_t ended_ = 0;  ///< kernels of all streams
   std::exception_ptr failure_;
 };
 
@@ -151,7 +156,11 @@ class Machine {
 struct Stream {
   int device = 0, number = 0;
   int in_detector = 0;
-  std::deque<Machine::Kernel> kernels;  ///< the first one runs
+  struct Given {
+    std::string name;
+    Machine::Kernel kernel;
+  };
+  std::deque<Given> kernels;  ///< the first one runs
   std::condition_variable has_work;
   std::uint64_t given = 0, done = 0;
   int waits = 0, kept = 0;  ///< since restart()

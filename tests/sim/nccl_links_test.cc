@@ -5,6 +5,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -139,6 +140,24 @@ TEST_CASE("links end with their epoch: a send whose receive never comes holds no
   ranks.connect({.plan = kStep.plan, .epoch = Epoch(3), .submission = Submission(10)});
   const at::Tensor ticket = ranks.first->send(Rank(1), on_device(0, torch::ones({3})));
   CHECK(torch::equal(ranks.second->receive(Rank(0), ticket).cpu(), torch::ones({3})));
+}
+
+TEST_CASE("a standstill of the devices is an error that says what each stream runs",
+          "[sim][nccl]") {
+  const SimDevices devices({.standstill = std::chrono::milliseconds(20)});
+  TwoRanks ranks;
+  ranks.connect();
+  SimDevices::finish();
+  (void)ranks.first->send(Rank(1), on_device(0, torch::ones({3})));
+  try {
+    SimDevices::finish();
+    FAIL("the send has ended without its receive");
+  } catch (const std::runtime_error& error) {
+    CHECK_THAT(error.what(),
+               ContainsSubstring("stand still; sim:0") && ContainsSubstring("runs ncclSend"));
+  }
+  ranks.end_epoch(0);
+  ranks.end_epoch(1);
 }
 
 TEST_CASE("a rank that connects alone ends with its step, or after its patience",

@@ -11,8 +11,9 @@
 namespace stagecraft::tools {
 
 struct MemoryLimit {
-  std::string who;     ///< "the machine", "its control group /x", "ulimit -v"
-  double bytes = 0.0;  ///< that the process may still take; never below 0
+  std::string who;       ///< "the machine", "its control group /x", "ulimit -v"
+  double bytes = 0.0;    ///< that the process may still take; never below 0
+  bool of_gpus = false;  ///< of GPUs' memory, not of the machine's
 };
 
 /// Returns the limits of the machine, of the tightest control group and of the address space, if

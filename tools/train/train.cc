@@ -32,7 +32,11 @@ std::optional<std::int64_t> steps_asked(const TrainOptions& options) {
 void open_device(const TrainOptions& options) {
   const bool has_ranks =
       options.workers.kind == WorkerKind::Threads || spawn_options_of_environment().local_ranks > 0;
-  if (options.run.dry_run || !has_ranks || !named_device(options.workers.device).is_cuda()) {
+  if (!has_ranks || !named_device(options.workers.device).is_cuda()) {
+    return;
+  }
+  if (options.run.dry_run) {
+    (void)try_open_cuda();  // the bill has the memory of GPUs, if there are any
     return;
   }
   try {

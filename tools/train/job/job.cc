@@ -17,6 +17,7 @@
 #include "stagecraft/tools/train/catalog/open_work.h"
 #include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/decide/run_costs.h"
+#include "stagecraft/tools/train/job/gpu_memory.h"
 #include "stagecraft/tools/train/job/places.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
 #include "stagecraft/tools/train/job/threads.h"
@@ -39,6 +40,9 @@ void check_least(const TrainOptions& options,
       bytes,
       recomputes ? bytes.microbatch / static_cast<double>(choice.shape.stages) : bytes.microbatch);
   check_fits(least, options.run.dry_run ? least.to_compile() : least.to_run(), limits);
+  if (!options.run.dry_run) {
+    check_fits_gpus(least, limits);
+  }
 }
 
 /// Returns whether the optimizer keeps state for the parameter.
@@ -144,6 +148,9 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
             : threads_to_run(choice.layout.ranks(), static_cast<int>(options.workers.threads));
     check_threads(threads);
     limits = memory_limits(threads);
+    if (const auto gpus = gpu_memory(options, choice.layout.ranks())) {
+      limits.push_back(*gpus);
+    }
     if (!options.run.force) {
       check_least(options, choice, bytes, limits);
     }
@@ -166,6 +173,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
       options, choice, bytes, planned_activation_bytes(execution.sized, *execution.plan));
   if (!options.run.force && !options.run.dry_run) {
     check_fits(memory, memory.to_run(), limits);
+    check_fits_gpus(memory, limits);
   }
   std::optional<Costs> costs_out;
   if (options.costs.out) {

@@ -21,6 +21,7 @@ using Time = MemoryLine::Time;
 // worker, and the extra memory of the ranks' pools as a share of activations.
 constexpr double kProgram = 64.0 * 1024 * 1024;
 constexpr double kWorker = 4.0 * 1024 * 1024;
+constexpr double kCudaPart = 235.0 * 1024 * 1024;  // of LibTorch, in each process with GPUs
 constexpr double kCachedByPools = 1.0 / 4.0;
 
 std::string_view name_of(Time time) {
@@ -44,6 +45,27 @@ std::string verdict(double needed, const MemoryLimit& limit) {
       "{} needed, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
 }
 
+/// Returns the tightest limit of the machine's memory, or the limit of the GPUs'; null if there is
+/// none.
+const MemoryLimit* limit_of(const std::vector<MemoryLimit>& limits, bool gpus) {
+  const auto found = std::ranges::find(limits, gpus, &MemoryLimit::of_gpus);
+  return found == limits.end() ? nullptr : &*found;
+}
+
+/// Errors: DeviceOutOfMemory, with the bill.
+void check(const MemoryBill& bill,
+           double needed,
+           const std::vector<MemoryLimit>& limits,
+           bool gpus) {
+  const MemoryLimit* const limit = limit_of(limits, gpus);
+  if (limit != nullptr && needed > limit->bytes) {
+    throw Error(
+        Errc::DeviceOutOfMemory,
+        fmt::format(
+            "memory does not suffice: {}\n\n{}", verdict(needed, *limit), bill.text(limits)));
+  }
+}
+
 /// Returns on how many ranks a stage is, on average.
 double copies_of_stages(const Layout& layout) {
   double copies = 0.0;
@@ -59,8 +81,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
                        const Choice& choice,
                        const WorkBytes& work,
                        double activations) {
+  const bool uses_gpus = options.workers.device != "cpu";
   const auto add = [this](Time time, const std::string& what, double bytes) {
     lines_.push_back({time, what, bytes});
+  };
+  const auto add_on_ranks = [&](Time time, const std::string& what, double bytes) {
+    lines_.push_back({time, what, bytes, uses_gpus});
   };
   const double weights = work.parameters;
   const double held = work.on_stages > 0.0 ? work.on_stages : weights;
@@ -72,7 +98,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add(Time::Always, "modules and operators", work.description);
   if (work.buffers > 0.0) {
     add(Time::Always, "buffers of the model", work.buffers);
-    add(Time::Run, "buffers of all ranks", replicas * work.buffers);
+    add_on_ranks(Time::Run, "buffers of all ranks", replicas * work.buffers);
   }
   if (work.file > 0.0) {
     add(Time::Always, "contents of the model file", work.file);
@@ -87,28 +113,31 @@ MemoryBill::MemoryBill(const TrainOptions& options,
                   count_text(choice.layout.ranks(), "worker"),
                   processes ? ", each a process" : ""),
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
-  add(Time::Run,
-      fmt::format("weights, gradients, {} of all ranks",
-                  count_text(static_cast<std::int64_t>(states), "optimizer state")),
-      replicas * (2 * held + states * optimized));
+  if (uses_gpus) {
+    add(Time::Run, "LibTorch's CUDA part", (processes ? ranks : 1) * kCudaPart);
+  }
+  add_on_ranks(Time::Run,
+               fmt::format("weights, gradients, {} of all ranks",
+                           count_text(static_cast<std::int64_t>(states), "optimizer state")),
+               replicas * (2 * held + states * optimized));
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",
         2 * weights + states * std::min(weights, optimized));
   }
-  add(Time::Step, "activations of all ranks", activations);
-  add(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
-  add(Time::Step, "gradients of one microbatch", replicas * held);
+  add_on_ranks(Time::Step, "activations of all ranks", activations);
+  add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
+  add_on_ranks(Time::Step, "gradients of one microbatch", replicas * held);
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
       replicas * (held + states * optimized) + weights);
 }
 
-double MemoryBill::sum(Time time) const {
+double MemoryBill::sum(Time time, bool on_gpus) const {
   double bytes = 0.0;
   for (const MemoryLine& line : lines_) {
-    bytes += line.time == time ? line.bytes : 0.0;
+    bytes += line.time == time && line.on_gpus == on_gpus ? line.bytes : 0.0;
   }
   return bytes;
 }
@@ -123,13 +152,22 @@ double MemoryBill::to_run() const {
   return std::max(to_compile(), running);
 }
 
+double MemoryBill::on_gpus() const {
+  return sum(Time::Run, true) + sum(Time::Step, true);
+}
+
 std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
   std::vector<std::vector<std::string>> rows;
   for (const MemoryLine& line : lines_) {
-    rows.push_back({line.what, std::string(name_of(line.time)), bytes_text(line.bytes)});
+    rows.push_back({line.what,
+                    fmt::format("{}{}", name_of(line.time), line.on_gpus ? ", on the GPUs" : ""),
+                    bytes_text(line.bytes)});
   }
   rows.push_back({"in total, to compile", "", bytes_text(to_compile())});
   rows.push_back({"in total, to run", "", bytes_text(to_run())});
+  if (on_gpus() > 0.0) {
+    rows.push_back({"in total, on the GPUs", "", bytes_text(on_gpus())});
+  }
   for (const MemoryLimit& limit : limits) {
     rows.push_back({fmt::format("left by {}", limit.who), "", bytes_text(limit.bytes)});
   }
@@ -137,14 +175,21 @@ std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
 }
 
 nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) const {
+  const MemoryLimit* const machine = limit_of(limits, false);
+  const MemoryLimit* const gpus = limit_of(limits, true);
+  const bool fits = (machine == nullptr || to_run() <= machine->bytes) &&
+                    (gpus == nullptr || on_gpus() <= gpus->bytes);
   nlohmann::ordered_json object{{"to_compile", number_json(to_compile())},
                                 {"to_run", number_json(to_run())},
-                                {"fits", limits.empty() || to_run() <= limits.front().bytes},
+                                {"on_gpus", number_json(on_gpus())},
+                                {"fits", fits},
                                 {"lines", nlohmann::ordered_json::array()},
                                 {"limits", nlohmann::ordered_json::array()}};
   for (const MemoryLine& line : lines_) {
-    object["lines"].push_back(
-        {{"time", name_of(line.time)}, {"what", line.what}, {"bytes", number_json(line.bytes)}});
+    object["lines"].push_back({{"time", name_of(line.time)},
+                               {"what", line.what},
+                               {"bytes", number_json(line.bytes)},
+                               {"on_gpus", line.on_gpus}});
   }
   for (const MemoryLimit& limit : limits) {
     object["limits"].push_back({{"who", limit.who}, {"bytes", number_json(limit.bytes)}});
@@ -153,12 +198,11 @@ nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) 
 }
 
 void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits) {
-  if (!limits.empty() && needed > limits.front().bytes) {
-    throw Error(Errc::DeviceOutOfMemory,
-                fmt::format("memory does not suffice: {}\n\n{}",
-                            verdict(needed, limits.front()),
-                            bill.text(limits)));
-  }
+  check(bill, needed, limits, false);
+}
+
+void check_fits_gpus(const MemoryBill& bill, const std::vector<MemoryLimit>& limits) {
+  check(bill, bill.on_gpus(), limits, true);
 }
 
 }  // namespace stagecraft::tools

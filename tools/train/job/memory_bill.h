@@ -32,6 +32,7 @@ struct MemoryLine {
   Time time = Time::Always;
   std::string what;
   double bytes = 0.0;
+  bool on_gpus = false;  ///< not in the machine's memory
 };
 
 class MemoryBill {
@@ -43,22 +44,29 @@ class MemoryBill {
              double activations);
 
   [[nodiscard]] const std::vector<MemoryLine>& lines() const { return lines_; }
-  /// Return the most memory held at once until the model is compiled, and in the whole run.
+  /// Return the most of the machine's memory that is held at once until the model is compiled, and
+  /// in the whole run.
   [[nodiscard]] double to_compile() const;
   [[nodiscard]] double to_run() const;
+  /// Returns the most that all GPUs hold at once.
+  [[nodiscard]] double on_gpus() const;
 
   /// Returns a table: names, bytes, and what `limits` leave.
   [[nodiscard]] std::string text(const std::vector<MemoryLimit>& limits) const;
   [[nodiscard]] nlohmann::ordered_json json(const std::vector<MemoryLimit>& limits) const;
 
  private:
-  [[nodiscard]] double sum(MemoryLine::Time time) const;
+  [[nodiscard]] double sum(MemoryLine::Time time, bool on_gpus = false) const;
 
   std::vector<MemoryLine> lines_;
 };
 
-/// Checks the bill. Errors: DeviceOutOfMemory, with the bill, if `needed` bytes exceed the tightest
-/// limit.
+/// Checks that the machine has `needed` bytes. Errors: DeviceOutOfMemory, with the bill, if they
+/// exceed the tightest limit.
 void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits);
+
+/// Checks that the GPUs have what the bill says, in all: a single one may still lack memory.
+/// Errors: DeviceOutOfMemory, with the bill.
+void check_fits_gpus(const MemoryBill& bill, const std::vector<MemoryLimit>& limits);
 
 }  // namespace stagecraft::tools

@@ -87,6 +87,34 @@ TEST_CASE("all lines of a run add up (MB-1)", "[tools][memory]") {
                              bytes_at(bill, Time::Step) + bytes_at(bill, Time::State));
 }
 
+TEST_CASE("what ranks hold on GPUs is not billed to the machine", "[tools][memory]") {
+  const MemoryBill here = job_of({"--ranks", "2", "--dry-run"}).memory;
+  const MemoryBill there = job_of({"--ranks", "2", "--dry-run", "--device", "cuda"}).memory;
+  CHECK(here.on_gpus() == 0.0);
+  double on_ranks = 0.0, cuda_part = 0.0;
+  for (const MemoryLine& line : there.lines()) {
+    on_ranks += line.on_gpus ? line.bytes : 0.0;
+    cuda_part += line.what == "LibTorch's CUDA part" ? line.bytes : 0.0;
+  }
+  const double weights = there.lines().front().bytes;
+  CHECK(there.on_gpus() == on_ranks);
+  CHECK(there.on_gpus() > 4 * weights);  // with gradients and AdamW's two numbers
+  CHECK(cuda_part > 0.0);
+  CHECK(there.to_run() == Catch::Approx(here.to_run() - on_ranks + cuda_part));
+  const std::vector<MemoryLimit> limits{{"this machine", 1e12},
+                                        {"2 GPUs", there.on_gpus() - 1, true}};
+  check_fits(there, there.to_run(), limits);
+  CHECK(there.json(limits).at("fits") == false);
+  try {
+    check_fits_gpus(there, limits);
+    FAIL("was let through");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::DeviceOutOfMemory);
+    CHECK_THAT(error.message(),
+               ContainsSubstring("left by 2 GPUs") && ContainsSubstring("in a step, on the GPUs"));
+  }
+}
+
 TEST_CASE("what the tightest limit does not leave is refused with the bill", "[tools][memory]") {
   const MemoryBill bill = job_of({}).memory;
   check_fits(bill, bill.to_run(), {});
