@@ -114,6 +114,37 @@ TEST_CASE("copies of stages sum by NCCL in the order of the ranks: the bits of t
   both.check_equal_bits();
 }
 
+TEST_CASE("copies get the statistics of the first copy without a look by the host",
+          "[sim][nccl][replicas]") {
+  const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+  const Program program = make_program({.stages = 2});
+  const Schedule schedule = copies();
+  Pipeline there(program, schedule, {.optimizer = kAdam, .device = "sim", .apart = true});
+  Pipeline here(program, schedule, {.optimizer = kAdam});
+  std::int64_t waits = 0;
+  for (int step = 0; step < 2; ++step) {
+    const Data batch = data(step);
+    const std::int64_t before = SimDevices::host_waits();
+    CHECK(there.step(batch.inputs, batch.labels).losses ==
+          here.step(batch.inputs, batch.labels).losses);
+    waits = SimDevices::host_waits() - before;
+  }
+  // Two copies of the last stage for their losses; the first copies for their norms; each rank for
+  // its streams at the end.
+  std::int64_t expected = 4;
+  for (const RankPlan& rank : there.plan().ranks) {
+    expected += std::ssize(there.plan().list_of(rank.rank).streams);
+  }
+  CHECK(waits == expected);
+  SimDevices::finish();
+  const auto state = here.state();
+  for (const auto& [name, tensor] : there.state()) {
+    CAPTURE(name);
+    CHECK(torch::equal(tensor.cpu(), state.at(name)));
+  }
+  CHECK(SimDevices::take_reports() == std::vector<std::string>());
+}
+
 TEST_CASE("sums in NCCL's own order are equal on all ranks, and those of the CPU up to rounding",
           "[sim][nccl][replicas]") {
   const SimDevices devices;

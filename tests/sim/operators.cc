@@ -524,6 +524,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", copy_from);
   m.impl("_local_scalar_dense", item);
   m.impl("view", view);
+  m.impl("view.dtype", at::native::view_dtype);
   m.impl("_reshape_alias", reshape_alias);
   m.impl("as_strided", as_strided);
   m.impl("unfold", at::native::unfold);

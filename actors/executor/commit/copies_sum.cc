@@ -6,29 +6,53 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
-#include "stagecraft/actors/executor/mirror/packed_state.h"
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
 namespace {
 
-std::vector<NamedTensor> written_buffers(const StageRuntime& stage) {
-  std::vector<NamedTensor> written;
+// Numbers of any type begin at a multiple of two words.
+constexpr std::int64_t kWord = 8, kAlignment = 2 * kWord;
+
+std::int64_t words_of(const at::Tensor& buffer) {
+  const auto bytes = static_cast<std::int64_t>(buffer.nbytes());
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment / kWord;
+}
+
+std::vector<at::Tensor> written_buffers(const StageRuntime& stage) {
+  std::vector<at::Tensor> written;
   for (std::size_t i = 0; i < stage.program->buffers.size(); ++i) {
     if (stage.program->buffers[i].written) {
-      written.push_back({stage.program->buffers[i].name, stage.state.buffers[i]});
+      written.push_back(stage.state.buffers[i].detach());
     }
   }
   return written;
 }
 
-/// Returns one byte that says whether the buffers are the first copy's, and the buffers if they
-/// are.
-at::Tensor packed(const std::vector<NamedTensor>& buffers, bool first) {
-  at::Tensor all = at::zeros({1 + packed_bytes(buffers)}, at::kByte);
+/// Visits the place of each buffer in the words that hold all of them, one after the other.
+template <class Visit>
+void with_places(const at::Tensor& words, const std::vector<at::Tensor>& buffers, Visit&& visit) {
+  const at::Tensor bytes = words.view(at::kByte);
+  std::int64_t begin = 0;
+  for (const at::Tensor& buffer : buffers) {
+    const auto size = static_cast<std::int64_t>(buffer.nbytes());
+    visit(bytes.narrow(0, begin, size).view(buffer.scalar_type()).view(buffer.sizes()), buffer);
+    begin += words_of(buffer) * kWord;
+  }
+}
+
+/// Returns the buffers as words of their device; zeros if they are not the first copy's.
+at::Tensor packed(const std::vector<at::Tensor>& buffers, bool first) {
+  std::int64_t words = 0;
+  for (const at::Tensor& buffer : buffers) {
+    words += words_of(buffer);
+  }
+  const at::Tensor all =
+      at::zeros({words}, at::TensorOptions(buffers.front().device()).dtype(at::kLong));
   if (first) {
-    all.narrow(0, 0, 1).fill_(1);
-    pack(buffers, all.narrow(0, 1, all.numel() - 1));
+    with_places(all, buffers, [](const at::Tensor& place, const at::Tensor& buffer) {
+      place.copy_(buffer);
+    });
   }
   return all;
 }
@@ -58,10 +82,12 @@ void CopiesSum::start(Collective& collective, const Sequence& step) {
   start_buffers(collective, sequence);
 }
 
-void CopiesSum::start_buffers(Collective& collective, Sequence sequence) {
-  const std::vector<NamedTensor> written = written_buffers(*mine_.front());
+/// Only the first copy has words other than 0, so their sum is its buffers, and nobody has to look
+/// for them.
+void CopiesSum::start_buffers(Collective& collective, const Sequence& sequence) {
+  const std::vector<at::Tensor> written = written_buffers(*mine_.front());
   if (bucket_ == 0 && !written.empty()) {
-    buffers_ = collective.all_gather(members_, sequence, packed(written, first_));
+    buffers_ = collective.all_reduce(members_, sequence, packed(written, first_));
   }
 }
 
@@ -80,18 +106,13 @@ void CopiesSum::finish(Deadline deadline) {
 }
 
 void CopiesSum::take_buffers(Deadline deadline) {
-  const std::unique_ptr<PendingResult> gathered = std::move(buffers_);
-  const at::Tensor all = gathered->wait(deadline);
-  const std::int64_t size = all.numel() / static_cast<std::int64_t>(members_.ranks.size());
-  for (std::int64_t begin = 0; begin < all.numel(); begin += size) {
-    if (all.narrow(0, begin, 1).item<std::uint8_t>() == 1) {
-      for (const StageRuntime* stage : mine_) {
-        unpack(all.narrow(0, begin + 1, size - 1), written_buffers(*stage));
-      }
-      return;
-    }
+  const std::unique_ptr<PendingResult> summed = std::move(buffers_);
+  const at::Tensor words = summed->wait(deadline);
+  for (const StageRuntime* stage : mine_) {
+    with_places(words, written_buffers(*stage), [](const at::Tensor& place, const at::Tensor& own) {
+      own.copy_(place);
+    });
   }
-  SC_CHECK(false, "one rank of a group of copies has the first copy");
 }
 
 void CopiesSum::drop() {

@@ -26,7 +26,7 @@ class CopiesSum final : public GroupSum {
   void drop() override;
 
  private:
-  void start_buffers(Collective& collective, Sequence sequence);
+  void start_buffers(Collective& collective, const Sequence& sequence);
   void take_buffers(Deadline deadline);
 
   const Group members_;
