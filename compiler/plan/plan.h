@@ -23,9 +23,9 @@
 /// P-6: an instruction waits only for earlier ones of its list. The instruction that fills a slot
 ///      is over before another reads it.
 /// P-7: a training list has one vote, after all its tasks and collectives; after it only updates
-///      follow. A list of forwards has none of these. A group sums once in a step on every member:
-///      a Start after the tasks whose gradients it sums, and a Finish on the same stream, before
-///      the vote.
+///      follow. A list of forwards has none of these. A group sums once in a step on every member,
+///      on streams of one name: a Start after the tasks whose gradients it sums, and a Finish on
+///      the same stream, before the vote.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not

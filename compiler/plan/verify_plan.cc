@@ -71,11 +71,15 @@ void check_names(const Plan& plan, std::vector<std::string>& faults) {
 /// Checks that the lists of a group's members have its sum, and no others, and that a tie's parts
 /// are on the ranks of their stages.
 void check_groups(const Plan& plan, std::vector<std::string>& faults) {
-  std::vector<std::set<std::int32_t>> sums(plan.lists.size());
+  std::vector<std::map<std::int32_t, std::string_view>> sums(plan.lists.size());  // their streams
   for (std::size_t l = 0; l < plan.lists.size(); ++l) {
-    for (const Instruction& i : plan.lists[l].instructions) {
+    const RankList& list = plan.lists[l];
+    for (const Instruction& i : list.instructions) {
       if (i.op == Op::Start) {
-        sums[l].insert(i.group);
+        sums[l].emplace(i.group,
+                        i.stream.value >= 0 && i.stream.index() < list.streams.size()
+                            ? list.streams[i.stream.index()]
+                            : std::string_view());
       }
     }
   }
@@ -91,9 +95,14 @@ void check_groups(const Plan& plan, std::vector<std::string>& faults) {
         }
       }
     }
+    std::set<std::string_view> streams;
     for (const RankPlan& rank : plan.ranks) {
-      const bool enters =
-          sums[static_cast<std::size_t>(rank.list)].contains(static_cast<std::int32_t>(g));
+      const auto& of_list = sums[static_cast<std::size_t>(rank.list)];
+      const auto started = of_list.find(static_cast<std::int32_t>(g));
+      const bool enters = started != of_list.end();
+      if (enters) {
+        streams.insert(started->second);
+      }
       if (enters != members.contains(rank.rank)) {
         faults.push_back(
             fmt::format("P-7: rank {} {} group {}, {}",
@@ -102,6 +111,13 @@ void check_groups(const Plan& plan, std::vector<std::string>& faults) {
                         g,
                         to_string(plan.tables, group)));
       }
+    }
+    if (streams.size() > 1) {
+      faults.push_back(
+          fmt::format("P-7: group {}, {}: its members sum on streams of other names: {}",
+                      g,
+                      to_string(plan.tables, group),
+                      fmt::join(streams, ", ")));
     }
   }
 }

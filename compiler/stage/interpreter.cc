@@ -58,6 +58,7 @@ struct ChunkInterpreter::Impl {
     bool written = false;  ///< in place, so the run gets a copy
     ValueId value;
     Value expected;
+    bool of_batch = false;  ///< an input of the model, or a label
   };
 
   struct BoundConstant {
@@ -111,7 +112,8 @@ struct ChunkInterpreter::Impl {
       inputs.push_back({.local = place_of(id),
                         .written = written_sets.contains(value.alias_set),
                         .value = id,
-                        .expected = value});
+                        .expected = value,
+                        .of_batch = is_of_batch(stage, id)});
     }
     const auto bind_state = [&](const auto& all, std::vector<Bound>& bound) {
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -151,17 +153,24 @@ struct ChunkInterpreter::Impl {
     }
   }
 
+  [[nodiscard]] static bool is_of_batch(const StageProgram& stage, ValueId value) {
+    return std::ranges::any_of(stage.inputs, [&](const StageInput& input) {
+      return input.value == value && input.source != StageInput::Source::Stage;
+    });
+  }
+
   /// Autocast of an accelerator narrows other operators than that of the CPU, where the program was
   /// captured.
-  [[nodiscard]] bool is_type_of(const at::Tensor& tensor, const Value& expected) const {
-    return tensor.scalar_type() == expected.dtype ||
-           (!is_program_device(device) && tensor.is_floating_point() &&
-            at::isFloatingType(expected.dtype));
+  [[nodiscard]] bool has_type_of(const at::Tensor& tensor, const Input& input) const {
+    const at::ScalarType expected = input.expected.dtype;
+    return tensor.scalar_type() == expected ||
+           (!is_program_device(device) && !input.of_batch && tensor.is_floating_point() &&
+            at::isFloatingType(expected));
   }
 
   void check_input(const at::Tensor& tensor, const Input& input) const {
     const Value& expected = input.expected;
-    if (tensor.sizes() != at::IntArrayRef(expected.sizes) || !is_type_of(tensor, expected)) {
+    if (tensor.sizes() != at::IntArrayRef(expected.sizes) || !has_type_of(tensor, input)) {
       throw Error(Errc::CompileShape,
                   fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} "
                               "of shape {}; compile again for another shape or dtype",

@@ -19,29 +19,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-struct Trained {
-  std::vector<double> losses;
-  std::string weights;  ///< their checksum
-};
-
 Words joined(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
-}
-
-/// Reads what `stagecraft train --json` prints.
-Trained read(const std::string& printed) {
-  Trained trained;
-  std::istringstream lines(printed);
-  for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json event = nlohmann::json::parse(line);
-    if (event.at("event") == "step") {
-      trained.losses.push_back(event.at("loss"));
-    } else if (event.at("event") == "done") {
-      trained.weights = event.at("weights_sha256");
-    }
-  }
-  return trained;
 }
 
 /// Runs `stagecraft train` in this process. Errors: std::runtime_error with its message.
@@ -54,7 +34,7 @@ Trained train(const Words& options) {
   if (code != tools::ExitCode::Good) {
     throw std::runtime_error(err.str());
   }
-  return read(out.str());
+  return read_trained(out.str());
 }
 
 /// Runs it as a program.
@@ -64,27 +44,7 @@ Trained train_by(const std::string& program, const Words& options) {
   if (result.exit_code != 0) {
     throw std::runtime_error(result.err);
   }
-  return read(result.out);
-}
-
-std::string different_losses(const Trained& a, const Trained& b, double part) {
-  if (a.losses.size() != b.losses.size() || a.losses.empty()) {
-    return fmt::format("{} losses, and {} of one rank", a.losses.size(), b.losses.size());
-  }
-  for (std::size_t i = 0; i < a.losses.size(); ++i) {
-    if (!(std::abs(a.losses[i] - b.losses[i]) <= part * std::abs(b.losses[i]))) {
-      return fmt::format(
-          "the loss of step {} is {}, and {} of one rank", i + 1, a.losses[i], b.losses[i]);
-    }
-  }
-  return "";
-}
-
-std::string different_bits(const Trained& a, const Trained& b) {
-  const std::string losses = different_losses(a, b, 0.0);
-  return losses.empty() && a.weights != b.weights ? "the weights have other bits than those of one "
-                                                    "rank"
-                                                  : losses;
+  return read_trained(result.out);
 }
 
 /// Compares; what throws is a problem too.
@@ -114,6 +74,43 @@ const Words kSmall{"--layers",
 const Words kFewLayers{"--layers", "2", "--dim", "32", "--seq", "16", "--microbatches", "4"};
 
 }  // namespace
+
+Trained read_trained(const std::string& printed) {
+  Trained trained;
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json event = nlohmann::json::parse(line);
+    if (event.at("event") == "step") {
+      trained.losses.push_back(event.at("loss"));
+    } else if (event.at("event") == "done") {
+      trained.weights = event.at("weights_sha256");
+    }
+  }
+  if (trained.weights.empty()) {
+    throw std::runtime_error("the run has no end: " + printed);
+  }
+  return trained;
+}
+
+std::string different_losses(const Trained& a, const Trained& b, double part) {
+  if (a.losses.size() != b.losses.size() || a.losses.empty()) {
+    return fmt::format("{} losses, and {} of one rank", a.losses.size(), b.losses.size());
+  }
+  for (std::size_t i = 0; i < a.losses.size(); ++i) {
+    if (!(std::abs(a.losses[i] - b.losses[i]) <= part * std::abs(b.losses[i]))) {
+      return fmt::format(
+          "the loss of step {} is {}, and {} of one rank", i + 1, a.losses[i], b.losses[i]);
+    }
+  }
+  return "";
+}
+
+std::string different_bits(const Trained& a, const Trained& b) {
+  const std::string losses = different_losses(a, b, 0.0);
+  return losses.empty() && a.weights != b.weights ? "the weights have other bits than those of one "
+                                                    "rank"
+                                                  : losses;
+}
 
 std::vector<Equality> equalities(const std::string& device, Extent extent) {
   const Words here{"--device", device};

@@ -16,6 +16,20 @@ struct Equality {
   std::string problem;  ///< empty: equal
 };
 
+/// What `stagecraft train` says of a run.
+struct Trained {
+  std::vector<double> losses;
+  std::string weights;  ///< their checksum
+};
+
+/// Reads what `stagecraft train --json` prints. Errors: std::runtime_error if the run has no end.
+[[nodiscard]] Trained read_trained(const std::string& printed);
+
+/// Return what differs from the run of one rank; empty if nothing does. `part`: of a loss, by which
+/// it may differ.
+[[nodiscard]] std::string different_losses(const Trained& run, const Trained& alone, double part);
+[[nodiscard]] std::string different_bits(const Trained& run, const Trained& alone);
+
 /// The largest difference of two losses of copies, as a part of the loss.
 inline constexpr double kCopiesDiffer = 1e-5;
 
@@ -26,8 +40,8 @@ enum class Extent { All, Some };
 /// and every builder with 2 and 4 ranks. Some: one model, and two builders.
 [[nodiscard]] std::vector<Equality> equalities(const std::string& device, Extent extent);
 
-/// Trains with a rank on each of several devices of the kind ("cuda"), as threads and as processes
-/// of `program`, the command, and compares losses with those of one rank.
+/// Trains with a rank on each of two devices of the kind ("cuda"), as threads and as processes of
+/// `program`, the command, and compares losses with those of one rank, to kCopiesDiffer.
 [[nodiscard]] std::vector<Equality> equalities_between_devices(const std::string& kind,
                                                                const std::string& program);
 

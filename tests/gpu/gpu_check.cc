@@ -1,6 +1,6 @@
 /// Checks and measures Stagecraft on this machine's GPUs: a readable table, and a file of JSON.
 ///
-///     stagecraft_gpu_check [--json FILE] [COMMAND]
+///     stagecraft_gpu_check [COMMAND] [--json FILE]
 ///
 /// COMMAND is the `stagecraft` program, for the checks with worker processes. Exit status: 0 all
 /// is right, 1 something is not, 2 wrong usage, 4 there is no GPU to check.
@@ -113,7 +113,7 @@ int run(const std::string& json, const std::string& command) {
   compute_alike(true);
   bool all = all_equal(equalities("cuda:0", Extent::All), report["equal"]);
   if (devices > 1) {
-    fmt::print("Ranks on {} GPUs, against one rank\n", devices);
+    fmt::print("Ranks on two GPUs, against one rank\n");
     all &= all_equal(equalities_between_devices("cuda", command), report["equal"]);
   }
   compute_alike(false);

@@ -10,6 +10,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/ones.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/ScopeExit.h>
 
@@ -22,6 +23,7 @@
 #include "stagecraft/tests/sim/sim_devices.h"
 #include "stagecraft/tests/support/apart_transport.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -122,7 +124,11 @@ class OnDevice final : public Collective {
   std::map<std::int32_t, c10::Stream> streams_;  ///< by group
 };
 
+/// Shares the communicator of group 0.
+constexpr std::int32_t kOtherGroup = 2;
+
 Members members_of(int ranks, const std::function<Collective&(Forms&)>& form_of) {
+  REQUIRE(ranks <= kSimDevices);  // or two would share one, and go without NCCL
   InprocNetwork network(ranks);
   Members members;
   std::vector<std::shared_ptr<Forms>> forms;
@@ -137,7 +143,7 @@ Members members_of(int ranks, const std::function<Collective&(Forms&)>& form_of)
   for (int rank = 0; rank < ranks && ranks > 1; ++rank) {
     connecting.emplace_back([&, rank] {
       // The groups of the cases.
-      std::vector<NcclGroups> groups{{.ranks = {}, .ids = {0}}};
+      std::vector<NcclGroups> groups{{.ranks = {}, .ids = {0, kOtherGroup}}};
       for (int r = 0; r < ranks; ++r) {
         groups.front().ranks.emplace_back(r);
       }
@@ -174,6 +180,31 @@ TEST_CASE("collectives of devices keep the contract by NCCL (CL-1 to CL-4)",
       CHECK(devices.take_reports() == std::vector<std::string>());
       CHECK(sim::nccl_unfinished() == std::vector<std::string>());
     }
+  }
+}
+
+TEST_CASE("groups that share a communicator start in one order, or are refused (NS-2)",
+          "[sim][collective][nccl][bad-input]") {
+  const SimDevices devices;
+  const Members members = members_of(2, [](Forms& forms) -> Collective& { return forms.by_nccl; });
+  const Group one{.ranks = {Rank(0), Rank(1)}, .id = 0};
+  const Group other{.ranks = one.ranks, .id = kOtherGroup};
+  const std::int64_t before = sim::nccl_group_calls();
+  const auto start = [&](std::size_t rank, const Group& group) {
+    return members[rank].collective->all_reduce(
+        group, {.submission = Submission(5)}, at::ones({4}, at::kFloat));
+  };
+  std::vector<std::unique_ptr<PendingResult>> pending;
+  pending.push_back(start(0, one));
+  pending.push_back(start(0, other));
+  pending.push_back(start(1, other));
+  pending.push_back(start(1, one));
+  constexpr int kRanks = 2, kGroups = 2, kExchangeAndGather = 2;
+  CHECK(sim::nccl_group_calls() - before == kRanks * kGroups * kExchangeAndGather);
+  for (const auto& operation : pending) {
+    CHECK(thrown_by([&] {
+            (void)operation->wait(std::chrono::steady_clock::now() + std::chrono::seconds(30));
+          }) == Errc::PlanInvalid);
   }
 }
 

@@ -1,4 +1,5 @@
 /// Runs what is checked and measured on GPUs on a simulated device.
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,8 +13,10 @@
 namespace stagecraft::tests {
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
+
 void check_all_equal(const std::vector<gpu::Equality>& found) {
-  CHECK(found.size() >= 6);
+  CHECK(found.size() == 6);
   for (const gpu::Equality& one : found) {
     CAPTURE(one.name);
     CHECK(one.problem == "");
@@ -25,11 +28,29 @@ TEST_CASE("the check of GPUs finds equal results on a device", "[sim]") {
   check_all_equal(gpu::equalities("sim:0", gpu::Extent::Some));
 }
 
-TEST_CASE("the check of GPUs says what is not equal, and what fails", "[sim][bad-input]") {
+TEST_CASE("the check of GPUs says what is not equal", "[sim]") {
+  const gpu::Trained alone{.losses = {2.0, 1.0}, .weights = "ab"};
+  CHECK(gpu::different_bits(alone, alone).empty());
+  CHECK_THAT(gpu::different_bits({.losses = {2.0, 1.0}, .weights = "cd"}, alone),
+             ContainsSubstring("other bits"));
+  const gpu::Trained near{.losses = {2.0, 1.0001}, .weights = "ab"};
+  CHECK_THAT(gpu::different_bits(near, alone), ContainsSubstring("the loss of step 2 is 1.0001"));
+  CHECK(gpu::different_losses(near, alone, 1e-3).empty());
+  CHECK_FALSE(gpu::different_losses(near, alone, 1e-5).empty());
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(gpu::different_losses({.losses = {2.0, none}, .weights = ""}, alone, 1.0).empty());
+  CHECK_FALSE(gpu::different_losses({.losses = {2.0}, .weights = ""}, alone, 1.0).empty());
+  CHECK_THROWS_WITH(gpu::read_trained(R"({"event":"step","loss":1.0})"),
+                    ContainsSubstring("the run has no end"));
+}
+
+TEST_CASE("the check of GPUs says what fails", "[sim][bad-input]") {
   const SimDevices devices;
-  for (const gpu::Equality& one : gpu::equalities("sim:9", gpu::Extent::Some)) {
+  const std::vector<gpu::Equality> found = gpu::equalities("sim:9", gpu::Extent::Some);
+  CHECK(found.size() == 6);
+  for (const gpu::Equality& one : found) {
     CAPTURE(one.name);
-    CHECK_THAT(one.problem, Catch::Matchers::ContainsSubstring("has 4 of these"));
+    CHECK_THAT(one.problem, ContainsSubstring("has 4 of these"));
   }
 }
 
@@ -42,8 +63,8 @@ TEST_CASE("a model that does not fit onto the devices is refused before it is tr
   CHECK(tools::run_runtime_command({"train", "--device", "sim", "--ranks", "2", "--steps", "1"},
                                    console) == tools::ExitCode::Failed);
   CHECK_THAT(err.str(),
-             Catch::Matchers::ContainsSubstring("memory does not suffice: ") &&
-                 Catch::Matchers::ContainsSubstring("128.0 KiB left by 2 GPUs"));
+             ContainsSubstring("memory does not suffice: ") &&
+                 ContainsSubstring("128.0 KiB left by 2 GPUs"));
 }
 
 TEST_CASE("the measures of GPUs are taken on a device, beside LibTorch alone", "[sim]") {

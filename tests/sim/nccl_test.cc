@@ -292,9 +292,11 @@ TEST_CASE("a failure of NCCL is an error of the rank, with the task", "[sim][ncc
                                     "ncclSend",
                                     "ncclRecv",
                                     "ncclGroupEnd",
-                                    "ncclAllGather");
+                                    "ncclAllGather",
+                                    "ncclAllReduce");
   CAPTURE(call);
-  Both both(copies(), {.device = "sim"});
+  const DeviceReduce reduce = call == "ncclAllReduce" ? DeviceReduce::Nccl : DeviceReduce::ByRank;
+  Both both(copies(), {.device = "sim", .device_reduce = reduce});
   const bool connected = GENERATE(false, true);
   if (connected && call != "ncclCommInitRankConfig") {
     both.step();

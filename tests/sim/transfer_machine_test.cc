@@ -61,9 +61,12 @@ TEST_CASE("copies of stages run to their end by NCCL", "[nccl]") {
   Plan plan = plan_of(copies_of(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2)));
   CHECK(plan.ranks.size() == 4);
   CHECK(run_transfers(plan, kThreeKernels).empty());
-  // A rank that never starts its sum holds up the members of its group.
   plan.lists.push_back(plan.list_of(Rank(2)));
   plan.ranks[2].list = static_cast<std::int32_t>(plan.lists.size()) - 1;
+  CHECK(verify(plan).empty());
+  plan.lists.back().streams.back() = "mine";  // ranks join by the names of streams
+  CHECK_THAT(verify(plan).at(0), ContainsSubstring("its members sum on streams of other names"));
+  // A rank that never starts its sum holds up the members of its group.
   std::erase_if(plan.lists.back().instructions,
                 [](const Instruction& i) { return i.op == Op::Start; });
   CHECK_THAT(run_transfers(plan, kThreeKernels), ContainsSubstring("finish all-reduce of group"));

@@ -34,7 +34,8 @@ class GroupSum {
   GroupSum() = default;
 };
 
-/// Returns a group of the plan as the collectives know it; without members if the rank is none.
+/// Returns a group of the plan as the collectives know it; without members if this rank is not one
+/// of them.
 [[nodiscard]] Group group_of(const PlanShare& share, std::int32_t number);
 
 /// Returns the sums by group; null for a group without this rank. `stages`: those of the share's

@@ -1,5 +1,6 @@
 #include "stagecraft/actors/executor/device/cuda_library.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 
@@ -83,6 +84,7 @@ Obstacle find_gpu() {
 Obstacle try_open_cuda() {
   static std::mutex mutex;  // another rank waits until LibTorch has all of it
   const std::scoped_lock lock(mutex);
+  connect_nccl_early();
   if (!is_open()) {
     if (Obstacle obstacle = open_library()) {
       return obstacle;
@@ -94,6 +96,12 @@ Obstacle try_open_cuda() {
                         "a worker anew that has had ranks on the CPU"};
   }
   return find_gpu();
+}
+
+void connect_nccl_early() {
+  if (std::getenv("NCCL_RUNTIME_CONNECT") == nullptr) {
+    setenv("NCCL_RUNTIME_CONNECT", "0", 1);  // NOLINT(concurrency-mt-unsafe): first in main()
+  }
 }
 
 void open_cuda() {

@@ -28,4 +28,10 @@ struct CudaObstacle {
 /// missing, it was asked for too late, there is no driver, or no GPU.
 void open_cuda();
 
+/// Lets NCCL connect all that a communicator may use when it is made, unless the user's environment
+/// says otherwise: a connection in a later call would hold the host. The functions above do it too;
+/// a worker calls it first in main(), because a process with threads must not change its
+/// environment.
+void connect_nccl_early();
+
 }  // namespace stagecraft

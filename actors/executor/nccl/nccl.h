@@ -25,7 +25,8 @@ class Nccl {
  public:
   /// Names a communicator to its members.
   using Id = std::array<char, 128>;
-  /// NCCL may stall in a call of more than 256 transfers.
+  /// A round is a send and a receive. NCCL stalls in a group of more than 256 of these (PyTorch's
+  /// pull request 174942).
   static constexpr int kMostRounds = 128;
 
   /// Communicator is one member's end. Its destructor aborts it.
@@ -43,9 +44,9 @@ class Nccl {
 
     virtual void send(int to, const void* data, std::size_t bytes, const c10::Stream& stream) = 0;
     virtual void receive(int from, void* data, std::size_t bytes, const c10::Stream& stream) = 0;
-    /// Makes some of the rounds of an exchange of all members with all. In round r a member sends
-    /// to the one r behind it, and receives from the one r before it: of `parts` the one with the
-    /// receiver's number, as that of `received` with the sender's. `bytes`: of a part.
+    /// Makes some of the rounds of an exchange of all members with all. Part i of `parts` goes to
+    /// member i; part i of `received` comes from member i. In round r a member sends to the one r
+    /// behind it, and receives from the one r before it. `bytes`: of a part.
     /// Requires: no more than kMostRounds.
     virtual void all_to_all(const void* parts,
                             void* received,

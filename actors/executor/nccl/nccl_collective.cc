@@ -63,6 +63,7 @@ class NcclCollective::Started final : public PendingResult {
     SC_CHECK(tickets != nullptr, name_ + " was waited for twice");
     check(tickets->wait(deadline));
     connector_.require_current();
+    is_over_ = true;
     if (const c10::Stream reader = connector_.stream(); reader != stream_) {
       done_.block(reader);
       keep_for(reader, result_);
@@ -70,8 +71,9 @@ class NcclCollective::Started final : public PendingResult {
     return std::move(result_);
   }
   void abandon() override {
-    if (std::exchange(tickets_, nullptr) != nullptr) {
+    if (!std::exchange(is_over_, true)) {
       connector_.abort();  // the epoch is over (CL-2)
+      done_.synchronize();
     }
   }
 
@@ -104,6 +106,7 @@ class NcclCollective::Started final : public PendingResult {
   const std::string name_;
   const Group group_;
   std::unique_ptr<PendingResult> tickets_;  // null after the wait
+  bool is_over_ = false;                    // waited for with success, or given up
   const std::int64_t number_;
   at::Tensor result_;
   const c10::Stream stream_;

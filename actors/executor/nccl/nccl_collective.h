@@ -10,8 +10,8 @@
 ///
 /// The whole operation is work of the stream on which it starts. Its members also tell each other,
 /// in the host's memory, that they have started it and with what: a wait shows who has not.
-/// NS-1: sums are added in the order of the ranks (CL-1). Those of DeviceReduce::Nccl are not, and
-///       are the same on all members.
+/// NS-1: sums are added in the order of the ranks (CL-1). With DeviceReduce::Nccl, NCCL chooses the
+///       order of all_reduce for types that it adds; all members still get the same bits.
 /// NS-2: groups share a communicator if they have the same members and start on the same stream,
 ///       where P-10 has judged their order. A start says which of the communicator it is, so that
 ///       members that start in different orders are an error and not wrong numbers (NC-1).

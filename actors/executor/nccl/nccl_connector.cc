@@ -40,7 +40,7 @@ std::string names_of(const std::vector<Rank>& peers) {
 
 }  // namespace
 
-/// NJ-1: any thread may abort; what is added afterwards is aborted at once.
+/// The lock lets any thread abort; what is added afterwards is aborted at once.
 class NcclConnector::Ends {
  public:
   explicit Ends(std::shared_ptr<Nccl> nccl) : nccl_(std::move(nccl)) {}
@@ -95,8 +95,9 @@ void NcclConnector::begin(const Tag& step) {
     tag_.submission = step.submission;
     return;
   }
-  if (!nccl_ && (nccl_ = nccl_library())) {
-    own_name_ = nccl_->name_of(place_);
+  if (std::shared_ptr<Nccl> found = nccl_ ? nullptr : nccl_library()) {
+    own_name_ = found->name_of(place_);
+    nccl_ = std::move(found);
   }
   abort();
   epoch_ = step.epoch;
@@ -148,7 +149,7 @@ void NcclConnector::settle(Nccl::Communicator& end, const std::vector<Rank>& pee
     const auto now = std::chrono::steady_clock::now();
     if (now > begun + patience_) {
       throw Error(Errc::ClusterTimeout,
-                  fmt::format("NCCL did not connect to {} within {} s",
+                  fmt::format("NCCL did not reach {} within {} s",
                               names_of(peers),
                               std::chrono::duration<double>(patience_).count()));
     }

@@ -3,8 +3,9 @@
 /// A rank on an accelerator has one, for its plan thread. NcclLinks and NcclCollective use it.
 /// NJ-1: the communicators of an epoch end with it, on all members: work whose other end was given
 ///       up may hold its stream for ever.
-/// NJ-2: all ranks join in one order, at the start of a step. NCCL makes connections in the first
-///       call of each kind, and may hold the host there.
+/// NJ-2: all ranks join in one order, at the start of a step. NCCL connects in the first call with
+///       a peer, which may hold the host, so a communicator makes one of each kind then. All else
+///       is connected when it joins (connect_nccl_early()).
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,8 @@ class NcclConnector {
   NcclConnector(const NcclConnector&) = delete;
   NcclConnector& operator=(const NcclConnector&) = delete;
 
-  /// `step`: the tag of the step that begins. A new epoch ends all communicators.
+  /// `step`: the tag of the step that begins. A new epoch ends all communicators. Errors:
+  /// DeviceFailed.
   void begin(const Tag& step);
   [[nodiscard]] std::optional<Epoch> epoch() const { return epoch_; }
   [[nodiscard]] const c10::Device& place() const { return place_; }
@@ -46,7 +48,7 @@ class NcclConnector {
   /// if one of them has no NCCL or is in the process of another one, or if two share a device: then
   /// this returns null.
   /// Requires: begin(); this rank is one of them.
-  /// Errors: ClusterTimeout if a peer does not join; DeviceFailed; the transport's own.
+  /// Errors: ClusterTimeout if a peer does not join; WireFormat; DeviceFailed; the transport's own.
   [[nodiscard]] std::shared_ptr<Nccl::Communicator> join(const std::vector<Rank>& ranks);
 
   /// Makes a call of the communicator, and waits until NCCL has done it. `peers`: whom it may need.

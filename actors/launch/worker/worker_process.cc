@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/device/cuda_library.h"
 #include "stagecraft/actors/executor/device/processor.h"
 #include "stagecraft/actors/launch/network/find_listener.h"
 #include "stagecraft/actors/launch/network/local_address.h"
@@ -228,6 +229,7 @@ void join_cluster(const AdmissionActor& admission,
 }  // namespace
 
 std::string run_worker_process(const WorkerProcessOptions& options) {
+  connect_nccl_early();  // before there are threads
   std::shared_ptr<const TemporaryCredentials> handed_over;
   if (options.credentials == kCredentialsFromLifeline) {
     handed_over = TemporaryCredentials::received(options.lifeline);
