@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/runtime_commands.h"
@@ -55,6 +56,15 @@ Equality equality(std::string name, Compare&& compare) {
   } catch (const std::exception& error) {
     return {std::move(name), error.what()};
   }
+}
+
+/// Returns whether ranks hold two copies of each weight, whose gradients are added up in the end.
+bool has_copies(const BuilderInfo& builder, int ranks) {
+  BuildRequest request{.devices = ranks, .microbatches = 2 * ranks};
+  if (builder.takes_graph) {
+    request.graph = StageGraph::chain(ranks);
+  }
+  return Layout::of(build_schedule(builder.name, request)).replicas() > 1;
 }
 
 /// Options of llama and moe: enough layers for the stages of every builder on 4 ranks.
@@ -133,16 +143,15 @@ std::vector<Equality> equalities(const std::string& device, Extent extent) {
     if (extent == Extent::Some && builder.name != "zb-v" && builder.name != "chimera") {
       continue;
     }
-    for (const std::string ranks : {"2", "4"}) {
+    for (const int ranks : {2, 4}) {
       found.push_back(equality(fmt::format("{} on {} ranks", builder.name, ranks), [&] {
         if (!alone) {
           alone = train(joined(options, {"--ranks", "1"}));
         }
-        const bool has_copies = builder.name == "dualpipe" || builder.name == "chimera";
-        const Trained pipeline =
-            train(joined(options, {"--schedule", std::string(builder.name), "--ranks", ranks}));
-        return has_copies ? different_losses(pipeline, *alone, kCopiesDiffer)
-                          : different_bits(pipeline, *alone);
+        const Trained pipeline = train(joined(
+            options, {"--schedule", std::string(builder.name), "--ranks", std::to_string(ranks)}));
+        return has_copies(builder, ranks) ? different_losses(pipeline, *alone, kCopiesDiffer)
+                                          : different_bits(pipeline, *alone);
       }));
     }
   }

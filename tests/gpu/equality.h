@@ -16,7 +16,7 @@ struct Equality {
   std::string problem;  ///< empty: equal
 };
 
-/// What `stagecraft train` says of a run.
+/// Trained is the result of a run, as `stagecraft train` prints it.
 struct Trained {
   std::vector<double> losses;
   std::string weights;  ///< their checksum

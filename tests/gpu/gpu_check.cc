@@ -43,7 +43,7 @@ bool all_equal(const std::vector<Equality>& equalities, nlohmann::json& report) 
   return all;
 }
 
-/// A goal of a figure, as a part of another or in a unit.
+/// Prints and reports a figure. Returns whether it meets its goal.
 bool figure(nlohmann::json& report,
             const std::string& name,
             const std::string& unit,

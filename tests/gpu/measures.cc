@@ -1,7 +1,6 @@
 #include "stagecraft/tests/gpu/measures.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -11,6 +10,8 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/base/median.h"
+#include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/stagecraft.h"
 
@@ -82,15 +83,12 @@ struct Subject {
 double median_seconds(int steps, const std::function<void()>& step) {
   std::vector<double> seconds;
   for (int i = 0; i < kWarmUp + steps; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    step();
+    const double of_step = bench::seconds_of(step);
     if (i >= kWarmUp) {
-      seconds.push_back(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      seconds.push_back(of_step);
     }
   }
-  std::ranges::nth_element(seconds, seconds.begin() + steps / 2);
-  return seconds[static_cast<std::size_t>(steps / 2)];
+  return median(seconds);
 }
 
 /// Trains the same weights as LibTorch's users do, with the fused update.

@@ -31,6 +31,11 @@ struct Chain {
   std::optional<Program> program;
 };
 
+/// Returns two copies of a schedule of two rows, each row of them on a rank of its own.
+inline Schedule two_copies_of(const Schedule& schedule) {
+  return Schedule::parse("@place 0=0,2 1=1,3\n" + to_string(schedule));
+}
+
 /// Returns the builder's schedule; nothing if its constraints forbid one of this size.
 inline std::optional<Schedule> schedule_of(const BuilderInfo& builder, int devices) {
   BuildRequest request{.devices = devices, .microbatches = Chain::kMicrobatches};

@@ -47,7 +47,7 @@ class ReadBack final : public PendingResult {
   at::Tensor buffer_;  ///< of an all_reduce
 };
 
-/// What a rank on a device has.
+/// Forms holds both forms of the collectives for a rank on a device.
 struct Forms {
   Forms(Rank self, std::shared_ptr<Transport> end, std::shared_ptr<WaitBoard> board)
       : place(SimDevices::device(self.value % kSimDevices)),

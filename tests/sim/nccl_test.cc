@@ -25,6 +25,19 @@ using testing::PipelineOptions;
 
 const Optimizer kAdam = AdamW{.lr = 1e-2};
 
+/// Checks that the ranks on devices have the bits of those on the CPU, and that nothing is left of
+/// their work.
+void check_equal_bits(Pipeline& there, Pipeline& here) {
+  SimDevices::finish();
+  const auto expected = here.state();
+  for (const auto& [name, tensor] : there.state()) {
+    CAPTURE(name);
+    CHECK(torch::equal(tensor.cpu(), expected.at(name)));
+  }
+  CHECK(SimDevices::take_reports() == std::vector<std::string>());
+  CHECK(sim::nccl_unfinished() == std::vector<std::string>());
+}
+
 /// Ranks on simulated devices, and the same on the CPU.
 struct Both {
   explicit Both(const Schedule& schedule, PipelineOptions options)
@@ -49,16 +62,7 @@ struct Both {
     CHECK(outcome.losses == losses);
     return losses;
   }
-  void check_equal_bits() {
-    SimDevices::finish();
-    const auto expected = here.state();
-    for (const auto& [name, tensor] : there.state()) {
-      CAPTURE(name);
-      CHECK(torch::equal(tensor.cpu(), expected.at(name)));
-    }
-    CHECK(SimDevices::take_reports() == std::vector<std::string>());
-    CHECK(sim::nccl_unfinished() == std::vector<std::string>());
-  }
+  void check_equal_bits() { tests::check_equal_bits(there, here); }
   /// Returns how many transfers between ranks a step makes by NCCL.
   [[nodiscard]] std::int64_t transfers() {
     std::int64_t sends = 0;
@@ -83,8 +87,7 @@ Schedule two_stages() {
 
 /// Two copies of two stages, each on a device of its own.
 Schedule copies() {
-  const Schedule chain = one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2);
-  return Schedule::parse("@place 0=0,2 1=1,3\n" + to_string(chain));
+  return two_copies_of(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2));
 }
 
 /// Four copies of one stage.
@@ -136,13 +139,7 @@ TEST_CASE("copies get the statistics of the first copy without a look by the hos
     expected += std::ssize(there.plan().list_of(rank.rank).streams);
   }
   CHECK(waits == expected);
-  SimDevices::finish();
-  const auto state = here.state();
-  for (const auto& [name, tensor] : there.state()) {
-    CAPTURE(name);
-    CHECK(torch::equal(tensor.cpu(), state.at(name)));
-  }
-  CHECK(SimDevices::take_reports() == std::vector<std::string>());
+  check_equal_bits(there, here);
 }
 
 TEST_CASE("sums in NCCL's own order are equal on all ranks, and those of the CPU up to rounding",
@@ -183,13 +180,7 @@ TEST_CASE("parts of tied parameters are gathered by NCCL", "[sim][nccl]") {
           here.step(batch.inputs, batch.labels).losses);
   }
   CHECK(sim::nccl_group_calls() > before);
-  SimDevices::finish();
-  const auto expected = here.state();
-  for (const auto& [parameter, tensor] : there.state()) {
-    CAPTURE(parameter);
-    CHECK(torch::equal(tensor.cpu(), expected.at(parameter)));
-  }
-  CHECK(SimDevices::take_reports() == std::vector<std::string>());
+  check_equal_bits(there, here);
 }
 
 TEST_CASE("the host waits for no sum", "[sim][nccl][replicas]") {

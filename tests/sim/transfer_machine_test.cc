@@ -27,11 +27,6 @@ Plan plan_of(const Schedule& schedule) {
   return lower_schedule(*chain.program, schedule, Layout::of(schedule), true);
 }
 
-/// Returns two copies of a schedule of two rows.
-Schedule copies_of(const Schedule& schedule) {
-  return Schedule::parse("@place 0=0,2 1=1,3\n" + to_string(schedule));
-}
-
 TEST_CASE("every builder's plan runs to its end by NCCL, on the queues that a GPU has",
           "[nccl][builders]") {
   constexpr int kQueues = 8;  // as CUDA makes them unless told otherwise
@@ -58,7 +53,7 @@ TEST_CASE("every builder's plan runs to its end by NCCL, on the queues that a GP
 }
 
 TEST_CASE("copies of stages run to their end by NCCL", "[nccl]") {
-  Plan plan = plan_of(copies_of(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2)));
+  Plan plan = plan_of(two_copies_of(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2)));
   CHECK(plan.ranks.size() == 4);
   CHECK(run_transfers(plan, kThreeKernels).empty());
   plan.lists.push_back(plan.list_of(Rank(2)));
@@ -82,9 +77,10 @@ TEST_CASE("verify() refuses each order of transfers that NCCL would pair wrongly
           "[nccl]") {
   std::mt19937 random(3);
   const auto below = [&](std::size_t bound) { return random() % bound; };
-  const std::vector<Plan> right{plan_of(one_f_one_b(StageGraph::chain(3), Chain::kMicrobatches)),
-                                plan_of(interleaved(2, Chain::kMicrobatches, 2)),
-                                plan_of(copies_of(interleaved(2, Chain::kMicrobatches / 2, 2)))};
+  const std::vector<Plan> right{
+      plan_of(one_f_one_b(StageGraph::chain(3), Chain::kMicrobatches)),
+      plan_of(interleaved(2, Chain::kMicrobatches, 2)),
+      plan_of(two_copies_of(interleaved(2, Chain::kMicrobatches / 2, 2)))};
   for (const Plan& plan : right) {
     REQUIRE(run_transfers(plan, kThreeKernels).empty());
   }

@@ -180,8 +180,8 @@ TEST_CASE("each wait of copies of stages, and of stages that recompute, is found
           "[sim]") {
   const bool recomputes = GENERATE(false, true), apart = GENERATE(false, true);
   CAPTURE(recomputes, apart);
-  const std::string chain = to_string(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2));
-  const Schedule schedule = Schedule::parse("@place 0=0,2 1=1,3\n" + chain);
+  const Schedule schedule =
+      two_copies_of(one_f_one_b(StageGraph::chain(2), Chain::kMicrobatches / 2));
   CHECK(leave_out_each(schedule, Chain(2, recomputes ? Recompute::stages() : Recompute()), apart) >
         10);
 }
