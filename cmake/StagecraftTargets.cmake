@@ -36,7 +36,7 @@ endfunction()
 
 # stagecraft_compile_in_batches(<target>)
 #
-# Groups the sources of each folder in batches of at most 16; folders of fewer than 8 sources share batches. With
+# Groups the sources of each folder in batches of at most 24; folders of fewer than 12 sources share batches. With
 # CMAKE_UNITY_BUILD a batch is one translation unit, which takes a third of the processor time; without it each source
 # is compiled alone. Names outside of functions must differ within a folder, and among the small folders of a target.
 function(stagecraft_compile_in_batches target)
@@ -54,7 +54,7 @@ function(stagecraft_compile_in_batches target)
   list(REMOVE_DUPLICATES rooms)
   foreach(room IN LISTS rooms)
     list(LENGTH ${room} count)
-    if(count LESS 8)
+    if(count LESS 12)
       list(APPEND small_rooms ${${room}})
       list(REMOVE_ITEM rooms ${room})
     endif()
@@ -64,7 +64,7 @@ function(stagecraft_compile_in_batches target)
   endif()
   foreach(room IN LISTS rooms)
     list(LENGTH ${room} count)
-    math(EXPR batches "(${count} + 15) / 16")
+    math(EXPR batches "(${count} + 23) / 24")
     math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
     set(index 0)
     foreach(source IN LISTS ${room})

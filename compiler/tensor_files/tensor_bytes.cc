@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMostDimensions = 64;
+constexpr std::size_t kMostDimensionsInFiles = 64;
 
 }  // namespace
 
@@ -66,8 +66,9 @@ void TensorFile::refuse(const std::string& expected, const std::string& found) c
 std::uint64_t TensorFile::bytes_of(at::ScalarType dtype,
                                    const std::vector<std::int64_t>& sizes) const {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (sizes.size() > kMostDimensions) {
-    refuse(fmt::format("at most {} dimensions", kMostDimensions), fmt::format("{}", sizes.size()));
+  if (sizes.size() > kMostDimensionsInFiles) {
+    refuse(fmt::format("at most {} dimensions", kMostDimensionsInFiles),
+           fmt::format("{}", sizes.size()));
   }
   // If one size is 0, strides are computed from the other sizes and must fit too.
   std::uint64_t bytes = at::elementSize(dtype);

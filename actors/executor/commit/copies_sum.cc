@@ -31,7 +31,7 @@ std::vector<at::Tensor> written_buffers(const StageRuntime& stage) {
 
 /// Visits the place of each buffer in the words that hold all of them, one after the other.
 template <class Visit>
-void with_places(const at::Tensor& words, const std::vector<at::Tensor>& buffers, Visit&& visit) {
+void with_buffers(const at::Tensor& words, const std::vector<at::Tensor>& buffers, Visit&& visit) {
   const at::Tensor bytes = words.view(at::kByte);
   std::int64_t begin = 0;
   for (const at::Tensor& buffer : buffers) {
@@ -50,7 +50,7 @@ at::Tensor packed(const std::vector<at::Tensor>& buffers, bool first) {
   const at::Tensor all =
       at::zeros({words}, at::TensorOptions(buffers.front().device()).dtype(at::kLong));
   if (first) {
-    with_places(all, buffers, [](const at::Tensor& place, const at::Tensor& buffer) {
+    with_buffers(all, buffers, [](const at::Tensor& place, const at::Tensor& buffer) {
       place.copy_(buffer);
     });
   }
@@ -109,9 +109,9 @@ void CopiesSum::take_buffers(Deadline deadline) {
   const std::unique_ptr<PendingResult> summed = std::move(buffers_);
   const at::Tensor words = summed->wait(deadline);
   for (const StageRuntime* stage : mine_) {
-    with_places(words, written_buffers(*stage), [](const at::Tensor& place, const at::Tensor& own) {
-      own.copy_(place);
-    });
+    with_buffers(words,
+                 written_buffers(*stage),
+                 [](const at::Tensor& place, const at::Tensor& own) { own.copy_(place); });
   }
 }
 

@@ -14,7 +14,9 @@ namespace {
 
 /// Visits a part as a row of the gathered tensor: its gradients in a row, one after the other.
 template <class Visit>
-void with_places(const at::Tensor& row, const std::vector<at::Tensor>& gradients, Visit&& visit) {
+void with_gradients(const at::Tensor& row,
+                    const std::vector<at::Tensor>& gradients,
+                    Visit&& visit) {
   std::int64_t begin = 0;
   for (const at::Tensor& gradient : gradients) {
     visit(row.narrow(0, begin, gradient.numel()).view(gradient.sizes()), gradient);
@@ -50,9 +52,10 @@ at::Tensor TieSum::packed() const {
   const at::Tensor all = at::zeros({most_ * width_}, mine_.front().front().options());
   std::int64_t begin = 0;
   for (const Part& part : mine_) {
-    with_places(all.narrow(0, begin, width_),
-                part,
-                [](const at::Tensor& place, const at::Tensor& gradient) { place.copy_(gradient); });
+    with_gradients(
+        all.narrow(0, begin, width_),
+        part,
+        [](const at::Tensor& place, const at::Tensor& gradient) { place.copy_(gradient); });
     begin += width_;
   }
   return all;
@@ -75,7 +78,7 @@ void TieSum::finish(Deadline deadline) {
     sum.add_(row(rows_[i]));
   }
   for (const Part& part : mine_) {
-    with_places(sum, part, [](const at::Tensor& place, const at::Tensor& gradient) {
+    with_gradients(sum, part, [](const at::Tensor& place, const at::Tensor& gradient) {
       gradient.copy_(place);
     });
   }

@@ -309,9 +309,9 @@ std::size_t bucket_of_stage(const PlanTables& tables, StageId stage, std::int32_
   return position;
 }
 
-class Binding {
+class Binder {
  public:
-  Binding(const PlanShare& share, const StagePrograms& programs) : share_(share) {
+  Binder(const PlanShare& share, const StagePrograms& programs) : share_(share) {
     check(share, programs);  // keeps BP-1
     for (std::size_t s = 0; s < programs.size(); ++s) {
       stages_.emplace_back(share, s, *programs[s]);
@@ -410,7 +410,7 @@ class Binding {
 }  // namespace
 
 BoundPlan bind_plan(const PlanShare& share, const StagePrograms& programs) {
-  return Binding(share, programs).run();
+  return Binder(share, programs).run();
 }
 
 }  // namespace stagecraft

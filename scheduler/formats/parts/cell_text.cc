@@ -133,7 +133,7 @@ std::string advice(std::string_view text) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
   });
   return upper != text && has_form_of_task(upper)
-             ? fmt::format("kinds are capital letters: {}", quoted(upper))
+             ? fmt::format("kinds are capital letters: {}", formats::quoted(upper))
              : std::string(kCellHelp);
 }
 

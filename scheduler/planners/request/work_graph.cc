@@ -28,7 +28,7 @@ constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
 /// Per operator; results of joined operators are numbered one after the other.
 constexpr int kMostOutputs = 1 << 16;
 
-[[noreturn]] void refuse(const std::string& text) {
+[[noreturn]] void refuse_costs(const std::string& text) {
   throw Error(Errc::UsageArgument, text);
 }
 
@@ -39,11 +39,12 @@ Sizes sizes_of(const Costs& costs) {
   Sizes sizes{{costs.samples, &costs.operators}};
   for (const auto& [samples, operators] : costs.operators_at) {
     if (operators.size() != costs.operators.size()) {
-      refuse(fmt::format("costs have {} operators on {} samples and {} on {}; profile them again",
-                         costs.operators.size(),
-                         costs.samples,
-                         operators.size(),
-                         samples));
+      refuse_costs(
+          fmt::format("costs have {} operators on {} samples and {} on {}; profile them again",
+                      costs.operators.size(),
+                      costs.samples,
+                      operators.size(),
+                      samples));
     }
     sizes.emplace(samples, &operators);
   }
@@ -103,10 +104,10 @@ void insert_once(std::vector<int>& sorted, int value) {
 
 WorkGraph WorkGraph::of(const Costs& costs, int samples) {
   if (costs.operators.empty()) {
-    refuse("the costs have no operators; `stagecraft profile` measures them");
+    refuse_costs("the costs have no operators; `stagecraft profile` measures them");
   }
   if (samples < 1) {
-    refuse(fmt::format("a microbatch needs at least one sample, found {}", samples));
+    refuse_costs(fmt::format("a microbatch needs at least one sample, found {}", samples));
   }
   WorkGraph graph;
   graph.samples_ = samples;
@@ -121,7 +122,7 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
   for (std::size_t i = 0; i < costs.operators.size(); ++i) {
     const OperatorCost& op = costs.operators[i];
     if (i > 0 && op.id <= costs.operators[i - 1].id) {
-      refuse(
+      refuse_costs(
           fmt::format("operator {} comes after {}; list operators in the order of the forward, "
                       "with ascending ids",
                       op.id,
@@ -135,7 +136,7 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
     for (const std::string& name : op.parameters) {
       const auto found = parameter.find(name);
       if (found == parameter.end()) {
-        refuse(
+        refuse_costs(
             fmt::format("operator {} uses parameter {}, which the costs do not list", op.id, name));
       }
       insert_once(graph.parameters_.back(), found->second);
@@ -143,9 +144,9 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
     for (const OperatorRead& read : op.reads) {
       const auto found = place.find(read.producer);
       if (found == place.end()) {
-        refuse(fmt::format("operator {} reads {}, which is not among the operators before it",
-                           op.id,
-                           read.producer));
+        refuse_costs(fmt::format("operator {} reads {}, which is not among the operators before it",
+                                 op.id,
+                                 read.producer));
       }
       if (found->second != here) {
         const auto& joined = graph.ids_[static_cast<std::size_t>(found->second)];

@@ -34,7 +34,7 @@ at::Tensor copy_of(int rank, std::int64_t updates) {
 /// Models three ranks that train and mirror. Every event that changes something is a separate move.
 /// A rank that dies stops, and messages on their way to or from it stay there. So the states that
 /// the others can see after a death are those reached here, viewed without the dead rank.
-struct Model {
+struct Mirrored {
   enum class Phase : std::uint8_t { Computing, Voted, Decided };
   struct InFlight {
     Submission round;
@@ -53,7 +53,7 @@ struct Model {
   bool hasty = false;  ///< breaks the protocol: a round settles without a vote
 
   /// Starts with the first copies on all ranks; training begins.
-  explicit Model(bool h) : hasty(h) {
+  explicit Mirrored(bool h) : hasty(h) {
     for (int r = 0; r < kRanks; ++r) {
       begin(r, Submission(0));
     }
@@ -87,15 +87,15 @@ struct Model {
   }
 
   /// Returns all possible next states.
-  [[nodiscard]] std::vector<Model> successors() const {
-    std::vector<Model> all;
+  [[nodiscard]] std::vector<Mirrored> successors() const {
+    std::vector<Mirrored> all;
     bool undecided = true;
     for (const RankModel& rank : ranks) {
       undecided = undecided && rank.attempt == ranks[0].attempt && rank.attempt < kAttempts &&
                   rank.phase != Phase::Decided;
     }
     if (undecided) {
-      Model& aborted = all.emplace_back(*this);
+      Mirrored& aborted = all.emplace_back(*this);
       for (RankModel& rank : aborted.ranks) {
         ++rank.attempt;
         rank.phase = Phase::Computing;
@@ -183,7 +183,7 @@ struct Model {
 
 /// Returns the fault, or an empty text: the victim is lost and replaced, all ranks go back one
 /// after the other, and the same rank may be lost again at any time.
-std::string fault_after_loss_of(int victim, Model model) {
+std::string fault_after_loss_of(int victim, Mirrored model) {
   const auto v = static_cast<std::size_t>(victim);
   model.ranks[v].keeper = {};
   const auto choose = [&] {
@@ -203,7 +203,7 @@ std::string fault_after_loss_of(int victim, Model model) {
       }
     }
     for (int r = 0; r < kRanks; ++r) {
-      Model::RankModel& rank = model.ranks[static_cast<std::size_t>(r)];
+      Mirrored::RankModel& rank = model.ranks[static_cast<std::size_t>(r)];
       rank.keeper.restart(point.updates);
       rank.updates = point.updates;
       rank.coming.clear();
@@ -222,22 +222,22 @@ std::string fault_after_loss_of(int victim, Model model) {
 
 /// Returns the first fault found, and the number of states.
 std::pair<std::string, std::size_t> explore(bool hasty) {
-  std::vector<Model> todo{Model(hasty)};
+  std::vector<Mirrored> todo{Mirrored(hasty)};
   std::set<std::string> seen{todo.back().key()};
   while (!todo.empty()) {
-    const Model model = std::move(todo.back());
+    const Mirrored model = std::move(todo.back());
     todo.pop_back();
     for (int victim = 0; victim < kRanks; ++victim) {
       if (const std::string fault = fault_after_loss_of(victim, model); !fault.empty()) {
         return {fault, seen.size()};
       }
     }
-    for (const Model::RankModel& rank : model.ranks) {  // keeps MI-3
+    for (const Mirrored::RankModel& rank : model.ranks) {  // keeps MI-3
       if (rank.keeper.own_states().size() > 2 || rank.keeper.kept_states().size() > 2) {
         return {"more than two rounds", seen.size()};
       }
     }
-    for (Model& next : model.successors()) {
+    for (Mirrored& next : model.successors()) {
       if (seen.insert(next.key()).second) {
         todo.push_back(std::move(next));
       }
