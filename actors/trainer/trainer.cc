@@ -153,6 +153,7 @@ struct Trainer::Impl {
               *ledger,
               programs,
               unused.tensors(),
+              options.device,
               options.outstanding,
               options.seed.value_or(default_seed())),
         evaluator(entry, *crew, options, program, execution.program.evaluations()),

@@ -13,6 +13,7 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/process/host_name.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/compiler/libtorch/host_memory.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/lower/feeds.h"
 
@@ -80,7 +81,8 @@ class LocalFeed::Share final : public BatchSource {
     const BatchSlice& slice = (feed.label ? feed_.labels_ : feed_.inputs_)[position];
     return to_memory_order(microbatch_of((feed.label ? from.labels : from.inputs)[position],
                                          slice,
-                                         part == nullptr ? feed.microbatch.index() : 0),
+                                         part == nullptr ? feed.microbatch.index() : 0,
+                                         memory_for(feed_.device_)),
                            slice.order);
   }
 
@@ -130,7 +132,8 @@ LocalFeed::LocalFeed(const RankSetup& setup)
           *setup.train.list, setup.train.rank, *setup.train.tables, pointers_to(setup.stages))),
       inputs_(setup.inputs),
       labels_(setup.labels),
-      microbatches_(setup.train.tables->microbatches) {}
+      microbatches_(setup.train.tables->microbatches),
+      device_(setup.options.device) {}
 
 LocalFeed::~LocalFeed() = default;
 

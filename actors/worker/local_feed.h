@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,7 @@ class LocalFeed {
   const std::vector<Feed> feeds_;
   const std::vector<BatchSlice> inputs_, labels_;
   const int microbatches_;
+  const std::string device_;
   LocalBatch batch_;                                             ///< of the step in progress
   std::map<std::pair<EdgeId, Microbatch>, at::Tensor> tensors_;  ///< of it, not taken yet
   bool is_read_ = false;

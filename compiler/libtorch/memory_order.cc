@@ -49,9 +49,10 @@ bool is_memory_order(MemoryOrder order, std::size_t dimensions) {
   return order.empty() || order == numbered;
 }
 
-at::Tensor copied_in_order(const at::Tensor& tensor, const MemoryOrder& order) {
+at::Tensor copied_in_order(const at::Tensor& tensor, const MemoryOrder& order, HostMemory memory) {
   const at::Tensor in_order = order.empty() ? tensor : tensor.permute(order);
-  return from_memory_order(in_order.clone(at::MemoryFormat::Contiguous), order);
+  return from_memory_order(empty_in(memory, in_order.sizes(), in_order.options()).copy_(in_order),
+                           order);
 }
 
 at::Tensor to_memory_order(const at::Tensor& tensor, const MemoryOrder& order) {

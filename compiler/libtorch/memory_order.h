@@ -11,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/compiler/libtorch/host_memory.h"
+
 namespace stagecraft {
 
 /// MemoryOrder lists the dimensions from the outermost in memory to the innermost. It is empty if
@@ -27,7 +29,9 @@ using MemoryOrder = std::vector<std::int64_t>;
 [[nodiscard]] bool is_memory_order(MemoryOrder order, std::size_t dimensions);
 
 /// Returns a dense copy in that order.
-[[nodiscard]] at::Tensor copied_in_order(const at::Tensor& tensor, const MemoryOrder& order);
+[[nodiscard]] at::Tensor copied_in_order(const at::Tensor& tensor,
+                                         const MemoryOrder& order,
+                                         HostMemory memory = HostMemory::Pageable);
 
 /// Returns the tensor in the form that crosses: contiguous, its dimensions in the order of memory.
 [[nodiscard]] at::Tensor to_memory_order(const at::Tensor& tensor, const MemoryOrder& order);

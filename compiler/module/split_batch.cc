@@ -129,23 +129,30 @@ void check_batch(const Batch& batch,
   }
 }
 
-at::Tensor microbatch_of(const BatchTensor& given, const BatchSlice& slice, std::size_t m) {
+at::Tensor microbatch_of(const BatchTensor& given,
+                         const BatchSlice& slice,
+                         std::size_t m,
+                         HostMemory memory) {
   // Copies made in inference mode could not be differentiated through.
   const c10::InferenceMode no_inference(false);
   return copied_in_order(
-      slice.replicated ? given.tensor : rows_of_part(given.tensor, slice.sizes[0], m), slice.order);
+      slice.replicated ? given.tensor : rows_of_part(given.tensor, slice.sizes[0], m),
+      slice.order,
+      memory);
 }
 
 std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
                                                  const std::vector<BatchSlice>& expected,
                                                  int microbatches,
-                                                 std::string_view what) {
+                                                 std::string_view what,
+                                                 HostMemory memory) {
   check_batch(batch, expected, microbatches, what);
   std::vector<std::vector<at::Tensor>> parts(static_cast<std::size_t>(microbatches));
   for (std::size_t i = 0; i < batch.size(); ++i) {
     for (std::size_t m = 0; m < parts.size(); ++m) {
       const bool shared = m > 0 && expected[i].replicated;
-      parts[m].push_back(shared ? parts[0].back() : microbatch_of(batch[i], expected[i], m));
+      parts[m].push_back(shared ? parts[0].back()
+                                : microbatch_of(batch[i], expected[i], m, memory));
     }
   }
   return parts;

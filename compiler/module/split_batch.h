@@ -50,7 +50,8 @@ void check_batch(const Batch& batch,
 /// memory.
 [[nodiscard]] at::Tensor microbatch_of(const BatchTensor& given,
                                        const BatchSlice& slice,
-                                       std::size_t m);
+                                       std::size_t m,
+                                       HostMemory memory = HostMemory::Pageable);
 
 /// Splits a batch into microbatches: result[m] holds part m of every tensor. The parts are copies
 /// in the order of memory that `expected` has, so the batch may be written to afterwards. All
@@ -59,7 +60,8 @@ void check_batch(const Batch& batch,
     const Batch& batch,
     const std::vector<BatchSlice>& expected,
     int microbatches,
-    std::string_view what);
+    std::string_view what,
+    HostMemory memory = HostMemory::Pageable);
 
 /// Returns the reason why a program cannot compute with a tensor, as the end of a sentence ("is
 /// sparse"); empty if it can.

@@ -102,13 +102,17 @@ std::int64_t first_of(std::int64_t samples) {
 }
 
 /// Returns part m of every tensor.
-std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division& division) {
+std::vector<std::vector<at::Tensor>> divided(const Batch& batch,
+                                             const Division& division,
+                                             HostMemory memory) {
   const at::NoGradGuard no_grad;
   const c10::InferenceMode no_inference(false);  // tensors made in inference mode could not be
                                                  // differentiated through
   std::vector<std::vector<at::Tensor>> parts(division.parts.size());
   for (const auto& [tensor, whole, name] : batch) {
-    const auto copy = [](const at::Tensor& t) { return copied_in_order(t, memory_order_of(t)); };
+    const auto copy = [memory](const at::Tensor& t) {
+      return copied_in_order(t, memory_order_of(t), memory);
+    };
     const at::Tensor shared = whole ? copy(tensor) : at::Tensor();
     const std::int64_t rows = whole ? 0 : tensor.size(0) / division.samples;
     std::int64_t begin = 0;
@@ -152,8 +156,8 @@ FirstPart first_part(const CompiledProgram& program, const Batch& inputs, const 
     require_alike(labels, program.labels, "label");
   }
   const Division division = division_of(inputs, labels, program.microbatches, /*evaluates=*/true);
-  FirstPart first{.inputs = divided(inputs, division).front(),
-                  .labels = divided(labels, division).front(),
+  FirstPart first{.inputs = divided(inputs, division, HostMemory::Pageable).front(),
+                  .labels = divided(labels, division, HostMemory::Pageable).front(),
                   .input_slices = {},
                   .label_slices = {}};
   first.input_slices = slices_of_part(first.inputs, inputs);
@@ -180,7 +184,10 @@ Parts parts_as_compiled(const Program& program) {
   return parts;
 }
 
-Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels) {
+Parts parts_of(const Program& program,
+               const Batch& inputs,
+               const Batch& labels,
+               HostMemory memory) {
   const CompiledProgram& compiled = program.compiled();
   const int microbatches = compiled.microbatches;
   check_names(inputs, compiled.input_names);
@@ -190,8 +197,8 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   const bool unlike = of_inputs == Likeness::Unlike || of_labels == Likeness::Unlike;
   if (same || unlike || program.shape_captures() == nullptr) {
     // split_batch refuses a batch that does not fit
-    Parts equal{.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
-                .labels = split_batch(labels, compiled.labels, microbatches, "label"),
+    Parts equal{.inputs = split_batch(inputs, compiled.inputs, microbatches, "input", memory),
+                .labels = split_batch(labels, compiled.labels, microbatches, "label", memory),
                 .shapes = {},
                 .weights = {}};
     equal.samples = first_of(samples_of(inputs, labels));
@@ -200,8 +207,8 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   }
   const Division division =
       division_of(inputs, labels, microbatches, compiled.evaluates != nullptr);
-  Parts parts{.inputs = divided(inputs, division),
-              .labels = divided(labels, division),
+  Parts parts{.inputs = divided(inputs, division, memory),
+              .labels = divided(labels, division, memory),
               .shapes = {},
               .weights = {}};
   parts.samples = first_of(samples_of(inputs, labels));

@@ -57,7 +57,10 @@ struct Parts {
 /// Splits a batch, and captures the program for shapes that are new.
 /// Errors: UsageArgument and CompileShape, as split_batch and ShapeCaptures::of; CompileShape for
 ///         fewer samples than microbatches.
-[[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
+[[nodiscard]] Parts parts_of(const Program& program,
+                             const Batch& inputs,
+                             const Batch& labels,
+                             HostMemory memory = HostMemory::Pageable);
 
 /// Returns the parts, without tensors, of a batch of the compiled shape that is elsewhere.
 [[nodiscard]] Parts parts_as_compiled(const Program& program);

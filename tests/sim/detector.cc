@@ -91,12 +91,12 @@ void Detector::allocate(std::uintptr_t begin, std::size_t bytes, int stream) {
 
 void Detector::release(std::uintptr_t begin, const std::vector<int>& streams) {
   Block& block = blocks_.at(begin);
+  Clock over = host();
+  for (const int stream : streams) {
+    join(over, clocks_[static_cast<std::size_t>(stream)]);
+  }
   for (const Use& use : block.uses) {
-    const bool is_over = std::ranges::any_of(streams, [&](int stream) {
-      (void)own_tick(stream);
-      return is_before(use, stream);
-    });
-    if (!is_over) {
+    if (!is_before(use, over)) {
       reports_.push_back(fmt::format("memory is freed that nothing keeps for {}", text_of(use)));
     }
   }
@@ -111,8 +111,7 @@ std::vector<std::string> Detector::take_reports() {
   return std::exchange(reports_, {});
 }
 
-bool Detector::is_before(const Use& use, int stream) const {
-  const Clock& clock = clocks_[static_cast<std::size_t>(stream)];
+bool Detector::is_before(const Use& use, const Clock& clock) {
   const auto s = static_cast<std::size_t>(use.stream);
   return s < clock.size() && use.tick <= clock[s];
 }
@@ -121,7 +120,8 @@ bool Detector::is_before(const Use& use, int stream) const {
 void Detector::note(Block& block, Use use) {
   std::erase_if(block.uses, [&](const Use& earlier) {
     const bool conflicts = earlier.access.writes || use.access.writes;
-    if (overlap(earlier.access, use.access) && conflicts && !is_before(earlier, use.stream)) {
+    if (overlap(earlier.access, use.access) && conflicts &&
+        !is_before(earlier, clocks_[static_cast<std::size_t>(use.stream)])) {
       reports_.push_back(fmt::format("{} is not ordered after {}", text_of(use), text_of(earlier)));
     }
     const bool hides =

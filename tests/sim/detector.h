@@ -49,8 +49,9 @@ class Detector {
 
   /// Makes a block of memory known, or used again, for work of this stream.
   void allocate(std::uintptr_t begin, std::size_t bytes, int stream);
-  /// Ends the block, once each of `streams` is done with what it was given. Uses that none of them
-  /// is ordered after are reported, and later ones.
+  /// Ends the block, once each of `streams` is done with what it was given. Reports each use that
+  /// neither that nor a wait of this thread is ordered after, and later uses. It orders no later
+  /// work: next time another thread may be the last to hold the block.
   void release(std::uintptr_t begin, const std::vector<int>& streams);
   /// Says that the host has seen the end of all uses of the block.
   void forget_uses(std::uintptr_t begin);
@@ -73,7 +74,7 @@ class Detector {
 
   [[nodiscard]] Clock& host();
   std::uint64_t& own_tick(int stream);
-  [[nodiscard]] bool is_before(const Use& use, int stream) const;
+  [[nodiscard]] static bool is_before(const Use& use, const Clock& clock);
   void note(Block& block, Use use);
   [[nodiscard]] Block* block_at(std::uintptr_t address);
   [[nodiscard]] std::string text_of(const Use& use) const;

@@ -1,6 +1,8 @@
 /// Tests which accesses the detector reports.
 #include "stagecraft/tests/sim/detector.h"
 
+#include <thread>
+
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {
@@ -87,6 +89,19 @@ TEST_CASE("RD-1: what a stream, an event or the host orders is not reported", "[
     s.detector.issue(s.two, "copy", {{kBlock + kBytes, kBytes, true}});
   }
   CHECK(s.detector.take_reports().empty());
+}
+
+TEST_CASE("memory that another thread frees orders nothing", "[sim]") {
+  TwoStreams s;
+  constexpr std::uintptr_t kOther = 2 * kBlock;
+  s.detector.allocate(kOther, kBytes, s.two);
+  s.detector.issue(s.one, "fill", {kWrites});
+  std::thread([&] {
+    s.detector.wait_on_host(s.detector.record(s.one));
+    s.detector.release(kOther, {s.two});
+  }).join();
+  s.detector.issue(s.two, "copy", {kReads});
+  CHECK_THAT(s.detector.take_reports().at(0), ContainsSubstring("is not ordered after fill"));
 }
 
 TEST_CASE("RD-2: another stream may not use new memory before what its stream was given", "[sim]") {

@@ -1,7 +1,11 @@
 #include "stagecraft/tests/sim/device.h"
 
 #include <array>
+#include <cstddef>
+#include <iterator>
+#include <map>
 #include <mutex>
+#include <new>
 #include <random>
 #include <utility>
 #include <vector>
@@ -166,6 +170,49 @@ class Allocator final : public c10::DeviceAllocator {
   }
 };
 
+/// PinnedMemory is memory of the host that kernels may read while they run: they keep it.
+class PinnedMemory final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (bytes == 0) {
+      return {nullptr, c10::kCPU};
+    }
+    TORCH_CHECK(Machine::the().options().has_pinned_memory, "there is no pinned memory left");
+    constexpr std::align_val_t kAligned{64};
+    void* const data = ::operator new(bytes, kAligned);
+    const std::scoped_lock lock(mutex_);
+    sizes_[data] = bytes;
+    return {data, data, [](void* freed) { the().free(freed, kAligned); }, c10::kCPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+  [[nodiscard]] bool has(const void* data) const {
+    const std::scoped_lock lock(mutex_);
+    const auto after = sizes_.upper_bound(data);
+    if (after == sizes_.begin()) {
+      return false;
+    }
+    const auto& [begin, bytes] = *std::prev(after);
+    return data < static_cast<const std::byte*>(begin) + bytes;
+  }
+  static PinnedMemory& the() {
+    static auto* const one = new PinnedMemory;
+    return *one;
+  }
+
+ private:
+  void free(void* data, std::align_val_t aligned) {
+    const std::scoped_lock lock(mutex_);
+    sizes_.erase(data);
+    ::operator delete(data, aligned);
+  }
+
+  mutable std::mutex mutex_;
+  std::map<const void*, std::size_t> sizes_;
+};
+
 /// Generator is a seed and an offset, as CUDA's: operators take their part when they are issued.
 class Generator final : public c10::GeneratorImpl {
  public:
@@ -221,6 +268,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     }
     return one;
   }
+  bool isPinnedPtr(const void* data) const override { return PinnedMemory::the().has(data); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return &PinnedMemory::the(); }
   at::Generator getNewGenerator(c10::DeviceIndex device) const override {
     return at::make_generator<Generator>(device);
   }

@@ -50,7 +50,17 @@ TEST_CASE("the check of GPUs says what fails", "[sim][bad-input]") {
   CHECK(found.size() == 6);
   for (const gpu::Equality& one : found) {
     CAPTURE(one.name);
+    CHECK(one.name != "");
     CHECK_THAT(one.problem, ContainsSubstring("has 4 of these"));
+  }
+}
+
+TEST_CASE("the check of GPUs sees processes that do without NCCL", "[sim][bad-input]") {
+  const std::vector<gpu::Equality> found = gpu::equalities_by_nccl("cpu", STAGECRAFT_COMMAND);
+  CHECK(found.size() == 5);
+  for (const gpu::Equality& one : found) {
+    CAPTURE(one.name);
+    CHECK(one.problem == "the ranks did without NCCL");
   }
 }
 
@@ -80,6 +90,7 @@ TEST_CASE("the measures of GPUs are taken on a device, beside LibTorch alone", "
   CHECK(found.loss_differs_part < 1e-6);
   CHECK(found.billed_bytes > 0);
   CHECK(found.peak_bytes > 0);
+  CHECK_FALSE(gpu::busy("sim:0", small));  // the profiler knows GPUs only
 }
 
 }  // namespace

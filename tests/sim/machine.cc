@@ -44,6 +44,7 @@ void Machine::restart(Options begun) {
       }
     }
   }
+  issuers_.clear();
   failure_ = nullptr;
   (void)detector_.take_reports();
 }
@@ -128,6 +129,7 @@ void Machine::launch(Stream& stream,
         {reinterpret_cast<std::uintptr_t>(on_host(access.data)), access.bytes, access.writes});
   }
   Lock lock(mutex_);
+  issuers_.insert(std::this_thread::get_id());
   detector_.issue(stream.in_detector, name, seen);
   if (options_.at_once) {
     lock.unlock();
@@ -139,13 +141,15 @@ void Machine::launch(Stream& stream,
 
 std::shared_ptr<Mark> Machine::record(Stream& stream) {
   const Lock lock(mutex_);
-  return record_locked(stream);
+  const std::shared_ptr<Mark> mark = mark_end_locked(stream);
+  mark->clock = detector_.record(stream.in_detector);
+  return mark;
 }
 
-std::shared_ptr<Mark> Machine::record_locked(Stream& stream) {
+/// Returns a mark that is done after what the stream was given. The detector does not know it.
+std::shared_ptr<Mark> Machine::mark_end_locked(Stream& stream) {
   auto mark = std::make_shared<Mark>();
   mark->of = stream.name();
-  mark->clock = detector_.record(stream.in_detector);
   const auto finish = [mark] {
     mark->time = std::chrono::steady_clock::now();
     mark->is_done = true;
@@ -289,12 +293,12 @@ void Machine::free_in(Memory& memory, Block& block) {
   std::vector<std::shared_ptr<Mark>> marks;
   for (Stream* const stream : block.also_used_on) {
     in_detector.push_back(stream->in_detector);
-    marks.push_back(record_locked(*stream));
+    marks.push_back(mark_end_locked(*stream));
   }
   detector_.release(reinterpret_cast<std::uintptr_t>(block.data), in_detector);
   memory.end_use(block);
   if (!marks.empty()) {
-    marks.push_back(record_locked(*block.stream));
+    marks.push_back(mark_end_locked(*block.stream));
     block.also_used_on.clear();
     memory.keep_after(block, std::move(marks));
     return;
@@ -346,6 +350,11 @@ void Machine::reset_peak(int device) {
 std::int64_t Machine::host_waits() {
   const Lock lock(mutex_);
   return host_waits_;
+}
+
+std::size_t Machine::issuing_threads() {
+  const Lock lock(mutex_);
+  return issuers_.size();
 }
 
 std::vector<std::string> Machine::take_reports() {

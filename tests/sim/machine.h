@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -48,6 +49,7 @@ struct Options {
   bool at_once = false;
   std::chrono::microseconds most_delay{0};  ///< at random before each kernel
   unsigned seed = 1;                        ///< of the delays
+  bool has_pinned_memory = true;
   bool poison = false;  ///< memory is overwritten when it is freed, in the order of its stream
   std::size_t memory = SIZE_MAX;                                  ///< bytes of each device
   std::chrono::milliseconds standstill{std::chrono::minutes(1)};  ///< SM-2: without an end
@@ -122,6 +124,11 @@ class Machine {
 
   /// Returns how often the host has waited, for a stream, an event or a device.
   [[nodiscard]] std::int64_t host_waits();
+  /// Returns how often a device has copied from pageable memory, which may hold the host.
+  [[nodiscard]] std::int64_t pageable_copies() const { return pageable_copies_; }
+  /// Returns how many threads of the host have given kernels since restart().
+  [[nodiscard]] std::size_t issuing_threads();
+  void count_pageable_copy() { ++pageable_copies_; }
   /// Returns the accesses that nothing orders, found since the last call.
   [[nodiscard]] std::vector<std::string> take_reports();
 
@@ -133,7 +140,7 @@ class Machine {
   void seed(Stream& stream) const;
   void work(Stream& stream);
   void give(Stream& stream, std::string name, Kernel kernel);
-  std::shared_ptr<Mark> record_locked(Stream& stream);
+  std::shared_ptr<Mark> mark_end_locked(Stream& stream);
   void wait_on_host(Lock& lock, const std::function<bool()>& is_over);
   [[nodiscard]] std::string standing() const;
   void synchronize_locked(Lock& lock, Stream& stream);
@@ -147,6 +154,8 @@ class Machine {
   std::vector<Memory> memories_;                               ///< by device
   Detector detector_;
   std::int64_t host_waits_ = 0;
+  std::atomic<std::int64_t> pageable_copies_{0};
+  std::set<std::thread::id> issuers_;
   int hosts_waiting_ = 0;    ///< now
   std::uint64_t ended_ = 0;  ///< kernels of all streams
   std::exception_ptr failure_;

@@ -438,7 +438,11 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   Accesses accesses;
   const auto side = [&](const Tensor& tensor, bool writes) {
     if (!is_sim(tensor)) {
-      return writes ? tensor.detach() : tensor.clone();  // pageable memory is copied at once
+      if (writes || tensor.is_pinned()) {
+        return tensor.detach();
+      }
+      Machine::the().count_pageable_copy();
+      return tensor.clone();  // it is copied at once
     }
     accesses.push_back(access_to(tensor, writes));
     return as_kernel_sees(tensor);

@@ -31,8 +31,14 @@ class SimDevices {
     return c10::impl::VirtualGuardImpl(sim::kType).getNewStream(device(index), 0);
   }
   [[nodiscard]] static std::int64_t host_waits() { return sim::Machine::the().host_waits(); }
+  [[nodiscard]] static std::size_t issuing_threads() {
+    return sim::Machine::the().issuing_threads();
+  }
+  [[nodiscard]] static std::int64_t pageable_copies() {
+    return sim::Machine::the().pageable_copies();
+  }
   /// Waits until nothing runs, and begins anew (Machine::restart).
-  static void restart(sim::Options options) {
+  static void restart(sim::Options options = {}) {
     finish();
     sim::Machine::the().restart(options);
   }

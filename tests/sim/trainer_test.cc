@@ -57,6 +57,48 @@ TEST_CASE("ranks on devices train with the bits of ranks on the CPU", "[sim]") {
   CHECK(devices.take_reports() == std::vector<std::string>());
 }
 
+TEST_CASE("devices copy batches from pinned memory, if there is any", "[sim]") {
+  const bool is_pinned = GENERATE(true, false);
+  const SimDevices devices(
+      {.most_delay = std::chrono::microseconds(200), .has_pinned_memory = is_pinned});
+  const Program program = make_program({.stages = 2});
+  const Schedule order = make_schedule("1f1b", program);
+  std::map<std::string, std::vector<double>> losses;
+  for (const std::string device : {"cpu", "sim"}) {
+    Trainer trainer(Cluster::local(2), program, order, AdamW{}, {.seed = 9, .device = device});
+    for (int step = 0; step < 3; ++step) {
+      const std::int64_t before = SimDevices::pageable_copies();
+      const Data batch = data(step);
+      StepFuture result = trainer.step(batch.inputs, batch.labels);
+      for (const Batch* side : {&batch.inputs, &batch.labels}) {
+        for (const BatchTensor& given : *side) {
+          given.tensor.zero_();  // it is the caller's again
+        }
+      }
+      losses[device].push_back(result.get().mean_loss);
+      if (step > 0 && device == "sim") {  // the first step has the weights
+        CHECK((SimDevices::pageable_copies() == before) == is_pinned);
+      }
+    }
+  }
+  CHECK(losses["sim"] == losses["cpu"]);
+  CHECK(devices.take_reports() == std::vector<std::string>());
+}
+
+TEST_CASE("each rank on a device goes forward and backward on its own thread", "[sim]") {
+  const SimDevices devices;
+  const Program program = make_program({.stages = 2});
+  Trainer trainer(Cluster::local(2),
+                  program,
+                  make_schedule("1f1b", program),
+                  AdamW{},
+                  {.seed = 9, .device = "sim:0"});
+  (void)step_of(trainer, 0).get();
+  SimDevices::restart();
+  (void)step_of(trainer, 1).get();
+  CHECK(SimDevices::issuing_threads() == 2);
+}
+
 TEST_CASE("every optimizer updates on a device as on the CPU", "[sim]") {
   const SimDevices devices;
   const Optimizer optimizer = GENERATE(Optimizer(Sgd{.lr = 0.1, .momentum = 0.9}),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/Context.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -113,14 +114,20 @@ class Accelerator final : public Device {
   }
 
  private:
-  /// Gives the thread back the stream and the device that it had.
+  /// Restores the thread's device, stream and autograd setting. Within the scope a backward runs on
+  /// this thread; otherwise it would wake up, and wait for, a thread of LibTorch that all ranks on
+  /// the device share.
   class OnDevice final : public StepScope {
    public:
     OnDevice(const VirtualGuardImpl& guard, const c10::Stream& stream)
         : guard_(guard),
           device_(guard.exchangeDevice(stream.device())),
-          stream_(guard.exchangeStream(stream)) {}
+          stream_(guard.exchangeStream(stream)),
+          had_threads_(c10::AutogradState::get_tls_state().get_multithreading_enabled()) {
+      c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    }
     ~OnDevice() override {
+      c10::AutogradState::get_tls_state().set_multithreading_enabled(had_threads_);
       (void)guard_.exchangeStream(stream_);
       guard_.setDevice(device_);
     }
@@ -131,6 +138,7 @@ class Accelerator final : public Device {
     VirtualGuardImpl guard_;
     c10::Device device_;
     c10::Stream stream_;
+    bool had_threads_;  ///< of autograd
   };
 
   const c10::Stream& stream(StreamId id) {

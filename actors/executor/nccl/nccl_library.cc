@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -204,16 +205,20 @@ class CudaNccl final : public Nccl {
  public:
   explicit CudaNccl(const NcclFunctions& functions) : nccl_(functions) {}
 
-  /// The boot tells hosts apart, and containers of one host do not differ in it.
+  /// Containers of one host do not differ in its boot.
   [[nodiscard]] std::string name_of(const c10::Device& device) override {
     std::array<char, 32> bus{};
     if (nccl_.bus_id(bus.data(), static_cast<int>(bus.size()), device.index()) != 0) {
       throw Error(Errc::DeviceFailed,
                   fmt::format("the CUDA runtime does not say where {} is", device.str()));
     }
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    return fmt::format("{} {}", boot, bus.data());
+    std::string host;
+    if (const char* const named = std::getenv("NCCL_HOSTID"); named != nullptr && *named != '\0') {
+      host = named;
+    } else {
+      std::ifstream("/proc/sys/kernel/random/boot_id") >> host;
+    }
+    return fmt::format("{} {}", host, bus.data());
   }
   [[nodiscard]] Id new_id() override {
     NcclUniqueId made{};

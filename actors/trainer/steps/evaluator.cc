@@ -31,7 +31,7 @@ Evaluations& Evaluator::captures() const {
 
 Evaluator::UnderWay Evaluator::begin(const Program& of, const Batch& inputs, const Batch& labels) {
   const OnCallersThread scope;
-  Parts parts = parts_of(of, inputs, labels);
+  Parts parts = parts_of(of, inputs, labels, entry_.memory());
   const KnownPrograms::Sent& sent = entry_.sent(of, parts);
   StepInput input = entry_.input(sent, parts);
   const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();

@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/compiler/libtorch/host_memory.h"
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/shapes/parts.h"
 
@@ -16,18 +19,21 @@ namespace stagecraft {
 
 class StepEntry {
  public:
-  /// Views all arguments. `unused`: the parameters and buffers that no stage has. `outstanding`:
-  /// the most steps in progress. `seed`: of the random operators of the steps to come.
+  /// Views all references. `unused`: the parameters and buffers that no stage has. `device`: of the
+  /// ranks (TrainerOptions). `outstanding`: the most steps in progress. `seed`: of the random
+  /// operators of the steps to come.
   StepEntry(Crew& crew,
             StepLedger& ledger,
             KnownPrograms& programs,
             const std::vector<StateTensor>& unused,
+            std::string device,
             int outstanding,
             std::uint64_t seed)
       : crew_(crew),
         ledger_(ledger),
         programs_(programs),
         unused_(unused),
+        device_(std::move(device)),
         outstanding_(outstanding),
         seed_(seed) {}
 
@@ -35,6 +41,9 @@ class StepEntry {
   void set_seed(std::uint64_t seed) { seed_ = seed; }
 
   [[nodiscard]] const Layout& layout() const { return programs_.layout(); }
+
+  /// Returns where the parts of batches are to lie.
+  [[nodiscard]] HostMemory memory() const { return memory_for(device_); }
 
   /// Returns the program that the ranks have. Sends them the program and the shapes of these parts,
   /// if these are new (KP-1). Errors: those of KnownPrograms::sent.
@@ -57,6 +66,7 @@ class StepEntry {
   StepLedger& ledger_;
   KnownPrograms& programs_;
   const std::vector<StateTensor>& unused_;
+  const std::string device_;
   const int outstanding_;
   std::uint64_t seed_;
 };

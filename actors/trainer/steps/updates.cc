@@ -11,7 +11,7 @@ namespace stagecraft {
 
 StepFuture Updates::train_on(const Batch& inputs, const Batch& labels, bool updates) {
   const OnCallersThread scope;
-  return enter(parts_of(program_, inputs, labels), {}, updates);
+  return enter(parts_of(program_, inputs, labels, entry_.memory()), {}, updates);
 }
 
 StepFuture Updates::train_on(const LocalBatch& batch, bool updates) {

@@ -1,0 +1,25 @@
+/// HostMemory says from what memory of the host an accelerator is to copy.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+namespace stagecraft {
+
+/// Pinned: an accelerator copies from it by itself, while the host goes on. The host has a part in
+/// each copy from pageable memory.
+enum class HostMemory : std::uint8_t { Pageable, Pinned };
+
+/// Returns the best memory for a device of this name (c10::Device): Pinned if it is an accelerator
+/// that this process has open.
+[[nodiscard]] HostMemory memory_for(const std::string& device);
+
+/// Returns a contiguous tensor without values. It is pageable if there is no pinned memory left;
+/// the log says so.
+[[nodiscard]] at::Tensor empty_in(HostMemory memory,
+                                  at::IntArrayRef sizes,
+                                  const at::TensorOptions& options);
+
+}  // namespace stagecraft
