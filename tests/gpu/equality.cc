@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -39,23 +40,27 @@ Trained train(const Words& options) {
 }
 
 /// Runs it as a program.
-Trained train_by(const std::string& program, const Words& options) {
+Trained train_by(const Words& program, const Words& options) {
   const tests::CommandResult result =
-      tests::run_command(joined({program, "train", "--json", "--steps", "2"}, options));
+      tests::run_command(joined(joined(program, {"train", "--json", "--steps", "2"}), options));
   if (result.exit_code != 0) {
     throw std::runtime_error(result.err);
   }
-  return read_trained(result.out);
+  Trained trained = read_trained(result.out);
+  trained.used_nccl = (result.out + result.err).find("NCCL version") != std::string::npos;
+  return trained;
 }
 
 /// Compares; what throws is a problem too.
 template <class Compare>
 Equality equality(std::string name, Compare&& compare) {
+  Equality found{.name = std::move(name), .problem = ""};
   try {
-    return {std::move(name), compare()};
+    found.problem = compare();
   } catch (const std::exception& error) {
-    return {std::move(name), error.what()};
+    found.problem = error.what();
   }
+  return found;
 }
 
 /// Returns whether ranks hold two copies of each weight, whose gradients are added up in the end.
@@ -176,10 +181,44 @@ std::vector<Equality> equalities_between_devices(const std::string& kind,
               }),
       compare("1f1b on two devices, processes",
               [&] {
-                return train_by(program, joined(joined(options, {"--ranks", "2"}), processes));
+                return train_by({program}, joined(joined(options, {"--ranks", "2"}), processes));
               }),
       compare("two copies on two devices, processes",
-              [&] { return train_by(program, joined(joined(options, copies), processes)); }),
+              [&] { return train_by({program}, joined(joined(options, copies), processes)); }),
+  };
+}
+
+std::vector<Equality> equalities_by_nccl(const std::string& device, const std::string& program) {
+  // NCCL takes this variable for the name of the host, and refuses two ranks on a GPU of one host.
+  const tests::TemporaryFolder folder;
+  std::string places;
+  for (const std::string name : {"one", "two", "three", "four"}) {
+    places += fmt::format("{0} addr=127.0.0.1 NCCL_HOSTID={0} NCCL_DEBUG=VERSION\n", name);
+  }
+  const std::string hosts = folder.write("hosts", places);
+  const std::string ssh = folder.write("ssh", R"(#!/bin/sh
+# Runs the command of "ssh [options] host command" here.
+while [ "${1#-}" != "$1" ]; do [ "$1" != -o ] || shift; shift; done
+shift
+eval "$*"
+)");
+  std::filesystem::permissions(ssh, std::filesystem::perms::owner_all);
+  const Words launch{program, "launch", "--hosts", hosts, "--ssh", ssh, "--"};
+  const auto compare = [&](const std::string& name, const Words& by_nccl, const Words& layout) {
+    return equality(name, [&] {
+      const Words options = joined(joined(kSmall, {"--device", device}), layout);
+      const Trained run = train_by(launch, joined(options, by_nccl));
+      return run.used_nccl ? different_bits(run, train_by({program}, options))
+                           : "the ranks did without NCCL";
+    });
+  };
+  return {
+      compare("NCCL: 1f1b", {}, {"--ranks", "2"}),
+      compare("NCCL: zb-v", {}, {"--ranks", "2", "--schedule", "zb-v"}),
+      compare("NCCL: two copies", {}, {"--ranks", "2", "--dp", "2"}),
+      compare("NCCL: two copies of two stages", {}, {"--ranks", "4", "--dp", "2"}),
+      // A sum of two numbers has the same bits in any order.
+      compare("NCCL: two copies, added by it", {"--reduce", "nccl"}, {"--ranks", "2", "--dp", "2"}),
   };
 }
 

@@ -19,7 +19,8 @@ struct Equality {
 /// Trained is the result of a run, as `stagecraft train` prints it.
 struct Trained {
   std::vector<double> losses;
-  std::string weights;  ///< their checksum
+  std::string weights;     ///< their checksum
+  bool used_nccl = false;  ///< NCCL said so (NCCL_DEBUG)
 };
 
 /// Reads what `stagecraft train --json` prints. Errors: std::runtime_error if the run has no end.
@@ -44,5 +45,11 @@ enum class Extent { All, Some };
 /// `program`, the command, and compares losses with those of one rank, to kCopiesDiffer.
 [[nodiscard]] std::vector<Equality> equalities_between_devices(const std::string& kind,
                                                                const std::string& program);
+
+/// Trains with processes of `program` that share the CUDA device, each as on a host of its own, so
+/// that NCCL joins them, and compares bits with those of ranks that hand over or sum in the host's
+/// memory.
+[[nodiscard]] std::vector<Equality> equalities_by_nccl(const std::string& device,
+                                                       const std::string& program);
 
 }  // namespace stagecraft::gpu

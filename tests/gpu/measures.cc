@@ -4,10 +4,14 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 #include <torch/torch.h>
 
 #include "stagecraft/base/median.h"
@@ -19,6 +23,7 @@ namespace stagecraft::gpu {
 namespace {
 
 constexpr int kWarmUp = 3;
+constexpr double kNanosecond = 1e-9;
 
 using Tensors = std::vector<torch::Tensor>;
 
@@ -59,13 +64,19 @@ torch::Tensor loss_of(const torch::Tensor& output, const torch::Tensor& label) {
   return torch::mse_loss(output.to(at::kFloat), label.to(at::kFloat));
 }
 
+/// The batch lies in pinned memory if the device is a GPU.
 struct Subject {
-  explicit Subject(const Workload& w) : workload(w) {
+  Subject(const Workload& w, const std::string& device) : workload(w) {
     torch::manual_seed(5);
     model = std::make_shared<Perceptrons>(w);
     const std::vector<std::int64_t> sizes{w.rows * w.microbatches, w.width};
-    inputs = torch::randn(sizes).to(w.dtype);
-    labels = torch::randn(sizes).to(w.dtype);
+    const bool is_pinned = c10::Device(device).is_cuda();
+    const auto batch = [&] {
+      const torch::Tensor drawn = torch::randn(sizes).to(w.dtype);
+      return is_pinned ? drawn.pin_memory() : drawn;
+    };
+    inputs = batch();
+    labels = batch();
   }
   [[nodiscard]] Program program() const {
     return compile(*model,
@@ -104,8 +115,10 @@ class Plain {
   }
   double step() {
     const auto count = subject_.workload.microbatches;
-    const auto inputs = subject_.inputs.to(device_).chunk(count);
-    const auto labels = subject_.labels.to(device_).chunk(count);
+    const auto moved = [&](const torch::Tensor& batch) {
+      return batch.to(device_, /*non_blocking=*/true).chunk(count);
+    };
+    const auto inputs = moved(subject_.inputs), labels = moved(subject_.labels);
     torch::Tensor sum;
     for (std::size_t m = 0; m < inputs.size(); ++m) {
       const torch::Tensor loss =
@@ -177,7 +190,6 @@ double gaps(const std::vector<Instruction>& list, const std::vector<InstructionT
     gap += before == 0 ? 0 : std::max<std::int64_t>(0, times[i].start - ready);
     before = times[i].end;
   }
-  constexpr double kNanosecond = 1e-9;
   return kNanosecond * static_cast<double>(gap);
 }
 
@@ -193,20 +205,47 @@ Trainer trainer_of(const Program& program,
           {.seed = 1, .device = device, .record_timeline = recorded}};
 }
 
+/// Returns what the process has allocated on the accelerator; 0 on the CPU.
+std::int64_t held_bytes(const c10::Device& device) {
+  return device.is_cpu() ? 0
+                         : c10::getDeviceAllocator(device.type())
+                               ->getDeviceStats(device.index())
+                               .allocated_bytes[0]
+                               .current;
+}
+
+/// Returns the time in which an accelerator worked in the call; 0 if the profiler sees none.
+double busy_seconds(const std::function<void()>& step) {
+  using namespace torch::profiler::impl;  // NOLINT(google-build-using-namespace): of the profiler
+  const ProfilerConfig config(ProfilerState::KINETO);
+  const std::set<ActivityType> activities{ActivityType::CPU, ActivityType::CUDA};
+  torch::autograd::profiler::prepareProfiler(config, activities);
+  torch::autograd::profiler::enableProfiler(config, activities);
+  step();
+  const auto result = torch::autograd::profiler::disableProfiler();
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
+  for (const auto& event : result->events()) {
+    if (event.deviceType() != c10::kCPU) {
+      spans.emplace_back(event.startNs(), event.endNs());
+    }
+  }
+  std::ranges::sort(spans);
+  std::uint64_t busy = 0, until = 0;
+  for (const auto& [start, end] : spans) {
+    busy += end > until ? end - std::max(start, until) : 0;
+    until = std::max(until, end);
+  }
+  return kNanosecond * static_cast<double>(busy);
+}
+
 }  // namespace
 
 Measures measure(const std::string& device, const Workload& workload) {
-  const Subject subject(workload);
+  const std::int64_t held = held_bytes(c10::Device(device));
+  const Subject subject(workload, device);
   const Program program = subject.program();
   const Batch inputs{subject.inputs}, labels{subject.labels};
   Measures found;
-  double first_loss = 0.0;
-  {
-    Trainer trainer = trainer_of(program, workload, 1, false, device);
-    first_loss = trainer.step(inputs, labels).get().mean_loss;
-    found.one_rank_seconds =
-        median_seconds(workload.steps, [&] { (void)trainer.step(inputs, labels).get(); });
-  }
   {
     Trainer trainer = trainer_of(program, workload, 2, false, device);
     std::vector<RankTimes> ranks;
@@ -216,6 +255,13 @@ Measures measure(const std::string& device, const Workload& workload) {
       found.peak_bytes = std::max(found.peak_bytes, rank.memory.peak);
       found.billed_bytes += rank.peak_bytes;
     }
+  }
+  double first_loss = 0.0;
+  {
+    Trainer trainer = trainer_of(program, workload, 1, false, device);
+    first_loss = trainer.step(inputs, labels).get().mean_loss;
+    found.one_rank_seconds =
+        median_seconds(workload.steps, [&] { (void)trainer.step(inputs, labels).get(); });
   }
   {
     Trainer trainer = trainer_of(program, workload, 2, true, device);
@@ -228,6 +274,7 @@ Measures measure(const std::string& device, const Workload& workload) {
                                             result.seconds);
     }
   }
+  found.peak_bytes -= held;
   for (const torch::Tensor& parameter : subject.model->weights) {
     constexpr int kWeightGradientAndMoments = 4;
     found.billed_bytes += kWeightGradientAndMoments * static_cast<std::int64_t>(parameter.nbytes());
@@ -239,10 +286,29 @@ Measures measure(const std::string& device, const Workload& workload) {
   return found;
 }
 
+std::optional<Busy> busy(const std::string& device, const Workload& workload) {
+  const Subject subject(workload, device);
+  const Program program = subject.program();
+  const auto warmed_up = [](const std::function<void()>& step) {
+    for (int i = 0; i < kWarmUp; ++i) {
+      step();
+    }
+    return busy_seconds(step);
+  };
+  const auto of_ranks = [&](int ranks) {
+    Trainer trainer = trainer_of(program, workload, ranks, false, device);
+    return warmed_up([&] { (void)trainer.step({subject.inputs}, {subject.labels}).get(); });
+  };
+  Busy found{.one_rank = of_ranks(1), .two_ranks = of_ranks(2)};
+  Plain plain(subject, c10::Device(device));
+  found.libtorch = warmed_up([&] { (void)plain.step(); });
+  return found.libtorch > 0.0 ? std::optional(found) : std::nullopt;
+}
+
 double host_seconds_per_instruction(const std::string& device, int steps) {
   const Workload tiny{
       .layers = 2, .width = 8, .rows = 4, .microbatches = 32, .dtype = c10::kFloat, .steps = steps};
-  const Subject subject(tiny);
+  const Subject subject(tiny, device);
   const Program program = subject.program();
   Trainer trainer = trainer_of(program, tiny, 1, false, device);
   const double ours =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <c10/core/ScalarType.h>
@@ -29,8 +30,18 @@ struct Measures {
   double loss_differs_part = 0.0;  ///< first loss of one rank against LibTorch's
 };
 
-/// `device`: with its number, as TrainerOptions::device.
+/// `device`: with its number, as TrainerOptions::device. The peak is what comes on top of what the
+/// process holds there already.
 [[nodiscard]] Measures measure(const std::string& device, const Workload& workload);
+
+/// Seconds of a step during which the device runs at least one kernel or copy.
+struct Busy {
+  double libtorch = 0.0, one_rank = 0.0, two_ranks = 0.0;
+};
+
+/// Returns nothing if LibTorch's profiler does not see the device. The profiler slows the host for
+/// the rest of the process: measure() first.
+[[nodiscard]] std::optional<Busy> busy(const std::string& device, const Workload& workload);
 
 /// Returns what Stagecraft adds to LibTorch's calls on the host. Units: seconds for an instruction.
 /// Measured on tensors so small that the host determines the time.
