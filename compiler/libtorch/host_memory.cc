@@ -1,5 +1,7 @@
 #include "stagecraft/compiler/libtorch/host_memory.h"
 
+#include <mutex>
+
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/empty.h>
@@ -30,9 +32,12 @@ at::Tensor empty_in(HostMemory memory, at::IntArrayRef sizes, const at::TensorOp
     try {
       return at::empty(sizes, options.pinned_memory(true));
     } catch (const c10::Error& error) {
-      log(Level::Warning,
-          "no pinned memory: the device copies a batch from pageable memory, which takes longer",
-          {{"why", foreign_text(error)}});
+      static std::once_flag once;
+      std::call_once(once, [&] {
+        log(Level::Warning,
+            "no pinned memory: devices copy batches from pageable memory, which takes longer",
+            {{"why", foreign_text(error)}});
+      });
     }
   }
   return at::empty(sizes, options);

@@ -17,7 +17,7 @@ enum class HostMemory : std::uint8_t { Pageable, Pinned };
 [[nodiscard]] HostMemory memory_for(const std::string& device);
 
 /// Returns a contiguous tensor without values. It is pageable if there is no pinned memory left;
-/// the log says so.
+/// the log says so, once in a process.
 [[nodiscard]] at::Tensor empty_in(HostMemory memory,
                                   at::IntArrayRef sizes,
                                   const at::TensorOptions& options);
