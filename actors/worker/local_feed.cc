@@ -67,6 +67,7 @@ class LocalFeed::Share final : public BatchSource {
     }
     whole_.reset();
     parts_.clear();
+    memory_ = memory_for(feed_.device_);
     LabeledBatch share;
     for (const Feed& feed : feed_.feeds_) {
       share.inputs.emplace_back(tensor_of(feed));
@@ -82,7 +83,7 @@ class LocalFeed::Share final : public BatchSource {
     return to_memory_order(microbatch_of((feed.label ? from.labels : from.inputs)[position],
                                          slice,
                                          part == nullptr ? feed.microbatch.index() : 0,
-                                         memory_for(feed_.device_)),
+                                         memory_),
                            slice.order);
   }
 
@@ -123,6 +124,7 @@ class LocalFeed::Share final : public BatchSource {
   bool inputs_ = false, labels_ = false;
   std::unique_ptr<StepSource> source_;
   // These belong to the batch that is being read.
+  HostMemory memory_ = HostMemory::Pageable;
   std::optional<LabeledBatch> whole_;
   std::map<Microbatch, LabeledBatch> parts_;
 };

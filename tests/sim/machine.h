@@ -23,7 +23,9 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "stagecraft/tests/sim/detector.h"
@@ -124,10 +126,10 @@ class Machine {
 
   /// Returns how often the host has waited, for a stream, an event or a device.
   [[nodiscard]] std::int64_t host_waits();
-  /// Returns how often a device has copied from pageable memory, which may hold the host.
-  [[nodiscard]] std::int64_t pageable_copies() const { return pageable_copies_; }
   /// Returns how many threads of the host have given kernels since restart().
   [[nodiscard]] std::size_t issuing_threads();
+  /// Returns how often a device has copied from pageable memory, which may hold the host.
+  [[nodiscard]] std::int64_t pageable_copies() const { return pageable_copies_; }
   void count_pageable_copy() { ++pageable_copies_; }
   /// Returns the accesses that nothing orders, found since the last call.
   [[nodiscard]] std::vector<std::string> take_reports();

@@ -85,8 +85,8 @@ class Nccl {
            dtype == c10::kBFloat16;
   }
 
-  /// Returns the name by which NCCL tells devices apart: of host (NCCL_HOSTID, or else the boot)
-  /// and of the bus. NCCL refuses two members on one device. Errors: DeviceFailed.
+  /// Returns the name by which NCCL tells devices apart: the host (NCCL_HOSTID, or else the boot)
+  /// and the bus. NCCL refuses two members on one device. Errors: DeviceFailed.
   [[nodiscard]] virtual std::string name_of(const c10::Device& device) = 0;
   /// Returns an id that no other communicator has. Errors: DeviceFailed.
   [[nodiscard]] virtual Id new_id() = 0;
