@@ -30,6 +30,9 @@ class WaitBoard {
   /// of the board's clock. While it waits, the thread is not at work (process_end.h).
   [[nodiscard]] bool wait(const std::vector<Arrival>& arrivals, Deadline deadline);
 
+  /// Returns the clock of the deadlines.
+  [[nodiscard]] const Clock& clock() const { return *clock_; }
+
   /// Returns the peers that have not delivered, in the order of the wait; empty if the rank does
   /// not wait.
   [[nodiscard]] std::vector<Rank> missing() const;

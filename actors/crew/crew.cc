@@ -172,14 +172,9 @@ struct Crew::Impl {
     workers.advise(recovery_advice(recovers));
   }
 
-  /// Returns when an end of actors that begins now has to be over.
-  [[nodiscard]] Deadline end_deadline() const {
-    return std::chrono::steady_clock::now() + job.options.end_deadline;
-  }
-
   /// Requires: no step is in progress.
   void end_driver() {
-    host.end({caf::actor_cast<caf::actor>(driver)}, end_deadline());
+    host.end({caf::actor_cast<caf::actor>(driver)}, job.options.end_deadline);
     driver = DriverActor();
   }
 
@@ -193,7 +188,7 @@ struct Crew::Impl {
     if (process_end::begun()) {
       return;  // all threads are parked (PE-1)
     }
-    const Deadline deadline = end_deadline();
+    const Deadline deadline = clock->now() + job.options.end_deadline;
     std::vector<caf::actor> everybody;
     if (driver) {  // first: it needs no reports of the ranks' end
       caf::anon_send_exit(driver, caf::exit_reason::user_shutdown);
@@ -208,7 +203,7 @@ struct Crew::Impl {
         everybody.push_back(caf::actor_cast<caf::actor>(worker.plan_thread));
       }
     }
-    host.end(everybody, deadline);
+    host.end(everybody, deadline - clock->now());
   }
 
   /// Waits for the agents' answers: an actor that is told to quit before may handle that first.
@@ -224,7 +219,7 @@ struct Crew::Impl {
       }
     }
     for (const Future<WorkerEnded>& answer : told) {
-      (void)answer.wait_until(deadline);
+      (void)answer.wait_until(deadline, *clock);
     }
   }
 };
@@ -290,6 +285,10 @@ std::vector<std::vector<StateTensor>> Crew::read_gradients() {
 
 void Crew::write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) {
   impl_->transfer.write(state, updates);
+}
+
+Deadline Crew::deadline(std::chrono::milliseconds patience) const {
+  return impl_->clock->now() + patience;
 }
 
 bool Crew::wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const {

@@ -74,6 +74,8 @@ class Crew {
   /// Returns the calls that restore the weights after a failed update (recovery_advice.h).
   [[nodiscard]] std::string_view advice() const;
 
+  /// Returns the time at which a wait that begins now has to be over.
+  [[nodiscard]] Deadline deadline(std::chrono::milliseconds patience) const;
   /// Waits for a tensor that the rank sends. Returns false at the deadline. Errors: WorkerLost if
   /// the rank ends before the tensor has come.
   [[nodiscard]] bool wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const;

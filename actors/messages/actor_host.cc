@@ -64,7 +64,8 @@ ActorHost& ActorHost::of_this_process() {
   return *host;
 }
 
-int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
+int ActorHost::end(const std::vector<caf::actor>& actors, Clock::Time::duration patience) {
+  const Deadline deadline = Clock::steady()->now() + patience;
   auto left = actors.size();
   const auto wait_for_all = [&] {
     caf::scoped_actor self(system_);
@@ -74,10 +75,9 @@ int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
     }
     bool in_time = true;
     while (left > 0 && in_time) {
-      const auto patience =
-          std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration(0));
+      const auto rest = std::max(deadline - Clock::steady()->now(), Deadline::duration(0));
       self->receive([&](const caf::down_msg&) { --left; },
-                    caf::after(caf::timespan(patience)) >> [&] { in_time = false; });
+                    caf::after(caf::timespan(rest)) >> [&] { in_time = false; });
     }
   };
   // The caller may be the destructor of a static object. Its thread has by then lost CAF's

@@ -40,9 +40,9 @@ class ActorHost {
 
   [[nodiscard]] caf::actor_system& system() { return system_; }
 
-  /// Tells `actors` to quit and waits for them until the deadline. Leaves those that are still
-  /// busy, and returns their number.
-  int end(const std::vector<caf::actor>& actors, Deadline deadline);
+  /// Tells `actors` to quit and waits for them for `patience`, by the system's clock, as CAF does.
+  /// Leaves those that are still busy, and returns their number.
+  int end(const std::vector<caf::actor>& actors, Clock::Time::duration patience);
 
  private:
   struct Config : caf::actor_system_config {

@@ -69,7 +69,7 @@ class Scene {
     driver_ = spawn_driver(host_, std::move(setup));
     all_.insert(all_.begin(), caf::actor_cast<caf::actor>(driver_));  // as in a crew
   }
-  ~Scene() { host_.end(all_, Clock::now() + std::chrono::seconds(20)); }
+  ~Scene() { host_.end(all_, std::chrono::seconds(20)); }
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
 

@@ -78,7 +78,7 @@ struct Crewed {
       }
     }
     if (tested.launcher) {
-      tested.launcher->host().end(all, patience());
+      tested.launcher->host().end(all, kTestPatience);
     }
     workers.fill({});
     binding.reset();

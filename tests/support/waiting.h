@@ -14,9 +14,11 @@
 
 namespace stagecraft {
 
-/// Ends a test that would otherwise hang; no passing test comes near this deadline.
+/// Ends a test that would otherwise hang; no passing test comes near it.
+inline constexpr std::chrono::seconds kTestPatience{60};
+
 inline Deadline patience() {
-  return std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  return std::chrono::steady_clock::now() + kTestPatience;
 }
 
 /// Returns a deadline that is over: for asking without waiting.

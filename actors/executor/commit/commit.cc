@@ -13,11 +13,13 @@ namespace stagecraft {
 
 Commit::Commit(const RankSetup& setup,
                Collective& collective,
+               const Clock& clock,
                StepTimes& times,
                std::vector<StageRuntime>& stages,
                Mirror* mirror)
     : setup_(setup),
       collective_(collective),
+      clock_(clock),
       times_(times),
       stages_(stages),
       mirror_(mirror),
@@ -42,7 +44,7 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
 }
 
 Deadline Commit::deadline() const {
-  return std::chrono::steady_clock::now() + patience(setup_.options);
+  return clock_.now() + patience(setup_.options);
 }
 
 void Commit::start_sum(int group) {

@@ -18,15 +18,17 @@
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/actors/executor/step/step_record.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/futures/collective/collective.h"
 
 namespace stagecraft {
 
 class Commit {
  public:
-  /// Views all arguments. `mirror`: null if there is none.
+  /// Views all arguments. `collective`: waits by this clock. `mirror`: null if there is none.
   Commit(const RankSetup& setup,
          Collective& collective,
+         const Clock& clock,
          StepTimes& times,
          std::vector<StageRuntime>& stages,
          Mirror* mirror);
@@ -62,6 +64,7 @@ class Commit {
 
   const RankSetup& setup_;
   Collective& collective_;
+  const Clock& clock_;
   StepTimes& times_;
   std::vector<StageRuntime>& stages_;
   Mirror* const mirror_;

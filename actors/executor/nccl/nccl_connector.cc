@@ -144,9 +144,9 @@ std::shared_ptr<Nccl::Communicator> NcclConnector::join(const std::vector<Rank>&
 /// NCCL has no call that waits. A transfer takes it some 50 us, a connection longer.
 void NcclConnector::settle(Nccl::Communicator& end, const std::vector<Rank>& peers) {
   constexpr std::chrono::microseconds kSoon{200}, kInterval{100};
-  const auto begun = std::chrono::steady_clock::now();
+  const auto begun = board_->clock().now();
   while (!of_epoch([&] { return end.is_settled(); })) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = board_->clock().now();
     if (now > begun + patience_) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("NCCL did not reach {} within {} s",
@@ -173,7 +173,7 @@ void NcclConnector::say(const std::vector<Rank>& peers, const std::string& text)
 
 std::string NcclConnector::hear(Rank from) {
   const Future<at::Tensor> future = transport_->receive(from, tag_);
-  if (!board_->wait({{from, future}}, std::chrono::steady_clock::now() + patience_)) {
+  if (!board_->wait({{from, future}}, board_->clock().now() + patience_)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format("{} did not connect its device within {} s; its worker is stuck or gone",

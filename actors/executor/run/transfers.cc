@@ -43,8 +43,7 @@ at::Tensor Transfers::take(std::size_t position) {
   }
   const Rank peer = bound(position).peer;
   const Future<at::Tensor> future = std::exchange(received_[position], {});
-  if (!future.ready() &&
-      !board_->wait({{peer, future}}, std::chrono::steady_clock::now() + patience_)) {
+  if (!future.ready() && !board_->wait({{peer, future}}, board_->clock().now() + patience_)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",

@@ -41,7 +41,7 @@ Evaluator::UnderWay Evaluator::begin(const Program& of, const Batch& inputs, con
 }
 
 EvaluationResults Evaluator::results_of(const UnderWay& batch) const {
-  const Deadline deadline = std::chrono::steady_clock::now() + options_.step_deadline;
+  const Deadline deadline = crew_.deadline(options_.step_deadline);
   return take_results(batch.sent,
                       entry_.layout(),
                       batch.parts,

@@ -2,6 +2,7 @@
 #include "stagecraft/actors/crew/crew.h"
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include <ATen/ops/mean.h>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/crew/ended_workers.h"
+#include "stagecraft/base/manual_clock.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/tests/actors/crew/played_workers.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
@@ -19,12 +21,13 @@
 namespace stagecraft {
 namespace {
 
+using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 
 /// Holds three ranks without stages. Only the loss of a worker ends a wait of their crew.
 struct Played {
   explicit Played(std::map<int, Part> parts)
-      : launcher(std::move(parts)), crew(launcher, std::make_shared<StepLedger>(), job()) {}
+      : launcher(std::move(parts)), crew(launcher, std::make_shared<StepLedger>(), job(), clock) {}
 
   static Job job() {
     Workload workload;
@@ -49,6 +52,7 @@ struct Played {
   }
 
   PlayedLauncher launcher;
+  const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   Crew crew;
 };
 
@@ -104,11 +108,25 @@ TEST_CASE("a wait for a tensor ends with the loss of its sender alone (CR-3)",
   Played p({{1, Part::Announce}});
   (void)loss_in([&] { (void)p.crew.read_state(); });
   const Promise<at::Tensor> never;
-  check_lost(loss_in([&] { (void)p.crew.wait(Rank(1), never.future(), patience()); }), 1);
-  CHECK_FALSE(p.crew.wait(Rank(0), never.future(), already_over()));
+  check_lost(loss_in([&] { (void)p.crew.wait(Rank(1), never.future(), p.crew.deadline(1h)); }), 1);
+  CHECK_FALSE(p.crew.wait(Rank(0), never.future(), p.crew.deadline(-1ms)));
   Promise<at::Tensor> here;
   (void)here.set_value(number(7));
-  CHECK(p.crew.wait(Rank(1), here.future(), patience()));  // arrived before the loss
+  CHECK(p.crew.wait(Rank(1), here.future(), p.crew.deadline(1h)));  // arrived before the loss
+}
+
+TEST_CASE("a wait for a tensor ends at its deadline, a time of the crew's clock",
+          "[actors][crew]") {
+  Played p({});
+  const Promise<at::Tensor> never;
+  auto waiting = std::async(std::launch::async, [&] {
+    return p.crew.wait(Rank(0), never.future(), p.crew.deadline(1h));
+  });
+  REQUIRE(eventually([&] { return p.clock->waits() == 1; }));
+  p.clock->advance(1h - 1ms);
+  CHECK(waiting.wait_for(0s) == std::future_status::timeout);
+  p.clock->advance(1ms);
+  CHECK_FALSE(waiting.get());
 }
 
 TEST_CASE("a loss ends the waits for that worker, and not those for its successor",
@@ -126,7 +144,7 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
   const auto end = [&](const Worker& worker) {
     CHECK(host.end({caf::actor_cast<caf::actor>(worker.plan_thread),
                     caf::actor_cast<caf::actor>(worker.agent)},
-                   patience()) == 0);
+                   kTestPatience) == 0);
   };
   EndedWorkers workers(1);
   const Worker first = start(), second = start();

@@ -37,7 +37,7 @@ struct Scene {
       all.push_back(caf::actor_cast<caf::actor>(worker.plan_thread));
     }
     here->close(Error(Errc::ClusterClosed, "the test is over"));
-    CHECK(host.end(all, patience()) == 0);
+    CHECK(host.end(all, kTestPatience) == 0);
   }
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;

@@ -208,7 +208,7 @@ class Stage {
     ledger->close();
     (void)script->let_go.set_value({});
     (void)script->let_die.set_value({});
-    CHECK(host.end(all, patience()) == 0);
+    CHECK(host.end(all, kTestPatience) == 0);
   }
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
@@ -241,7 +241,7 @@ class Stage {
     }));
   }
 
-  void end_driver() { CHECK(host.end({caf::actor_cast<caf::actor>(driver)}, patience()) == 0); }
+  void end_driver() { CHECK(host.end({caf::actor_cast<caf::actor>(driver)}, kTestPatience) == 0); }
 
   [[nodiscard]] bool waits(int rank) const {
     return !contexts[static_cast<std::size_t>(rank)]->progress->waits.missing().empty();

@@ -54,7 +54,7 @@ class DriftingRank {
         bound_(bind_plan(setup_.train, setup_.stages)),
         transport_(std::move(transport)),
         collective_(transport_),
-        commit_(setup_, collective_, times_, stages_, nullptr),
+        commit_(setup_, collective_, *Clock::steady(), times_, stages_, nullptr),
         random_(seed) {}
   DriftingRank(const DriftingRank&) = delete;
   DriftingRank& operator=(const DriftingRank&) = delete;

@@ -312,14 +312,14 @@ TEST_CASE("what ranks do is told also when one of their agents is gone", "[actor
     context->progress->instruction = 4 + r;
     agents.push_back(spawn_agent(host, context));
   }
-  CHECK(host.end({caf::actor_cast<caf::actor>(agents[0])}, patience()) == 0);
+  CHECK(host.end({caf::actor_cast<caf::actor>(agents[0])}, kTestPatience) == 0);
   const auto replies = ask_status(host, agents, std::chrono::seconds(60));
   REQUIRE(replies.size() == 2);
   CHECK_FALSE(replies[0]);
   REQUIRE(replies[1]);
   CHECK(replies[1]->rank == Rank(1));
   CHECK(replies[1]->instruction == 5);
-  CHECK(host.end({caf::actor_cast<caf::actor>(agents[1])}, patience()) == 0);
+  CHECK(host.end({caf::actor_cast<caf::actor>(agents[1])}, kTestPatience) == 0);
 }
 
 TEST_CASE("an agent that is told to end its worker closes the transport with the reason",
@@ -335,7 +335,7 @@ TEST_CASE("an agent that is told to end its worker closes the transport with the
   const auto ended = ask<WorkerEnded>(host, agent, "the agent", std::chrono::seconds(60), order);
   CHECK(ended.get().rank == Rank(1));
   CHECK(failure_of(pending) == Errc::TransportClosed);
-  CHECK(host.end({caf::actor_cast<caf::actor>(agent)}, patience()) == 0);
+  CHECK(host.end({caf::actor_cast<caf::actor>(agent)}, kTestPatience) == 0);
 }
 
 TEST_CASE("a rank begins no instruction once its transport is closed or the epoch is over (X-4)",
@@ -408,7 +408,7 @@ TEST_CASE("a worker for which there is no thread is an error, and nobody waits f
   {
     const NoNewThreads none;
     thrown = thrown_by(start);
-    left = host.end(started, patience());  // finds no thread either
+    left = host.end(started, kTestPatience);  // finds no thread either
   }
   CHECK(thrown == Errc::DeviceOutOfMemory);
   CHECK(left == 0);

@@ -1,12 +1,15 @@
 /// Tests the end of a training step on one rank.
 #include "stagecraft/actors/executor/commit/commit.h"
 
+#include <future>
 #include <limits>
 
 #include <torch/torch.h>
 
+#include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/actors/executor/run/one_rank.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
@@ -107,6 +110,30 @@ TEST_CASE("a loss that is not finite is refused with its place, before the vote"
   CHECK_FALSE(f.rank.commit.is_past_the_vote());
   refusal([&] { f.rank.commit.refuse_non_finite_losses(losses); }, Errc::NonFinite);
   CHECK_NOTHROW(f.rank.commit.refuse_non_finite_losses({{Microbatch(0), 1.0}}));
+}
+
+TEST_CASE("a vote that a rank does not join ends at the deadline, a time of the commit's clock",
+          "[executor][commit]") {
+  CommittingRank f;
+  RankSetup of_two = f.rank.setup;
+  of_two.ranks = {Rank(0), Rank(1)};
+  const std::chrono::milliseconds limit = patience(of_two.options);
+  const InprocNetwork network(2);
+  const auto clock = std::make_shared<ManualClock>();
+  TransportCollective collective(network.endpoint(Rank(0)), std::make_shared<WaitBoard>(clock));
+  Commit commit(
+      of_two, collective, *clock, f.rank.times(), f.rank.programs.trained(), /*mirror=*/nullptr);
+  commit.begin_step({}, {});
+  f.accumulate(1.0);
+  auto voting = std::async(std::launch::async, [&] {
+    return refusal([&] { commit.cast_vote({}); }, Errc::ClusterTimeout);
+  });
+  REQUIRE(eventually([&] { return clock->waits() == 1; }));
+  clock->advance(limit - std::chrono::milliseconds(1));
+  CHECK(voting.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  clock->advance(std::chrono::milliseconds(1));
+  CHECK_THAT(voting.get(), ContainsSubstring("rank 1"));
+  CHECK_FALSE(commit.has_voted());
 }
 
 TEST_CASE("a gradient that is not finite is refused by the vote", "[executor][commit]") {

@@ -105,7 +105,7 @@ class OneRank {
 
  public:
   RankPrograms programs{setup, device_->place(), transport, std::make_shared<WaitBoard>()};
-  Commit commit{setup, collective_, times_, programs.trained(), nullptr};
+  Commit commit{setup, collective_, *Clock::steady(), times_, programs.trained(), nullptr};
   const RankParts parts{.setup = setup,
                         .transport = *transport,
                         .device = *device_,

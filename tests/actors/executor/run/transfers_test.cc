@@ -2,18 +2,24 @@
 /// what the driver would send.
 #include "stagecraft/actors/executor/run/transfers.h"
 
+#include <future>
+
 #include <torch/torch.h>
 
+#include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/actors/executor/run/one_rank.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
 
+using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 using testing::OneRank;
 
+constexpr auto kPatience = 30s;
 const char* const kForwardsFirst = "@form list\n0F0 0F1 0B0 0B1\n";
 
 struct OneStageRank {
@@ -21,8 +27,10 @@ struct OneStageRank {
   OneRank rank{chain.program, Schedule::parse(kForwardsFirst)};
   const BoundPlan& bound = rank.programs.at(kTraining).plan->bound;
 
-  [[nodiscard]] Transfers make(std::chrono::milliseconds patience) const {
-    return {bound, rank.transport, std::make_shared<WaitBoard>(), patience};
+  const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+
+  [[nodiscard]] Transfers make() const {
+    return {bound, rank.transport, std::make_shared<WaitBoard>(clock), kPatience};
   }
 };
 
@@ -30,7 +38,7 @@ TEST_CASE("TX-1: a tensor that came before its instruction is there at once",
           "[executor][transfers]") {
   OneStageRank f;
   const StepOrder order{.submission = Submission(3)};
-  Transfers transfers = f.make(std::chrono::seconds(30));
+  Transfers transfers = f.make();
   transfers.begin({.submission = order.submission});
   const std::size_t first = f.bound.receives.front();
   CHECK_FALSE(transfers.have_arrived(first, first + 1));
@@ -46,15 +54,22 @@ TEST_CASE("TX-1: a tensor that came before its instruction is there at once",
 TEST_CASE("TX-2: a tensor that does not come ends the wait, and names its sender and task",
           "[executor][transfers]") {
   OneStageRank f;
-  Transfers transfers = f.make(std::chrono::milliseconds(1));
+  Transfers transfers = f.make();
   transfers.begin({});
-  CHECK_THAT(refusal([&] { (void)transfers.take(f.bound.receives.front()); }, Errc::ClusterTimeout),
-             ContainsSubstring("nothing arrived from the driver within 0.001 s for 0F0"));
+  auto waiting = std::async(std::launch::async, [&] {
+    return refusal([&] { (void)transfers.take(f.bound.receives.front()); }, Errc::ClusterTimeout);
+  });
+  REQUIRE(eventually([&] { return f.clock->waits() == 1; }));
+  f.clock->advance(kPatience - 1ms);
+  CHECK(waiting.wait_for(0s) == std::future_status::timeout);
+  f.clock->advance(1ms);
+  CHECK_THAT(waiting.get(),
+             ContainsSubstring("nothing arrived from the driver within 30 s for 0F0"));
 }
 
 TEST_CASE("what a rank reads itself is not received", "[executor][transfers]") {
   OneStageRank f;
-  Transfers transfers = f.make(std::chrono::milliseconds(1));
+  Transfers transfers = f.make();
   std::vector<std::pair<EdgeId, Microbatch>> read;
   transfers.begin({}, [&](EdgeId edge, Microbatch m) {
     read.emplace_back(edge, m);
