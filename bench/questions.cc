@@ -8,6 +8,7 @@ namespace stagecraft::bench {
 namespace branches { int run(int argc, char** argv); }
 namespace capture { int run(int argc, char** argv); }
 namespace cluster_join { int run(int argc, char** argv); }
+namespace collectives { int run(int argc, char** argv); }
 namespace control_plane { int run(int argc, char** argv); }
 namespace driver_scale { int run(int argc, char** argv); }
 namespace models { int run(int argc, char** argv); }
@@ -20,6 +21,7 @@ namespace step_overhead { int run(int argc, char** argv); }
 namespace strategies { int run(int argc, char** argv); }
 namespace timeline_cost { int run(int argc, char** argv); }
 namespace train_llama { int run(int argc, char** argv); }
+namespace transports { int run(int argc, char** argv); }
 namespace validate_cells { int run(int argc, char** argv); }
 // clang-format on
 
@@ -42,6 +44,8 @@ constexpr std::array kQuestions{
     Question{"driver_scale", "what does the driver cost per worker?", driver_scale::run},
     Question{"cluster_join", "how long does a large cluster take to form?", cluster_join::run},
     Question{"control_plane", "what do messages between processes cost?", control_plane::run},
+    Question{"transports", "how fast do tensors get to another process?", transports::run},
+    Question{"collectives", "how fast are sums over processes?", collectives::run},
 };
 
 }  // namespace

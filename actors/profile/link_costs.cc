@@ -15,6 +15,7 @@
 #include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
 namespace {
@@ -43,7 +44,8 @@ Ends ends_of(RankHomes homes) {
   constexpr NetworkId kNetwork{1};
   std::vector<RoutedNetwork*> routed;
   for (int i = 0; i < 2; ++i) {
-    ends.ports.push_back(DataPort::open({.bind = "tcp://127.0.0.1:*"}));
+    ends.ports.push_back(
+        DataPort::open({.bind = "tcp://127.0.0.1:*", .shared_memory = MemoryFile::usual_limit()}));
     auto network = std::make_unique<RoutedNetwork>(ends.ports.back(), kNetwork, 2);
     routed.push_back(network.get());
     ends.networks.push_back(std::move(network));

@@ -22,8 +22,8 @@ std::int64_t sent_by(const DataPort& port) {
 
 }  // namespace
 
-Processes::Processes(Homes homes, std::string bind)
-    : homes_(std::move(homes)), bind_(std::move(bind)) {
+Processes::Processes(Homes homes, DataPortOptions options)
+    : homes_(std::move(homes)), options_(std::move(options)) {
   for (std::size_t i = 0; i <= *std::ranges::max_element(homes_); ++i) {
     start();
   }
@@ -54,7 +54,7 @@ std::shared_ptr<Transport> Processes::replace(Rank rank, std::int64_t after_byte
   CHECK(eventually([&] { return sent_by(*old) >= after_bytes; }));
   old->close();
   const PortAddress gone = old->address();
-  ports_[home] = DataPort::open({.bind = bind_});
+  ports_[home] = DataPort::open(options_);
   networks_[home] = std::make_unique<RoutedNetwork>(ports_[home], kCommonNetwork, ranks());
   for (std::size_t other = 0; other < ports_.size(); ++other) {
     if (other != home) {
@@ -71,7 +71,7 @@ std::size_t Processes::home_of(Rank rank) const {
 }
 
 void Processes::start() {
-  ports_.push_back(DataPort::open({.bind = bind_}));
+  ports_.push_back(DataPort::open(options_));
   networks_.push_back(std::make_unique<RoutedNetwork>(ports_.back(), kCommonNetwork, ranks()));
 }
 

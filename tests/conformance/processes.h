@@ -19,8 +19,8 @@ using Homes = std::vector<std::size_t>;
 
 class Processes {
  public:
-  /// `bind`: the address of every port.
-  Processes(Homes homes, std::string bind);
+  /// `options`: of every port.
+  Processes(Homes homes, DataPortOptions options);
 
   [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const;
   /// Returns the names of the transports between all ends.
@@ -38,7 +38,7 @@ class Processes {
   void place_all_of(std::size_t told, std::size_t home);
 
   Homes homes_;
-  std::string bind_;
+  DataPortOptions options_;
   std::vector<std::shared_ptr<DataPort>> ports_;
   std::vector<std::unique_ptr<RoutedNetwork>> networks_;
 };

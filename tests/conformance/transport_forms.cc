@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <utility>
 
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/conformance/processes.h"
@@ -20,8 +20,8 @@ Endpoints ends_of(const Network& network, int ranks) {
   return ends;
 }
 
-Endpoints ends_of(const Homes& homes, const std::string& bind) {
-  const auto processes = std::make_shared<Processes>(homes, bind);
+Endpoints ends_of(const Homes& homes, DataPortOptions options) {
+  const auto processes = std::make_shared<Processes>(homes, std::move(options));
   Endpoints ends;
   ends.driver = processes->endpoint(kDriver);
   for (int rank = 0; rank < processes->ranks(); ++rank) {
@@ -44,11 +44,16 @@ Homes each_its_own(int ranks) {
 
 /// Each has a process of its own.
 Endpoints over_tcp(int ranks) {
-  return ends_of(each_its_own(ranks), "tcp://127.0.0.1:*");
+  return ends_of(each_its_own(ranks), {.bind = "tcp://127.0.0.1:*"});
 }
 
 Endpoints over_local_sockets(int ranks) {
-  return ends_of(each_its_own(ranks), "ipc://*");
+  return ends_of(each_its_own(ranks), {.bind = "ipc://*"});
+}
+
+/// Large tensors lie in memory that the processes share.
+Endpoints over_shared_memory(int ranks) {
+  return ends_of(each_its_own(ranks), {.bind = "ipc://*", .shared_memory = std::int64_t{1} << 30U});
 }
 
 /// FaultyTransport fails only on command.
@@ -64,6 +69,7 @@ Endpoints faulty_without_faults(int ranks) {
 constexpr TransportForm kForms[] = {{"in one process", in_one_process},
                                     {"over TCP", over_tcp},
                                     {"over local sockets", over_local_sockets},
+                                    {"over shared memory", over_shared_memory},
                                     {"here and elsewhere", here_and_elsewhere},
                                     {"faulty without faults", faulty_without_faults}};
 
@@ -82,7 +88,7 @@ Endpoints here_and_elsewhere(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     homes.push_back(static_cast<std::size_t>((rank + 1) / 2));
   }
-  return ends_of(homes, "ipc://*");
+  return ends_of(homes, {.bind = "ipc://*"});
 }
 
 }  // namespace stagecraft

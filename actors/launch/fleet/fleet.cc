@@ -12,6 +12,7 @@
 #include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
 namespace {
@@ -40,6 +41,7 @@ std::shared_ptr<DataPort> open_data_port(const std::string& address,
                                          const CutLinks& cuts) {
   return DataPort::open(
       {.bind = any_port_of(address),
+       .shared_memory = MemoryFile::usual_limit(),
        .when_broken = [cuts](const std::string& key, const Error& why) { cuts.broke(key, why); },
        .silence = options.silence,
        .when_cut = [cuts](const std::string& key,

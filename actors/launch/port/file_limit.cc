@@ -10,8 +10,9 @@ namespace stagecraft {
 namespace {
 
 /// Files that one worker process takes in the driver: two connections of the data plane, one for
-/// the socket, one connection of the control plane, its lifeline and its output.
-constexpr rlim_t kFilesOfWorker = 6;
+/// the socket, the memory shared each way, one connection of the control plane, its lifeline and
+/// its output.
+constexpr rlim_t kFilesOfWorker = 8;
 
 }  // namespace
 

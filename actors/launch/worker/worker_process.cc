@@ -24,6 +24,7 @@
 #include "stagecraft/base/process/host_name.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/base/process/standstill.h"
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
 namespace {
@@ -249,6 +250,7 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   greet(host, admission, left(deadline));
   DataPortOptions port = ending(handed_over);
   port.bind = any_port_of(bind);
+  port.shared_memory = MemoryFile::usual_limit();
   port.silence = options.heartbeat.silence;
   port.when_cut = [&host, admission](const std::string& key, const Error& why) {
     tell_cut(host, admission, key, why);

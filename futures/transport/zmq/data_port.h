@@ -24,6 +24,10 @@
 /// DP-7: the memory that others can take without an admitted key is bounded. A message is at most a
 ///       chunk long, and of the connections without a handshake the oldest are ended (Strangers). A
 ///       local socket accepts only connections of its own user.
+/// DP-8: with `shared_memory`, large tensors for a port of the same host and user lie in memory
+///       that both share (PeerMemory), and only a frame that names the slot is sent. The order is
+///       the same. What a rank receives may lie in that memory; what the driver receives is its
+///       own.
 #pragma once
 
 #include <memory>

@@ -58,6 +58,7 @@ PeerSender::PeerSender(const PortAddress& peer,
       options_(options),
       sockets_(sockets),
       counter_(counter),
+      memory_(peer.key, options.shared_memory),
       outbox_(options.chunk_bytes) {}
 
 PeerSender::~PeerSender() = default;
@@ -82,6 +83,10 @@ void PeerSender::connect() {
 }
 
 bool PeerSender::send(Outgoing outgoing) {
+  if (std::optional<SlotArena::Lent> lent = memory_.put(outgoing.tensor)) {
+    outgoing.tensor = std::move(lent->tensor);
+    outgoing.slot = lent->slot;
+  }
   Spent spent;
   {
     const std::scoped_lock lock(mutex_);
@@ -116,7 +121,10 @@ bool PeerSender::send_chunks(Spent& spent) {
     header.link = link_;
     header.sequence = sequence_;
     const std::string encoded = encode_frame(header);
-    zmq::message_t body = chunk_of(tensor, header);
+    zmq::message_t body = header.slot ? zmq::message_t() : chunk_of(tensor, header);
+    if (header.slot) {
+      memory_.mark_sent(*header.slot);
+    }
     // ZeroMQ takes both or none: if it does not take the second, it has dropped the first.
     if (!socket_->send(zmq::buffer(encoded),
                        zmq::send_flags::sndmore | zmq::send_flags::dontwait) ||
@@ -130,8 +138,9 @@ bool PeerSender::send_chunks(Spent& spent) {
       spent.push_back(std::move(tensor));
     }
     outbox_.sent();
-    counter_.change_link(peer_.key, [last, bytes = header.chunk](LinkCounts& link) {
+    counter_.change_link(peer_.key, [last, bytes = header.chunk, &header](LinkCounts& link) {
       link.bytes_sent += bytes;
+      link.bytes_shared += header.slot ? bytes : 0;
       link.tensors_sent += last ? 1 : 0;
     });
   }
@@ -139,6 +148,7 @@ bool PeerSender::send_chunks(Spent& spent) {
 }
 
 std::optional<std::string> PeerSender::look(std::chrono::steady_clock::time_point now) {
+  memory_.trim(now);
   bool used = false;
   {
     const std::scoped_lock lock(mutex_);

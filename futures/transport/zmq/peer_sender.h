@@ -3,6 +3,8 @@
 ///   send() -> Outbox -> the socket takes chunks          on the thread that sends
 ///                   `-> the socket is full: chunks wait  the loop sends them later
 ///
+/// A large tensor for a process of this host goes into memory that both share (PeerMemory), and
+/// only the frame that names its slot goes through the socket, in the same order.
 /// Sending at once saves a change of threads for every small tensor. The mutex guards everything
 /// here, because ZeroMQ's sockets may change threads, with a fence. No tensor is destroyed under
 /// it. While chunks wait, only the loop sends (LP-1).
@@ -19,6 +21,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/shared_memory/peer_memory.h"
 #include "stagecraft/futures/transport/zmq/frames/outbox.h"
 #include "stagecraft/futures/transport/zmq/peer_watch.h"
 #include "stagecraft/futures/transport/zmq/port_counts.h"
@@ -80,6 +83,7 @@ class PeerSender {
   const DataPortOptions& options_;
   PortSockets& sockets_;
   PortCounter& counter_;
+  PeerMemory memory_;
 
   std::mutex mutex_;
   std::unique_ptr<zmq::socket_t> socket_;  ///< made with the first tensor (DP-5)

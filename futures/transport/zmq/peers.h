@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/shared_memory/slot_view.h"
 #include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 #include "stagecraft/futures/transport/zmq/peer_sender.h"
 #include "stagecraft/futures/transport/zmq/port_options.h"
@@ -35,7 +36,9 @@ struct Peer {
 
   // The rest belongs to the thread of the loop.
   Reassembly arriving;
-  std::int64_t partial = 0;  ///< the bytes of `arriving` that are counted
+  std::shared_ptr<SlotView> memory;  ///< that the peer shares with this process
+  ArenaId arena;                     ///< of `memory`
+  std::int64_t partial = 0;          ///< the bytes of `arriving` that are counted
 };
 
 class Peers {

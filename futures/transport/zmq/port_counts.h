@@ -12,7 +12,8 @@ namespace stagecraft {
 /// LinkCounts holds the traffic with one peer.
 struct LinkCounts {
   std::int64_t tensors_sent = 0;
-  std::int64_t bytes_sent = 0;  ///< of tensors, chunk by chunk
+  std::int64_t bytes_sent = 0;    ///< of tensors, chunk by chunk
+  std::int64_t bytes_shared = 0;  ///< of bytes_sent, those through shared memory
   std::int64_t tensors_received = 0;
   std::int64_t bytes_received = 0;
   std::int64_t tensors_dropped =

@@ -24,7 +24,10 @@ constexpr std::chrono::milliseconds kForEver{-1};
 
 }  // namespace
 
-PortLoop::PortLoop(DataPortOptions options) : options_(std::move(options)), sockets_(options_) {}
+PortLoop::PortLoop(DataPortOptions options)
+    : options_(std::move(options)),
+      sockets_(options_),
+      door_(options_.shared_memory > 0 ? ArenaDoor(sockets_.address().key) : ArenaDoor()) {}
 
 void PortLoop::admit(const PortAddress& peer) {
   require_valid(peer);
@@ -118,6 +121,7 @@ void PortLoop::turns() {
     }
     look_after_peers();
     end_strangers();
+    door_.look();
     judge_.judge();
     more = receiver_.take_messages();
     more = send_chunks() || more;
@@ -138,7 +142,7 @@ void PortLoop::wait(bool more) {
       full_.push_back({socket});
     }
   }
-  sockets_.wait(full_, more ? std::chrono::milliseconds(0) : longest);
+  sockets_.wait(full_, door_.events(), more ? std::chrono::milliseconds(0) : longest);
   auto waited = full_.begin();
   for (const auto& peer : busy_) {
     if (peer->sender.full_socket() != nullptr && (waited++)->is_ready) {

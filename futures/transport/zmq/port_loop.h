@@ -2,7 +2,8 @@
 /// parts.
 ///
 ///   wait for orders or sockets -> carry out orders -> look after peers, end strangers
-///   -> judge identities (IdentityJudge) -> take messages (Receiver) -> send chunks (PeerSender)
+///   -> take offered memory (ArenaDoor) -> judge identities (IdentityJudge)
+///   -> take messages (Receiver) -> send chunks (PeerSender)
 ///
 /// The thread of the loop handles all incoming messages. Outgoing messages leave on the thread that
 /// sends them; the loop sends the chunks that a socket does not take at once. The mutex guards the
@@ -19,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "stagecraft/futures/transport/shared_memory/arena_door.h"
 #include "stagecraft/futures/transport/zmq/attached_networks.h"
 #include "stagecraft/futures/transport/zmq/identity_judge.h"
 #include "stagecraft/futures/transport/zmq/peers.h"
@@ -84,9 +86,10 @@ class PortLoop {
   PortCounter counter_;
   AttachedNetworks networks_;
   PortSockets sockets_;
+  ArenaDoor door_;
   Peers peers_{options_, sockets_, counter_};
   IdentityJudge judge_{sockets_, peers_, counter_};
-  Receiver receiver_{options_, sockets_, peers_, networks_, counter_};
+  Receiver receiver_{options_, sockets_, peers_, networks_, door_, counter_};
   std::vector<std::shared_ptr<Peer>> busy_;          ///< have something to send
   std::vector<PortSockets::Full> full_;              ///< kept to reuse its memory
   std::chrono::steady_clock::time_point look_at_{};  ///< time of the next look after peers

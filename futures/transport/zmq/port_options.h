@@ -18,7 +18,10 @@ struct DataPortOptions {
   std::string bind = "tcp://127.0.0.1:*";
   std::int64_t largest_tensor = std::int64_t{1} << 36U;  ///< bytes; a larger one is refused
   std::int64_t chunk_bytes = kLargestChunk;              ///< at most kLargestChunk
-  int io_threads = 1;                                    ///< ZeroMQ's threads, which encrypt
+  /// The most memory that the port shares with each peer of its host, for tensors on their way to
+  /// the peer; bytes. 0: none, and nobody may share memory with the port.
+  std::int64_t shared_memory = 0;
+  int io_threads = 1;  ///< ZeroMQ's threads, which encrypt
   /// Called once with the peer's key when a link has broken (DP-2), on the progress thread. Must
   /// not block.
   std::function<void(const std::string& key, const Error& why)> when_broken;

@@ -11,6 +11,7 @@
 #include <zmq.hpp>
 
 #include "stagecraft/base/log.h"
+#include "stagecraft/futures/transport/shared_memory/arena_door.h"
 #include "stagecraft/futures/transport/zmq/attached_networks.h"
 #include "stagecraft/futures/transport/zmq/peers.h"
 #include "stagecraft/futures/transport/zmq/sockets.h"
@@ -88,7 +89,9 @@ void Receiver::take_from(Peer& peer, const Message& message) {
                                ? mailboxes->find(header.to)
                                : nullptr;
   const bool wanted = mailbox != nullptr && mailbox->accepts(header.tag);
-  std::optional<at::Tensor> whole = peer.arriving.take(header, view(message.parts[1]), wanted);
+  std::optional<at::Tensor> whole =
+      header.slot ? take_in_slot(peer, header)
+                  : peer.arriving.take(header, view(message.parts[1]), wanted);
   if (peer.arriving.broken()) {
     count_refused(message.key, "its link broke before");
     return;
@@ -108,6 +111,22 @@ void Receiver::take_from(Peer& peer, const Message& message) {
   }
 }
 
+std::optional<at::Tensor> Receiver::take_in_slot(Peer& peer, const FrameHeader& header) {
+  if (!peer.arriving.take_in_slot(header)) {
+    return std::nullopt;
+  }
+  if (peer.memory == nullptr || peer.arena != header.slot->arena) {
+    peer.memory = door_.claim(header.slot->arena);
+    peer.arena = header.slot->arena;
+  }
+  if (peer.memory == nullptr) {
+    throw Error(Errc::TransportRefused, "a frame names shared memory that was not offered");
+  }
+  at::Tensor tensor = peer.memory->take(*header.slot, header.sizes, header.dtype, header.total);
+  // What the driver gets may be the user's to keep.
+  return header.to == kDriver ? tensor.clone() : tensor;
+}
+
 void Receiver::tidy() {
   for (const auto& peer : peers_.all()) {
     peer->arriving.keep([this](const FrameHeader& header) {
@@ -121,6 +140,7 @@ void Receiver::tidy() {
 
 void Receiver::forget(Peer& peer) {
   peer.arriving.break_link();
+  peer.memory.reset();
   count_partial(peer);
 }
 

@@ -137,12 +137,17 @@ std::unique_ptr<zmq::socket_t> PortSockets::new_connection(const PortAddress& pe
   return socket;
 }
 
-void PortSockets::wait(std::span<Full> full, std::chrono::milliseconds longest) {
+void PortSockets::wait(std::span<Full> full,
+                       std::span<const int> others,
+                       std::chrono::milliseconds longest) {
   auto& items = waiting_->polled;
   items.assign({{nullptr, waiting_->wake, ZMQ_POLLIN, 0},
                 {questions_->handle(), 0, ZMQ_POLLIN, 0},
                 {incoming_->handle(), 0, ZMQ_POLLIN, 0},
                 {strangers_->events(), 0, ZMQ_POLLIN, 0}});
+  for (const int other : others) {
+    items.push_back({nullptr, other, ZMQ_POLLIN, 0});
+  }
   const std::size_t first = items.size();
   for (const Full& one : full) {
     items.push_back({one.socket->handle(), 0, ZMQ_POLLOUT, 0});

@@ -61,9 +61,9 @@ class PortSockets {
   /// Errors: zmq::error_t.
   [[nodiscard]] std::unique_ptr<zmq::socket_t> new_connection(const PortAddress& peer);
 
-  /// Waits until something has arrived, a socket of `full` accepts messages, wake() is called, or
-  /// `longest` is over (negative: no limit).
-  void wait(std::span<Full> full, std::chrono::milliseconds longest);
+  /// Waits until something has arrived, a socket of `full` accepts messages, a descriptor of
+  /// `others` can be read, wake() is called, or `longest` is over (negative: no limit).
+  void wait(std::span<Full> full, std::span<const int> others, std::chrono::milliseconds longest);
   /// Ends a wait(), or the next one.
   void wake();
 

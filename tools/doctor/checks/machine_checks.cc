@@ -73,13 +73,11 @@ Verdict memory_of(const HostFacts& facts, int workers) {
 
 Verdict memfd_of(const HostFacts& facts) {
   if (facts.memfd.empty()) {
-    return {Level::Ok, "memfd works"};
+    return {Level::Ok, "workers of this host send each other tensors through it"};
   }
   return {Level::Note,
-          fmt::format(
-              "memfd does not work: {}; this build does not need it and sends tensors over sockets",
-              facts.memfd),
-          "let the container's seccomp profile allow memfd_create"};
+          facts.memfd + "; workers of this host send each other tensors through sockets",
+          "let the container's seccomp profile allow memfd_create and fallocate"};
 }
 
 Verdict locked_of(const HostFacts& facts) {
@@ -97,9 +95,10 @@ Verdict locked_of(const HostFacts& facts) {
 /// A driver connects to all workers, a worker to the driver and all other workers.
 Verdict files_of(const HostExam& exam, int workers) {
   const bool drives = exam.name == kHere;
-  const std::int64_t needed =
-      kSpareFiles + (drives ? kDriverFiles + kDriverFilesPerWorker * workers
-                            : kWorkerFiles + kWorkerFilesPerOther * workers);
+  const std::int64_t needed = kSpareFiles +
+                              (drives ? kDriverFiles + kDriverFilesPerWorker * workers
+                                      : kWorkerFiles + kWorkerFilesPerOther * workers) +
+                              kFilesPerWorkerHere * exam.workers;
   const std::int64_t limit = exam.facts->open_files;
   const std::string what = fmt::format("{} may be open, {} of {} needs {}",
                                        limit < 0 ? "any number" : std::to_string(limit),

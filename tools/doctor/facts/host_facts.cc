@@ -1,29 +1,26 @@
 #include "stagecraft/tools/doctor/facts/host_facts.h"
 
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <thread>
 
 #include "stagecraft/actors/launch/port/build_fingerprint.h"
+#include "stagecraft/base/error.h"
 #include "stagecraft/base/process/host_name.h"
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft::tools {
 namespace {
 
 std::string memfd_fault() {
-  const int file = memfd_create("stagecraft-doctor", MFD_CLOEXEC);
-  const bool good = file >= 0 && ftruncate(file, 1) == 0;
-  const std::string fault = good ? "" : strerror(errno);
-  if (file >= 0) {
-    close(file);
+  try {
+    (void)MemoryFile::make(MemoryFile::kPage);
+    return "";
+  } catch (const Error& error) {
+    return error.message();
   }
-  return fault;
 }
 
 std::int64_t as_number(rlim_t limit) {

@@ -23,6 +23,7 @@ constexpr std::array kTypes{
 };
 
 constexpr std::uint32_t kFields = 17;
+constexpr std::uint32_t kFieldsWithSlot = kFields + 1, kSlotFields = 4;
 
 template <class... Parts>
 Error malformed(fmt::format_string<Parts...> format, Parts&&... parts) {
@@ -36,13 +37,7 @@ class Fields {
  public:
   explicit Fields(const msgpack::object_array& array) : array_(array) {}
 
-  std::uint64_t natural() {
-    const msgpack::object& field = next();
-    if (field.type != msgpack::type::POSITIVE_INTEGER) {
-      throw malformed("field {} is not a number of 0 or more", at_);
-    }
-    return field.via.u64;
-  }
+  std::uint64_t natural() { return natural_in(next()); }
 
   std::int64_t integer() {
     const msgpack::object& field = next();
@@ -85,8 +80,31 @@ class Fields {
     return sizes;
   }
 
+  SlotRef slot() {
+    const msgpack::object& field = next();
+    if (field.type != msgpack::type::ARRAY || field.via.array.size != kSlotFields) {
+      throw malformed("field {} is not a slot of {} numbers", at_, kSlotFields);
+    }
+    const msgpack::object* const numbers = field.via.array.ptr;
+    const std::uint64_t number = natural_in(numbers[1]);
+    if (number > std::numeric_limits<std::uint32_t>::max()) {
+      throw malformed("there is no slot {}", number);
+    }
+    return {.arena = ArenaId(natural_in(numbers[0])),
+            .number = static_cast<std::uint32_t>(number),
+            .offset = integer_in(numbers[2]),
+            .capacity = integer_in(numbers[3])};
+  }
+
  private:
   const msgpack::object& next() { return array_.ptr[at_++]; }
+
+  std::uint64_t natural_in(const msgpack::object& field) const {
+    if (field.type != msgpack::type::POSITIVE_INTEGER) {
+      throw malformed("field {} is not a number of 0 or more", at_);
+    }
+    return field.via.u64;
+  }
 
   std::int64_t integer_in(const msgpack::object& field) const {
     if (field.type == msgpack::type::NEGATIVE_INTEGER) {
@@ -119,6 +137,16 @@ void check_sizes(const FrameHeader& header) {
   if (header.total != (empty ? 0 : strides)) {
     throw malformed("its sizes make {} bytes, but it says {}", empty ? 0 : strides, header.total);
   }
+  if (header.slot) {
+    if (header.offset != 0 || header.chunk != header.total || header.total == 0 ||
+        header.slot->offset < 0 || header.slot->capacity < header.total) {
+      throw malformed("a slot of {} bytes at byte {} does not hold a tensor of {} bytes",
+                      header.slot->capacity,
+                      header.slot->offset,
+                      header.total);
+    }
+    return;
+  }
   if (header.chunk < 0 || header.chunk > kLargestChunk || header.offset < 0 ||
       header.offset > header.total || header.chunk > header.total - header.offset ||
       (header.chunk == 0 && header.total > 0)) {
@@ -139,8 +167,9 @@ FrameHeader header_in(const msgpack::object& object) {
     throw malformed(
         "it has version {}, but this process speaks version {}", version, kFrameVersion);
   }
-  if (object.via.array.size != kFields) {
-    throw malformed("it has {} fields, expected {}", object.via.array.size, kFields);
+  if (object.via.array.size != kFields && object.via.array.size != kFieldsWithSlot) {
+    throw malformed(
+        "it has {} fields, expected {} or {}", object.via.array.size, kFields, kFieldsWithSlot);
   }
   FrameHeader header;
   header.link = fields.natural();
@@ -159,6 +188,9 @@ FrameHeader header_in(const msgpack::object& object) {
   header.total = fields.integer();
   header.offset = fields.integer();
   header.chunk = fields.integer();
+  if (object.via.array.size == kFieldsWithSlot) {
+    header.slot = fields.slot();
+  }
   check_sizes(header);
   return header;
 }
@@ -168,7 +200,7 @@ FrameHeader header_in(const msgpack::object& object) {
 std::string encode_frame(const FrameHeader& header) {
   msgpack::sbuffer out;
   msgpack::packer<msgpack::sbuffer> pack(out);
-  pack.pack_array(kFields);
+  pack.pack_array(header.slot ? kFieldsWithSlot : kFields);
   pack.pack(kFrameVersion);
   pack.pack(header.link);
   pack.pack(header.sequence);
@@ -191,6 +223,13 @@ std::string encode_frame(const FrameHeader& header) {
   pack.pack(header.total);
   pack.pack(header.offset);
   pack.pack(header.chunk);
+  if (header.slot) {
+    pack.pack_array(kSlotFields);
+    pack.pack(header.slot->arena.value);
+    pack.pack(header.slot->number);
+    pack.pack(header.slot->offset);
+    pack.pack(header.slot->capacity);
+  }
   return {out.data(), out.size()};
 }
 
@@ -201,7 +240,7 @@ FrameHeader decode_frame(std::string_view bytes) {
   try {
     std::size_t end = 0;
     const msgpack::unpack_limit limit(
-        std::max<std::size_t>(kFields, kMostDimensions), 0, 32, 0, 0, 2);
+        std::max<std::size_t>(kFieldsWithSlot, kMostDimensions), 0, 32, 0, 0, 2);
     const msgpack::object_handle unpacked =
         msgpack::unpack(bytes.data(), bytes.size(), end, nullptr, nullptr, limit);
     if (end != bytes.size()) {

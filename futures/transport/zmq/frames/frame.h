@@ -1,14 +1,15 @@
 /// Frame is one piece of a tensor on its way to another process: a header and up to a chunk of
-/// bytes.
+/// bytes, or a header alone for a tensor that lies in memory which both processes share.
 ///
 /// DataPort sends and receives frames; docs/protocol.md gives the layout. Every header describes
 /// its whole tensor, so a receiver needs only data that it has checked itself.
 /// FR-1: a header that decode_frame accepts is consistent: the dtype is known, sizes and total
 ///       agree, and the chunk lies within the tensor. So a receiver allocates exactly `total`
-///       bytes.
+///       bytes. A slot can hold the tensor, and then the chunk is the whole tensor.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/ids.h"
+#include "stagecraft/futures/transport/shared_memory/slot_ref.h"
 #include "stagecraft/futures/transport/tag.h"
 
 namespace stagecraft {
@@ -41,9 +43,10 @@ struct FrameHeader {
   Tag tag;
   at::ScalarType dtype = at::kFloat;
   std::vector<std::int64_t> sizes;
-  std::int64_t total = 0;   ///< bytes of the tensor
-  std::int64_t offset = 0;  ///< of this chunk in the tensor
-  std::int64_t chunk = 0;   ///< bytes of this chunk
+  std::int64_t total = 0;       ///< bytes of the tensor
+  std::int64_t offset = 0;      ///< of this chunk in the tensor
+  std::int64_t chunk = 0;       ///< bytes of this chunk
+  std::optional<SlotRef> slot;  ///< where the tensor lies, if its bytes are not in frames
 
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };

@@ -19,8 +19,10 @@ void Outbox::push(Outgoing outgoing) {
                                   .tag = outgoing.tag})
                     .first;
   const auto total = static_cast<std::int64_t>(outgoing.tensor.nbytes());
-  lane.second.push_back(
-      {.tensor = std::move(outgoing.tensor), .transfer = transfers_++, .total = total});
+  lane.second.push_back({.tensor = std::move(outgoing.tensor),
+                         .slot = outgoing.slot,
+                         .transfer = transfers_++,
+                         .total = total});
   ++tensors_;
   if (lane.second.size() == 1) {
     make_ready(lane);
@@ -41,6 +43,7 @@ std::pair<FrameHeader, at::Tensor> Outbox::next() const {
   header.total = sending.total;
   header.offset = sending.offset;
   header.chunk = chunk_of(sending, chunk_bytes_);
+  header.slot = sending.slot;
   return {std::move(header), sending.tensor};
 }
 
@@ -52,7 +55,7 @@ void Outbox::sent() {
   sending.offset += bytes;
   if (small) {
     small_.pop_front();
-    small_bytes_ += bytes;
+    small_bytes_ += sending.slot ? static_cast<std::int64_t>(kLongestHeader) : bytes;
   } else {
     turns_.pop_front();
     small_bytes_ = 0;
@@ -75,7 +78,8 @@ void Outbox::sent() {
 }
 
 void Outbox::make_ready(Lanes::value_type& lane) {
-  if (lane.second.front().total <= chunk_bytes_) {
+  const Sending& first = lane.second.front();
+  if (first.slot || first.total <= chunk_bytes_) {
     small_.push_back(&lane);
   } else if (turns_.size() < kInterleaved) {
     turns_.push_back(&lane);
@@ -89,7 +93,7 @@ bool Outbox::small_is_next() const {
 }
 
 std::int64_t Outbox::chunk_of(const Sending& sending, std::int64_t chunk_bytes) {
-  return std::min(chunk_bytes, sending.total - sending.offset);
+  return sending.slot ? sending.total : std::min(chunk_bytes, sending.total - sending.offset);
 }
 
 }  // namespace stagecraft

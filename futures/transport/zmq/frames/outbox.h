@@ -1,9 +1,9 @@
 /// Outbox holds the tensors that wait for one peer and picks the next piece to send. The thread of
 /// a DataPort owns it; it has no sockets and no locks.
 ///
-/// Small tensors, of one chunk, go before the next chunk of a larger one, so they do not wait for
-/// it. At most a chunk's worth of them goes at a time, so the larger one makes progress too. At
-/// most kInterleaved larger tensors take turns; others wait for a free place.
+/// Small tensors, of one chunk or in a slot, go before the next chunk of a larger one, so they do
+/// not wait for it. At most a chunk's worth of them goes at a time, so the larger one makes progress
+/// too. At most kInterleaved larger tensors take turns; others wait for a free place.
 /// OB-1: one tensor of a (network, sender, receiver, tag) is sent whole before the next one begins
 ///       (keeps T-1).
 #pragma once
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -26,7 +27,8 @@ struct Outgoing {
   Rank from;
   Rank to;
   Tag tag;
-  at::Tensor tensor;  ///< in CPU memory, contiguous, without autograd
+  at::Tensor tensor;            ///< in CPU memory, contiguous, without autograd
+  std::optional<SlotRef> slot;  ///< of `tensor`, if both processes share its memory
 };
 
 class Outbox {
@@ -62,6 +64,7 @@ class Outbox {
   };
   struct Sending {
     at::Tensor tensor;
+    std::optional<SlotRef> slot;
     std::uint64_t transfer = 0;
     std::int64_t total = 0;
     std::int64_t offset = 0;
@@ -76,7 +79,7 @@ class Outbox {
 
   std::int64_t chunk_bytes_;
   Lanes lanes_;
-  std::deque<Lanes::value_type*> small_;    ///< lanes whose first tensor fits one chunk
+  std::deque<Lanes::value_type*> small_;    ///< lanes whose first tensor is sent by one frame
   std::deque<Lanes::value_type*> turns_;    ///< lanes of larger tensors; the first one has its turn
   std::deque<Lanes::value_type*> waiting_;  ///< wait for a place among `turns_`
   std::int64_t small_bytes_ = 0;            ///< bytes of small tensors sent since the last turn

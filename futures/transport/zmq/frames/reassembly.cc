@@ -37,7 +37,7 @@ void copy(std::string_view bytes, std::int64_t offset, const at::Tensor& tensor)
 std::optional<at::Tensor> Reassembly::take(const FrameHeader& header,
                                            std::string_view bytes,
                                            bool wanted) {
-  if (link_ && (header.link < *link_ || (header.link == *link_ && broken_))) {
+  if (is_over(header)) {
     return std::nullopt;
   }
   try {
@@ -47,6 +47,24 @@ std::optional<at::Tensor> Reassembly::take(const FrameHeader& header,
     break_link();
     throw;
   }
+}
+
+bool Reassembly::take_in_slot(const FrameHeader& header) {
+  if (is_over(header)) {
+    return false;
+  }
+  try {
+    check_order(header);
+    check_size(header);
+  } catch (...) {
+    break_link();
+    throw;
+  }
+  return true;
+}
+
+bool Reassembly::is_over(const FrameHeader& header) const {
+  return link_ && (header.link < *link_ || (header.link == *link_ && broken_));
 }
 
 void Reassembly::break_link() {
@@ -70,18 +88,22 @@ void Reassembly::check_order(const FrameHeader& header) {
   ++next_;
 }
 
-std::optional<at::Tensor> Reassembly::add(const FrameHeader& header,
-                                          std::string_view bytes,
-                                          bool wanted) {
-  if (bytes.size() != static_cast<std::size_t>(header.chunk)) {
-    throw refused("expected a chunk of {} bytes, received {}", header.chunk, bytes.size());
-  }
+void Reassembly::check_size(const FrameHeader& header) const {
   if (header.total > largest_tensor_) {
     throw refused(
         "the peer announced a tensor of {} bytes, but at most {} are allowed: raise largest_tensor",
         header.total,
         largest_tensor_);
   }
+}
+
+std::optional<at::Tensor> Reassembly::add(const FrameHeader& header,
+                                          std::string_view bytes,
+                                          bool wanted) {
+  if (bytes.size() != static_cast<std::size_t>(header.chunk)) {
+    throw refused("expected a chunk of {} bytes, received {}", header.chunk, bytes.size());
+  }
+  check_size(header);
   auto at = partial_.find(header.transfer);
   if (at == partial_.end()) {
     if (header.offset != 0) {

@@ -33,6 +33,10 @@ class Reassembly {
                                                std::string_view bytes,
                                                bool wanted);
 
+  /// Takes the next frame of a tensor that lies in a slot. Returns false if the link is old or
+  /// broken. Errors: as above.
+  [[nodiscard]] bool take_in_slot(const FrameHeader& header);
+
   /// Breaks the link, because a frame could not be read and its content is unknown.
   void break_link();
   [[nodiscard]] bool broken() const { return broken_; }
@@ -57,7 +61,9 @@ class Reassembly {
     at::Tensor tensor;   ///< undefined: not wanted
   };
 
+  [[nodiscard]] bool is_over(const FrameHeader& header) const;
   void check_order(const FrameHeader& header);
+  void check_size(const FrameHeader& header) const;
   [[nodiscard]] std::optional<at::Tensor> add(const FrameHeader& header,
                                               std::string_view bytes,
                                               bool wanted);

@@ -20,7 +20,7 @@ struct TwoPorts {
           options.bind = bind;
           return DataPort::open(options);
         }()),
-        other(DataPort::open({.bind = bind})) {
+        other(DataPort::open({.bind = bind, .shared_memory = options.shared_memory})) {
     network.place(Rank{1}, other->address());
     other_network.place(Rank{0}, port->address());
   }

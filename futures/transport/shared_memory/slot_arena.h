@@ -1,0 +1,86 @@
+/// SlotArena is the sender's side of shared memory: it copies tensors into slots, which the
+/// receiver maps and gives back (SlotView).
+///
+/// A sender has one for each peer of its host. Any thread may use it; the mutex guards the list of
+/// slots and is not held while a tensor is copied. Memory is taken when a slot is first used, and
+/// given back to the system when the slot was not used for kIdle.
+/// SX-1: a slot has one user at a time, as its state says (SlotState). Only the sender makes a
+///       Free slot Filled; only the receiver makes a Sent slot Free.
+/// SX-2: a slot's memory exists before it is used (fallocate), so that a lack of memory is an error
+///       of this call, and not a signal in the receiver.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/base/process/home_process.h"
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
+#include "stagecraft/futures/transport/shared_memory/slot_ref.h"
+
+namespace stagecraft {
+
+class SlotArena : public std::enable_shared_from_this<SlotArena> {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  static constexpr std::chrono::seconds kIdle{10};
+
+  /// Makes an arena of at most `bytes`. Errors: TransportRefused, with the reason.
+  [[nodiscard]] static std::shared_ptr<SlotArena> make(std::int64_t bytes);
+
+  /// Lent is a copy of a tensor in a slot. If it is dropped before mark_sent(), its slot is free
+  /// again.
+  struct Lent {
+    at::Tensor tensor;
+    SlotRef slot;
+  };
+
+  /// Copies `values` into a slot. Returns nothing if there is no slot and no memory for another.
+  /// Requires: in CPU memory, contiguous, without autograd, not empty.
+  [[nodiscard]] std::optional<Lent> put(const at::Tensor& values, Time now);
+
+  /// Gives the slot to the receiver. Called before the message that names it.
+  void mark_sent(const SlotRef& slot);
+
+  /// Gives memory of idle slots back to the system.
+  void trim(Time now);
+
+  [[nodiscard]] ArenaId id() const { return id_; }
+  [[nodiscard]] const Descriptor& descriptor() const { return file_.descriptor(); }
+  /// Returns the memory that the slots have now.
+  [[nodiscard]] std::int64_t bytes() const;
+  /// Returns the number of slots so far.
+  [[nodiscard]] std::size_t slots() const;
+
+ private:
+  struct Slot {
+    std::int64_t offset = 0;
+    Mapping mapping;
+    bool has_memory = true;
+    Time used;  ///< the last time
+  };
+
+  explicit SlotArena(MemoryFile file);
+
+  // The functions below require that the caller holds the mutex.
+  [[nodiscard]] std::optional<std::uint32_t> free_slot(std::int64_t bytes) const;
+  [[nodiscard]] std::optional<std::uint32_t> new_slot(std::int64_t bytes);
+  [[nodiscard]] bool take_memory(std::int64_t offset, std::int64_t bytes);
+
+  const HomeProcess home_;
+  const ArenaId id_;
+  const MemoryFile file_;
+  mutable std::mutex mutex_;
+  std::vector<Slot> slots_;
+  std::int64_t end_ = MemoryFile::kFirstSlot;  ///< of the last slot
+  std::int64_t bytes_ = 0;
+  bool has_failed_ = false;  ///< memory was missing once
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,78 @@
+#include "stagecraft/futures/transport/shared_memory/slot_view.h"
+
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+template <class... Parts>
+Error wrong_slot(fmt::format_string<Parts...> format, Parts&&... parts) {
+  return Error(Errc::TransportRefused,
+               "shared memory: " + fmt::format(format, std::forward<Parts>(parts)...));
+}
+
+}  // namespace
+
+at::Tensor SlotView::take(const SlotRef& slot,
+                          const std::vector<std::int64_t>& sizes,
+                          at::ScalarType dtype,
+                          std::int64_t bytes) {
+  check(slot, bytes);
+  void* const data = mapped(slot);
+  used_[slot.number] = true;
+  return at::from_blob(
+      data,
+      sizes,
+      [self = shared_from_this(), number = slot.number](void*) { self->give_back(number); },
+      at::TensorOptions().dtype(dtype));
+}
+
+void SlotView::check(const SlotRef& slot, std::int64_t bytes) const {
+  if (slot.number >= MemoryFile::kMostSlots) {
+    throw wrong_slot("slot {} is none: there are {}", slot.number, MemoryFile::kMostSlots);
+  }
+  if (slot.offset < MemoryFile::kFirstSlot || slot.offset % MemoryFile::kPage != 0 ||
+      slot.capacity <= 0 || slot.capacity > file_.size() - slot.offset) {
+    throw wrong_slot("{} bytes at byte {} are not a slot of {} bytes of memory",
+                     slot.capacity,
+                     slot.offset,
+                     file_.size());
+  }
+  if (bytes > slot.capacity) {
+    throw wrong_slot("a tensor of {} bytes does not fit a slot of {}", bytes, slot.capacity);
+  }
+  if (used_[slot.number]) {
+    throw wrong_slot("slot {} was sent again before it was given back", slot.number);
+  }
+  if (file_.state(slot.number).load(std::memory_order_acquire) != SlotState::Sent) {
+    throw wrong_slot("slot {} was not sent", slot.number);
+  }
+}
+
+void* SlotView::mapped(const SlotRef& slot) {
+  if (slot.number >= known_.size()) {
+    known_.resize(slot.number + 1);
+  }
+  Known& known = known_[slot.number];
+  if (known.mapping.data() == nullptr) {
+    known = {slot, Mapping(file_.descriptor(), slot.offset, slot.capacity)};
+  } else if (known.slot != slot) {
+    throw wrong_slot("slot {} was at byte {} before, and is at byte {} now",
+                     slot.number,
+                     known.slot.offset,
+                     slot.offset);
+  }
+  return known.mapping.data();
+}
+
+void SlotView::give_back(std::uint32_t number) {
+  if (home_.is_here()) {  // a child of fork() has only a copy of the tensor
+    used_[number] = false;
+    file_.state(number).store(SlotState::Free, std::memory_order_release);
+  }
+}
+
+}  // namespace stagecraft

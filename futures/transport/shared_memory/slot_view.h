@@ -1,0 +1,50 @@
+/// SlotView is the receiver's side of shared memory: it turns the slots that messages name into
+/// tensors. A slot is free again when the last of its tensor's views is gone, on any thread.
+///
+/// The thread of a data port owns it; tensors keep it, and may outlive the port and the sender.
+/// VI-1: a slot is used only if the message, the states and the slots known before agree. The
+///       sender may still write to it (docs/security.md).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/base/process/home_process.h"
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
+#include "stagecraft/futures/transport/shared_memory/slot_ref.h"
+
+namespace stagecraft {
+
+class SlotView : public std::enable_shared_from_this<SlotView> {
+ public:
+  explicit SlotView(MemoryFile file) : file_(std::move(file)) {}
+
+  /// Returns the tensor in the slot. Requires: sizes and dtype make `bytes`, without overflow.
+  /// Errors: TransportRefused for a slot that breaks VI-1, or that cannot be mapped.
+  [[nodiscard]] at::Tensor take(const SlotRef& slot,
+                                const std::vector<std::int64_t>& sizes,
+                                at::ScalarType dtype,
+                                std::int64_t bytes);
+
+ private:
+  struct Known {
+    SlotRef slot;
+    Mapping mapping;
+  };
+
+  void check(const SlotRef& slot, std::int64_t bytes) const;
+  [[nodiscard]] void* mapped(const SlotRef& slot);
+  void give_back(std::uint32_t number);
+
+  const HomeProcess home_;
+  const MemoryFile file_;
+  std::vector<Known> known_;  ///< by number
+  std::array<std::atomic<bool>, MemoryFile::kMostSlots> used_{};
+};
+
+}  // namespace stagecraft
