@@ -51,9 +51,12 @@ std::optional<sc::FrameHeader> decoded(std::string_view bytes) {
 
 void check(const sc::FrameHeader& header) {
   sc::fuzz::require(sc::has_frames(header.dtype), "an accepted dtype can be sent");
-  sc::fuzz::require(header.chunk >= 0 && header.chunk <= sc::kLargestChunk && header.offset >= 0 &&
-                        header.offset <= header.total - header.chunk,
+  sc::fuzz::require(header.chunk >= 0 && (header.slot || header.chunk <= sc::kLargestChunk) &&
+                        header.offset >= 0 && header.offset <= header.total - header.chunk,
                     "an accepted chunk lies within its tensor");
+  sc::fuzz::require(!header.slot || (header.chunk == header.total && header.total > 0 &&
+                                     header.slot->capacity >= header.total),
+                    "an accepted slot holds the whole tensor");
   const std::string again = sc::encode_frame(header);
   sc::fuzz::require(again.size() <= sc::kLongestHeader, "an accepted header can be sent");
   sc::fuzz::require(sc::decode_frame(again) == header, "an encoded header reads back the same");
@@ -77,7 +80,10 @@ void check_whole(const sc::FrameHeader& last, const at::Tensor& tensor) {
 void take(sc::Reassembly& arriving, const sc::FrameHeader& header, bool wanted, bool too_long) {
   const std::size_t size = static_cast<std::size_t>(header.chunk) + (too_long ? 1 : 0);
   try {
-    if (const auto whole = arriving.take(header, content(header.offset, size), wanted)) {
+    if (header.slot) {
+      sc::fuzz::require(!arriving.take_in_slot(header) || header.total <= kLargestTensor,
+                        "a tensor in a slot has a limit");
+    } else if (const auto whole = arriving.take(header, content(header.offset, size), wanted)) {
       sc::fuzz::require(!too_long, "a chunk that is too long is refused");
       check_whole(header, *whole);
     }

@@ -27,8 +27,8 @@ namespace {
                                      std::chrono::milliseconds patience,
                                      std::string_view what) {
   const Future<at::Tensor> arrival = context.transport->receive(from, tag);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  if (!context.progress->waits.wait({{from, arrival}}, deadline)) {
+  WaitBoard& waits = context.progress->waits;
+  if (!waits.wait({{from, arrival}}, waits.clock().now() + patience)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format("{} tensor {} was announced and has not arrived", what, tag.microbatch.value));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/ops/zeros.h>
+
 #include "stagecraft/futures/routing/transport_choice.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
@@ -29,6 +31,24 @@ Processes::Processes(Homes homes, DataPortOptions options)
   }
   for (std::size_t home = 0; home < ports_.size(); ++home) {
     introduce(home);
+  }
+}
+
+void Processes::begin_to_share() const {
+  const Tag tag{.plan = PlanId{-1}, .epoch = kEndlessEpoch};
+  const at::Tensor large = at::zeros({std::int64_t{1} << 16U}, at::kByte);
+  for (int from = kDriver.value; from < ranks(); ++from) {
+    for (int to = kDriver.value; to < ranks(); ++to) {
+      if (home_of(Rank{from}) == home_of(Rank{to})) {
+        continue;
+      }
+      const std::string key = ports_[home_of(Rank{to})]->address().key;
+      CHECK(eventually([&] {
+        endpoint(Rank{from})->send(Rank{to}, tag, large);
+        (void)endpoint(Rank{to})->receive(Rank{from}, tag).get();
+        return ports_[home_of(Rank{from})]->counts().links[key].bytes_shared > 0;
+      }));
+    }
   }
 }
 

@@ -22,6 +22,9 @@ class Processes {
   /// `options`: of every port.
   Processes(Homes homes, DataPortOptions options);
 
+  /// Sends tensors between all processes until large ones go through shared memory.
+  void begin_to_share() const;
+
   [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const;
   /// Returns the names of the transports between all ends.
   [[nodiscard]] std::set<std::string_view> transports() const;

@@ -21,7 +21,11 @@ Endpoints ends_of(const Network& network, int ranks) {
 }
 
 Endpoints ends_of(const Homes& homes, DataPortOptions options) {
+  const bool shares = options.shared_memory > 0;
   const auto processes = std::make_shared<Processes>(homes, std::move(options));
+  if (shares) {
+    processes->begin_to_share();
+  }
   Endpoints ends;
   ends.driver = processes->endpoint(kDriver);
   for (int rank = 0; rank < processes->ranks(); ++rank) {

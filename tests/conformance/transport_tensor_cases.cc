@@ -48,13 +48,15 @@ void every_dtype(const MakeEndpoints& make) {
                                      at::kFloat8_e5m2fnuz,
                                      at::kFloat8_e4m3fnuz,
                                      at::kFloat8_e8m0fnu}) {
-    INFO(c10::toString(dtype));
-    const at::Tensor sent = at::arange(96, at::kByte).view(dtype);
-    net.ranks[0]->send(Rank{1}, on_edge(3), sent);
-    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
-    REQUIRE(arrival.wait_until(patience()));
-    CHECK(arrival.get().scalar_type() == dtype);
-    CHECK(at::equal(arrival.get().view(at::kByte), sent.view(at::kByte)));
+    for (const std::int64_t bytes : {96L, 96L * 1024}) {
+      INFO(c10::toString(dtype) << ", " << bytes << " bytes");
+      const at::Tensor sent = bytes_from(bytes).view(dtype);
+      net.ranks[0]->send(Rank{1}, on_edge(3), sent);
+      const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
+      REQUIRE(arrival.wait_until(patience()));
+      CHECK(arrival.get().scalar_type() == dtype);
+      CHECK(at::equal(arrival.get().view(at::kByte), sent.view(at::kByte)));
+    }
   }
   CHECK(passes(net, at::arange(7, at::kLong).gt(2), false));
 }

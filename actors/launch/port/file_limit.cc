@@ -12,7 +12,7 @@ namespace {
 /// Files that one worker process takes in the driver: two connections of the data plane, one for
 /// the socket, the memory shared each way, one connection of the control plane, its lifeline and
 /// its output.
-constexpr rlim_t kFilesOfWorker = 8;
+constexpr rlim_t kFilesOfWorker = 9;
 
 }  // namespace
 

@@ -1,10 +1,12 @@
 #include "stagecraft/futures/transport/shared_memory/arena_door.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <utility>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
@@ -13,7 +15,11 @@
 namespace stagecraft {
 namespace {
 
-/// Returns the descriptor that came with a message.
+Descriptor any_file() {
+  return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+/// Returns the descriptor that came with a message; none unless there is exactly one.
 Descriptor descriptor_in(msghdr& message) {
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
@@ -22,90 +28,135 @@ Descriptor descriptor_in(msghdr& message) {
   }
   int number = -1;
   std::memcpy(&number, CMSG_DATA(header), sizeof number);
-  return Descriptor(number);
+  Descriptor descriptor(number);
+  return (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0 ? std::move(descriptor) : Descriptor();
 }
 
 }  // namespace
 
-ArenaDoor::ArenaDoor(const std::string& key) : listening_(local_socket::make()) {
+ArenaDoor::ArenaDoor(const std::string& key)
+    : listening_(local_socket::make()), spare_(any_file()) {
   const auto [address, size] = local_socket::address_of(key);
   if (!listening_ ||
       bind(listening_.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      listen(listening_.number(), static_cast<int>(kMostWaiting)) != 0) {
+      listen(listening_.number(), static_cast<int>(kMostSilent)) != 0) {
     log(Level::Warning,
         "no shared memory with processes of this host",
         {{"why", std::strerror(errno)}});
     listening_ = Descriptor();
   }
-}
-
-std::vector<int> ArenaDoor::events() const {
-  std::vector<int> numbers;
-  if (listening_) {
-    numbers.push_back(listening_.number());
-  }
-  for (const Descriptor& connection : waiting_) {
-    numbers.push_back(connection.number());
-  }
-  return numbers;
+  list_events();
 }
 
 void ArenaDoor::look() {
-  while (listening_) {
-    Descriptor connection(
-        accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!connection) {
-      break;
+  accept_some();
+  drop_ended();
+  for (std::size_t i = 0; i < silent_.size();) {
+    const bool is_over = !hear(silent_[i]);
+    const bool is_taken = !is_over && silent_[i].view != nullptr;
+    if (is_taken && unclaimed_.size() < kMostUnclaimed) {
+      const char taken = 1;
+      static_cast<void>(send(silent_[i].connection.number(), &taken, sizeof taken, MSG_NOSIGNAL));
+      unclaimed_.push_back(std::move(silent_[i]));
     }
-    if (local_socket::is_of_this_user(connection)) {
-      waiting_.push_back(std::move(connection));
-    }
-    if (waiting_.size() > kMostWaiting) {
-      waiting_.pop_front();
+    if (is_over || is_taken) {
+      silent_.erase(silent_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
     }
   }
-  std::erase_if(waiting_, [this](const Descriptor& connection) { return take(connection); });
+  while (silent_.size() > kMostSilent) {  // keeps AD-1
+    silent_.pop_front();
+  }
+  list_events();
 }
 
-bool ArenaDoor::take(const Descriptor& connection) {
+/// Keeps AD-2.
+void ArenaDoor::drop_ended() {
+  std::size_t ended = 0;
+  for (auto offer = unclaimed_.rbegin(); offer != unclaimed_.rend(); ++offer) {
+    if (offer->connection && !hear(*offer)) {
+      offer->connection = Descriptor();
+    }
+    ended += offer->connection ? 0 : 1;
+    if (ended > kMostEnded) {
+      offer->view.reset();
+    }
+  }
+  std::erase_if(unclaimed_, [](const Offer& offer) { return offer.view == nullptr; });
+}
+
+void ArenaDoor::accept_some() {
+  for (std::size_t i = 0; listening_ && i < kMostSilent; ++i) {
+    Descriptor connection(
+        accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection && (errno == EMFILE || errno == ENFILE)) {
+      // Refuse it: it would stay in the queue, and wake the thread again at once.
+      spare_ = Descriptor();
+      connection = Descriptor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+      connection = Descriptor();
+      spare_ = any_file();
+      return;
+    }
+    if (!connection) {
+      return;
+    }
+    if (local_socket::is_of_this_user(connection)) {
+      silent_.push_back({.connection = std::move(connection), .arena = {}, .view = nullptr});
+    }
+  }
+}
+
+bool ArenaDoor::hear(Offer& offer) const {
   ArenaId arena;
-  // Room for one descriptor: the system closes any others.
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  // Room for one descriptor and no padding: the system would install a second one there.
+  alignas(cmsghdr) std::array<char, CMSG_LEN(sizeof(int))> control{};
   iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  const ssize_t got = recvmsg(connection.number(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  const ssize_t got = recvmsg(offer.connection.number(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return false;
+    return true;
   }
   Descriptor memory = got < 0 ? Descriptor() : descriptor_in(message);
-  if (got != static_cast<ssize_t>(sizeof arena) || !memory) {
-    return true;
+  if (got != static_cast<ssize_t>(sizeof arena) || !memory || offer.view != nullptr) {
+    return false;
   }
   try {
-    unclaimed_.emplace_back(arena, std::make_shared<SlotView>(MemoryFile(std::move(memory))));
+    offer.arena = arena;
+    offer.view = std::make_shared<SlotView>(MemoryFile(std::move(memory)));
   } catch (const Error& error) {
     log(Level::Warning, "shared memory refused", {{"why", error.what()}});
-    return true;
+    return false;
   }
-  if (unclaimed_.size() > kMostUnclaimed) {
-    unclaimed_.pop_front();
-  }
-  const char taken = 1;
-  static_cast<void>(send(connection.number(), &taken, sizeof taken, MSG_NOSIGNAL));
   return true;
 }
 
+void ArenaDoor::list_events() {
+  events_.clear();
+  if (listening_) {
+    events_.push_back(listening_.number());
+  }
+  for (const std::deque<Offer>* offers : {&silent_, &unclaimed_}) {
+    for (const Offer& offer : *offers) {
+      if (offer.connection) {
+        events_.push_back(offer.connection.number());
+      }
+    }
+  }
+}
+
 std::shared_ptr<SlotView> ArenaDoor::claim(ArenaId arena) {
-  const auto found = std::ranges::find(unclaimed_, arena, &Unclaimed::first);
+  const auto found = std::ranges::find(unclaimed_, arena, &Offer::arena);
   if (found == unclaimed_.end()) {
     return nullptr;
   }
-  std::shared_ptr<SlotView> view = std::move(found->second);
+  std::shared_ptr<SlotView> view = std::move(found->view);
   unclaimed_.erase(found);
+  list_events();
   return view;
 }
 

@@ -2,14 +2,16 @@
 ///
 /// The thread of the port owns it. Who offers is known only by user; a message of an admitted peer
 /// that names the arena, whose id nobody can guess, says to whom it belongs (claim()).
-/// AD-1: processes of other users are refused before anything is read. At most kMostWaiting
-///       connections and kMostUnclaimed arenas are held; then the oldest is ended.
+/// AD-1: processes of other users are refused before anything is read. Of connections that say
+///       nothing at most kMostSilent are kept, and the oldest is ended. At most kMostUnclaimed
+///       arenas are kept, and further ones are refused.
+/// AD-2: of arenas whose offers end before they are claimed, the last kMostEnded are kept: messages
+///       of a process that has ended may still be on their way.
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "stagecraft/futures/transport/shared_memory/descriptor.h"
@@ -19,17 +21,18 @@ namespace stagecraft {
 
 class ArenaDoor {
  public:
-  static constexpr std::size_t kMostWaiting = 64;
+  static constexpr std::size_t kMostSilent = 64;
   static constexpr std::size_t kMostUnclaimed = 1024;
+  static constexpr std::size_t kMostEnded = 64;
 
-  /// Makes a door that nobody can find.
+  /// Makes a door that takes no offers.
   ArenaDoor() = default;
-  /// Listens for offers to the port with this public key. If the system does not allow it, the
-  /// reason is logged, and nobody can offer anything.
+  /// Takes offers to the port with this public key. If the system does not allow it, the reason is
+  /// logged, and nobody can offer anything.
   explicit ArenaDoor(const std::string& key);
 
   /// Returns the descriptors to poll: if one can be read, call look().
-  [[nodiscard]] std::vector<int> events() const;
+  [[nodiscard]] const std::vector<int>& events() const { return events_; }
   /// Takes the offers that are there.
   void look();
 
@@ -37,14 +40,23 @@ class ArenaDoor {
   [[nodiscard]] std::shared_ptr<SlotView> claim(ArenaId arena);
 
  private:
-  using Unclaimed = std::pair<ArenaId, std::shared_ptr<SlotView>>;
+  struct Offer {
+    Descriptor connection;  ///< none when it has ended
+    ArenaId arena;
+    std::shared_ptr<SlotView> view;  ///< null while the connection says nothing
+  };
 
-  /// Returns false if the offer has not arrived yet.
-  [[nodiscard]] bool take(const Descriptor& connection);
+  void accept_some();
+  /// Reads what an offer says. Returns false if it is over.
+  [[nodiscard]] bool hear(Offer& offer) const;
+  void drop_ended();
+  void list_events();
 
   Descriptor listening_;
-  std::deque<Descriptor> waiting_;  ///< connections without an offer, oldest first
-  std::deque<Unclaimed> unclaimed_;
+  Descriptor spare_;          ///< closed to refuse a connection when no more files may be open
+  std::deque<Offer> silent_;  ///< the oldest first
+  std::deque<Offer> unclaimed_;
+  std::vector<int> events_;
 };
 
 }  // namespace stagecraft

@@ -3,21 +3,28 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "stagecraft/futures/transport/shared_memory/local_socket.h"
 
 namespace stagecraft {
 
-std::optional<ArenaOffer> ArenaOffer::make(const std::string& key,
-                                           ArenaId arena,
-                                           const Descriptor& memory) {
+ArenaOffer::ArenaOffer(const std::string& key) {
   Descriptor connection = local_socket::make();
-  const auto [address, size] = local_socket::address_of(key);
-  if (!connection ||
-      connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      !local_socket::is_of_this_user(connection)) {
-    return std::nullopt;
+  if (!connection) {
+    return;
   }
+  const auto [address, size] = local_socket::address_of(key);
+  if (connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    is_possible_ = errno != ECONNREFUSED;
+  } else if (!local_socket::is_of_this_user(connection)) {
+    is_possible_ = false;
+  } else {
+    connection_ = std::move(connection);
+  }
+}
+
+bool ArenaOffer::send(ArenaId arena, const Descriptor& memory) const {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
   msghdr message{};
@@ -31,10 +38,8 @@ std::optional<ArenaOffer> ArenaOffer::make(const std::string& key,
   header->cmsg_len = CMSG_LEN(sizeof(int));
   const int number = memory.number();
   std::memcpy(CMSG_DATA(header), &number, sizeof number);
-  if (sendmsg(connection.number(), &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof arena)) {
-    return std::nullopt;
-  }
-  return ArenaOffer(std::move(connection));
+  return sendmsg(connection_.number(), &message, MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof arena);
 }
 
 ArenaOffer::Answer ArenaOffer::answer() const {

@@ -3,11 +3,13 @@
 ///
 ///   sender    connects, sends the arena's id with the memory's descriptor
 ///   receiver  judges both, and answers one byte; or closes the connection
+///
+/// The sender keeps the offer as long as the arena, because the receiver drops an arena whose
+/// offer ends before a tensor lies in it.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "stagecraft/futures/transport/shared_memory/descriptor.h"
 #include "stagecraft/futures/transport/shared_memory/slot_ref.h"
@@ -18,18 +20,25 @@ class ArenaOffer {
  public:
   enum class Answer { None, Taken, Refused };
 
-  /// Offers memory to the port with this public key. Returns nothing if that is not a process of
-  /// this host, its network and this user.
-  [[nodiscard]] static std::optional<ArenaOffer> make(const std::string& key,
-                                                      ArenaId arena,
-                                                      const Descriptor& memory);
+  /// Connects to the port with this public key. is_possible() and is_connected() say with what
+  /// result.
+  explicit ArenaOffer(const std::string& key);
+
+  /// Returns whether the port is a process of this host, its network and this user, as far as can
+  /// be said now.
+  [[nodiscard]] bool is_possible() const { return is_possible_; }
+  /// Returns whether memory can be offered now. If it is possible and this is false, try again
+  /// later: the door is busy, or too many files are open.
+  [[nodiscard]] bool is_connected() const { return static_cast<bool>(connection_); }
+
+  /// Offers the memory. Returns false if the other end is gone. Requires: is_connected().
+  [[nodiscard]] bool send(ArenaId arena, const Descriptor& memory) const;
 
   /// Returns the answer so far.
   [[nodiscard]] Answer answer() const;
 
  private:
-  explicit ArenaOffer(Descriptor connection) : connection_(std::move(connection)) {}
-
+  bool is_possible_ = true;
   Descriptor connection_;
 };
 

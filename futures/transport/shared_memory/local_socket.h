@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -12,8 +13,8 @@
 
 namespace stagecraft::local_socket {
 
-/// Returns a new socket for messages that never waits. Check it: it is none if too many files are
-/// open.
+/// Returns a new socket for messages that never waits. Check it: it is empty if too many files
+/// are open.
 [[nodiscard]] inline Descriptor make() {
   return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <linux/magic.h>
 
 #include "stagecraft/base/error.h"
 
@@ -23,64 +25,45 @@ Error unusable(const std::string& what) {
   return Error(Errc::TransportRefused, "shared memory: " + what);
 }
 
-/// Returns the size that the system lets a file have. A larger one would end the process by a
-/// signal.
-std::int64_t allowed(std::int64_t bytes) {
+/// Returns the smaller of `bytes` and the limit.
+std::int64_t within(std::int64_t bytes, int resource, std::int64_t parts = 1) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
     return bytes;
   }
-  return std::min(bytes, static_cast<std::int64_t>(limit.rlim_cur));
+  return std::min(bytes, static_cast<std::int64_t>(limit.rlim_cur) / parts);
+}
+
+/// Works like fallocate(), and again after a signal.
+bool allocate(const Descriptor& file, int mode, std::int64_t offset, std::int64_t bytes) {
+  int failed = 0;
+  do {
+    failed = fallocate(file.number(), mode, offset, bytes);
+  } while (failed != 0 && errno == EINTR);
+  return failed == 0;
 }
 
 }  // namespace
 
-Mapping::Mapping(const Descriptor& file, std::int64_t offset, std::int64_t bytes)
-    : bytes_(static_cast<std::size_t>(bytes)) {
-  // Populated, because page faults would take longer than the first copy.
-  void* const data = mmap(nullptr,
-                          bytes_,
-                          PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_POPULATE,
-                          file.number(),
-                          static_cast<off_t>(offset));
-  if (data == MAP_FAILED) {
-    throw unusable(fmt::format("cannot map {} bytes: {}", bytes, std::strerror(errno)));
-  }
-  data_ = data;
-}
-
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-Mapping::~Mapping() {
-  if (data_ != nullptr) {
-    munmap(data_, bytes_);
-  }
-}
-
 std::int64_t MemoryFile::usual_limit() {
-  return sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+  constexpr std::int64_t kMost = std::int64_t{16} << 30U, kParts = 16;
+  const std::int64_t half = sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+  return within(std::min(half, kMost), RLIMIT_AS, kParts);
 }
 
 MemoryFile MemoryFile::make(std::int64_t bytes) {
-  const std::int64_t size = allowed(kFirstSlot + bytes) / kPage * kPage;
+  // The system would end the process by a signal for a larger file.
+  const std::int64_t allowed = within(kFirstSlot + bytes, RLIMIT_FSIZE);
+  const std::int64_t size = allowed / kPage * kPage;
   if (size < kFirstSlot + kPage) {
     throw unusable(
         fmt::format("{} bytes were wanted, and the limit of file sizes is {}: raise "
                     "ulimit -f",
                     kFirstSlot + bytes,
-                    allowed(kFirstSlot + bytes)));
+                    allowed));
   }
   Descriptor file(memfd_create("stagecraft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ftruncate(file.number(), size) != 0 ||
-      fallocate(file.number(), 0, 0, kFirstSlot) != 0 ||
+  if (!file || ftruncate(file.number(), size) != 0 || !allocate(file, 0, 0, kFirstSlot) ||
       fcntl(file.number(), F_ADD_SEALS, kSeals | F_SEAL_SEAL) != 0) {
     throw unusable(fmt::format("cannot make {} bytes: {}", size, std::strerror(errno)));
   }
@@ -89,17 +72,62 @@ MemoryFile MemoryFile::make(std::int64_t bytes) {
 
 MemoryFile::MemoryFile(Descriptor file) : file_(std::move(file)) {
   struct stat facts {};
+  struct statfs system {};
   const int seals = fcntl(file_.number(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(file_.number(), &facts) != 0) {
     throw unusable("the file is not sealed, so it could shrink");
   }
-  size_ = facts.st_size;
-  if (size_ < kFirstSlot) {
-    throw unusable(fmt::format("the file has {} bytes, expected {} or more", size_, kFirstSlot));
+  if (fstatfs(file_.number(), &system) != 0 || system.f_type != TMPFS_MAGIC) {
+    throw unusable("the file does not have pages of usual memory");
   }
-  mapped_states_ = Mapping(file_, 0, kFirstSlot);
+  if (facts.st_size < kFirstSlot || facts.st_size > kFirstSlot + kLargest) {
+    throw unusable(fmt::format("the file has {} bytes, expected {} to {}",
+                               facts.st_size,
+                               kFirstSlot,
+                               kFirstSlot + kLargest));
+  }
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  void* const data = mmap(nullptr,
+                          size,
+                          PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_NORESERVE,
+                          file_.number(),
+                          /*offset=*/0);
+  if (data == MAP_FAILED) {
+    throw unusable(fmt::format("cannot map {} bytes: {}", size, std::strerror(errno)));
+  }
+  mapped_ = {static_cast<std::byte*>(data), size};
+}
+
+MemoryFile::MemoryFile(MemoryFile&& other) noexcept
+    : file_(std::move(other.file_)), mapped_(std::exchange(other.mapped_, {})) {}
+
+MemoryFile::~MemoryFile() {
+  if (!mapped_.empty()) {
+    munmap(mapped_.data(), mapped_.size());
+  }
+}
+
+MemoryFile::State& MemoryFile::state(std::uint32_t slot) const {
   // The system has zeroed the memory, and SlotState::Free is 0.
-  states_ = {static_cast<State*>(mapped_states_.data()), kMostSlots};
+  return reinterpret_cast<State*>(mapped_.data())[slot];
+}
+
+bool MemoryFile::take_memory(std::int64_t offset, std::int64_t bytes) const {
+  if (!allocate(file_, 0, offset, bytes)) {
+    return false;
+  }
+  see_memory(offset, bytes);
+  return true;
+}
+
+void MemoryFile::see_memory(std::int64_t offset, std::int64_t bytes) const {
+  // An older kernel does not know the advice; then each page faults once.
+  static_cast<void>(madvise(at(offset), static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE));
+}
+
+void MemoryFile::give_memory_back(std::int64_t offset, std::int64_t bytes) const {
+  static_cast<void>(allocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes));
 }
 
 }  // namespace stagecraft

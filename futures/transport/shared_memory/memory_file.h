@@ -3,9 +3,10 @@
 ///
 ///   kMostSlots states | slot | slot | ...
 ///
-/// A SlotArena makes it and a SlotView opens it. Both processes read and write the states.
-/// MY-1: a file has a fixed size and cannot shrink (it is sealed), so an access within its size
-///       does not fail.
+/// A SlotArena makes it and a SlotView opens it. Both processes read and write the states. Each
+/// maps the whole file; memory is taken for slots alone.
+/// MY-1: a file has a fixed size and cannot shrink (it is sealed), and its pages are those of usual
+///       memory, so an access to a slot that has memory does not fail.
 #pragma once
 
 #include <atomic>
@@ -14,34 +15,15 @@
 #include <span>
 
 #include "stagecraft/futures/transport/shared_memory/descriptor.h"
+#include "stagecraft/futures/transport/shared_memory/slot_ref.h"
 
 namespace stagecraft {
 
 /// SlotState says which process may use a slot.
 enum class SlotState : std::uint32_t {
   Free,    ///< the sender may fill it
-  Filled,  ///< the sender has filled it and not sent it yet
+  Filled,  ///< the sender has it, and has not sent it yet
   Sent,    ///< it is the receiver's
-};
-
-/// Mapping is a part of a MemoryFile in the memory of this process.
-class Mapping {
- public:
-  Mapping() = default;
-  /// Errors: TransportRefused.
-  Mapping(const Descriptor& file, std::int64_t offset, std::int64_t bytes);
-  Mapping(const Mapping&) = delete;
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(const Mapping&) = delete;
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping();
-
-  [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(bytes_); }
-
- private:
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 class MemoryFile {
@@ -50,14 +32,15 @@ class MemoryFile {
   static_assert(State::is_always_lock_free, "another process uses it too");
 
   static constexpr std::uint32_t kMostSlots = 4096;
-  static constexpr std::int64_t kPage = 4096;  ///< slots begin at multiples
+  static constexpr std::int64_t kPage = kSlotAlignment;
   static constexpr std::int64_t kFirstSlot = kMostSlots * sizeof(State);
+  static constexpr std::int64_t kLargest = std::int64_t{1} << 40U;
 
-  /// Returns the most that ranks share with each other: half of this host's memory. They take of it
-  /// what is on its way at once.
+  /// Returns the most that a process shares with each other one: half of this host's memory, 16
+  /// GiB, or a sixteenth of the addresses that a process may have, whichever is least.
   [[nodiscard]] static std::int64_t usual_limit();
 
-  /// Makes a file whose slots have at most `bytes` in all. Its memory is taken slot by slot.
+  /// Makes a file whose slots have at most `bytes` in all. Requires: at most kLargest.
   /// Errors: TransportRefused, with the size and the system's reason.
   [[nodiscard]] static MemoryFile make(std::int64_t bytes);
 
@@ -65,16 +48,30 @@ class MemoryFile {
   /// mapped.
   explicit MemoryFile(Descriptor file);
 
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile(MemoryFile&& other) noexcept;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  MemoryFile& operator=(MemoryFile&&) = delete;
+  ~MemoryFile();
+
   [[nodiscard]] const Descriptor& descriptor() const { return file_; }
-  [[nodiscard]] std::int64_t size() const { return size_; }
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(mapped_.size()); }
   /// Requires: `slot` < kMostSlots.
-  [[nodiscard]] State& state(std::uint32_t slot) const { return states_[slot]; }
+  [[nodiscard]] State& state(std::uint32_t slot) const;
+  /// Returns the memory from this byte on. Requires: within the size.
+  [[nodiscard]] void* at(std::int64_t offset) const { return mapped_.data() + offset; }
+
+  /// Takes memory for these bytes and makes this process see it. Returns false with `errno` if
+  /// there is none.
+  [[nodiscard]] bool take_memory(std::int64_t offset, std::int64_t bytes) const;
+  /// Makes this process see memory that exists, at once instead of page by page.
+  void see_memory(std::int64_t offset, std::int64_t bytes) const;
+  /// Gives memory back to the system; the bytes are 0 afterwards.
+  void give_memory_back(std::int64_t offset, std::int64_t bytes) const;
 
  private:
   Descriptor file_;
-  std::int64_t size_ = 0;
-  Mapping mapped_states_;
-  std::span<State> states_;
+  std::span<std::byte> mapped_;
 };
 
 }  // namespace stagecraft

@@ -5,7 +5,7 @@
 
 namespace stagecraft {
 
-std::optional<SlotArena::Lent> PeerMemory::put(const at::Tensor& values) {
+std::optional<SlotArena::InSlot> PeerMemory::put(const at::Tensor& values) {
   const std::shared_ptr<SlotArena> arena = shared();
   if (arena == nullptr || static_cast<std::int64_t>(values.nbytes()) < kSmallest) {
     return std::nullopt;
@@ -14,9 +14,13 @@ std::optional<SlotArena::Lent> PeerMemory::put(const at::Tensor& values) {
 }
 
 void PeerMemory::trim(SlotArena::Time now) {
-  const std::scoped_lock lock(mutex_);
-  if (state_ == State::Shared) {
-    arena_->trim(now);
+  std::shared_ptr<SlotArena> arena;
+  {
+    const std::scoped_lock lock(mutex_);
+    arena = arena_;
+  }
+  if (arena != nullptr) {
+    arena->trim(now);
   }
 }
 
@@ -32,12 +36,19 @@ std::shared_ptr<SlotArena> PeerMemory::shared() {
 }
 
 void PeerMemory::offer() {
+  ArenaOffer offer(key_);
+  if (!offer.is_connected()) {
+    if (!offer.is_possible() || ++tries_ == kMostTries) {
+      state_ = State::None;
+    }
+    return;
+  }
   state_ = State::None;
   try {
     std::shared_ptr<SlotArena> arena = SlotArena::make(bytes_);
-    offer_ = ArenaOffer::make(key_, arena->id(), arena->descriptor());
-    if (offer_) {
+    if (offer.send(arena->id(), arena->descriptor())) {
       arena_ = std::move(arena);
+      offer_ = std::move(offer);
       state_ = State::Offered;
     }
   } catch (const Error& error) {
@@ -47,16 +58,13 @@ void PeerMemory::offer() {
 
 void PeerMemory::hear_answer() {
   const ArenaOffer::Answer answer = offer_->answer();
-  if (answer == ArenaOffer::Answer::None) {
-    return;
-  }
-  offer_.reset();
   if (answer == ArenaOffer::Answer::Taken) {
     state_ = State::Shared;
     log(Level::Info, "tensors go through shared memory", {{"key", key_}});
-  } else {
+  } else if (answer == ArenaOffer::Answer::Refused) {
     state_ = State::None;
     arena_.reset();
+    offer_.reset();
     log(Level::Warning,
         "tensors go through a socket",
         {{"key", key_}, {"why", "the peer refused the shared memory"}});

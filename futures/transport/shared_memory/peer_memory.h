@@ -2,7 +2,7 @@
 /// host: large tensors go to the peer through it.
 ///
 ///   New -> Offered -> Shared
-///     `-------`----> None      the peer is on another host, or refused
+///     `-------`----> None      the peer is on another host, or refused, or never answered the door
 ///
 /// The sender to that peer owns it. Any thread may use it; the mutex guards the state and is not
 /// held while a tensor is copied.
@@ -33,7 +33,7 @@ class PeerMemory {
 
   /// Copies the tensor into a slot. Returns nothing if it has to go through the socket: it is
   /// small, the peer has not taken the memory (yet), or no slot is left.
-  [[nodiscard]] std::optional<SlotArena::Lent> put(const at::Tensor& values);
+  [[nodiscard]] std::optional<SlotArena::InSlot> put(const at::Tensor& values);
 
   /// Works like SlotArena::mark_sent.
   void mark_sent(const SlotRef& slot) const { arena_->mark_sent(slot); }
@@ -42,6 +42,9 @@ class PeerMemory {
 
  private:
   enum class State { New, Offered, Shared, None };
+
+  /// A door is busy for moments only.
+  static constexpr int kMostTries = 1000;
 
   /// Returns the arena if the peer has taken it. Takes the next step towards that.
   [[nodiscard]] std::shared_ptr<SlotArena> shared();
@@ -53,7 +56,8 @@ class PeerMemory {
   std::mutex mutex_;
   State state_;
   std::shared_ptr<SlotArena> arena_;  ///< from Offered on
-  std::optional<ArenaOffer> offer_;   ///< while Offered
+  std::optional<ArenaOffer> offer_;   ///< from Offered on
+  int tries_ = 0;
 };
 
 }  // namespace stagecraft

@@ -1,8 +1,6 @@
 #include "stagecraft/futures/transport/shared_memory/slot_arena.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -10,7 +8,6 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -22,10 +19,6 @@ ArenaId drawn_id() {
   return ArenaId(half() << 32U | half());
 }
 
-std::int64_t whole_pages(std::int64_t bytes) {
-  return (bytes + MemoryFile::kPage - 1) / MemoryFile::kPage * MemoryFile::kPage;
-}
-
 }  // namespace
 
 std::shared_ptr<SlotArena> SlotArena::make(std::int64_t bytes) {
@@ -34,11 +27,10 @@ std::shared_ptr<SlotArena> SlotArena::make(std::int64_t bytes) {
 
 SlotArena::SlotArena(MemoryFile file) : id_(drawn_id()), file_(std::move(file)) {}
 
-std::optional<SlotArena::Lent> SlotArena::put(const at::Tensor& values, Time now) {
+std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values, Time now) {
   const auto bytes = static_cast<std::int64_t>(values.nbytes());
   std::uint32_t number = 0;
-  SlotRef ref{.arena = id_};
-  void* data = nullptr;
+  Slot slot;
   {
     const std::scoped_lock lock(mutex_);
     std::optional<std::uint32_t> found = free_slot(bytes);
@@ -49,38 +41,49 @@ std::optional<SlotArena::Lent> SlotArena::put(const at::Tensor& values, Time now
       return std::nullopt;
     }
     number = *found;
-    Slot& slot = slots_[number];
-    if (!slot.has_memory && !take_memory(slot.offset, slot.mapping.bytes())) {
-      return std::nullopt;
-    }
-    slot.has_memory = true;
-    slot.used = now;
+    slots_[number].used = now;
+    ++slots_[number].use;
+    slot = slots_[number];
     file_.state(number).store(SlotState::Filled, std::memory_order_relaxed);
-    ref.number = number;
-    ref.offset = slot.offset;
-    ref.capacity = slot.mapping.bytes();
-    data = slot.mapping.data();
   }
+  if (!slot.has_memory && !take_memory(number)) {
+    give_back(number, slot.use);
+    return std::nullopt;
+  }
+  void* const data = file_.at(slot.offset);
+  at::Tensor tensor = at::from_blob(
+      data,
+      values.sizes(),
+      [arena = shared_from_this(), number, use = slot.use](void*) {
+        arena->give_back(number, use);
+      },
+      values.options());
   std::memcpy(data, values.const_data_ptr(), static_cast<std::size_t>(bytes));
-  const auto give_back = [arena = shared_from_this(), number](void*) {
-    SlotState expected = SlotState::Filled;
-    if (arena->home_.is_here()) {  // a child of fork() has only a copy of the tensor
-      arena->file_.state(number).compare_exchange_strong(expected, SlotState::Free);
-    }
-  };
-  return Lent{at::from_blob(data, values.sizes(), give_back, values.options()), ref};
+  return InSlot{std::move(tensor),
+                {.arena = id_, .number = number, .offset = slot.offset, .capacity = slot.capacity}};
 }
 
 void SlotArena::mark_sent(const SlotRef& slot) {
   file_.state(slot.number).store(SlotState::Sent, std::memory_order_release);
 }
 
+void SlotArena::give_back(std::uint32_t number, std::uint64_t use) {
+  if (!home_.is_here()) {
+    return;  // a child of fork() has a copy of the tensor; the slot is its parent's
+  }
+  const std::scoped_lock lock(mutex_);
+  SlotState expected = SlotState::Filled;
+  if (slots_[number].use == use) {  // keeps SX-3
+    file_.state(number).compare_exchange_strong(expected, SlotState::Free);
+  }
+}
+
 /// Takes the smallest that fits, and none that is more than twice as large.
 std::optional<std::uint32_t> SlotArena::free_slot(std::int64_t bytes) const {
   std::optional<std::uint32_t> best;
-  std::int64_t smallest = 2 * whole_pages(bytes) + 1;
+  std::int64_t smallest = largest_capacity(bytes) + 1;
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    const std::int64_t capacity = slots_[i].mapping.bytes();
+    const std::int64_t capacity = slots_[i].capacity;
     if (capacity >= bytes && capacity < smallest &&
         file_.state(i).load(std::memory_order_acquire) == SlotState::Free) {
       best = i;
@@ -90,51 +93,70 @@ std::optional<std::uint32_t> SlotArena::free_slot(std::int64_t bytes) const {
   return best;
 }
 
+/// Rounds sizes up, by a quarter at most, so that tensors of similar sizes share slots.
 std::optional<std::uint32_t> SlotArena::new_slot(std::int64_t bytes) {
-  const std::int64_t capacity = whole_pages(bytes);
-  if (slots_.size() == MemoryFile::kMostSlots || capacity > file_.size() - end_ ||
-      !take_memory(end_, capacity)) {
+  const auto pages =
+      static_cast<std::uint64_t>((bytes + MemoryFile::kPage - 1) / MemoryFile::kPage);
+  const std::uint64_t step = std::max<std::uint64_t>(1, std::bit_floor(pages) / 4);
+  const auto capacity =
+      static_cast<std::int64_t>((pages + step - 1) / step * step) * MemoryFile::kPage;
+  if (slots_.size() == MemoryFile::kMostSlots) {
+    log_lack(bytes, "all slots are in use");
     return std::nullopt;
   }
-  try {
-    slots_.push_back({.offset = end_,
-                      .mapping = Mapping(file_.descriptor(), end_, capacity),
-                      .has_memory = true,
-                      .used = {}});
-  } catch (const Error& error) {  // no room for it among the addresses of this process
-    log(Level::Warning, "a tensor goes through a socket", {{"why", error.what()}});
+  if (capacity > file_.size() - end_) {
+    log_lack(bytes, "the limit for this peer is reached");
     return std::nullopt;
   }
+  slots_.push_back({.offset = end_, .capacity = capacity});
   end_ += capacity;
   return static_cast<std::uint32_t>(slots_.size() - 1);
 }
 
-bool SlotArena::take_memory(std::int64_t offset, std::int64_t bytes) {
-  if (fallocate(file_.descriptor().number(), 0, offset, bytes) != 0) {
-    if (!std::exchange(has_failed_, true)) {
-      log(Level::Warning,
-          "no more shared memory: tensors go through a socket",
-          {{"wanted", bytes}, {"held", bytes_}, {"why", std::strerror(errno)}});
-    }
+bool SlotArena::take_memory(std::uint32_t number) {
+  Slot slot;
+  {
+    const std::scoped_lock lock(mutex_);
+    slot = slots_[number];
+  }
+  const bool taken = file_.take_memory(slot.offset, slot.capacity);
+  const std::string why = taken ? "" : std::strerror(errno);
+  const std::scoped_lock lock(mutex_);
+  if (!taken) {
+    log_lack(slot.capacity, why);
     return false;
   }
-  bytes_ += bytes;
+  slots_[number].has_memory = true;
+  bytes_ += slot.capacity;
   return true;
 }
 
+void SlotArena::log_lack(std::int64_t bytes, std::string_view why) {
+  if (!std::exchange(has_logged_, true)) {
+    log(Level::Warning,
+        "no shared memory left: tensors go through a socket",
+        {{"wanted", bytes}, {"held", bytes_}, {"limit", file_.size()}, {"why", why}});
+  }
+}
+
 void SlotArena::trim(Time now) {
-  const std::scoped_lock lock(mutex_);
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    Slot& slot = slots_[i];
-    if (slot.has_memory && now - slot.used > kIdle &&
-        file_.state(i).load(std::memory_order_acquire) == SlotState::Free &&
-        fallocate(file_.descriptor().number(),
-                  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  slot.offset,
-                  slot.mapping.bytes()) == 0) {
-      slot.has_memory = false;
-      bytes_ -= slot.mapping.bytes();
+  std::vector<std::pair<std::uint32_t, Slot>> idle;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+      Slot& slot = slots_[i];
+      if (slot.has_memory && now - slot.used > kIdle &&
+          file_.state(i).load(std::memory_order_acquire) == SlotState::Free) {
+        file_.state(i).store(SlotState::Filled, std::memory_order_relaxed);  // nobody else's
+        slot.has_memory = false;
+        bytes_ -= slot.capacity;
+        idle.emplace_back(i, slot);
+      }
     }
+  }
+  for (const auto& [number, slot] : idle) {
+    file_.give_memory_back(slot.offset, slot.capacity);
+    give_back(number, slot.use);
   }
 }
 

@@ -1,13 +1,15 @@
 /// SlotArena is the sender's side of shared memory: it copies tensors into slots, which the
-/// receiver maps and gives back (SlotView).
+/// receiver uses and gives back (SlotView).
 ///
 /// A sender has one for each peer of its host. Any thread may use it; the mutex guards the list of
-/// slots and is not held while a tensor is copied. Memory is taken when a slot is first used, and
-/// given back to the system when the slot was not used for kIdle.
+/// slots and is held for a search only, not while memory is taken or a tensor is copied. Memory is
+/// taken when a slot is first used, and given back when the slot was not used for kIdle.
 /// SX-1: a slot has one user at a time, as its state says (SlotState). Only the sender makes a
 ///       Free slot Filled; only the receiver makes a Sent slot Free.
-/// SX-2: a slot's memory exists before it is used (fallocate), so that a lack of memory is an error
-///       of this call, and not a signal in the receiver.
+/// SX-2: a slot has memory before it is used, so a lack of memory is found here, and not by a
+///       signal in the receiver. (The system may end a process of a control group instead.)
+/// SX-3: each use of a slot has a number. A tensor that goes gives its slot back only if the slot
+///       has not had another use since, because the receiver may be faster.
 #pragma once
 
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -34,16 +37,17 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   /// Makes an arena of at most `bytes`. Errors: TransportRefused, with the reason.
   [[nodiscard]] static std::shared_ptr<SlotArena> make(std::int64_t bytes);
 
-  /// Lent is a copy of a tensor in a slot. If it is dropped before mark_sent(), its slot is free
+  /// InSlot is a copy of a tensor in a slot. If it is dropped before mark_sent(), its slot is free
   /// again.
-  struct Lent {
+  struct InSlot {
     at::Tensor tensor;
     SlotRef slot;
   };
 
-  /// Copies `values` into a slot. Returns nothing if there is no slot and no memory for another.
+  /// Copies `values` into a slot. Returns nothing if there is no slot and no memory for another;
+  /// the first time, the reason is logged.
   /// Requires: in CPU memory, contiguous, without autograd, not empty.
-  [[nodiscard]] std::optional<Lent> put(const at::Tensor& values, Time now);
+  [[nodiscard]] std::optional<InSlot> put(const at::Tensor& values, Time now);
 
   /// Gives the slot to the receiver. Called before the message that names it.
   void mark_sent(const SlotRef& slot);
@@ -61,17 +65,21 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
  private:
   struct Slot {
     std::int64_t offset = 0;
-    Mapping mapping;
-    bool has_memory = true;
-    Time used;  ///< the last time
+    std::int64_t capacity = 0;
+    bool has_memory = false;
+    Time used;              ///< the last time
+    std::uint64_t use = 0;  ///< its number (SX-3)
   };
 
   explicit SlotArena(MemoryFile file);
 
+  [[nodiscard]] bool take_memory(std::uint32_t number);
+  void give_back(std::uint32_t number, std::uint64_t use);
+
   // The functions below require that the caller holds the mutex.
   [[nodiscard]] std::optional<std::uint32_t> free_slot(std::int64_t bytes) const;
   [[nodiscard]] std::optional<std::uint32_t> new_slot(std::int64_t bytes);
-  [[nodiscard]] bool take_memory(std::int64_t offset, std::int64_t bytes);
+  void log_lack(std::int64_t bytes, std::string_view why);
 
   const HomeProcess home_;
   const ArenaId id_;
@@ -80,7 +88,7 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   std::vector<Slot> slots_;
   std::int64_t end_ = MemoryFile::kFirstSlot;  ///< of the last slot
   std::int64_t bytes_ = 0;
-  bool has_failed_ = false;  ///< memory was missing once
+  bool has_logged_ = false;
 };
 
 }  // namespace stagecraft

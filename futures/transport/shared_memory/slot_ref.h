@@ -10,6 +10,8 @@ namespace stagecraft {
 /// Identifies an arena. It is drawn at random, so that no other process can name it.
 using ArenaId = StrongId<struct ArenaName, std::uint64_t>;
 
+inline constexpr std::int64_t kSlotAlignment = 4096;  ///< slots begin at multiples of it
+
 struct SlotRef {
   ArenaId arena;
   std::uint32_t number = 0;   ///< of the slot in its arena
@@ -18,5 +20,10 @@ struct SlotRef {
 
   friend bool operator==(const SlotRef&, const SlotRef&) = default;
 };
+
+/// Returns the most that the slot of a tensor of so many bytes may have: no sender wastes more.
+[[nodiscard]] constexpr std::int64_t largest_capacity(std::int64_t bytes) {
+  return 2 * ((bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment);
+}
 
 }  // namespace stagecraft

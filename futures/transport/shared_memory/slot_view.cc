@@ -21,18 +21,19 @@ at::Tensor SlotView::take(const SlotRef& slot,
                           at::ScalarType dtype,
                           std::int64_t bytes) {
   check(slot, bytes);
-  void* const data = mapped(slot);
-  used_[slot.number] = true;
-  return at::from_blob(
-      data,
+  remember(slot);
+  at::Tensor tensor = at::from_blob(
+      file_.at(slot.offset),
       sizes,
       [self = shared_from_this(), number = slot.number](void*) { self->give_back(number); },
       at::TensorOptions().dtype(dtype));
+  used_[slot.number] = true;
+  return tensor;
 }
 
 void SlotView::check(const SlotRef& slot, std::int64_t bytes) const {
   if (slot.number >= MemoryFile::kMostSlots) {
-    throw wrong_slot("slot {} is none: there are {}", slot.number, MemoryFile::kMostSlots);
+    throw wrong_slot("there is no slot {}: an arena has {}", slot.number, MemoryFile::kMostSlots);
   }
   if (slot.offset < MemoryFile::kFirstSlot || slot.offset % MemoryFile::kPage != 0 ||
       slot.capacity <= 0 || slot.capacity > file_.size() - slot.offset) {
@@ -40,6 +41,9 @@ void SlotView::check(const SlotRef& slot, std::int64_t bytes) const {
                      slot.capacity,
                      slot.offset,
                      file_.size());
+  }
+  if (slot.capacity > largest_capacity(bytes)) {
+    throw wrong_slot("a slot of {} bytes is too large for a tensor of {}", slot.capacity, bytes);
   }
   if (bytes > slot.capacity) {
     throw wrong_slot("a tensor of {} bytes does not fit a slot of {}", bytes, slot.capacity);
@@ -52,24 +56,24 @@ void SlotView::check(const SlotRef& slot, std::int64_t bytes) const {
   }
 }
 
-void* SlotView::mapped(const SlotRef& slot) {
+void SlotView::remember(const SlotRef& slot) {
   if (slot.number >= known_.size()) {
     known_.resize(slot.number + 1);
   }
-  Known& known = known_[slot.number];
-  if (known.mapping.data() == nullptr) {
-    known = {slot, Mapping(file_.descriptor(), slot.offset, slot.capacity)};
-  } else if (known.slot != slot) {
+  SlotRef& known = known_[slot.number];
+  if (known.capacity == 0) {
+    known = slot;
+    file_.see_memory(slot.offset, slot.capacity);
+  } else if (known != slot) {
     throw wrong_slot("slot {} was at byte {} before, and is at byte {} now",
                      slot.number,
-                     known.slot.offset,
+                     known.offset,
                      slot.offset);
   }
-  return known.mapping.data();
 }
 
 void SlotView::give_back(std::uint32_t number) {
-  if (home_.is_here()) {  // a child of fork() has only a copy of the tensor
+  if (home_.is_here()) {  // a child of fork() has a copy of the tensor; the slot is its parent's
     used_[number] = false;
     file_.state(number).store(SlotState::Free, std::memory_order_release);
   }

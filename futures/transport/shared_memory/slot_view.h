@@ -25,25 +25,20 @@ class SlotView : public std::enable_shared_from_this<SlotView> {
   explicit SlotView(MemoryFile file) : file_(std::move(file)) {}
 
   /// Returns the tensor in the slot. Requires: sizes and dtype make `bytes`, without overflow.
-  /// Errors: TransportRefused for a slot that breaks VI-1, or that cannot be mapped.
+  /// Errors: TransportRefused for a slot that breaks VI-1.
   [[nodiscard]] at::Tensor take(const SlotRef& slot,
                                 const std::vector<std::int64_t>& sizes,
                                 at::ScalarType dtype,
                                 std::int64_t bytes);
 
  private:
-  struct Known {
-    SlotRef slot;
-    Mapping mapping;
-  };
-
   void check(const SlotRef& slot, std::int64_t bytes) const;
-  [[nodiscard]] void* mapped(const SlotRef& slot);
+  void remember(const SlotRef& slot);
   void give_back(std::uint32_t number);
 
   const HomeProcess home_;
   const MemoryFile file_;
-  std::vector<Known> known_;  ///< by number
+  std::vector<SlotRef> known_;  ///< by number; those with a capacity
   std::array<std::atomic<bool>, MemoryFile::kMostSlots> used_{};
 };
 

@@ -83,9 +83,9 @@ void PeerSender::connect() {
 }
 
 bool PeerSender::send(Outgoing outgoing) {
-  if (std::optional<SlotArena::Lent> lent = memory_.put(outgoing.tensor)) {
-    outgoing.tensor = std::move(lent->tensor);
-    outgoing.slot = lent->slot;
+  if (std::optional<SlotArena::InSlot> shared = memory_.put(outgoing.tensor)) {
+    outgoing.tensor = std::move(shared->tensor);
+    outgoing.slot = shared->slot;
   }
   Spent spent;
   {

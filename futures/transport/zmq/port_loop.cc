@@ -121,7 +121,9 @@ void PortLoop::turns() {
     }
     look_after_peers();
     end_strangers();
-    door_.look();
+    if (offered_) {
+      door_.look();
+    }
     judge_.judge();
     more = receiver_.take_messages();
     more = send_chunks() || more;
@@ -142,7 +144,7 @@ void PortLoop::wait(bool more) {
       full_.push_back({socket});
     }
   }
-  sockets_.wait(full_, door_.events(), more ? std::chrono::milliseconds(0) : longest);
+  offered_ = sockets_.wait(full_, door_.events(), more ? std::chrono::milliseconds(0) : longest);
   auto waited = full_.begin();
   for (const auto& peer : busy_) {
     if (peer->sender.full_socket() != nullptr && (waited++)->is_ready) {

@@ -91,6 +91,7 @@ class PortLoop {
   IdentityJudge judge_{sockets_, peers_, counter_};
   Receiver receiver_{options_, sockets_, peers_, networks_, door_, counter_};
   std::vector<std::shared_ptr<Peer>> busy_;          ///< have something to send
+  bool offered_ = false;                             ///< the door has something to read
   std::vector<PortSockets::Full> full_;              ///< kept to reuse its memory
   std::chrono::steady_clock::time_point look_at_{};  ///< time of the next look after peers
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/futures/transport/shared_memory/memory_file.h"
+
 namespace stagecraft {
 
 void require_valid(const DataPortOptions& options) {
@@ -16,8 +18,10 @@ void require_valid(const DataPortOptions& options) {
           fmt::format("chunk_bytes is {}: expected 1 to {}", options.chunk_bytes, kLargestChunk));
   require(options.largest_tensor > 0,
           fmt::format("largest_tensor is {}: expected 1 or more bytes", options.largest_tensor));
-  require(options.shared_memory >= 0,
-          fmt::format("shared_memory is {}: expected 0 or more bytes", options.shared_memory));
+  require(options.shared_memory >= 0 && options.shared_memory <= MemoryFile::kLargest,
+          fmt::format("shared_memory is {}: expected 0 to {} bytes",
+                      options.shared_memory,
+                      MemoryFile::kLargest));
   require(options.io_threads > 0,
           fmt::format("io_threads is {}: expected 1 or more", options.io_threads));
   require(options.silence.count() >= 0,

@@ -1,12 +1,14 @@
 #include "stagecraft/futures/transport/zmq/receiver.h"
 
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <zmq.hpp>
 
@@ -84,13 +86,16 @@ void Receiver::take_from(Peer& peer, const Message& message) {
                             message.parts.size()));
   }
   const FrameHeader header = decode_frame(view(message.parts[0]));
+  if (header.slot && message.parts[1].size() > 0) {
+    throw Error(Errc::TransportRefused, "malformed frame: it has a slot and bytes as well");
+  }
   const auto mailboxes = networks_.find(header.network);
   Mailbox* const mailbox = mailboxes != nullptr && mailboxes->find(header.from) != nullptr
                                ? mailboxes->find(header.to)
                                : nullptr;
   const bool wanted = mailbox != nullptr && mailbox->accepts(header.tag);
   std::optional<at::Tensor> whole =
-      header.slot ? take_in_slot(peer, header)
+      header.slot ? take_in_slot(peer, header, wanted)
                   : peer.arriving.take(header, view(message.parts[1]), wanted);
   if (peer.arriving.broken()) {
     count_refused(message.key, "its link broke before");
@@ -111,7 +116,9 @@ void Receiver::take_from(Peer& peer, const Message& message) {
   }
 }
 
-std::optional<at::Tensor> Receiver::take_in_slot(Peer& peer, const FrameHeader& header) {
+std::optional<at::Tensor> Receiver::take_in_slot(Peer& peer,
+                                                 const FrameHeader& header,
+                                                 bool wanted) {
   if (!peer.arriving.take_in_slot(header)) {
     return std::nullopt;
   }
@@ -123,8 +130,14 @@ std::optional<at::Tensor> Receiver::take_in_slot(Peer& peer, const FrameHeader& 
     throw Error(Errc::TransportRefused, "a frame names shared memory that was not offered");
   }
   at::Tensor tensor = peer.memory->take(*header.slot, header.sizes, header.dtype, header.total);
+  if (header.to != kDriver || !wanted) {
+    return tensor;
+  }
   // What the driver gets may be the user's to keep.
-  return header.to == kDriver ? tensor.clone() : tensor;
+  at::Tensor own = at::empty(header.sizes, at::TensorOptions().dtype(header.dtype));
+  std::memcpy(
+      own.mutable_data_ptr(), tensor.const_data_ptr(), static_cast<std::size_t>(header.total));
+  return own;
 }
 
 void Receiver::tidy() {

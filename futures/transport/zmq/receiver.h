@@ -55,7 +55,9 @@ class Receiver {
 
   void take(const Message& message);
   void take_from(Peer& peer, const Message& message);
-  [[nodiscard]] std::optional<at::Tensor> take_in_slot(Peer& peer, const FrameHeader& header);
+  [[nodiscard]] std::optional<at::Tensor> take_in_slot(Peer& peer,
+                                                       const FrameHeader& header,
+                                                       bool wanted);
   void count_partial(Peer& peer);
   void count_refused(const std::string& key, std::string_view why);
   void count_misdirected(const std::string& key, const FrameHeader& header);

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -137,7 +138,7 @@ std::unique_ptr<zmq::socket_t> PortSockets::new_connection(const PortAddress& pe
   return socket;
 }
 
-void PortSockets::wait(std::span<Full> full,
+bool PortSockets::wait(std::span<Full> full,
                        std::span<const int> others,
                        std::chrono::milliseconds longest) {
   auto& items = waiting_->polled;
@@ -149,6 +150,7 @@ void PortSockets::wait(std::span<Full> full,
     items.push_back({nullptr, other, ZMQ_POLLIN, 0});
   }
   const std::size_t first = items.size();
+  const auto others_end = static_cast<std::ptrdiff_t>(first);
   for (const Full& one : full) {
     items.push_back({one.socket->handle(), 0, ZMQ_POLLOUT, 0});
   }
@@ -163,6 +165,10 @@ void PortSockets::wait(std::span<Full> full,
   for (std::size_t i = 0; i < full.size(); ++i) {
     full[i].is_ready = events > 0 && (items[first + i].revents & ZMQ_POLLOUT) != 0;
   }
+  const auto others_begin = others_end - static_cast<std::ptrdiff_t>(others.size());
+  return events > 0 && std::any_of(items.begin() + others_begin,
+                                   items.begin() + others_end,
+                                   [](const zmq_pollitem_t& item) { return item.revents != 0; });
 }
 
 void PortSockets::wake() {

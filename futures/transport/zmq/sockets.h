@@ -62,8 +62,9 @@ class PortSockets {
   [[nodiscard]] std::unique_ptr<zmq::socket_t> new_connection(const PortAddress& peer);
 
   /// Waits until something has arrived, a socket of `full` accepts messages, a descriptor of
-  /// `others` can be read, wake() is called, or `longest` is over (negative: no limit).
-  void wait(std::span<Full> full, std::span<const int> others, std::chrono::milliseconds longest);
+  /// `others` can be read, wake() is called, or `longest` is over (negative: no limit). Returns
+  /// whether one of `others` can be read.
+  bool wait(std::span<Full> full, std::span<const int> others, std::chrono::milliseconds longest);
   /// Ends a wait(), or the next one.
   void wake();
 

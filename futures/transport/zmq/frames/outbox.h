@@ -2,8 +2,9 @@
 /// a DataPort owns it; it has no sockets and no locks.
 ///
 /// Small tensors, of one chunk or in a slot, go before the next chunk of a larger one, so they do
-/// not wait for it. At most a chunk's worth of them goes at a time, so the larger one makes progress
-/// too. At most kInterleaved larger tensors take turns; others wait for a free place.
+/// not wait for it. At most a chunk's worth of them goes at a time (a slot counts as a header), so
+/// the larger one makes progress too. At most kInterleaved larger tensors take turns; others wait
+/// for a free place.
 /// OB-1: one tensor of a (network, sender, receiver, tag) is sent whole before the next one begins
 ///       (keeps T-1).
 #pragma once

@@ -1,9 +1,12 @@
 /// Tests how memory is offered and taken: in one step each, without a wait, within bounds.
 #include "stagecraft/futures/transport/shared_memory/arena_door.h"
 
-#include <sys/resource.h>
-
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "stagecraft/futures/transport/shared_memory/arena_offer.h"
 #include "stagecraft/futures/transport/shared_memory/local_socket.h"
@@ -14,6 +17,7 @@ namespace stagecraft {
 namespace {
 
 using testing::bytes_from;
+using testing::kPage;
 using Answer = ArenaOffer::Answer;
 
 /// No other test of this host has it.
@@ -27,7 +31,10 @@ struct Scene {
   std::shared_ptr<SlotArena> arena = SlotArena::make(testing::kMebi);
 
   [[nodiscard]] std::optional<ArenaOffer> offer() const {
-    return ArenaOffer::make(key, arena->id(), arena->descriptor());
+    ArenaOffer made(key);
+    return made.is_connected() && made.send(arena->id(), arena->descriptor())
+               ? std::optional<ArenaOffer>(std::move(made))
+               : std::nullopt;
   }
 };
 
@@ -48,22 +55,23 @@ TEST_CASE("an arena that is offered is taken, and claimed once", "[futures][shar
 }
 
 TEST_CASE("where no door is, nothing is offered", "[futures][shared_memory]") {
-  const Scene s;
-  CHECK_FALSE(ArenaOffer::make(own_key(1), s.arena->id(), s.arena->descriptor()));
+  const ArenaOffer nowhere(own_key(1));
+  CHECK_FALSE(nowhere.is_connected());
+  CHECK_FALSE(nowhere.is_possible());
   CHECK(ArenaDoor().events().empty());
 }
 
-TEST_CASE("memory that is none is refused, and the connection ended", "[futures][shared_memory]") {
+TEST_CASE("what is no shared memory is refused, and the connection ended",
+          "[futures][shared_memory]") {
   Scene s;
-  const auto no_memory =
-      ArenaOffer::make(s.key, s.arena->id(), testing::sealed_file(testing::kMebi, 0));
-  REQUIRE(no_memory);
+  const ArenaOffer no_memory(s.key);
+  REQUIRE(no_memory.send(s.arena->id(), testing::sealed_file(testing::kMebi, 0)));
   Descriptor connection = local_socket::make();
   const auto [address, size] = local_socket::address_of(s.key);
   REQUIRE(connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
   REQUIRE(send(connection.number(), "hello", 5, 0) == 5);
   s.door.look();
-  CHECK(no_memory->answer() == Answer::Refused);
+  CHECK(no_memory.answer() == Answer::Refused);
   CHECK(s.door.claim(s.arena->id()) == nullptr);
   char nothing = 0;
   CHECK(recv(connection.number(), &nothing, 1, MSG_DONTWAIT) == 0);
@@ -75,18 +83,90 @@ TEST_CASE("connections that say nothing are bounded, and others get in (AD-1)",
   Scene s;
   const auto [address, size] = local_socket::address_of(s.key);
   std::vector<Descriptor> silent;
-  for (std::size_t i = 0; i < 3 * ArenaDoor::kMostWaiting; ++i) {
+  for (std::size_t i = 0; i < 3 * ArenaDoor::kMostSilent; ++i) {
     silent.push_back(local_socket::make());
     if (connect(silent.back().number(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
       s.door.look();  // its queue was full
     }
   }
   s.door.look();
-  CHECK(s.door.events().size() == 1 + ArenaDoor::kMostWaiting);
+  CHECK(s.door.events().size() == 1 + ArenaDoor::kMostSilent);
   const auto offer = s.offer();
   REQUIRE(offer);
   s.door.look();
   CHECK(offer->answer() == Answer::Taken);
+}
+
+TEST_CASE("many offers at once are all taken, more than may say nothing",
+          "[futures][shared_memory]") {
+  Scene s;
+  std::vector<std::shared_ptr<SlotArena>> arenas;
+  std::vector<ArenaOffer> offers;
+  for (std::size_t i = 0; i < 3 * ArenaDoor::kMostSilent; ++i) {
+    arenas.push_back(SlotArena::make(kPage));
+    offers.emplace_back(s.key);
+    if (!offers.back().is_connected()) {
+      CHECK(offers.back().is_possible());  // the door is busy: later
+      s.door.look();
+      offers.back() = ArenaOffer(s.key);
+    }
+    REQUIRE(offers.back().send(arenas.back()->id(), arenas.back()->descriptor()));
+  }
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    s.door.look();
+    CHECK(offers[i].answer() == Answer::Taken);
+    CHECK(s.door.claim(arenas[i]->id()) != nullptr);
+  }
+}
+
+TEST_CASE("a message with two descriptors is refused, and neither stays open",
+          "[futures][shared_memory]") {
+  Scene s;
+  const auto open_files = [] {
+    const auto folder = std::filesystem::directory_iterator("/proc/self/fd");
+    return std::distance(begin(folder), end(folder));
+  };
+  const Descriptor connection = local_socket::make();
+  const auto [address, size] = local_socket::address_of(s.key);
+  REQUIRE(connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  const auto before = open_files();
+  ArenaId arena{5};
+  const int both[] = {s.arena->descriptor().number(), s.arena->descriptor().number()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof both)> control{};
+  iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof both);
+  std::memcpy(CMSG_DATA(header), both, sizeof both);
+  REQUIRE(sendmsg(connection.number(), &message, 0) == sizeof arena);
+  s.door.look();
+  CHECK(s.door.claim(arena) == nullptr);
+  CHECK(open_files() == before);
+}
+
+TEST_CASE("an arena is there for messages that arrive after its process has ended (AD-2)",
+          "[futures][shared_memory]") {
+  Scene s;
+  std::vector<ArenaId> ended;
+  for (std::size_t i = 0; i < ArenaDoor::kMostEnded + 2; ++i) {
+    const std::shared_ptr<SlotArena> arena = SlotArena::make(kPage);
+    const ArenaOffer offer(s.key);
+    REQUIRE(offer.send(arena->id(), arena->descriptor()));
+    s.door.look();
+    ended.push_back(arena->id());
+  }
+  s.door.look();
+  CHECK(s.door.events().size() == 1);
+  CHECK(s.door.claim(ended[0]) == nullptr);
+  CHECK(s.door.claim(ended[1]) == nullptr);
+  CHECK(s.door.claim(ended[2]) != nullptr);
+  CHECK(s.door.claim(ended.back()) != nullptr);
 }
 
 TEST_CASE("an offer ends with the door", "[futures][shared_memory]") {

@@ -40,7 +40,12 @@ TEST_CASE("a file of another process that could shrink, or is too small, is refu
              ContainsSubstring("could shrink"));
   CHECK_THAT(refused(Descriptor()), ContainsSubstring("could shrink"));
   CHECK_THAT(refused(sealed_file(MemoryFile::kFirstSlot - 1, kSealed)),
-             ContainsSubstring("has 16383 bytes, expected 16384 or more"));
+             ContainsSubstring("has 16383 bytes, expected 16384 to "));
+  Descriptor huge(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (huge && ftruncate(huge.number(), 2 * kMebi) == 0 &&
+      fcntl(huge.number(), F_ADD_SEALS, kSealed) == 0) {  // not every kernel has huge pages
+    CHECK_THAT(refused(std::move(huge)), ContainsSubstring("pages of usual memory"));
+  }
   CHECK_NOTHROW(MemoryFile(sealed_file(kMebi, kSealed)));
 }
 

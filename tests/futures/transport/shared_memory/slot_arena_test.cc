@@ -1,6 +1,12 @@
 /// Tests the sender's side of shared memory: how slots are found, given back and trimmed.
 #include "stagecraft/futures/transport/shared_memory/slot_arena.h"
 
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
 #include "stagecraft/tests/futures/transport/shared_memory/arenas.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -65,6 +71,65 @@ TEST_CASE("without a slot nothing is lent, and what was lent and not sent comes 
   CHECK(two.take(slot, bytes_from(0, 2 * kPage)).equal(bytes_from(0, 2 * kPage)));
 }
 
+TEST_CASE("a tensor that goes late does not give back a slot that has another use (SX-3)",
+          "[futures][shared_memory]") {
+  TwoSides two;
+  auto first = two.arena->put(bytes_from(1, kPage), two.now);
+  REQUIRE(first);
+  two.arena->mark_sent(first->slot);
+  two.take(first->slot, first->tensor).reset();  // the receiver is faster than this thread
+  const auto second = two.arena->put(bytes_from(2, kPage), two.now);
+  REQUIRE(second);
+  CHECK(second->slot.number == first->slot.number);
+  first.reset();
+  const auto third = two.arena->put(bytes_from(3, kPage), two.now);
+  REQUIRE(third);
+  CHECK(third->slot.number != second->slot.number);
+  CHECK(second->tensor.equal(bytes_from(2, kPage)));
+}
+
+TEST_CASE("tensors of growing sizes share slots", "[futures][shared_memory]") {
+  TwoSides two(16 * testing::kMebi);
+  for (std::int64_t pages = 64; pages < 128; ++pages) {
+    CHECK(two.pass(bytes_from(pages, pages * kPage)).defined());
+  }
+  CHECK(two.arena->slots() == 5);  // of 64, 80, 96, 112 and 128 pages
+}
+
+TEST_CASE("many threads may use an arena at once", "[futures][shared_memory]") {
+  constexpr int kThreads = 4, kRounds = 300;
+  TwoSides two(16 * testing::kMebi);
+  std::mutex one_receiver;  // a port has one thread that takes
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < kRounds; ++i) {
+        const at::Tensor values =
+            bytes_from(t * kRounds + i, kPage + static_cast<std::int64_t>(random() % (4 * kPage)));
+        auto here = two.arena->put(values, two.now);
+        if (!here || random() % 5 == 0) {
+          continue;  // dropped before it is sent
+        }
+        two.arena->mark_sent(here->slot);
+        at::Tensor there;
+        {
+          const std::scoped_lock lock(one_receiver);
+          there = two.take(here->slot, values);
+        }
+        wrong += there.equal(values) ? 0 : 1;
+        (random() % 2 == 0 ? there : here->tensor).reset();
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(wrong == 0);
+  CHECK(two.arena->slots() <= 4 * kThreads);
+}
+
 TEST_CASE("memory of idle slots goes back to the system, and comes again",
           "[futures][shared_memory]") {
   TwoSides two;
@@ -93,7 +158,7 @@ TEST_CASE("an arena may go while tensors of both sides live", "[futures][shared_
 
 TEST_CASE("as many tensors as slots exist may be on their way", "[futures][shared_memory]") {
   TwoSides two((MemoryFile::kMostSlots + 1) * kPage);
-  std::vector<SlotArena::Lent> lent;
+  std::vector<SlotArena::InSlot> lent;
   for (std::uint32_t i = 0; i < MemoryFile::kMostSlots; ++i) {
     lent.push_back(*two.arena->put(bytes_from(i, 8), two.now));
   }

@@ -51,7 +51,7 @@ TEST_CASE("a message that contradicts the memory is refused (VI-1)", "[futures][
   two.arena->mark_sent(lent->slot);
   CHECK_THAT(refused([](SlotRef& s) { s.number = 1; }), ContainsSubstring("slot 1 was not sent"));
   CHECK_THAT(refused([](SlotRef& s) { s.number = MemoryFile::kMostSlots; }),
-             ContainsSubstring("slot 4096 is none"));
+             ContainsSubstring("there is no slot 4096"));
   CHECK_THAT(refused([](SlotRef& s) { s.offset = 0; }), ContainsSubstring("not a slot"));
   CHECK_THAT(refused([](SlotRef& s) { s.offset += 8; }), ContainsSubstring("not a slot"));
   CHECK_THAT(refused([](SlotRef& s) { s.offset = -kPage; }), ContainsSubstring("not a slot"));
@@ -59,6 +59,8 @@ TEST_CASE("a message that contradicts the memory is refused (VI-1)", "[futures][
              ContainsSubstring("not a slot"));
   CHECK_THAT(refused([](SlotRef& s) { s.capacity = std::numeric_limits<std::int64_t>::max(); }),
              ContainsSubstring("not a slot"));
+  CHECK_THAT(refused([](SlotRef& s) { s.capacity = 5 * kPage; }),
+             ContainsSubstring("a slot of 20480 bytes is too large for a tensor of 8192"));
   CHECK_THAT(refused([](SlotRef& s) { s.capacity = kPage; }),
              ContainsSubstring("a tensor of 8192 bytes does not fit a slot of 4096"));
   const at::Tensor got = two.take(lent->slot, values);

@@ -16,10 +16,10 @@ Finding of_machine(const HostExam& exam, const std::string& check, int workers =
 
 TEST_CASE("limits are held against what the cluster needs", "[tools][doctor]") {
   HostExam exam = well("node-a");
-  exam.facts->open_files = 94;
+  exam.facts->open_files = 96;
   CHECK(of_machine(exam, "open files", 3).level == Level::Problem);
   CHECK_THAT(of_machine(exam, "open files", 3).what,
-             ContainsSubstring("94 may be open, a worker of 3 workers needs 95"));
+             ContainsSubstring("96 may be open, a worker of 3 workers needs 97"));
   exam.facts->open_files = -1;
   CHECK(of_machine(exam, "open files", 100000).level == Level::Ok);
   exam.facts->memory = {{"the control group /job", 200e6}, {"this machine", 8e9}};

@@ -1,4 +1,6 @@
 /// Tests outputs and metrics of a model in evaluation mode, through the pipeline.
+#include "stagecraft/actors/trainer/steps/evaluator.h"
+
 #include <torch/torch.h>
 
 #include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"

@@ -1,3 +1,6 @@
+/// Tests the handle of a step: when it completes, and what it says if it does not.
+#include "stagecraft/actors/trainer/steps/step_future.h"
+
 #include <thread>
 
 #include "stagecraft/tests/integration/failing_rank.h"
