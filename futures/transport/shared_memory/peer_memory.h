@@ -2,7 +2,7 @@
 /// host: large tensors go to the peer through it.
 ///
 ///   New -> Offered -> Shared
-///     `-------`----> None      the peer is on another host, or refused, or never answered the door
+///     `-------`----> None      the peer is on another host, or refused, or its door stays busy
 ///
 /// The sender to that peer owns it. Any thread may use it; the mutex guards the state and is not
 /// held while a tensor is copied.

@@ -138,9 +138,10 @@ bool PeerSender::send_chunks(Spent& spent) {
       spent.push_back(std::move(tensor));
     }
     outbox_.sent();
-    counter_.change_link(peer_.key, [last, bytes = header.chunk, &header](LinkCounts& link) {
+    const std::int64_t bytes = header.chunk, shared = header.slot ? bytes : 0;
+    counter_.change_link(peer_.key, [last, bytes, shared](LinkCounts& link) {
       link.bytes_sent += bytes;
-      link.bytes_shared += header.slot ? bytes : 0;
+      link.bytes_shared += shared;
       link.tensors_sent += last ? 1 : 0;
     });
   }
