@@ -48,9 +48,9 @@ ArenaDoor::ArenaDoor(const std::string& key)
   list_events();
 }
 
-void ArenaDoor::look() {
+void ArenaDoor::look(std::chrono::steady_clock::time_point now) {
   accept_some();
-  drop_ended();
+  drop_ended(now);
   for (std::size_t i = 0; i < silent_.size();) {
     const bool is_over = !hear(silent_[i]);
     const bool is_taken = !is_over && silent_[i].view != nullptr;
@@ -72,14 +72,17 @@ void ArenaDoor::look() {
 }
 
 /// Keeps AD-2.
-void ArenaDoor::drop_ended() {
+void ArenaDoor::drop_ended(std::chrono::steady_clock::time_point now) {
   std::size_t ended = 0;
   for (auto offer = unclaimed_.rbegin(); offer != unclaimed_.rend(); ++offer) {
     if (offer->connection && !hear(*offer)) {
       offer->connection = Descriptor();
+      offer->ended = now;
     }
-    ended += offer->connection ? 0 : 1;
-    if (ended > kMostEnded) {
+    if (offer->connection) {
+      continue;
+    }
+    if (++ended > kMostEnded || now - offer->ended > kEnded) {
       offer->view.reset();
     }
   }
@@ -93,8 +96,12 @@ void ArenaDoor::accept_some() {
     if (!connection && (errno == EMFILE || errno == ENFILE)) {
       // Refuse it: it would stay in the queue, and wake the thread again at once.
       spare_ = Descriptor();
-      connection = Descriptor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-      connection = Descriptor();
+      if (!Descriptor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC))) {
+        log(Level::Warning,
+            "no more shared memory with processes of this host",
+            {{"why", "too many files are open"}});
+        listening_ = Descriptor();
+      }
       spare_ = any_file();
       return;
     }
@@ -102,7 +109,8 @@ void ArenaDoor::accept_some() {
       return;
     }
     if (local_socket::is_of_this_user(connection)) {
-      silent_.push_back({.connection = std::move(connection), .arena = {}, .view = nullptr});
+      silent_.push_back(
+          {.connection = std::move(connection), .arena = {}, .view = nullptr, .ended = {}});
     }
   }
 }

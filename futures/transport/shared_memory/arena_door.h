@@ -5,10 +5,12 @@
 /// AD-1: processes of other users are refused before anything is read. Of connections that say
 ///       nothing at most kMostSilent are kept, and the oldest is ended. At most kMostUnclaimed
 ///       arenas are kept, and further ones are refused.
-/// AD-2: of arenas whose offers end before they are claimed, the last kMostEnded are kept: messages
-///       of a process that has ended may still be on their way.
+/// AD-2: an arena whose offer ends before it is claimed is kept for kEnded, because messages of a
+///       process that has ended may still be on their way; of these at most kMostEnded. It goes
+///       when the door is next looked at.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <string>
@@ -24,6 +26,7 @@ class ArenaDoor {
   static constexpr std::size_t kMostSilent = 64;
   static constexpr std::size_t kMostUnclaimed = 1024;
   static constexpr std::size_t kMostEnded = 64;
+  static constexpr std::chrono::seconds kEnded{10};
 
   /// Makes a door that takes no offers.
   ArenaDoor() = default;
@@ -34,7 +37,7 @@ class ArenaDoor {
   /// Returns the descriptors to poll: if one can be read, call look().
   [[nodiscard]] const std::vector<int>& events() const { return events_; }
   /// Takes the offers that are there.
-  void look();
+  void look(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
   /// Returns the arena with this id, once; null if none was offered.
   [[nodiscard]] std::shared_ptr<SlotView> claim(ArenaId arena);
@@ -44,12 +47,13 @@ class ArenaDoor {
     Descriptor connection;  ///< none when it has ended
     ArenaId arena;
     std::shared_ptr<SlotView> view;  ///< null while the connection says nothing
+    std::chrono::steady_clock::time_point ended;
   };
 
   void accept_some();
   /// Reads what an offer says. Returns false if it is over.
   [[nodiscard]] bool hear(Offer& offer) const;
-  void drop_ended();
+  void drop_ended(std::chrono::steady_clock::time_point now);
   void list_events();
 
   Descriptor listening_;

@@ -16,7 +16,7 @@ ArenaOffer::ArenaOffer(const std::string& key) {
   }
   const auto [address, size] = local_socket::address_of(key);
   if (connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    is_possible_ = errno != ECONNREFUSED;
+    is_possible_ = errno == EAGAIN || errno == EINTR;
   } else if (!local_socket::is_of_this_user(connection)) {
     is_possible_ = false;
   } else {

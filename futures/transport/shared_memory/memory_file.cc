@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,13 +26,13 @@ Error unusable(const std::string& what) {
   return Error(Errc::TransportRefused, "shared memory: " + what);
 }
 
-/// Returns the smaller of `bytes` and the limit.
-std::int64_t within(std::int64_t bytes, int resource, std::int64_t parts = 1) {
+/// Returns the limit of this process; nothing if there is none.
+std::optional<std::int64_t> limit_of(int resource) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return bytes;
+    return std::nullopt;
   }
-  return std::min(bytes, static_cast<std::int64_t>(limit.rlim_cur) / parts);
+  return static_cast<std::int64_t>(limit.rlim_cur);
 }
 
 /// Works like fallocate(), and again after a signal.
@@ -46,14 +47,15 @@ bool allocate(const Descriptor& file, int mode, std::int64_t offset, std::int64_
 }  // namespace
 
 std::int64_t MemoryFile::usual_limit() {
-  constexpr std::int64_t kMost = std::int64_t{16} << 30U, kParts = 16;
+  constexpr std::int64_t kMost = std::int64_t{16} << 30U;
   const std::int64_t half = sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
-  return within(std::min(half, kMost), RLIMIT_AS, kParts);
+  return limit_of(RLIMIT_AS) ? 0 : std::min(half, kMost);
 }
 
 MemoryFile MemoryFile::make(std::int64_t bytes) {
   // The system would end the process by a signal for a larger file.
-  const std::int64_t allowed = within(kFirstSlot + bytes, RLIMIT_FSIZE);
+  const std::int64_t allowed =
+      std::min(kFirstSlot + bytes, limit_of(RLIMIT_FSIZE).value_or(kFirstSlot + bytes));
   const std::int64_t size = allowed / kPage * kPage;
   if (size < kFirstSlot + kPage) {
     throw unusable(
@@ -123,7 +125,8 @@ bool MemoryFile::take_memory(std::int64_t offset, std::int64_t bytes) const {
 
 void MemoryFile::see_memory(std::int64_t offset, std::int64_t bytes) const {
   // An older kernel does not know the advice; then each page faults once.
-  static_cast<void>(madvise(at(offset), static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE));
+  static_cast<void>(
+      madvise(at(offset), static_cast<std::size_t>(std::min(bytes, kSeen)), MADV_POPULATE_WRITE));
 }
 
 void MemoryFile::give_memory_back(std::int64_t offset, std::int64_t bytes) const {

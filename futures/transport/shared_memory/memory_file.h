@@ -35,9 +35,11 @@ class MemoryFile {
   static constexpr std::int64_t kPage = kSlotAlignment;
   static constexpr std::int64_t kFirstSlot = kMostSlots * sizeof(State);
   static constexpr std::int64_t kLargest = std::int64_t{1} << 40U;
+  static constexpr std::int64_t kSeen = std::int64_t{64} << 20U;
 
-  /// Returns the most that a process shares with each other one: half of this host's memory, 16
-  /// GiB, or a sixteenth of the addresses that a process may have, whichever is least.
+  /// Returns the most memory that a process shares with each other one, in each direction: half of
+  /// this host's memory or 16 GiB, whichever is less. 0 with a limit of addresses (ulimit -v),
+  /// which the mappings would use up.
   [[nodiscard]] static std::int64_t usual_limit();
 
   /// Makes a file whose slots have at most `bytes` in all. Requires: at most kLargest.
@@ -64,7 +66,8 @@ class MemoryFile {
   /// Takes memory for these bytes and makes this process see it. Returns false with `errno` if
   /// there is none.
   [[nodiscard]] bool take_memory(std::int64_t offset, std::int64_t bytes) const;
-  /// Makes this process see memory that exists, at once instead of page by page.
+  /// Makes this process see the first kSeen bytes of memory that exists, at once instead of page by
+  /// page.
   void see_memory(std::int64_t offset, std::int64_t bytes) const;
   /// Gives memory back to the system; the bytes are 0 afterwards.
   void give_memory_back(std::int64_t offset, std::int64_t bytes) const;

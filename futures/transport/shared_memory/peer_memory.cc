@@ -6,11 +6,11 @@
 namespace stagecraft {
 
 std::optional<SlotArena::InSlot> PeerMemory::put(const at::Tensor& values) {
-  const std::shared_ptr<SlotArena> arena = shared();
-  if (arena == nullptr || static_cast<std::int64_t>(values.nbytes()) < kSmallest) {
+  if (static_cast<std::int64_t>(values.nbytes()) < kSmallest) {
     return std::nullopt;
   }
-  return arena->put(values, std::chrono::steady_clock::now());
+  const std::shared_ptr<SlotArena> arena = shared();
+  return arena == nullptr ? std::nullopt : arena->put(values);
 }
 
 void PeerMemory::trim(SlotArena::Time now) {
@@ -36,10 +36,21 @@ std::shared_ptr<SlotArena> PeerMemory::shared() {
 }
 
 void PeerMemory::offer() {
+  const SlotArena::Time now = std::chrono::steady_clock::now();
+  if (next_try_ && now < *next_try_) {
+    return;
+  }
   ArenaOffer offer(key_);
   if (!offer.is_connected()) {
-    if (!offer.is_possible() || ++tries_ == kMostTries) {
+    first_try_ = first_try_.value_or(now);
+    next_try_ = now + kTryAgain;
+    if (!offer.is_possible()) {
       state_ = State::None;
+    } else if (now > *first_try_ + kLongestTry) {
+      state_ = State::None;
+      log(Level::Warning,
+          "tensors go through a socket",
+          {{"key", key_}, {"why", "the peer takes no offer of shared memory"}});
     }
     return;
   }

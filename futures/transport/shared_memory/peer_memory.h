@@ -44,7 +44,8 @@ class PeerMemory {
   enum class State { New, Offered, Shared, None };
 
   /// A door is busy for moments only.
-  static constexpr int kMostTries = 1000;
+  static constexpr std::chrono::milliseconds kTryAgain{10};
+  static constexpr std::chrono::seconds kLongestTry{30};
 
   /// Returns the arena if the peer has taken it. Takes the next step towards that.
   [[nodiscard]] std::shared_ptr<SlotArena> shared();
@@ -57,7 +58,7 @@ class PeerMemory {
   State state_;
   std::shared_ptr<SlotArena> arena_;  ///< from Offered on
   std::optional<ArenaOffer> offer_;   ///< from Offered on
-  int tries_ = 0;
+  std::optional<SlotArena::Time> first_try_, next_try_;
 };
 
 }  // namespace stagecraft

@@ -1,9 +1,11 @@
 #include "stagecraft/futures/transport/shared_memory/slot_arena.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <string>
 #include <utility>
 
 #include <ATen/ops/from_blob.h>
@@ -22,12 +24,16 @@ ArenaId drawn_id() {
 }  // namespace
 
 std::shared_ptr<SlotArena> SlotArena::make(std::int64_t bytes) {
-  return std::shared_ptr<SlotArena>(new SlotArena(MemoryFile::make(bytes)));
+  // Slots without memory keep their places, so there are more places than memory.
+  constexpr std::int64_t kPlaces = 4;
+  const std::int64_t places = std::min(kPlaces * bytes, MemoryFile::kLargest);
+  return std::shared_ptr<SlotArena>(new SlotArena(MemoryFile::make(places), bytes));
 }
 
-SlotArena::SlotArena(MemoryFile file) : id_(drawn_id()), file_(std::move(file)) {}
+SlotArena::SlotArena(MemoryFile file, std::int64_t limit)
+    : id_(drawn_id()), file_(std::move(file)), limit_(limit) {}
 
-std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values, Time now) {
+std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values) {
   const auto bytes = static_cast<std::int64_t>(values.nbytes());
   std::uint32_t number = 0;
   Slot slot;
@@ -41,7 +47,7 @@ std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values, Time n
       return std::nullopt;
     }
     number = *found;
-    slots_[number].used = now;
+    slots_[number].free_since.reset();
     ++slots_[number].use;
     slot = slots_[number];
     file_.state(number).store(SlotState::Filled, std::memory_order_relaxed);
@@ -104,7 +110,7 @@ std::optional<std::uint32_t> SlotArena::new_slot(std::int64_t bytes) {
     log_lack(bytes, "all slots are in use");
     return std::nullopt;
   }
-  if (capacity > file_.size() - end_) {
+  if (capacity > file_.size() - end_ || capacity > limit_ - bytes_) {
     log_lack(bytes, "the limit for this peer is reached");
     return std::nullopt;
   }
@@ -118,16 +124,21 @@ bool SlotArena::take_memory(std::uint32_t number) {
   {
     const std::scoped_lock lock(mutex_);
     slot = slots_[number];
+    if (slot.capacity > limit_ - bytes_) {
+      log_lack(slot.capacity, "the limit for this peer is reached");
+      return false;
+    }
+    bytes_ += slot.capacity;
   }
   const bool taken = file_.take_memory(slot.offset, slot.capacity);
   const std::string why = taken ? "" : std::strerror(errno);
   const std::scoped_lock lock(mutex_);
   if (!taken) {
+    bytes_ -= slot.capacity;
     log_lack(slot.capacity, why);
     return false;
   }
   slots_[number].has_memory = true;
-  bytes_ += slot.capacity;
   return true;
 }
 
@@ -135,7 +146,7 @@ void SlotArena::log_lack(std::int64_t bytes, std::string_view why) {
   if (!std::exchange(has_logged_, true)) {
     log(Level::Warning,
         "no shared memory left: tensors go through a socket",
-        {{"wanted", bytes}, {"held", bytes_}, {"limit", file_.size()}, {"why", why}});
+        {{"wanted", bytes}, {"held", bytes_}, {"limit", limit_}, {"why", why}});
   }
 }
 
@@ -143,13 +154,21 @@ void SlotArena::trim(Time now) {
   std::vector<std::pair<std::uint32_t, Slot>> idle;
   {
     const std::scoped_lock lock(mutex_);
-    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    std::int64_t trimmed = 0;
+    for (std::uint32_t i = 0; i < slots_.size() && trimmed < kTrimmed; ++i) {
       Slot& slot = slots_[i];
-      if (slot.has_memory && now - slot.used > kIdle &&
-          file_.state(i).load(std::memory_order_acquire) == SlotState::Free) {
-        file_.state(i).store(SlotState::Filled, std::memory_order_relaxed);  // nobody else's
+      if (!slot.has_memory || file_.state(i).load(std::memory_order_acquire) != SlotState::Free) {
+        continue;
+      }
+      if (!slot.free_since) {
+        slot.free_since = now;
+      }
+      if (now - *slot.free_since > kIdle) {
+        file_.state(i).store(SlotState::Filled, std::memory_order_relaxed);
+        ++slot.use;  // keeps SX-3
         slot.has_memory = false;
         bytes_ -= slot.capacity;
+        trimmed += slot.capacity;
         idle.emplace_back(i, slot);
       }
     }

@@ -3,13 +3,13 @@
 ///
 /// A sender has one for each peer of its host. Any thread may use it; the mutex guards the list of
 /// slots and is held for a search only, not while memory is taken or a tensor is copied. Memory is
-/// taken when a slot is first used, and given back when the slot was not used for kIdle.
+/// taken when a slot is used, and given back when the slot was free for kIdle (trim()).
 /// SX-1: a slot has one user at a time, as its state says (SlotState). Only the sender makes a
 ///       Free slot Filled; only the receiver makes a Sent slot Free.
 /// SX-2: a slot has memory before it is used, so a lack of memory is found here, and not by a
 ///       signal in the receiver. (The system may end a process of a control group instead.)
-/// SX-3: each use of a slot has a number. A tensor that goes gives its slot back only if the slot
-///       has not had another use since, because the receiver may be faster.
+/// SX-3: each use of a slot has a number, and a trim is a use. A tensor that goes gives its slot
+///       back only if the slot has not had another use since, because the receiver may be faster.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,10 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   using Time = std::chrono::steady_clock::time_point;
 
   static constexpr std::chrono::seconds kIdle{10};
+  static constexpr std::int64_t kTrimmed = std::int64_t{256} << 20U;
 
-  /// Makes an arena of at most `bytes`. Errors: TransportRefused, with the reason.
+  /// Makes an arena whose slots have memory for at most `bytes`.
+  /// Errors: TransportRefused, with the reason.
   [[nodiscard]] static std::shared_ptr<SlotArena> make(std::int64_t bytes);
 
   /// InSlot is a copy of a tensor in a slot. If it is dropped before mark_sent(), its slot is free
@@ -47,12 +49,12 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   /// Copies `values` into a slot. Returns nothing if there is no slot and no memory for another;
   /// the first time, the reason is logged.
   /// Requires: in CPU memory, contiguous, without autograd, not empty.
-  [[nodiscard]] std::optional<InSlot> put(const at::Tensor& values, Time now);
+  [[nodiscard]] std::optional<InSlot> put(const at::Tensor& values);
 
   /// Gives the slot to the receiver. Called before the message that names it.
   void mark_sent(const SlotRef& slot);
 
-  /// Gives memory of idle slots back to the system.
+  /// Gives memory of idle slots back to the system, at most about kTrimmed bytes at a time.
   void trim(Time now);
 
   [[nodiscard]] ArenaId id() const { return id_; }
@@ -67,11 +69,11 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
     std::int64_t offset = 0;
     std::int64_t capacity = 0;
     bool has_memory = false;
-    Time used;              ///< the last time
-    std::uint64_t use = 0;  ///< its number (SX-3)
+    std::optional<Time> free_since;  ///< as far as trim() has seen
+    std::uint64_t use = 0;           ///< its number (SX-3)
   };
 
-  explicit SlotArena(MemoryFile file);
+  SlotArena(MemoryFile file, std::int64_t limit);
 
   [[nodiscard]] bool take_memory(std::uint32_t number);
   void give_back(std::uint32_t number, std::uint64_t use);
@@ -84,6 +86,7 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   const HomeProcess home_;
   const ArenaId id_;
   const MemoryFile file_;
+  const std::int64_t limit_;
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
   std::int64_t end_ = MemoryFile::kFirstSlot;  ///< of the last slot

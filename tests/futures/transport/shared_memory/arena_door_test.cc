@@ -49,7 +49,7 @@ TEST_CASE("an arena that is offered is taken, and claimed once", "[futures][shar
   const auto view = s.door.claim(s.arena->id());
   REQUIRE(view);
   CHECK(s.door.claim(s.arena->id()) == nullptr);
-  const auto lent = s.arena->put(bytes_from(3, 100), std::chrono::steady_clock::now());
+  const auto lent = s.arena->put(bytes_from(3, 100));
   s.arena->mark_sent(lent->slot);
   CHECK(view->take(lent->slot, {100}, at::kByte, 100).equal(bytes_from(3, 100)));
 }
@@ -166,7 +166,8 @@ TEST_CASE("an arena is there for messages that arrive after its process has ende
   CHECK(s.door.claim(ended[0]) == nullptr);
   CHECK(s.door.claim(ended[1]) == nullptr);
   CHECK(s.door.claim(ended[2]) != nullptr);
-  CHECK(s.door.claim(ended.back()) != nullptr);
+  s.door.look(std::chrono::steady_clock::now() + ArenaDoor::kEnded + std::chrono::seconds(1));
+  CHECK(s.door.claim(ended.back()) == nullptr);
 }
 
 TEST_CASE("an offer ends with the door", "[futures][shared_memory]") {

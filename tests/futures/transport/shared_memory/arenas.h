@@ -43,7 +43,7 @@ struct TwoSides {
 
   /// Brings the values to the other side.
   at::Tensor pass(const at::Tensor& values) {
-    const auto lent = arena->put(values, now);
+    const auto lent = arena->put(values);
     arena->mark_sent(lent->slot);
     return take(lent->slot, values);
   }
@@ -55,7 +55,6 @@ struct TwoSides {
   std::shared_ptr<SlotArena> arena;
   std::shared_ptr<SlotView> view = std::make_shared<SlotView>(
       MemoryFile(Descriptor(fcntl(arena->descriptor().number(), F_DUPFD_CLOEXEC, 0))));
-  SlotArena::Time now = std::chrono::steady_clock::now();
 };
 
 }  // namespace stagecraft::testing
