@@ -7,16 +7,12 @@
 ///
 /// The script measures gloo's all_reduce of float32. It takes `--json FILE` and writes an object by
 /// processes ("2", "4") of objects by size ("1 MiB", "16 MiB", "64 MiB") of seconds.
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +24,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/bench/cluster/gloo.h"
 #include "stagecraft/bench/cluster/sides.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/seconds_of.h"
@@ -100,14 +97,8 @@ double memory_copy(int processes, std::int64_t bytes) {
   return median(seconds) * 2.0 * (processes - 1) / processes;
 }
 
-std::vector<Row> gloo(const std::string& python, const std::string& script) {
-  const std::string file = fmt::format("/tmp/stagecraft-collectives-{}.json", getpid());
-  const std::string command = fmt::format("'{}' '{}' --json '{}' >&2", python, script, file);
-  if (std::system(command.c_str()) != 0) {
-    throw std::runtime_error("the script failed: " + script);
-  }
-  const nlohmann::json measured = nlohmann::json::parse(std::ifstream(file));
-  unlink(file.c_str());
+std::vector<Row> gloo(const Peer& peer) {
+  const nlohmann::json measured = gloo_figures(peer);
   std::vector<Row> rows;
   for (const int processes : kProcesses) {
     for (const std::int64_t bytes : kSizes) {
@@ -141,10 +132,9 @@ void print(const Row& row, bool json) {
 int run(int argc, char** argv) {
   CLI::App app("How fast are sums over processes?");
   bool json = false;
-  std::string python, script;
+  Peer peer;
   app.add_flag("--json", json, "print one object for each row");
-  auto* const peer = app.add_option("--peer", python, "a Python with torch, for gloo");
-  app.add_option("--peer-script", script, "the script that measures gloo")->needs(peer);
+  add_gloo_options(app, peer);
   CLI11_PARSE(app, argc, argv);
   if (!json) {
     fmt::print("{}\nall_reduce of float32; GB/s: of the buffer\n{:>9}  {:>6}  {:<14}{:>13}{:>15}\n",
@@ -174,8 +164,8 @@ int run(int argc, char** argv) {
       }
     });
   }
-  if (!python.empty()) {
-    for (const Row& row : gloo(python, script)) {
+  if (!peer.python.empty()) {
+    for (const Row& row : gloo(peer)) {
       print(row, json);
     }
   }

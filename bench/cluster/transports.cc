@@ -24,7 +24,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -39,6 +38,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/bench/cluster/gloo.h"
 #include "stagecraft/bench/cluster/pinning.h"
 #include "stagecraft/bench/cluster/sides.h"
 #include "stagecraft/bench/hardware.h"
@@ -231,14 +231,8 @@ std::vector<Row> between_processes(Side& side, std::int64_t bytes) {
 }
 
 /// Returns gloo's rows for the sizes that the script measures.
-std::vector<Row> gloo(const std::string& python, const std::string& script) {
-  const std::string file = fmt::format("/tmp/stagecraft-transports-{}.json", getpid());
-  const std::string command = fmt::format("'{}' '{}' --json '{}' >&2", python, script, file);
-  if (std::system(command.c_str()) != 0) {
-    throw std::runtime_error("the script failed: " + script);
-  }
-  const nlohmann::json measured = nlohmann::json::parse(std::ifstream(file));
-  unlink(file.c_str());
+std::vector<Row> gloo(const Peer& peer) {
+  const nlohmann::json measured = gloo_figures(peer);
   std::vector<Row> rows;
   for (const std::int64_t bytes : kSizes) {
     if (const auto found = measured.find(size_text(bytes)); found != measured.end()) {
@@ -271,11 +265,10 @@ void print(const Row& row, bool json) {
 int run(int argc, char** argv) {
   CLI::App app("How fast do tensors get to another process?");
   bool pinned = false, json = false;
-  std::string python, script;
+  Peer peer;
   app.add_flag("--pinned", pinned, "give each process one processor");
   app.add_flag("--json", json, "print one object for each row");
-  auto* const peer = app.add_option("--peer", python, "a Python with torch, for gloo");
-  app.add_option("--peer-script", script, "the script that measures gloo")->needs(peer);
+  add_gloo_options(app, peer);
   CLI11_PARSE(app, argc, argv);
   if (!json) {
     fmt::print("{}{}\n{:>8}  {:<14}{:>15}{:>17}\n",
@@ -304,8 +297,8 @@ int run(int argc, char** argv) {
       (void)side.exchange("");
     }
   });
-  if (!python.empty()) {
-    for (const Row& row : gloo(python, script)) {
+  if (!peer.python.empty()) {
+    for (const Row& row : gloo(peer)) {
       print(row, json);
     }
   }

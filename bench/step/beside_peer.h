@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "stagecraft/bench/peer.h"
 #include "stagecraft/bench/step/measured_model.h"
-#include "stagecraft/bench/step/peer.h"
 #include "stagecraft/stagecraft.h"
 
 namespace stagecraft::bench {

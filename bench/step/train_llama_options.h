@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "stagecraft/bench/step/peer.h"
+#include "stagecraft/bench/peer.h"
 
 namespace stagecraft::bench {
 

@@ -8,18 +8,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <utility>
 
 #include "stagecraft/futures/wait_board.h"
 
 namespace stagecraft {
 
 struct Progress {
-  /// `clock`: of the deadlines of its waits.
-  explicit Progress(std::shared_ptr<const Clock> clock = Clock::steady())
-      : waits(std::move(clock)) {}
-
   static constexpr std::int32_t kBetweenSteps = -1;
 
   std::atomic<std::int32_t> instruction{kBetweenSteps};  ///< position in the rank's list

@@ -120,11 +120,7 @@ bool ArenaDoor::hear(Offer& offer) const {
   // Room for one descriptor and no padding: the system would install a second one there.
   alignas(cmsghdr) std::array<char, CMSG_LEN(sizeof(int))> control{};
   iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  msghdr message = local_socket::message_of(bytes, control);
   const ssize_t got = recvmsg(offer.connection.number(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     return true;

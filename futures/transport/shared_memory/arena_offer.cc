@@ -1,8 +1,6 @@
 #include "stagecraft/futures/transport/shared_memory/arena_offer.h"
 
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "stagecraft/futures/transport/shared_memory/local_socket.h"
@@ -25,21 +23,8 @@ ArenaOffer::ArenaOffer(const std::string& key) {
 }
 
 bool ArenaOffer::send(ArenaId arena, const Descriptor& memory) const {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
   const int number = memory.number();
-  std::memcpy(CMSG_DATA(header), &number, sizeof number);
-  return sendmsg(connection_.number(), &message, MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(sizeof arena);
+  return local_socket::send(connection_, arena, {&number, 1});
 }
 
 ArenaOffer::Answer ArenaOffer::answer() const {

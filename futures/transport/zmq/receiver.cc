@@ -133,7 +133,7 @@ std::optional<at::Tensor> Receiver::take_in_slot(Peer& peer,
   if (header.to != kDriver || !wanted) {
     return tensor;
   }
-  // What the driver gets may be the user's to keep.
+  // The user may keep what the driver receives.
   at::Tensor own = at::empty(header.sizes, at::TensorOptions().dtype(header.dtype));
   std::memcpy(
       own.mutable_data_ptr(), tensor.const_data_ptr(), static_cast<std::size_t>(header.total));

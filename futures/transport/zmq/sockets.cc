@@ -146,11 +146,11 @@ bool PortSockets::wait(std::span<Full> full,
                 {questions_->handle(), 0, ZMQ_POLLIN, 0},
                 {incoming_->handle(), 0, ZMQ_POLLIN, 0},
                 {strangers_->events(), 0, ZMQ_POLLIN, 0}});
+  const std::size_t first_other = items.size();
   for (const int other : others) {
     items.push_back({nullptr, other, ZMQ_POLLIN, 0});
   }
   const std::size_t first = items.size();
-  const auto others_end = static_cast<std::ptrdiff_t>(first);
   for (const Full& one : full) {
     items.push_back({one.socket->handle(), 0, ZMQ_POLLOUT, 0});
   }
@@ -165,10 +165,10 @@ bool PortSockets::wait(std::span<Full> full,
   for (std::size_t i = 0; i < full.size(); ++i) {
     full[i].is_ready = events > 0 && (items[first + i].revents & ZMQ_POLLOUT) != 0;
   }
-  const auto others_begin = others_end - static_cast<std::ptrdiff_t>(others.size());
-  return events > 0 && std::any_of(items.begin() + others_begin,
-                                   items.begin() + others_end,
-                                   [](const zmq_pollitem_t& item) { return item.revents != 0; });
+  const auto polled_others = std::span(items).subspan(first_other, others.size());
+  return events > 0 && std::ranges::any_of(polled_others, [](const zmq_pollitem_t& item) {
+           return item.revents != 0;
+         });
 }
 
 void PortSockets::wake() {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/bench/peer.h"
 #include "stagecraft/bench/step/call_times.h"
-#include "stagecraft/bench/step/peer.h"
 #include "stagecraft/bench/step/self_times.h"
 #include "stagecraft/bench/step/train_llama_options.h"
 #include "stagecraft/tests/support/catch.h"

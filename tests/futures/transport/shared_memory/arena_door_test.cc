@@ -2,7 +2,6 @@
 #include "stagecraft/futures/transport/shared_memory/arena_door.h"
 
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -130,21 +129,9 @@ TEST_CASE("a message with two descriptors is refused, and neither stays open",
   const auto [address, size] = local_socket::address_of(s.key);
   REQUIRE(connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
   const auto before = open_files();
-  ArenaId arena{5};
-  const int both[] = {s.arena->descriptor().number(), s.arena->descriptor().number()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof both)> control{};
-  iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof both);
-  std::memcpy(CMSG_DATA(header), both, sizeof both);
-  REQUIRE(sendmsg(connection.number(), &message, 0) == sizeof arena);
+  constexpr ArenaId arena{5};
+  const int memory = s.arena->descriptor().number();
+  REQUIRE(local_socket::send(connection, arena, std::array{memory, memory}));
   s.door.look();
   CHECK(s.door.claim(arena) == nullptr);
   CHECK(open_files() == before);

@@ -17,6 +17,10 @@ struct Peer {
   std::string script;
 };
 
+/// Runs the peer and returns all that it prints. Errors: std::runtime_error, with the end of its
+/// output, if it fails.
+[[nodiscard]] std::string output_of(const Peer& peer, const std::vector<std::string>& arguments);
+
 /// Runs the peer and returns its median step. Units: seconds. Errors: std::runtime_error, with the
 /// end of its output, if it fails or prints no such line.
 [[nodiscard]] double median_step_of(const Peer& peer, const std::vector<std::string>& arguments);

@@ -1,4 +1,4 @@
-#include "stagecraft/bench/step/peer.h"
+#include "stagecraft/bench/peer.h"
 
 #include <sys/wait.h>
 
@@ -48,7 +48,7 @@ double parse_median_step(std::string_view printed) {
       "expected a line with \"{}1234.5 ms\" from the peer, found:\n{}", kLabel, end_of(printed)));
 }
 
-double median_step_of(const Peer& peer, const std::vector<std::string>& arguments) {
+std::string output_of(const Peer& peer, const std::vector<std::string>& arguments) {
   std::string command = quoted(peer.python) + " " + quoted(peer.script);
   for (const std::string& argument : arguments) {
     command += " " + quoted(argument);
@@ -69,7 +69,11 @@ double median_step_of(const Peer& peer, const std::vector<std::string>& argument
                                          command,
                                          end_of(printed)));
   }
-  return parse_median_step(printed);
+  return printed;
+}
+
+double median_step_of(const Peer& peer, const std::vector<std::string>& arguments) {
+  return parse_median_step(output_of(peer, arguments));
 }
 
 }  // namespace stagecraft::bench
