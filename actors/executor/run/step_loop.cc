@@ -17,13 +17,6 @@ bool is_of_update(Op op) {
   return is_collective(op) || op == Op::Vote || op == Op::Update;
 }
 
-/// Returns whether a device needs the wait between the two. Each value of a slot has memory of its
-/// own, which the allocator keeps as long as a stream uses it, so a Free orders nothing. A stream
-/// that waited for the end of a send would even wait for the receiver, which P-10 does not know of.
-bool orders_work(const BoundInstruction& later, const BoundInstruction& earlier) {
-  return later.instruction->op != Op::Free && earlier.instruction->op != Op::Free;
-}
-
 }  // namespace
 
 void StepLoop::run() {
@@ -91,9 +84,7 @@ void StepLoop::begin(const BoundInstruction& bound) {
       rank_.commit.is_past_the_vote() ? kEndlessEpoch : step_.order.epoch);  // keeps X-4
   const StreamId stream = bound.instruction->stream;
   for (const std::size_t earlier : bound.waits) {
-    if (orders_work(bound, step_.plan.bound.list[earlier])) {
-      rank_.device.wait(stream, step_.plan.events[earlier]);
-    }
+    rank_.device.wait(stream, step_.plan.events[earlier]);
   }
   rank_.device.use(stream);
 }

@@ -21,6 +21,8 @@ class StepLosses {
   [[nodiscard]] const std::vector<MicrobatchLoss>& read();
 
  private:
+  void fetch();
+
   std::vector<std::pair<Microbatch, at::Tensor>> unread_;
   std::vector<MicrobatchLoss> read_;
 };

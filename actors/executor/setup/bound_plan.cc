@@ -280,6 +280,14 @@ class Turns {
   std::map<std::pair<StageId, Microbatch>, Done> done_;
 };
 
+/// Returns whether a device needs the wait of `later` for `earlier`. A stream keeps its order. Each
+/// value of a slot has memory of its own, which the allocator keeps as long as a stream uses it, so
+/// a Free orders nothing. A stream that waited for the end of a send would even wait for the
+/// receiver, which P-10 does not know of.
+bool orders_work(const Instruction& later, const Instruction& earlier) {
+  return later.stream != earlier.stream && later.op != Op::Free && earlier.op != Op::Free;
+}
+
 /// Returns whether the stage's buckets get the parameter gradients of the task at `position` before
 /// any others.
 bool is_accumulated_next(const std::vector<BoundInstruction>& list, std::size_t position) {
@@ -341,7 +349,7 @@ class Binder {
     BoundInstruction b{.instruction = &i};
     for (const InstructionId id : i.waits) {
       const std::size_t earlier = position_of_[id.index()];
-      if (bound_.list[earlier].instruction->stream != i.stream) {
+      if (orders_work(i, *bound_.list[earlier].instruction)) {
         b.waits.push_back(earlier);
         bound_.list[earlier].is_waited_for = true;
       }

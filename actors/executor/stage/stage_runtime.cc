@@ -56,11 +56,10 @@ at::Tensor place_in_graph(const at::Tensor& made, at::IntArrayRef sizes) {
   return place;
 }
 
-/// Returns the loss in memory of its own. LibTorch reduces some losses in place and returns a
-/// number in the memory of all elements.
-at::Tensor alone(const at::Tensor& loss) {
-  const at::Tensor value = loss.detach();
-  return value.storage().nbytes() > value.nbytes() ? value.clone() : value;
+/// Returns whether the loss lies in larger memory. LibTorch reduces some losses in place, and
+/// returns a number in the memory of all elements.
+bool holds_more(const at::Tensor& loss) {
+  return loss.storage().nbytes() > loss.nbytes();
 }
 
 }  // namespace
@@ -230,7 +229,10 @@ StageForward StageRuntime::forward(const ChunkRange& range,
       }
     }
     if (result.loss.defined()) {
-      made.loss = alone(result.loss);
+      made.loss = result.loss.detach();
+      if (holds_more(made.loss)) {
+        made.loss = made.loss.clone();
+      }
     }
     if (keeps_graphs && chunk.recompute) {
       saved.replay = {.inputs = std::move(arguments),
@@ -245,7 +247,8 @@ StageForward StageRuntime::forward(const ChunkRange& range,
       }
       kept.outputs[c] = std::move(result.outputs);
       if (result.loss.defined()) {
-        saved.loss = place_in_graph(result.loss, result.loss.sizes());
+        saved.loss = holds_more(result.loss) ? place_in_graph(result.loss, result.loss.sizes())
+                                             : std::move(result.loss);
       }
     }
     if (keeps_graphs) {
@@ -307,6 +310,9 @@ Tensors StageRuntime::weight_half(const ChunkRange& range,
 /// Returns the gradients of the trained parameters that are complete in the range, and undefined
 /// tensors for the others.
 Tensors StageRuntime::finished_parameters(const ChunkRange& range, SavedStage& saved) const {
+  if (range == whole()) {
+    return std::move(saved.parameter_gradients);
+  }
   Tensors finished(saved.parameter_gradients.size());
   for (const std::size_t p : completed_in(range)) {
     finished[p] = std::move(saved.parameter_gradients[p]);

@@ -206,8 +206,14 @@ class DriftingRank {
   }
 
   [[nodiscard]] bool may_begin(std::size_t position) const {
-    const bool waits_done = std::ranges::all_of(bound_.list[position].waits,
-                                                [this](std::size_t w) { return done_[w]; });
+    // A bound list has no waits that concern a Free alone: a device does not need them, but the
+    // slots here do.
+    const bool waits_done =
+        std::ranges::all_of(instruction(position).waits, [this](const InstructionId& earlier) {
+          const auto found = std::ranges::find(
+              bound_.list, earlier, [](const BoundInstruction& b) { return b.instruction->id; });
+          return done_[static_cast<std::size_t>(found - bound_.list.begin())];
+        });
     return waits_done && (!received_[position].valid() || received_[position].ready());
   }
 

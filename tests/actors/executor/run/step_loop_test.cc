@@ -75,11 +75,7 @@ TEST_CASE("the loop issues a list in its order, each on its stream, after what i
     std::vector<std::int64_t> events;
     for (const std::size_t earlier : bound.waits) {
       CHECK(earlier < i);
-      const bool is_of_a_free =
-          bound.instruction->op == Op::Free || plan.bound.list[earlier].instruction->op == Op::Free;
-      if (!is_of_a_free) {  // which orders nothing on a device
-        events.push_back(plan.events[earlier].value);
-      }
+      events.push_back(plan.events[earlier].value);
     }
     CHECK(uses[i].waits == events);
     waits += events.size();

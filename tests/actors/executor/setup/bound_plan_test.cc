@@ -70,6 +70,7 @@ TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[
       CHECK(wait < i);
       CHECK(bound.list[wait].is_waited_for);
       CHECK(bound.list[wait].instruction->stream != b.instruction->stream);
+      CHECK((bound.list[wait].instruction->op != Op::Free && b.instruction->op != Op::Free));
     }
     if (b.instruction->op != Op::Run || b.instruction->does_nothing()) {
       continue;
