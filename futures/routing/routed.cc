@@ -22,6 +22,7 @@ class RoutedTransport final : public MailboxTransport {
   }
 
   [[nodiscard]] bool hands_over(Rank to) const override { return !places_->elsewhere(to); }
+  [[nodiscard]] Route route_to(Rank to) const override { return places_->carrier_to(to)->route(); }
 
   void advance(PlanId plan, Epoch current, const Error& why) override {
     MailboxTransport::advance(plan, current, why);

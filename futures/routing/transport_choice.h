@@ -2,8 +2,8 @@
 /// network:
 ///
 ///   both are in one process       HandOver      the same storage, no copy
-///   they are in two processes     PortCarrier   over ZeroMQ, encrypted; on one host large
-///                                               tensors in shared memory
+///   they are in two processes     PortCarrier   over ZeroMQ, encrypted; on one host through
+///                                               shared memory
 ///
 /// RankPlaces calls it whenever a rank is placed. The ranks of a crew of threads have no other
 /// place, so their InprocNetwork does not call it. A new transport is one row; the conformance

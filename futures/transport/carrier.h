@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/ids.h"
+#include "stagecraft/futures/transport/route.h"
 #include "stagecraft/futures/transport/tag.h"
 
 namespace stagecraft {
@@ -25,6 +26,9 @@ class Carrier {
   /// Requires: `to` is a peer in the place of this carrier; `tensor` is defined.
   /// Errors: TransportRefused for a tensor that this form cannot carry, or a peer out of reach.
   virtual void carry(Rank from, Rank to, const Tag& tag, at::Tensor tensor) const = 0;
+
+  /// Returns how the tensors get there.
+  [[nodiscard]] virtual Route route() const = 0;
 
  protected:
   Carrier() = default;

@@ -18,6 +18,7 @@ class ForwardingTransport : public Transport {
     inner_->send(to, tag, std::move(tensor));
   }
   [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
+  [[nodiscard]] Route route_to(Rank to) const override { return inner_->route_to(to); }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {
     return inner_->receive(from, tag);
   }

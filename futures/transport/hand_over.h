@@ -19,6 +19,8 @@ class HandOver final : public Carrier {
     mailboxes_->of(to).deliver(from, tag, std::move(tensor));
   }
 
+  [[nodiscard]] Route route() const override { return Route::HandOver; }
+
  private:
   std::shared_ptr<const Mailboxes> mailboxes_;
 };

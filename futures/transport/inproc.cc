@@ -18,6 +18,7 @@ class InprocTransport final : public MailboxTransport {
     hand_over_.carry(self(), to, tag, std::move(tensor));
   }
   [[nodiscard]] bool hands_over(Rank /*to*/) const override { return true; }
+  [[nodiscard]] Route route_to(Rank /*to*/) const override { return Route::HandOver; }
 
  private:
   HandOver hand_over_;

@@ -24,6 +24,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/futures/future.h"
+#include "stagecraft/futures/transport/route.h"
 #include "stagecraft/futures/transport/tag.h"
 
 namespace stagecraft {
@@ -44,9 +45,12 @@ class Transport {
   /// a tensor that is undefined.
   virtual void send(Rank to, const Tag& tag, at::Tensor tensor) = 0;
 
-  /// Returns whether `to` gets the same storage, on whatever device it is. Tensors for other ranks
-  /// have to be in the host's memory.
+  /// Returns how tensors get to `to`. Shared memory is found with the first tensors.
   /// Errors: TransportRefused for a rank that is no peer.
+  [[nodiscard]] virtual Route route_to(Rank to) const = 0;
+
+  /// Returns whether `to` gets the same storage, on whatever device it is. Tensors for other ranks
+  /// have to be in the host's memory. Errors: those of route_to().
   [[nodiscard]] virtual bool hands_over(Rank to) const = 0;
 
   /// Asks for one tensor, before or after it arrives. If it is already here, the future completes

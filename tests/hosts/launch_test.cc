@@ -117,8 +117,8 @@ TEST_CASE("more workers than open files allow are refused before any is started"
   INFO(run.out << run.err);
   CHECK(run.exit_code != 0);
   CHECK_THAT(run.err,
-             ContainsSubstring("24 worker processes need about 280 open files") &&
-                 ContainsSubstring("may have 100") && ContainsSubstring("ulimit -Hn 280"));
+             ContainsSubstring("24 worker processes need about 304 open files") &&
+                 ContainsSubstring("may have 100") && ContainsSubstring("ulimit -Hn 304"));
 }
 
 TEST_CASE("workers on other hosts end when their driver is killed, and leave no credentials",

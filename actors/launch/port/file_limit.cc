@@ -10,9 +10,9 @@ namespace stagecraft {
 namespace {
 
 /// Files that one worker process takes in the driver: two connections of the data plane, one for
-/// the socket, the memory shared each way, one connection of the control plane, its lifeline and
-/// its output.
-constexpr rlim_t kFilesOfWorker = 9;
+/// the socket, the memory shared each way with its socket, one connection of the control plane, its
+/// lifeline and its output.
+constexpr rlim_t kFilesOfWorker = 10;
 
 }  // namespace
 

@@ -54,9 +54,7 @@ void ArenaDoor::look(std::chrono::steady_clock::time_point now) {
   for (std::size_t i = 0; i < silent_.size();) {
     const bool is_over = !hear(silent_[i]);
     const bool is_taken = !is_over && silent_[i].view != nullptr;
-    if (is_taken && unclaimed_.size() < kMostUnclaimed) {
-      const char taken = 1;
-      static_cast<void>(send(silent_[i].connection.number(), &taken, sizeof taken, MSG_NOSIGNAL));
+    if (is_taken && unclaimed_.size() < kMostUnclaimed && answer(silent_[i])) {
       unclaimed_.push_back(std::move(silent_[i]));
     }
     if (is_over || is_taken) {
@@ -69,6 +67,12 @@ void ArenaDoor::look(std::chrono::steady_clock::time_point now) {
     silent_.pop_front();
   }
   list_events();
+}
+
+/// Says that the arena is taken. Returns false if that cannot be sent.
+bool ArenaDoor::answer(const Offer& offer) {
+  const char taken = 1;
+  return send(offer.connection.number(), &taken, sizeof taken, MSG_NOSIGNAL) == sizeof taken;
 }
 
 /// Keeps AD-2.
@@ -153,15 +157,15 @@ void ArenaDoor::list_events() {
   }
 }
 
-std::shared_ptr<SlotView> ArenaDoor::claim(ArenaId arena) {
+ArenaDoor::Claimed ArenaDoor::claim(ArenaId arena) {
   const auto found = std::ranges::find(unclaimed_, arena, &Offer::arena);
   if (found == unclaimed_.end()) {
-    return nullptr;
+    return {};
   }
-  std::shared_ptr<SlotView> view = std::move(found->view);
+  Claimed claimed{.view = std::move(found->view), .connection = std::move(found->connection)};
   unclaimed_.erase(found);
   list_events();
-  return view;
+  return claimed;
 }
 
 }  // namespace stagecraft

@@ -39,8 +39,14 @@ class ArenaDoor {
   /// Takes the offers that are there.
   void look(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
-  /// Returns the arena with this id, once; null if none was offered.
-  [[nodiscard]] std::shared_ptr<SlotView> claim(ArenaId arena);
+  /// Claimed is an arena with the connection over which it was offered; none if that has ended.
+  struct Claimed {
+    std::shared_ptr<SlotView> view;
+    Descriptor connection;
+  };
+
+  /// Returns the arena with this id, once; a null view if none was offered.
+  [[nodiscard]] Claimed claim(ArenaId arena);
 
  private:
   struct Offer {
@@ -51,6 +57,7 @@ class ArenaDoor {
   };
 
   void accept_some();
+  [[nodiscard]] static bool answer(const Offer& offer);
   /// Reads what an offer says. Returns false if it is over.
   [[nodiscard]] bool hear(Offer& offer) const;
   void drop_ended(std::chrono::steady_clock::time_point now);

@@ -36,4 +36,11 @@ ArenaOffer::Answer ArenaOffer::answer() const {
   return got < 0 && (errno == EAGAIN || errno == EINTR) ? Answer::None : Answer::Refused;
 }
 
+bool ArenaOffer::ring() const {
+  const char once = 1;
+  const ssize_t sent =
+      ::send(connection_.number(), &once, sizeof once, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent == sizeof once || errno == EAGAIN || errno == EINTR;  // full: it has rung before
+}
+
 }  // namespace stagecraft

@@ -4,8 +4,8 @@
 ///   sender    connects, sends the arena's id with the memory's descriptor
 ///   receiver  judges both, and answers one byte; or closes the connection
 ///
-/// The sender keeps the offer as long as the arena, because the receiver drops an arena whose
-/// offer ends before a tensor lies in it.
+/// Both keep the connection as long as they use the arena: the sender rings over it when the
+/// receiver sleeps, and each learns from its end that the other is gone.
 #pragma once
 
 #include <optional>
@@ -36,6 +36,8 @@ class ArenaOffer {
 
   /// Returns the answer so far.
   [[nodiscard]] Answer answer() const;
+  /// Wakes the receiver's port. Returns false if the receiver uses the arena no more.
+  [[nodiscard]] bool ring() const;
 
  private:
   bool is_possible_ = true;

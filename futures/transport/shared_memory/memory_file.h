@@ -1,10 +1,11 @@
 /// MemoryFile is memory that one process shares with another: a file without a name, which exists
 /// as long as a process holds it.
 ///
-///   kMostSlots states | slot | slot | ...
+///   kMostSlots states | ring | slot | slot | ...
 ///
-/// A SlotArena makes it and a SlotView opens it. Both processes read and write the states. Each
-/// maps the whole file; memory is taken for slots alone.
+/// A SlotArena makes it and a SlotView opens it. Both processes read and write the states, and
+/// messages go through the ring (frame_ring.h). Each maps the whole file; memory for slots is taken
+/// when they are used.
 /// MY-1: a file has a fixed size and cannot shrink (it is sealed), and its pages are those of usual
 ///       memory, so an access to a slot that has memory does not fail.
 #pragma once
@@ -33,7 +34,9 @@ class MemoryFile {
 
   static constexpr std::uint32_t kMostSlots = 4096;
   static constexpr std::int64_t kPage = kSlotAlignment;
-  static constexpr std::int64_t kFirstSlot = kMostSlots * sizeof(State);
+  static constexpr std::int64_t kRingOffset = kMostSlots * sizeof(State);
+  static constexpr std::int64_t kRingBytes = 32 * kPage;
+  static constexpr std::int64_t kFirstSlot = kRingOffset + kRingBytes;
   static constexpr std::int64_t kLargest = std::int64_t{1} << 40U;
   static constexpr std::int64_t kSeen = std::int64_t{64} << 20U;
 
@@ -60,6 +63,9 @@ class MemoryFile {
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(mapped_.size()); }
   /// Requires: `slot` < kMostSlots.
   [[nodiscard]] State& state(std::uint32_t slot) const;
+  [[nodiscard]] std::span<std::byte> ring() const {
+    return mapped_.subspan(kRingOffset, kRingBytes);
+  }
   /// Returns the memory from this byte on. Requires: within the size.
   [[nodiscard]] void* at(std::int64_t offset) const { return mapped_.data() + offset; }
 

@@ -1,16 +1,49 @@
 #include "stagecraft/futures/transport/shared_memory/peer_memory.h"
 
+#include <utility>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
 
 std::optional<SlotArena::InSlot> PeerMemory::put(const at::Tensor& values) {
-  if (static_cast<std::int64_t>(values.nbytes()) < kSmallest) {
-    return std::nullopt;
+  std::shared_ptr<SlotArena> arena;
+  {
+    const std::scoped_lock lock(mutex_);
+    advance();
+    const std::int64_t smallest = state_ == State::Open ? kSmallest : 1;
+    if ((state_ == State::Shared || state_ == State::Open) &&
+        static_cast<std::int64_t>(values.nbytes()) >= smallest) {
+      arena = arena_;
+    }
   }
-  const std::shared_ptr<SlotArena> arena = shared();
   return arena == nullptr ? std::nullopt : arena->put(values);
+}
+
+void PeerMemory::open() {
+  const std::scoped_lock lock(mutex_);
+  if (state_ == State::Shared) {
+    state_ = State::Open;
+    ring_.emplace(arena_->file().ring());
+  }
+}
+
+bool PeerMemory::is_open() const {
+  const std::scoped_lock lock(mutex_);
+  return state_ == State::Open;
+}
+
+bool PeerMemory::write(const RingMessage& frame) {
+  const std::scoped_lock lock(mutex_);
+  if (state_ != State::Open || std::cmp_greater_equal(frame.bytes.size(), kSmallest) ||
+      !ring_->write(frame)) {
+    return false;
+  }
+  if (ring_->finds_sleeper() && !offer_->ring()) {
+    state_ = State::None;  // nobody reads the frame; the next ones show the gap
+  }
+  return true;
 }
 
 void PeerMemory::trim(SlotArena::Time now) {
@@ -24,15 +57,14 @@ void PeerMemory::trim(SlotArena::Time now) {
   }
 }
 
-std::shared_ptr<SlotArena> PeerMemory::shared() {
-  const std::scoped_lock lock(mutex_);
+/// Takes the next step towards memory that the peer has taken.
+void PeerMemory::advance() {
   if (state_ == State::New) {
     offer();
   }
   if (state_ == State::Offered) {
     hear_answer();
   }
-  return state_ == State::Shared ? arena_ : nullptr;
 }
 
 void PeerMemory::offer() {
@@ -57,7 +89,7 @@ void PeerMemory::offer() {
   state_ = State::None;
   try {
     std::shared_ptr<SlotArena> arena = SlotArena::make(bytes_);
-    if (offer.send(arena->id(), arena->descriptor())) {
+    if (offer.send(arena->id(), arena->file().descriptor())) {
       arena_ = std::move(arena);
       offer_ = std::move(offer);
       state_ = State::Offered;

@@ -1,9 +1,12 @@
 /// PeerMemory is the memory that this process shares with one peer, if that is a process of this
-/// host: large tensors go to the peer through it.
+/// host: large tensors go to the peer in slots, and frames through a ring.
 ///
-///   New -> Offered -> Shared
-///     `-------`----> None      the peer is on another host, or refused, or its door stays busy
+///   New -> Offered -> Shared -> Open
+///     `-------`----------`-> None   the peer is on another host, refused, has let go of the
+///                                   memory, or its door stays busy
 ///
+/// The memory is Open once a frame that names it has left through the socket, because only that
+/// tells the peer whose it is. Of Shared memory, slots alone are used, for small tensors too.
 /// The sender to that peer owns it. Any thread may use it; the mutex guards the state and is not
 /// held while a tensor is copied.
 #pragma once
@@ -17,13 +20,14 @@
 #include <utility>
 
 #include "stagecraft/futures/transport/shared_memory/arena_offer.h"
+#include "stagecraft/futures/transport/shared_memory/frame_ring.h"
 #include "stagecraft/futures/transport/shared_memory/slot_arena.h"
 
 namespace stagecraft {
 
 class PeerMemory {
  public:
-  /// A smaller tensor is sent sooner through a socket.
+  /// A smaller tensor goes into the ring, after its header.
   static constexpr std::int64_t kSmallest = std::int64_t{16} << 10U;
 
   /// `key`: the public key of the peer's port. `bytes`: the most that its slots may have; 0: there
@@ -31,33 +35,42 @@ class PeerMemory {
   PeerMemory(std::string key, std::int64_t bytes)
       : key_(std::move(key)), bytes_(bytes), state_(bytes > 0 ? State::New : State::None) {}
 
-  /// Copies the tensor into a slot. Returns nothing if it has to go through the socket: it is
-  /// small, the peer has not taken the memory (yet), or no slot is left.
+  /// Copies the tensor into a slot. Returns nothing if it goes without one: it is small, the peer
+  /// has not taken the memory (yet), or no slot is left.
   [[nodiscard]] std::optional<SlotArena::InSlot> put(const at::Tensor& values);
 
   /// Works like SlotArena::mark_sent.
   void mark_sent(const SlotRef& slot) const { arena_->mark_sent(slot); }
+  /// Records that a frame which names the memory has left by another way. Requires: Shared or Open.
+  void open();
+  [[nodiscard]] bool is_open() const;
+
+  /// Writes a frame to the ring, and wakes the peer. Returns false if it has to go another way: the
+  /// memory is not Open, the frame is large, or the ring is full.
+  [[nodiscard]] bool write(const RingMessage& frame);
+
   /// Works like SlotArena::trim.
   void trim(SlotArena::Time now);
 
  private:
-  enum class State { New, Offered, Shared, None };
+  enum class State { New, Offered, Shared, Open, None };
 
   /// A door is busy for moments only.
   static constexpr std::chrono::milliseconds kTryAgain{10};
   static constexpr std::chrono::seconds kLongestTry{30};
 
-  /// Returns the arena if the peer has taken it. Takes the next step towards that.
-  [[nodiscard]] std::shared_ptr<SlotArena> shared();
+  // The functions below require that the caller holds the mutex.
+  void advance();
   void offer();
   void hear_answer();
 
   const std::string key_;
   const std::int64_t bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   State state_;
   std::shared_ptr<SlotArena> arena_;  ///< from Offered on
   std::optional<ArenaOffer> offer_;   ///< from Offered on
+  std::optional<RingWriter> ring_;    ///< when Open
   std::optional<SlotArena::Time> first_try_, next_try_;
 };
 

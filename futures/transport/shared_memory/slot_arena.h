@@ -58,7 +58,7 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   void trim(Time now);
 
   [[nodiscard]] ArenaId id() const { return id_; }
-  [[nodiscard]] const Descriptor& descriptor() const { return file_.descriptor(); }
+  [[nodiscard]] const MemoryFile& file() const { return file_; }
   /// Returns the memory that the slots have now.
   [[nodiscard]] std::int64_t bytes() const;
   /// Returns the number of slots so far.

@@ -31,6 +31,8 @@ class SlotView : public std::enable_shared_from_this<SlotView> {
                                 at::ScalarType dtype,
                                 std::int64_t bytes);
 
+  [[nodiscard]] const MemoryFile& file() const { return file_; }
+
  private:
   void check(const SlotRef& slot, std::int64_t bytes) const;
   void remember(const SlotRef& slot);

@@ -106,6 +106,10 @@ void DataPort::send(const PortAddress& peer,
       {.network = network, .from = from, .to = to, .tag = tag, .tensor = std::move(values)});
 }
 
+Route DataPort::route_to(const PortAddress& peer) const {
+  return loop_->route_to(peer.key);
+}
+
 void DataPort::attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes) {
   loop_->networks().attach(network, mailboxes);
 }

@@ -24,9 +24,9 @@
 /// DP-7: the memory that others can take without an admitted key is bounded. A message is at most a
 ///       chunk long, and of the connections without a handshake the oldest are ended (Strangers). A
 ///       local socket accepts only connections of its own user.
-/// DP-8: with `shared_memory`, large tensors for a port of the same host and user lie in memory
-///       that both share (PeerMemory), and only a frame that names the slot is sent. The order is
-///       the same. What a rank receives may lie in that memory; what the driver receives is its
+/// DP-8: with `shared_memory`, tensors for a port of the same host and user go through memory that
+///       both share (PeerMemory): large ones in slots, frames and small ones in a ring. The order
+///       is the same. What a rank receives may lie in that memory; what the driver receives is its
 ///       own.
 #pragma once
 
@@ -39,6 +39,7 @@
 #include "stagecraft/base/process/home_process.h"
 #include "stagecraft/futures/transport/mailboxes.h"
 #include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/route.h"
 #include "stagecraft/futures/transport/zmq/frames/frame.h"
 #include "stagecraft/futures/transport/zmq/port_counts.h"
 #include "stagecraft/futures/transport/zmq/port_options.h"
@@ -78,6 +79,9 @@ class DataPort {
             Rank to,
             const Tag& tag,
             at::Tensor tensor);
+
+  /// Returns how tensors get to the peer.
+  [[nodiscard]] Route route_to(const PortAddress& peer) const;
 
   /// Delivers tensors for this network to these mailboxes, as long as they live.
   /// Errors: UsageArgument if the port has a network of that id.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include <zmq.hpp>
@@ -15,7 +16,7 @@ namespace stagecraft {
 namespace {
 
 /// Up to this size, a copy is cheaper than keeping the tensor until it has left.
-constexpr std::int64_t kCopied = 4096;
+constexpr std::size_t kCopied = 4096;
 
 /// A tensor whose bytes a message refers to. The sending thread makes it; a thread of ZeroMQ
 /// releases it.
@@ -31,19 +32,23 @@ void let_go(void* /*data*/, void* hint) {
   delete lent;
 }
 
-/// Returns the bytes of one chunk: copied if small, else lent.
-zmq::message_t chunk_of(const at::Tensor& tensor, const FrameHeader& header) {
-  const auto size = static_cast<std::size_t>(header.chunk);
-  if (size == 0) {
+/// Returns the bytes of the frame; none if they lie in a slot.
+std::string_view bytes_of(const FrameHeader& header, const at::Tensor& tensor) {
+  if (header.slot || header.chunk == 0) {
     return {};
   }
-  const char* const bytes = static_cast<const char*>(tensor.const_data_ptr()) + header.offset;
-  if (header.chunk <= kCopied) {
-    return {bytes, size};
+  return {static_cast<const char*>(tensor.const_data_ptr()) + header.offset,
+          static_cast<std::size_t>(header.chunk)};
+}
+
+/// Returns a message of these bytes of the tensor: copied if they are few, else lent.
+zmq::message_t message_of(std::string_view bytes, const at::Tensor& tensor) {
+  if (bytes.size() <= kCopied) {
+    return {bytes.data(), bytes.size()};
   }
   auto* const lent = new Lent{tensor, {}};
   lent->given.store(true, std::memory_order_release);
-  return {const_cast<char*>(bytes), size, let_go, lent};  // ZeroMQ only reads it
+  return {const_cast<char*>(bytes.data()), bytes.size(), let_go, lent};  // ZeroMQ only reads it
 }
 
 }  // namespace
@@ -109,6 +114,11 @@ Outbox PeerSender::give_up() {
   return std::exchange(outbox_, Outbox(options_.chunk_bytes));
 }
 
+Route PeerSender::route() const {
+  const std::scoped_lock lock(mutex_);
+  return sequence_ == 0 ? Route::Unused : memory_.is_open() ? Route::SharedMemory : Route::Socket;
+}
+
 bool PeerSender::send_waiting() {
   Spent spent;
   const std::scoped_lock lock(mutex_);
@@ -120,15 +130,8 @@ bool PeerSender::send_chunks(Spent& spent) {
     auto [header, tensor] = outbox_.next();
     header.link = link_;
     header.sequence = sequence_;
-    const std::string encoded = encode_frame(header);
-    zmq::message_t body = header.slot ? zmq::message_t() : chunk_of(tensor, header);
-    if (header.slot) {
-      memory_.mark_sent(*header.slot);
-    }
-    // ZeroMQ takes both or none: if it does not take the second, it has dropped the first.
-    if (!socket_->send(zmq::buffer(encoded),
-                       zmq::send_flags::sndmore | zmq::send_flags::dontwait) ||
-        !socket_->send(std::move(body), zmq::send_flags::dontwait)) {
+    const Way way = send_frame(header, tensor);
+    if (way == Way::Full) {
       is_full_ = true;
       return false;
     }
@@ -138,7 +141,7 @@ bool PeerSender::send_chunks(Spent& spent) {
       spent.push_back(std::move(tensor));
     }
     outbox_.sent();
-    const std::int64_t bytes = header.chunk, shared = header.slot ? bytes : 0;
+    const std::int64_t bytes = header.chunk, shared = header.slot || way == Way::Memory ? bytes : 0;
     counter_.change_link(peer_.key, [last, bytes, shared](LinkCounts& link) {
       link.bytes_sent += bytes;
       link.bytes_shared += shared;
@@ -146,6 +149,26 @@ bool PeerSender::send_chunks(Spent& spent) {
     });
   }
   return outbox_.empty();
+}
+
+PeerSender::Way PeerSender::send_frame(const FrameHeader& header, const at::Tensor& tensor) {
+  const std::string encoded = encode_frame(header);
+  const std::string_view bytes = bytes_of(header, tensor);
+  if (header.slot) {
+    memory_.mark_sent(*header.slot);
+  }
+  if (memory_.write({.header = encoded, .bytes = bytes})) {
+    return Way::Memory;
+  }
+  zmq::message_t body = message_of(bytes, tensor);  // first, because it may throw
+  // ZeroMQ takes both or none: if it does not take the second, it has dropped the first.
+  const bool is_sent =
+      socket_->send(zmq::buffer(encoded), zmq::send_flags::sndmore | zmq::send_flags::dontwait) &&
+      socket_->send(std::move(body), zmq::send_flags::dontwait);
+  if (is_sent && header.slot) {
+    memory_.open();
+  }
+  return is_sent ? Way::Socket : Way::Full;
 }
 
 std::optional<std::string> PeerSender::look(std::chrono::steady_clock::time_point now) {

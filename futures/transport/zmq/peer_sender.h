@@ -3,8 +3,9 @@
 ///   send() -> Outbox -> the socket takes chunks          on the thread that sends
 ///                   `-> the socket is full: chunks wait  the loop sends them later
 ///
-/// A large tensor for a process of this host goes into memory that both share (PeerMemory), and
-/// only the frame that names its slot goes through the socket, in the same order.
+/// With a process of this host, memory is shared (PeerMemory): a large tensor goes into a slot, and
+/// frames into a ring. A frame without room there goes through the socket. Both ways have one
+/// order, that of the frames' numbers.
 /// Sending at once saves a change of threads for every small tensor. The mutex guards everything
 /// here, because ZeroMQ's sockets may change threads, with a fence. No tensor is destroyed under
 /// it. While chunks wait, only the loop sends (LP-1).
@@ -21,6 +22,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/route.h"
 #include "stagecraft/futures/transport/shared_memory/peer_memory.h"
 #include "stagecraft/futures/transport/zmq/frames/outbox.h"
 #include "stagecraft/futures/transport/zmq/peer_watch.h"
@@ -59,6 +61,9 @@ class PeerSender {
   /// locks. Any thread may call it.
   [[nodiscard]] Outbox give_up();
 
+  /// Returns how tensors get to the peer now. Any thread may call it.
+  [[nodiscard]] Route route() const;
+
   // The functions below belong to the thread of the loop.
 
   /// Sends some of the waiting chunks. Returns whether none is left.
@@ -77,6 +82,9 @@ class PeerSender {
   // The functions below require that the caller holds the mutex.
   void connect();
   [[nodiscard]] bool send_chunks(Spent& spent);
+  enum class Way { Memory, Socket, Full };
+  /// Sends a frame and returns how it went; Full: it did not, because the socket is full.
+  [[nodiscard]] Way send_frame(const FrameHeader& header, const at::Tensor& tensor);
 
   const PortAddress peer_;
   const std::uint64_t link_;
@@ -85,7 +93,7 @@ class PeerSender {
   PortCounter& counter_;
   PeerMemory memory_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unique_ptr<zmq::socket_t> socket_;  ///< made with the first tensor (DP-5)
   std::uint64_t sequence_ = 0;             ///< of the next frame
   Outbox outbox_;

@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "stagecraft/futures/transport/port_address.h"
+#include "stagecraft/futures/transport/shared_memory/descriptor.h"
+#include "stagecraft/futures/transport/shared_memory/frame_ring.h"
 #include "stagecraft/futures/transport/shared_memory/slot_view.h"
 #include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 #include "stagecraft/futures/transport/zmq/peer_sender.h"
@@ -38,7 +41,15 @@ struct Peer {
   Reassembly arriving;
   std::shared_ptr<SlotView> memory;  ///< that the peer shares with this process
   ArenaId arena;                     ///< of `memory`
-  std::int64_t partial = 0;          ///< the bytes of `arriving` that are counted
+  Descriptor bell;                   ///< rings when the peer finds this end asleep
+  std::optional<RingReader> ring;    ///< in `memory`, unless the link is broken
+
+  /// Lets go of the ring, and tells the peer by the end of its connection.
+  void close_ring() {
+    ring.reset();
+    bell = Descriptor();
+  }
+  std::int64_t partial = 0;  ///< the bytes of `arriving` that are counted
 };
 
 class Peers {

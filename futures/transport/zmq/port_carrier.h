@@ -20,6 +20,8 @@ class PortCarrier final : public Carrier {
     port_->send(peer_, network_, from, to, tag, std::move(tensor));
   }
 
+  [[nodiscard]] Route route() const override { return port_->route_to(peer_); }
+
  private:
   const std::shared_ptr<DataPort> port_;
   const NetworkId network_;

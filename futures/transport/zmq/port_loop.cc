@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,6 +55,11 @@ void PortLoop::send(const std::string& key, Outgoing outgoing) {
   } else if (peer->sender.send(std::move(outgoing))) {
     post(Busy{std::move(peer)});  // keeps LP-1
   }
+}
+
+Route PortLoop::route_to(const std::string& key) const {
+  const std::shared_ptr<Peer> peer = peers_.find(key);
+  return peer == nullptr ? Route::Unused : peer->sender.route();
 }
 
 void PortLoop::tidy() {
@@ -107,6 +113,7 @@ void PortLoop::end() {
   }
   busy_.clear();
   left.clear();
+  receiver_.close();
   const process_end::Elsewhere waiting;
   sockets_.close();
 }
@@ -136,6 +143,7 @@ void PortLoop::wait(bool more) {
     more = more || stopped_ || !orders_.empty();
     asleep_ = !more;
   }
+  more = more || !receiver_.fall_asleep();
   const std::chrono::milliseconds longest =
       options_.silence.count() == 0 ? kForEver : look_interval();
   full_.clear();
@@ -144,7 +152,16 @@ void PortLoop::wait(bool more) {
       full_.push_back({socket});
     }
   }
-  offered_ = sockets_.wait(full_, door_.events(), more ? std::chrono::milliseconds(0) : longest);
+  readable_.clear();
+  for (const int descriptor : door_.events()) {
+    readable_.push_back({descriptor});
+  }
+  receiver_.list_bells(readable_);
+  sockets_.wait(full_, readable_, more ? std::chrono::milliseconds(0) : longest);
+  const std::size_t of_door = door_.events().size();
+  offered_ =
+      std::ranges::any_of(std::span(readable_).first(of_door), &PortSockets::Readable::is_ready);
+  receiver_.wake_up(std::span(readable_).subspan(of_door));
   auto waited = full_.begin();
   for (const auto& peer : busy_) {
     if (peer->sender.full_socket() != nullptr && (waited++)->is_ready) {

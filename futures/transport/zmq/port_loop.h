@@ -3,7 +3,7 @@
 ///
 ///   wait for orders or sockets -> carry out orders -> look after peers, end strangers
 ///   -> take offered memory (ArenaDoor) -> judge identities (IdentityJudge)
-///   -> take messages (Receiver) -> send chunks (PeerSender)
+///   -> take messages of sockets and rings (Receiver) -> send chunks (PeerSender)
 ///
 /// The thread of the loop handles all incoming messages. Outgoing messages leave on the thread that
 /// sends them; the loop sends the chunks that a socket does not take at once. The mutex guards the
@@ -46,6 +46,7 @@ class PortLoop {
   void admit(const PortAddress& peer);
   void forget(const PortAddress& peer);
   void send(const std::string& key, Outgoing outgoing);
+  [[nodiscard]] Route route_to(const std::string& key) const;
   [[nodiscard]] AttachedNetworks& networks() { return networks_; }
   void tidy();
   void stop();
@@ -93,6 +94,7 @@ class PortLoop {
   std::vector<std::shared_ptr<Peer>> busy_;          ///< have something to send
   bool offered_ = false;                             ///< the door has something to read
   std::vector<PortSockets::Full> full_;              ///< kept to reuse its memory
+  std::vector<PortSockets::Readable> readable_;      ///< the door's, then bells; kept likewise
   std::chrono::steady_clock::time_point look_at_{};  ///< time of the next look after peers
 
   std::mutex mutex_;

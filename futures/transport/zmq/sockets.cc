@@ -138,8 +138,8 @@ std::unique_ptr<zmq::socket_t> PortSockets::new_connection(const PortAddress& pe
   return socket;
 }
 
-bool PortSockets::wait(std::span<Full> full,
-                       std::span<const int> others,
+void PortSockets::wait(std::span<Full> full,
+                       std::span<Readable> others,
                        std::chrono::milliseconds longest) {
   auto& items = waiting_->polled;
   items.assign({{nullptr, waiting_->wake, ZMQ_POLLIN, 0},
@@ -147,8 +147,8 @@ bool PortSockets::wait(std::span<Full> full,
                 {incoming_->handle(), 0, ZMQ_POLLIN, 0},
                 {strangers_->events(), 0, ZMQ_POLLIN, 0}});
   const std::size_t first_other = items.size();
-  for (const int other : others) {
-    items.push_back({nullptr, other, ZMQ_POLLIN, 0});
+  for (const Readable& other : others) {
+    items.push_back({nullptr, other.descriptor, ZMQ_POLLIN, 0});
   }
   const std::size_t first = items.size();
   for (const Full& one : full) {
@@ -165,10 +165,9 @@ bool PortSockets::wait(std::span<Full> full,
   for (std::size_t i = 0; i < full.size(); ++i) {
     full[i].is_ready = events > 0 && (items[first + i].revents & ZMQ_POLLOUT) != 0;
   }
-  const auto polled_others = std::span(items).subspan(first_other, others.size());
-  return events > 0 && std::ranges::any_of(polled_others, [](const zmq_pollitem_t& item) {
-           return item.revents != 0;
-         });
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    others[i].is_ready = events > 0 && items[first_other + i].revents != 0;
+  }
 }
 
 void PortSockets::wake() {

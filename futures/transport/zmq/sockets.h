@@ -39,6 +39,12 @@ class PortSockets {
     bool is_ready = false;
   };
 
+  /// Readable is a descriptor. wait() sets `is_ready` when it can be read.
+  struct Readable {
+    int descriptor = -1;
+    bool is_ready = false;
+  };
+
   /// Makes new keys and binds the incoming socket.
   /// Errors: TransportRefused if the address cannot be bound.
   explicit PortSockets(const DataPortOptions& options);
@@ -61,10 +67,9 @@ class PortSockets {
   /// Errors: zmq::error_t.
   [[nodiscard]] std::unique_ptr<zmq::socket_t> new_connection(const PortAddress& peer);
 
-  /// Waits until something has arrived, a socket of `full` accepts messages, a descriptor of
-  /// `others` can be read, wake() is called, or `longest` is over (negative: no limit). Returns
-  /// whether one of `others` can be read.
-  bool wait(std::span<Full> full, std::span<const int> others, std::chrono::milliseconds longest);
+  /// Waits until something has arrived, a socket of `full` accepts messages, one of `others` can be
+  /// read, wake() is called, or `longest` is over (negative: no limit).
+  void wait(std::span<Full> full, std::span<Readable> others, std::chrono::milliseconds longest);
   /// Ends a wait(), or the next one.
   void wake();
 

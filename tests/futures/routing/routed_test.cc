@@ -29,6 +29,9 @@ TEST_CASE("ranks of one process hand tensors over without a copy, those of other
   CHECK(near.get().const_data_ptr() == sent.const_data_ptr());
   CHECK(number_from(far) == 5);
   CHECK(far.get().const_data_ptr() != sent.const_data_ptr());
+  CHECK(net.ranks[1]->route_to(Rank{2}) == Route::HandOver);
+  CHECK(net.ranks[1]->route_to(Rank{0}) == Route::Socket);
+  CHECK(net.ranks[0]->route_to(Rank{1}) == Route::Unused);
   CHECK(reinterpret_cast<std::uintptr_t>(far.get().const_data_ptr()) % 64 == 0);
 }
 

@@ -28,7 +28,7 @@ inline constexpr std::int64_t kDriverFiles = 17;
 inline constexpr std::int64_t kDriverFilesPerWorker = 6;
 inline constexpr std::int64_t kWorkerFiles = 19;
 inline constexpr std::int64_t kWorkerFilesPerOther = 3;
-inline constexpr std::int64_t kFilesPerWorkerHere = 3;  ///< memory shared each way
+inline constexpr std::int64_t kFilesPerWorkerHere = 4;  ///< memory shared each way
 inline constexpr std::int64_t kSpareFiles = 64;
 
 /// The resident memory of a worker that holds nothing yet: 130 MiB, half of it code of LibTorch

@@ -37,6 +37,11 @@ class Reassembly {
   /// broken. Errors: as above.
   [[nodiscard]] bool take_in_slot(const FrameHeader& header);
 
+  /// Returns whether frames of its link come before this one.
+  [[nodiscard]] bool is_early(const FrameHeader& header) const {
+    return link_ && header.link == *link_ && !broken_ && header.sequence > next_;
+  }
+
   /// Breaks the link, because a frame could not be read and its content is unknown.
   void break_link();
   [[nodiscard]] bool broken() const { return broken_; }

@@ -31,7 +31,7 @@ struct Scene {
 
   [[nodiscard]] std::optional<ArenaOffer> offer() const {
     ArenaOffer made(key);
-    return made.is_connected() && made.send(arena->id(), arena->descriptor())
+    return made.is_connected() && made.send(arena->id(), arena->file().descriptor())
                ? std::optional<ArenaOffer>(std::move(made))
                : std::nullopt;
   }
@@ -42,12 +42,16 @@ TEST_CASE("an arena that is offered is taken, and claimed once", "[futures][shar
   const auto offer = s.offer();
   REQUIRE(offer);
   CHECK(offer->answer() == Answer::None);
-  CHECK(s.door.claim(s.arena->id()) == nullptr);
+  CHECK(s.door.claim(s.arena->id()).view == nullptr);
   s.door.look();
   CHECK(offer->answer() == Answer::Taken);
-  const auto view = s.door.claim(s.arena->id());
+  const auto [view, connection] = s.door.claim(s.arena->id());
+  char rung = 0;
+  CHECK(recv(connection.number(), &rung, 1, MSG_DONTWAIT) < 0);
+  CHECK(offer->ring());
+  CHECK(recv(connection.number(), &rung, 1, MSG_DONTWAIT) == 1);
   REQUIRE(view);
-  CHECK(s.door.claim(s.arena->id()) == nullptr);
+  CHECK(s.door.claim(s.arena->id()).view == nullptr);
   const auto lent = s.arena->put(bytes_from(3, 100));
   s.arena->mark_sent(lent->slot);
   CHECK(view->take(lent->slot, {100}, at::kByte, 100).equal(bytes_from(3, 100)));
@@ -71,7 +75,7 @@ TEST_CASE("what is no shared memory is refused, and the connection ended",
   REQUIRE(send(connection.number(), "hello", 5, 0) == 5);
   s.door.look();
   CHECK(no_memory.answer() == Answer::Refused);
-  CHECK(s.door.claim(s.arena->id()) == nullptr);
+  CHECK(s.door.claim(s.arena->id()).view == nullptr);
   char nothing = 0;
   CHECK(recv(connection.number(), &nothing, 1, MSG_DONTWAIT) == 0);
   CHECK(s.door.events().size() == 1);  // it listens on
@@ -109,12 +113,12 @@ TEST_CASE("many offers at once are all taken, more than may say nothing",
       s.door.look();
       offers.back() = ArenaOffer(s.key);
     }
-    REQUIRE(offers.back().send(arenas.back()->id(), arenas.back()->descriptor()));
+    REQUIRE(offers.back().send(arenas.back()->id(), arenas.back()->file().descriptor()));
   }
   for (std::size_t i = 0; i < offers.size(); ++i) {
     s.door.look();
     CHECK(offers[i].answer() == Answer::Taken);
-    CHECK(s.door.claim(arenas[i]->id()) != nullptr);
+    CHECK(s.door.claim(arenas[i]->id()).view != nullptr);
   }
 }
 
@@ -130,10 +134,10 @@ TEST_CASE("a message with two descriptors is refused, and neither stays open",
   REQUIRE(connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
   const auto before = open_files();
   constexpr ArenaId arena{5};
-  const int memory = s.arena->descriptor().number();
+  const int memory = s.arena->file().descriptor().number();
   REQUIRE(local_socket::send(connection, arena, std::array{memory, memory}));
   s.door.look();
-  CHECK(s.door.claim(arena) == nullptr);
+  CHECK(s.door.claim(arena).view == nullptr);
   CHECK(open_files() == before);
 }
 
@@ -144,17 +148,17 @@ TEST_CASE("an arena is there for messages that arrive after its process has ende
   for (std::size_t i = 0; i < ArenaDoor::kMostEnded + 2; ++i) {
     const std::shared_ptr<SlotArena> arena = SlotArena::make(kPage);
     const ArenaOffer offer(s.key);
-    REQUIRE(offer.send(arena->id(), arena->descriptor()));
+    REQUIRE(offer.send(arena->id(), arena->file().descriptor()));
     s.door.look();
     ended.push_back(arena->id());
   }
   s.door.look();
   CHECK(s.door.events().size() == 1);
-  CHECK(s.door.claim(ended[0]) == nullptr);
-  CHECK(s.door.claim(ended[1]) == nullptr);
-  CHECK(s.door.claim(ended[2]) != nullptr);
+  CHECK(s.door.claim(ended[0]).view == nullptr);
+  CHECK(s.door.claim(ended[1]).view == nullptr);
+  CHECK(s.door.claim(ended[2]).view != nullptr);
   s.door.look(std::chrono::steady_clock::now() + ArenaDoor::kEnded + std::chrono::seconds(1));
-  CHECK(s.door.claim(ended.back()) == nullptr);
+  CHECK(s.door.claim(ended.back()).view == nullptr);
 }
 
 TEST_CASE("an offer ends with the door", "[futures][shared_memory]") {

@@ -54,7 +54,7 @@ struct TwoSides {
 
   std::shared_ptr<SlotArena> arena;
   std::shared_ptr<SlotView> view = std::make_shared<SlotView>(
-      MemoryFile(Descriptor(fcntl(arena->descriptor().number(), F_DUPFD_CLOEXEC, 0))));
+      MemoryFile(Descriptor(fcntl(arena->file().descriptor().number(), F_DUPFD_CLOEXEC, 0))));
 };
 
 }  // namespace stagecraft::testing

@@ -50,17 +50,56 @@ struct Sharing : TwoPorts {
   [[nodiscard]] std::int64_t shared() const { return link(other->address().key).bytes_shared; }
 };
 
-TEST_CASE("large tensors of a host go through shared memory, small ones through the socket",
+TEST_CASE("tensors of a host go through shared memory, large ones in slots, small ones in a ring",
           "[futures][shared_memory]") {
   Sharing two;
-  const std::int64_t before = two.shared();
-  CHECK(two.pass(3, kLarge).equal(bytes_from(3, kLarge)));
-  CHECK(two.shared() == before + kLarge);
-  CHECK(two.pass(4, PeerMemory::kSmallest - 1).equal(bytes_from(4, PeerMemory::kSmallest - 1)));
-  CHECK(two.shared() == before + kLarge);
-  CHECK(two.pass(5, PeerMemory::kSmallest).equal(bytes_from(5, PeerMemory::kSmallest)));
-  CHECK(two.shared() == before + kLarge + PeerMemory::kSmallest);
-  CHECK(two.pass(6, 0).numel() == 0);
+  std::int64_t number = 0;
+  for (const std::int64_t bytes :
+       {kLarge, PeerMemory::kSmallest - 1, PeerMemory::kSmallest, std::int64_t{1}}) {
+    const std::int64_t before = two.shared();
+    ++number;
+    CHECK(two.pass(number, bytes).equal(bytes_from(number, bytes)));
+    CHECK(two.shared() == before + bytes);
+  }
+  CHECK(two.pass(number + 1, 0).numel() == 0);
+}
+
+TEST_CASE("small tensors alone make two processes of a host share memory",
+          "[futures][shared_memory]") {
+  TwoPorts two("tcp://127.0.0.1:*", {.shared_memory = kLarge});
+  CHECK(two.zero->route_to(Rank{1}) == Route::Unused);
+  two.require_work(1);
+  CHECK(two.zero->route_to(Rank{1}) != Route::Unused);
+  std::int64_t value = 1;
+  CHECK(eventually([&] {
+    two.require_work(++value);
+    return two.zero->route_to(Rank{1}) == Route::SharedMemory;
+  }));
+  CHECK(two.link(two.other->address().key).bytes_shared > 0);
+  two.require_work(++value);
+}
+
+TEST_CASE("tensors of all sizes keep their order, also when ring and slots are full (T-1)",
+          "[futures][shared_memory]") {
+  constexpr int kCount = 600;
+  Sharing two(2 * kLarge);
+  const LinkCounts before = two.link(two.other->address().key);
+  std::mt19937 random(11);
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < kCount; ++i) {
+    const std::int64_t most = i % 7 == 0 ? kLarge : 2 * PeerMemory::kSmallest;
+    sizes.push_back(static_cast<std::int64_t>(random()) % most);
+    two.zero->send(Rank{1}, kTag, bytes_from(i, sizes.back()));
+  }
+  std::vector<at::Tensor> held;  // keeps slots in use
+  for (int i = 0; i < kCount; ++i) {
+    const auto future = two.one->receive(Rank{0}, kTag);
+    REQUIRE(future.wait_until(patience()));
+    REQUIRE(future.get().equal(bytes_from(i, sizes[static_cast<std::size_t>(i)])));
+    held.push_back(future.get());
+  }
+  const LinkCounts after = two.link(two.other->address().key);
+  CHECK(after.bytes_shared - before.bytes_shared < after.bytes_sent - before.bytes_sent);
 }
 
 TEST_CASE("tensors of one tag keep their order when the slots do not suffice (T-1)",
@@ -97,6 +136,7 @@ TEST_CASE("a peer that shares no memory gets its tensors through the socket",
     REQUIRE(future.wait_until(patience()));
     CHECK(future.get().equal(bytes_from(i, kLarge)));
   }
+  CHECK(end->route_to(Rank{1}) == Route::Socket);
   CHECK(here->counts().links[two.other->address().key].bytes_shared == 0);
 }
 
@@ -197,6 +237,11 @@ std::size_t mapped_arenas() {
 
 constexpr std::int64_t kOnTheirWay = 5;
 
+/// Every third tensor is small, and goes through the ring.
+std::int64_t bytes_of(std::int64_t number) {
+  return number % 3 == 0 ? 300 : 300'000;
+}
+
 /// Runs in a process of its own: sends numbered tensors, some ahead of the answers, until it is
 /// killed.
 [[noreturn]] void send_for_ever(int to_parent, int from_parent) {
@@ -217,7 +262,7 @@ constexpr std::int64_t kOnTheirWay = 5;
     if (i >= kOnTheirWay) {
       (void)end->receive(Rank{0}, numbered(i - kOnTheirWay)).get();
     }
-    end->send(Rank{0}, numbered(i), bytes_from(i, 300'000));
+    end->send(Rank{0}, numbered(i), bytes_from(i, bytes_of(i)));
   }
 }
 
@@ -259,7 +304,7 @@ TEST_CASE("a sender that is killed at any time leaves its tensors whole, and the
     REQUIRE(kill(child, SIGKILL) == 0);
     REQUIRE(waitpid(child, nullptr, 0) == child);
     for (const auto& [number, tensor] : held) {
-      CHECK(tensor.equal(bytes_from(number, 300'000)));
+      CHECK(tensor.equal(bytes_from(number, bytes_of(number))));
     }
     port->forget(theirs);
     held.clear();

@@ -19,7 +19,7 @@ TEST_CASE("limits are held against what the cluster needs", "[tools][doctor]") {
   exam.facts->open_files = 97;
   CHECK(of_machine(exam, "open files", 3).level == Level::Problem);
   CHECK_THAT(of_machine(exam, "open files", 3).what,
-             ContainsSubstring("97 may be open, a worker of 3 workers needs 98"));
+             ContainsSubstring("97 may be open, a worker of 3 workers needs 100"));
   exam.facts->open_files = -1;
   CHECK(of_machine(exam, "open files", 100000).level == Level::Ok);
   exam.facts->memory = {{"the control group /job", 200e6}, {"this machine", 8e9}};
@@ -34,7 +34,7 @@ TEST_CASE("limits are held against what the cluster needs", "[tools][doctor]") {
 
 TEST_CASE("a driver needs more open files than a worker", "[tools][doctor]") {
   HostExam exam = well(kHere);
-  exam.facts->open_files = 201;
+  exam.facts->open_files = 203;
   CHECK(of_machine(exam, "open files", 19).level == Level::Ok);
   CHECK(of_machine(exam, "open files", 20).level == Level::Problem);
   exam.name = "node-a";
