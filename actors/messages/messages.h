@@ -65,7 +65,10 @@ struct Abort {
   ErrorChain reason;
 };
 
-struct Status {};
+/// Status asks for a StatusReply. `ranks`: how many ranks its routes are about.
+struct Status {
+  std::int32_t ranks = 0;
+};
 
 /// EndWorker asks an agent to close its end of the data plane, because the trainer ends. Work in
 /// progress fails with `reason`.
@@ -83,6 +86,7 @@ struct StatusReply {
   std::int32_t instruction = -1;     ///< position in the rank's plan; -1 between steps
   double seconds = 0.0;              ///< time in it so far
   std::vector<Rank> waiting_for;     ///< ranks that it waits for
+  std::vector<std::int32_t> routes;  ///< by rank: the Route of its tensors to that rank
 };
 
 /// SendState asks a rank to list its state and, if `tensors` is set, to send it to the driver under
@@ -173,8 +177,8 @@ decltype(auto) visit_fields(Abort& m, V&& v) {
   return v(m.plan, m.epoch, m.reason);
 }
 template <class V>
-decltype(auto) visit_fields(Status&, V&& v) {
-  return v();
+decltype(auto) visit_fields(Status& m, V&& v) {
+  return v(m.ranks);
 }
 template <class V>
 decltype(auto) visit_fields(EndWorker& m, V&& v) {
@@ -186,7 +190,7 @@ decltype(auto) visit_fields(WorkerEnded& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StatusReply& m, V&& v) {
-  return v(m.rank, m.program, m.instruction, m.seconds, m.waiting_for);
+  return v(m.rank, m.program, m.instruction, m.seconds, m.waiting_for, m.routes);
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {

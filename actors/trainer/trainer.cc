@@ -441,6 +441,9 @@ std::vector<RankStatus> Trainer::status() {
     const auto& instructions = plan.list_of(reply->rank).instructions;
     status.seconds = reply->seconds;
     status.waiting_for = reply->waiting_for;
+    for (const std::int32_t route : reply->routes) {
+      status.routes.push_back(static_cast<Route>(route));
+    }
     if (reply->instruction >= 0 &&
         static_cast<std::size_t>(reply->instruction) < instructions.size()) {
       status.instruction = to_string(plan.ranks[reply->rank.index()],

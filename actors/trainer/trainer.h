@@ -44,6 +44,7 @@
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program/check.h"
 #include "stagecraft/compiler/program/program.h"
+#include "stagecraft/futures/transport/route.h"
 #include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
@@ -69,6 +70,7 @@ struct RankStatus {
   std::vector<Rank>
       /// contains kDriver if an input has not come; empty: it waits for no rank
       waiting_for;
+  std::vector<Route> routes;  ///< by rank: how its tensors get there
 };
 
 class Trainer {

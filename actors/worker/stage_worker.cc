@@ -87,12 +87,15 @@ PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> sel
           [worker](const LoadShape& m) { return worker().load_shape(m); }};
 }
 
-StatusReply status_of(const WorkerContext& context) {
+StatusReply status_of(const WorkerContext& context, const Status& m) {
   const Progress& progress = *context.progress;
   StatusReply reply{.rank = context.rank,
                     .program = progress.program,
                     .instruction = progress.instruction,
                     .waiting_for = progress.waits.missing()};
+  for (std::int32_t r = 0; r < m.ranks; ++r) {
+    reply.routes.push_back(static_cast<std::int32_t>(context.transport->route_to(Rank(r))));
+  }
   if (reply.instruction != Progress::kBetweenSteps) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     reply.seconds =
@@ -107,7 +110,7 @@ AgentActor::behavior_type agent(AgentActor::pointer,
             const process_end::AtWork at_work;  // drops tensors of the epoch
             context->transport->advance(m.plan, m.epoch, to_error(m.reason));
           },
-          [context](const Status&) { return status_of(*context); },
+          [context](const Status& m) { return status_of(*context, m); },
           [context](const EndWorker& m) {
             const process_end::AtWork at_work;  // drops tensors that wait
             context->transport->close(to_error(m.reason));
@@ -371,9 +374,10 @@ std::string agent_name(Rank rank) {
 std::vector<std::optional<StatusReply>> ask_status(ActorHost& host,
                                                    const std::vector<AgentActor>& agents,
                                                    std::chrono::milliseconds limit) {
+  const Status question{.ranks = static_cast<std::int32_t>(agents.size())};
   std::vector<Future<StatusReply>> answers;
   for (std::size_t r = 0; r < agents.size(); ++r) {
-    answers.push_back(ask<StatusReply>(host, agents[r], agent_name(Rank(r)), limit, Status{}));
+    answers.push_back(ask<StatusReply>(host, agents[r], agent_name(Rank(r)), limit, question));
   }
   std::vector<std::optional<StatusReply>> replies;
   for (const Future<StatusReply>& answer : answers) {

@@ -11,6 +11,7 @@ class ApartTransport final : public ForwardingTransport {
   using ForwardingTransport::ForwardingTransport;
 
   [[nodiscard]] bool hands_over(Rank /*to*/) const override { return false; }
+  [[nodiscard]] Route route_to(Rank /*to*/) const override { return Route::Socket; }
 };
 
 }  // namespace stagecraft::tests

@@ -48,9 +48,11 @@ void add_run(CLI::App& app, RunOptions& o) {
                "compile and check, print the plan and its memory, and run nothing")
       ->group(kRunGroup);
   app.add_flag("--force", o.force, "run even if memory seems not to suffice")->group(kRunGroup);
-  app.add_flag("--verbose",
-               o.verbose,
-               "print the time of each pass of compiling and lowering to standard error")
+  app.add_flag(
+         "--verbose",
+         o.verbose,
+         "print the time of each pass of compiling and lowering, and at the end how tensors go "
+         "from rank to rank, to standard error")
       ->group(kRunGroup);
   app.add_flag("--json", o.json, "print one JSON object per line")->group(kRunGroup);
 }

@@ -18,6 +18,7 @@
 #include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/run/job_trainer_options.h"
 #include "stagecraft/tools/train/run/local_work.h"
+#include "stagecraft/tools/train/run/routes.h"
 #include "stagecraft/tools/train/run/run_files.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 #include "stagecraft/tools/train/verify/weights_hash.h"
@@ -304,6 +305,9 @@ void TrainRun::report_end() {
                    .tokens = tokens(),
                    .weights_sha256 = weights_sha256(
                        first_names(job_.execution.program, trainer_.module_state().parameters))});
+  if (job_.options.run.verbose) {
+    console_.err << routes_text(trainer_.status());
+  }
 }
 
 }  // namespace stagecraft::tools
