@@ -26,8 +26,9 @@ class OperatorMemory {
 
   [[nodiscard]] int size() const { return graph_->size(); }
   /// Returns whether fill_first() misses no cut. That holds if every place keeps the same number in
-  /// flight, and no operator hands on more than it keeps. Otherwise an operator may be too much for
-  /// one place and not for the next, or a stage that starts later may hold more.
+  /// flight, and no operator but the first hands on more than it keeps and is the last to use.
+  /// Otherwise an operator may be too much for one place and not for the next, or a stage that
+  /// starts later may hold more.
   [[nodiscard]] bool filling_is_exact() const { return filling_is_exact_; }
 
   class Stage {
@@ -53,21 +54,31 @@ class OperatorMemory {
   [[nodiscard]] double least(int op) const;
 
  private:
-  /// Use is a use of a parameter or a result.
+  /// Use is a use of a parameter or a result that a stage may hold already.
   struct Use {
-    int made = -1;    ///< the operator that made it; -1: a parameter
-    int before = -1;  ///< the operator that used it last; -1: none
+    int last = 0;  ///< the operator that made or used it last: a stage with it holds it
     double bytes = 0;
   };
   using Uses = std::vector<std::vector<Use>>;  // by operator
+  /// Row is one operator. It is small, since append() is called for each probe of a search.
+  struct Row {
+    double kept = 0;
+    double transient = 0;
+    double input = 0;
+    double parameters = 0;  ///< bytes of those that no operator before it uses
+    int earliest = 0;       ///< a stage from here on or earlier holds all its other uses
+  };
 
+  void list_parameters();
   void list_results();
+  void list_rows();
   /// Returns the bytes that a stage from `first` on must hold for the uses of one more operator.
   [[nodiscard]] static double fetched(const std::vector<Use>& uses, int first);
 
   const WorkGraph* graph_;
   std::vector<int> in_flight_;
   int fewest_in_flight_ = 1;
+  std::vector<Row> rows_;
   Uses parameters_, results_;
   bool filling_is_exact_ = true;
 };
