@@ -49,6 +49,7 @@ class Binding {
   /// Completes when the worker that launch() started last for the rank has ended or fallen silent,
   /// within kCauseLimit, with the cause: "process 4711 was killed by signal 9 (Killed)". Completes
   /// with "" if nobody knows it, and never if the worker's process continues without it.
+  /// Requires: launch() was called for the rank.
   [[nodiscard]] virtual Future<std::string> cause_of_end(Rank rank) const = 0;
 
  protected:

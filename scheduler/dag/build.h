@@ -8,8 +8,8 @@ namespace stagecraft {
 
 /// Returns the nodes and edges before anything is placed or ordered. Backwards are whole. Without
 /// `training` there are only forwards. A backward that does nothing (StageGraph::is_surplus) is a
-/// node without edges. `microbatches`: the number of the step, over all replicas of the schedule;
-/// each stage runs its share.
+/// node without edges to other stages. `microbatches`: the number of the step, over all replicas of
+/// the schedule; each stage runs its share.
 /// Requires: DSO-1; each stage's size divides its share.
 [[nodiscard]] TrainingDag build_dag(DagSource source, int microbatches, bool training = true);
 

@@ -2,23 +2,47 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace stagecraft {
+namespace {
+
+/// Returns the pairs of nodes with removed nodes alone between them.
+std::set<std::pair<int, int>> bridges_over(const TrainingDag& dag, const std::set<int>& removed) {
+  const DagAdjacency edges(dag);
+  const auto edge = [&dag](int number) { return dag.edges[static_cast<std::size_t>(number)]; };
+  std::set<std::pair<int, int>> bridges;
+  for (const int first : removed) {
+    std::set<int> passed{first};
+    for (std::vector<int> open{first}; !open.empty();) {
+      const int n = open.back();
+      open.pop_back();
+      for (const int out : edges.outgoing(n)) {
+        const int to = edge(out).to;
+        if (removed.contains(to)) {
+          if (passed.insert(to).second) {
+            open.push_back(to);
+          }
+          continue;
+        }
+        for (const int in : edges.incoming(first)) {
+          if (!removed.contains(edge(in).from)) {
+            bridges.emplace(edge(in).from, to);
+          }
+        }
+      }
+    }
+  }
+  return bridges;
+}
+
+}  // namespace
 
 void remove_nodes(TrainingDag& dag, const std::set<int>& removed) {
   if (removed.empty()) {
     return;
   }
-  const DagAdjacency edges(dag);
-  std::set<std::pair<int, int>> bridges;
-  for (const int n : removed) {
-    for (const int in : edges.incoming(n)) {
-      for (const int out : edges.outgoing(n)) {
-        bridges.emplace(dag.edges[static_cast<std::size_t>(in)].from,
-                        dag.edges[static_cast<std::size_t>(out)].to);
-      }
-    }
-  }
+  const std::set<std::pair<int, int>> bridges = bridges_over(dag, removed);
   std::vector<int> number(dag.nodes.size(), kNone);
   std::vector<DagNode> nodes;
   for (int n = 0; n < dag.size(); ++n) {
@@ -39,9 +63,7 @@ void remove_nodes(TrainingDag& dag, const std::set<int>& removed) {
     }
   }
   for (const auto& [from, to] : bridges) {
-    if (numbered(from) != kNone && numbered(to) != kNone) {
-      kept.push_back({.from = numbered(from), .to = numbered(to), .data = false});
-    }
+    kept.push_back({.from = numbered(from), .to = numbered(to), .data = false});
   }
   for (DagNode& node : nodes) {
     node.peer = numbered(node.peer);

@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// Connects every predecessor of a removed node with the node's successors, by order edges. The
+/// Connects nodes that have removed nodes alone between them by order edges. The
 /// other nodes get new numbers and keep their order.
 void remove_nodes(TrainingDag& dag, const std::set<int>& removed);
 

@@ -212,33 +212,6 @@ TEST_CASE("a shape that cannot be had is told by step itself, and the trainer co
   CHECK(trainer.step(known.inputs, known.labels).get().step == 3);
 }
 
-TEST_CASE("a program keeps a module that is shared, and tells of another that is gone",
-          "[integration][shapes]") {
-  auto shared = reader();
-  const Program kept = compiled_reader(shared);
-  const Data example = batch_of(16, 5, 0);
-  const CompileOptions options{.inputs = example.inputs,
-                               .labels = example.labels,
-                               .loss = torch::nn::CrossEntropyLoss(),
-                               .microbatches = kMicrobatches};
-  const Program by_reference = compile(*shared, options);
-  const Program bare = [&] {
-    Reader module;
-    return compile(module, options);
-  }();
-  const std::weak_ptr<Reader> life = shared;
-  shared.reset();
-  CHECK_FALSE(life.expired());
-  const Data smaller = batch_of(8, 5, 0);
-  CHECK_NOTHROW(Reference(kept, Sgd{}, {}).step(smaller.inputs, smaller.labels));
-  CHECK_NOTHROW(Reference(by_reference, Sgd{}, {}).step(smaller.inputs, smaller.labels));
-  Reference orphan(bare, Sgd{}, {});
-  CHECK_THAT(
-      refusal([&] { (void)orphan.step(smaller.inputs, smaller.labels); }, Errc::CompileShape),
-      ContainsSubstring("the module it was compiled from is gone"));
-  CHECK_NOTHROW(orphan.step(example.inputs, example.labels));
-}
-
 TEST_CASE("a process that replaces another is told of all shapes", "[integration][shapes]") {
   const Program program = compiled_reader(reader());
   Cluster cluster = Cluster::spawn(2);

@@ -1,8 +1,10 @@
 #include "stagecraft/tools/program/cut_option.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,9 +19,11 @@ namespace stagecraft::tools {
 namespace {
 
 std::string text_in(const std::string& path) {
+  std::error_code ignored;
   std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad()) {
+  const bool is_file = in.is_open() && !std::filesystem::is_directory(path, ignored);
+  std::string text = is_file ? std::string{std::istreambuf_iterator<char>(in), {}} : "";
+  if (!is_file || in.bad()) {
     throw Error(Errc::UsageFile,
                 fmt::format("--cut expects a readable file behind the @, found '{}'", path));
   }

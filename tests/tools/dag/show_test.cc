@@ -244,15 +244,4 @@ TEST_CASE("what cannot be applied is told with its directive and what to do",
   check_message(run_in_test(&tools::dag, Words{"show", "/nowhere"}), 2, {"/nowhere"});
 }
 
-TEST_CASE("a mistyped directive is told as one, not as a cell of a schedule",
-          "[tools][dag][bad-input]") {
-  check_message(show({}, "# two\nsplt {} n=2\nplace {PP:0} on [0]\n"),
-                2,
-                {"line 2, column 1: 'splt' is no directive; did you mean split?"});
-  check_message(show({}, "plce {PP:0} on [0]\n"), 2, {"'plce'", "did you mean place?"});
-  check_message(run_schedule_line("check -", kTwoByTwo),
-                2,
-                {"standard input looks like a strategy, expected a schedule", "train --strategy"});
-}
-
 }  // namespace stagecraft::tests

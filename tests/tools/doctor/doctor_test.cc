@@ -13,7 +13,6 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/tools/common/runtime_run.h"
-#include "stagecraft/tools/doctor/facts/names.h"
 #include "stagecraft/tools/doctor/talk/door.h"
 #include "stagecraft/tools/doctor/talk/ways.h"
 
@@ -210,13 +209,6 @@ TEST_CASE("a way is open only to the door that is meant", "[tools][doctor]") {
   CHECK(tried[3].fault == "connection refused");
   CHECK(tried[4].fault == "that is no address in digits");
   CHECK_THROWS_WITH(tools::Door("192.0.2.77"), ContainsSubstring("no port can be opened"));
-}
-
-TEST_CASE("names are looked up all at once", "[tools][doctor]") {
-  const tools::KnownNames known = tools::resolve({"127.0.0.7", "::1", "no.such.invalid"}, 10s);
-  CHECK(known.at("127.0.0.7") == std::vector<std::string>{"127.0.0.7"});
-  CHECK(known.at("::1") == std::vector<std::string>{"::1"});
-  CHECK_FALSE(known.contains("no.such.invalid"));
 }
 
 }  // namespace

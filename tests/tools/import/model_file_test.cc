@@ -360,10 +360,8 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   const auto with = [](const std::vector<std::string>& more) {
     return training("resnet", "model.pt2", more);
   };
-  refused({STAGECRAFT_COMMAND, "train", "--data", "x"}, {"--data expects --model-file"});
   refused({STAGECRAFT_COMMAND, "train", "--cut", "x"}, {"no operator uses a parameter"});
   refused({STAGECRAFT_COMMAND, "train", "--plan", "auto", "--cut", "x"}, {"--plan decides --cut"});
-  refused({STAGECRAFT_COMMAND, "train", "--model-file", "x"}, {"expects --data DIR"});
   for (const char* option :
        {"--text", "--layers", "--dim", "--eval-every", "--microbatch-size", "--microbatch-sizes"}) {
     refused(with({option, "2"}), {option, "of the models that have a name"});

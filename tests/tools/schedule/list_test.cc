@@ -1,10 +1,8 @@
-/// Tests `stagecraft schedule list`: it names every builder and every format.
+/// Tests `stagecraft schedule list`: it names every builder.
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/builders/registry.h"
-#include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/schedule/schedule_run.h"
 
@@ -54,18 +52,6 @@ TEST_CASE("what list says of bubbles is so", "[tools][schedule]") {
     CHECK(figures.at("idle") != nlohmann::json{0, 0, 0, 0});  // the ramps are idle
   }
   CHECK(claims == 2);
-}
-
-TEST_CASE("list, help and options name every format of the registry", "[tools][schedule]") {
-  const std::string list = run_schedule({"list"}).out;
-  const std::string convert = run_schedule({"convert", "--help"}).out;
-  const std::string check = run_schedule({"check", "--help"}).out;
-  for (const ScheduleFormat& format : schedule_formats()) {
-    const std::string line = fmt::format("  {:<14}  {}\n", format.name, format.summary);
-    CHECK_THAT(list, ContainsSubstring(line));
-    CHECK_THAT(convert, ContainsSubstring(line));
-    CHECK_THAT(check, ContainsSubstring(std::string(format.name)));
-  }
 }
 
 }  // namespace stagecraft::tests

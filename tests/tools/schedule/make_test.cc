@@ -73,13 +73,6 @@ TEST_CASE("make takes chunks, parameters and edges", "[tools][schedule]") {
         "946ba2f2a8d21aff");
 }
 
-TEST_CASE("edges may come from standard input", "[tools][schedule]") {
-  const CommandResult result =
-      run_schedule({"make", "dag-gpipe", "--graph", "@-", "--microbatches", "2"}, "0-2\n1-2\n");
-  CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, ContainsSubstring("@edges 0-2,1-2\n"));
-}
-
 TEST_CASE("a file that is made appears whole, and a failure leaves the old one",
           "[tools][schedule]") {
   const TemporaryFolder folder;
@@ -196,16 +189,6 @@ TEST_CASE("a builder of graphs without one names the option", "[tools][schedule]
                   2,
                   {name, "--graph 0-2,1-2", "make --help"});
   }
-}
-
-TEST_CASE("an unknown format is answered with the nearest and the command's own help",
-          "[tools][schedule][bad-input]") {
-  check_message(run_schedule_line("make 1f1b --devices 2 --microbatches 2 --format jsn"),
-                2,
-                {"did you mean json?", "see stagecraft schedule make --help"});
-  check_message(run_schedule({"check", "-", "--from", "jsn"}, "0F0 0B0\n"),
-                2,
-                {"did you mean json?", "see stagecraft schedule check --help"});
 }
 
 TEST_CASE("without a word the command shows what there is", "[tools][schedule][bad-input]") {

@@ -1,14 +1,10 @@
-/// Tests `stagecraft schedule show`: grids, pages, pictures for pages and papers, and the programs
-/// that convert them.
+/// Tests `stagecraft schedule show`: grids, pages, and pictures for pages and papers.
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tests/support/environment_variable.h"
 #include "stagecraft/tests/tools/schedule/schedule_run.h"
 
 namespace stagecraft::tests {
@@ -33,20 +29,6 @@ constexpr const char* kShownList =
 bool has_program(const std::string& name) {
   return run_command({"sh", "-c", "command -v " + name}).exit_code == 0;
 }
-
-/// Makes a folder with at most one program, and makes it all of PATH.
-class OwnPath {
- public:
-  OwnPath() : path_("PATH", folder_.path()) {}
-  OwnPath(const std::string& program, const std::string& script) : OwnPath() {
-    const std::string file = folder_.write(program, "#!/bin/sh\n" + script);
-    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
-  }
-
- private:
-  TemporaryFolder folder_;
-  EnvironmentVariable path_;
-};
 
 TEST_CASE("show draws a picture at its durations, width, title and colors",
           "[tools][schedule][show]") {
@@ -104,44 +86,6 @@ TEST_CASE("show writes PDF and PNG of the size asked for", "[tools][schedule][sh
   // Bytes 16 to 19 are the width, which has two pixels for one.
   CHECK(static_cast<unsigned char>(picture[18]) * 256 + static_cast<unsigned char>(picture[19]) ==
         1280);
-}
-
-TEST_CASE("whichever converter there is gets the picture", "[tools][schedule][show]") {
-  for (const char* program : {"rsvg-convert", "inkscape", "cairosvg"}) {
-    CAPTURE(program);
-    const OwnPath path(program, "echo \"$0 $*\"\nexec /bin/cat\n");
-    const CommandResult pdf = run_schedule({"show", "-", "--pdf", "-"}, kShownSchedule);
-    CHECK(pdf.exit_code == 0);
-    CHECK_THAT(pdf.out,
-               ContainsSubstring(program) && ContainsSubstring("pdf") &&
-                   ContainsSubstring("\n<svg ") && ContainsSubstring("</svg>"));
-    CHECK_THAT(run_schedule({"show", "-", "--png", "-"}, kShownSchedule).out,
-               ContainsSubstring("png"));
-  }
-}
-
-TEST_CASE("without a converter show names what to install, and leaves the old file",
-          "[tools][schedule][show]") {
-  const TemporaryFolder folder;
-  const std::string pdf = folder.write("x.pdf", "old");
-  {
-    const OwnPath path;
-    check_message(run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule),
-                  2,
-                  {"rsvg-convert, inkscape or cairosvg", "librsvg2-bin"});
-  }
-  {
-    const OwnPath path("rsvg-convert", "echo half a picture\necho no fonts >&2\nexit 3\n");
-    check_message(run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule),
-                  2,
-                  {"rsvg-convert could not convert the picture", "no fonts"});
-  }
-  {
-    const OwnPath path("rsvg-convert", "exit 0\n");
-    check_message(
-        run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule), 2, {"it printed no message"});
-  }
-  CHECK(read_text_file(pdf) == "old");
 }
 
 TEST_CASE("show writes a TikZ picture that TeX sets", "[tools][schedule][show]") {

@@ -33,22 +33,6 @@ Json simulate_json(const std::string& text, std::vector<std::string> more = {}) 
 
 }  // namespace
 
-TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
-  // The idle time of one row is a finite number, but the sum over all rows is not.
-  check_message(run_schedule({"simulate", "-", "--b", "8e307", "--i", "4e307", "--w", "4e307"},
-                             "0F0 . . 0B0\n. 1F0 1B0 .\n"),
-                2,
-                {"more than any number holds"});
-  for (const char* command : {"simulate", "show"}) {
-    std::vector<std::string> words{
-        command, "-", "--f", "1e308", "--b", "1e308", "--i", "5e307", "--w", "5e307"};
-    if (command == std::string("show")) {
-      words.insert(words.end(), {"--html", "-"});
-    }
-    check_message(run_schedule(words, kValidSchedule), 2, {"more than any number holds"});
-  }
-}
-
 TEST_CASE("simulate for programs: fields in their order, whole numbers whole",
           "[tools][schedule][json]") {
   const CommandResult result =
@@ -131,40 +115,6 @@ TEST_CASE("durations and latency decide the times, not the columns", "[tools][sc
         Json{18, 12, 6, 0});
 }
 
-TEST_CASE("halves of a backward follow the whole that is given, and it is said",
-          "[tools][schedule]") {
-  const std::string split = make("zb-h1 --devices 4 --microbatches 12");
-  CHECK(simulate_json(split, {"--b", "4"}) == simulate_json(split, {"--i", "2", "--w", "2"}));
-  CHECK(simulate_json(split, {"--b", "4", "--i", "3"}) ==
-        simulate_json(split, {"--i", "3", "--w", "1"}));
-  const CommandResult told = run_schedule({"simulate", "-", "--b", "4"}, split);
-  CHECK_THAT(told.err, ContainsSubstring("lacks I and W: each is half of B (B 4, I 2, W 2)"));
-  CHECK(run_schedule({"simulate", "-", "--f", "3", "--b", "2"}, split).err.empty());
-  check_message(run_schedule({"simulate", "-", "--b", "4", "--w", "5"}, split),
-                2,
-                {"--b, --i and --w", "leaves nothing of a backward of 4 for I"});
-}
-
-TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
-  const CommandResult result =
-      run_schedule({"simulate", "-"}, make("1f1b --devices 4 --microbatches 8"));
-  CHECK(result.exit_code == 0);
-  for (const char* part : {"4 devices, 4 stages, 8 microbatches\nmakespan 33\n",
-                           "row  busy  idle  bubble  span idle  in flight  warm-up  dependency  "
-                           "communication  drain\n",
-                           "d0     24     9   27.3%          9          4        0           9  "
-                           "            0      0\n",
-                           "  d0  6 from 4 to 10: dependency, 0B0 waited for 1B0\n",
-                           "  d3  6 from 27 to 33: drain\n",
-                           "critical path, 22 tasks\n  0F0 -> 1F0"}) {
-    CHECK_THAT(result.out, ContainsSubstring(part));
-  }
-  // The input of 1F0 takes 50 to arrive.
-  const CommandResult far = run_schedule({"simulate", "-", "--latency", "50"}, kValidSchedule);
-  CHECK_THAT(far.out, ContainsSubstring("d1  51 from 0 to 51: warm-up, 1F0 waited for 0F0\n"));
-  CHECK_THAT(far.out, ContainsSubstring("communication, 0B0 waited for 1B0\n"));
-}
-
 TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in bytes",
           "[tools][schedule][costs]") {
   const TemporaryFolder folder;
@@ -186,86 +136,10 @@ TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in b
   CHECK_THAT(page.out, ContainsSubstring("\"makespan\":9"));
 }
 
-TEST_CASE("a costs file that cannot be used is named", "[tools][schedule][costs][bad-input]") {
-  const TemporaryFolder folder;
-  const auto with = [&](const std::string& text, std::vector<std::string> more = {}) {
-    std::vector<std::string> words{"simulate", "-", "--costs", folder.write("c.json", text)};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_schedule(words, kValidSchedule);
-  };
-  check_message(with("{"), 2, {"--costs", "c.json", "line 1"});
-  check_message(with(R"({"durations": {"F": 1}})"), 2, {"needs its version", "\"version\": 1"});
-  check_message(with(R"({"version": 2})"), 2, {"version 2", "up to 1"});
-  check_message(with(R"({"version": 1, "stages": {"group": -1}})"), 2, {"group"});
-  check_message(with("{}", {"--f", "2"}), 2, {"--costs or --f", "both"});
-  check_message(
-      run_schedule({"simulate", "-", "--costs", "/none"}, kValidSchedule), 2, {"--costs", "/none"});
-  check_message(run_schedule({"simulate", "-", "--costs", "-"}, kValidSchedule), 2, {"once"});
-}
-
-TEST_CASE("what a costs file holds that is not known is noted, and the rest used",
-          "[tools][schedule][costs]") {
-  const TemporaryFolder folder;
-  const std::string costs =
-      folder.write("c.json", R"({"version": 1, "stage": {}, "links": {"usual": {"latency": 4}}})");
-  const CommandResult result = run_schedule({"simulate", "-", "--costs", costs}, kValidSchedule);
-  CHECK(result.exit_code == 0);
-  CHECK(result.out == run_schedule({"simulate", "-", "--latency", "4"}, kValidSchedule).out);
-  CHECK_THAT(result.err,
-             ContainsSubstring("note: --costs") && ContainsSubstring("section 'stage'") &&
-                 ContainsSubstring("did you mean stages?"));
-}
-
-TEST_CASE("costs of another schedule's stages are noted, those of operators alone refused",
-          "[tools][schedule][costs]") {
-  const TemporaryFolder folder;
-  const std::string run = folder.write("run.json", R"({"version": 1, "stages": {"each": [
-      {"stage": 0, "F": 0.1, "B": 0.2, "I": 0.1, "W": 0.1},
-      {"stage": 1, "F": 0.1, "B": 0.2, "I": 0.1, "W": 0.1}]}})");
-  const auto simulate = [&](const std::string& words, const std::string& costs) {
-    return run_schedule({"simulate", "-", "--costs", costs}, make(words));
-  };
-  CHECK(simulate("1f1b --devices 2 --microbatches 2", run).err.empty());
-  const CommandResult other = simulate("1f1b --devices 3 --microbatches 2", run);
-  CHECK(other.exit_code == 0);
-  CHECK_THAT(other.err,
-             ContainsSubstring("note: --costs '" + run +
-                               "': it has the times of 2 stages, but the schedule has 3 stages; "
-                               "missing values get their defaults\n"));
-  const std::string profile = folder.write(
-      "profile.json", R"({"version": 1, "operators": [{"id": 0, "name": "aten::mm"}]})");
-  check_message(simulate("1f1b --devices 2 --microbatches 2", profile),
-                2,
-                {"profile.json", "operators but not of stages", "train --dry-run", "--costs-out"});
-}
-
-TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
-  const std::string text = make("1f1b --devices 4 --microbatches 8");
-  const int width = GENERATE(60, 80, 200);
-  const std::string out =
-      run_schedule({"simulate", "-"}, text, {.terminal = true, .width = width}).out;
-  CAPTURE(width, out);
-  for (std::size_t begin = 0; begin < out.size();) {
-    const std::size_t end = out.find('\n', begin);
-    CHECK(end - begin <= static_cast<std::size_t>(width));
-    begin = end + 1;
-  }
-  CHECK_THAT(out, ContainsSubstring("communication"));
-}
-
 TEST_CASE("what breaks a rule is not simulated", "[tools][schedule]") {
   check_message(run_schedule({"simulate", "-"}, "0F0 .\n"),
                 1,
                 {"standard input has 1 violation", "V10", "stagecraft schedule check"});
-}
-
-TEST_CASE("durations that are no numbers are wrong usage", "[tools][schedule][bad-input]") {
-  for (const char* value : {"-1", "x", "nan", "inf", "1e999", ""}) {
-    CAPTURE(value);
-    check_message(
-        run_schedule({"simulate", "-", "--f", value}, kValidSchedule), 2, {"--f expects"});
-  }
-  check_message(run_schedule({"simulate", "-", "--g", "1"}, kValidSchedule), 2, {"'--g'"});
 }
 
 }  // namespace stagecraft::tests

@@ -74,14 +74,6 @@ TEST_CASE("sweep draws a line for every schedule, devices and chunks", "[tools][
                  ContainsSubstring("</svg>"));
 }
 
-TEST_CASE("sweep draws one job as well as many", "[tools][schedule]") {
-  const CommandResult result = run_schedule_line("sweep all --devices 1 --microbatches 1 --svg -");
-  CHECK(result.exit_code == 0);
-  CHECK(result.out.starts_with("<svg"));
-  CHECK(count(result.out, "nan") == 0);
-  CHECK(count(result.out, "inf") == 0);
-}
-
 TEST_CASE("sweep says what is wrong with its words", "[tools][schedule][bad-input]") {
   const auto refused = [](const std::string& words, const std::vector<std::string>& parts) {
     CAPTURE(words);

@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Ranges = std::vector<ItemRange>;
+using ItemRanges = std::vector<ItemRange>;
 
 constexpr double kNoCap = std::numeric_limits<double>::infinity();
 
@@ -26,7 +26,9 @@ std::vector<CutItem> of_times(const std::vector<double>& times) {
 
 /// Holds what BC-1 compares, in its order; nothing for a cut beyond the cap.
 using Worth = std::vector<double>;
-std::optional<Worth> worth_of(const std::vector<CutItem>& items, const Ranges& cut, double cap) {
+std::optional<Worth> worth_of(const std::vector<CutItem>& items,
+                              const ItemRanges& cut,
+                              double cap) {
   Worth largest_from;  // by stage: the largest of this stage and all after it
   double crossing = 0;
   double largest = 0;
@@ -53,11 +55,13 @@ std::optional<Worth> worth_of(const std::vector<CutItem>& items, const Ranges& c
 }
 
 /// Returns the best of all cuts, found by trying each; nothing if none is within the cap.
-std::optional<Ranges> best_by_trying(const std::vector<CutItem>& items, int stages, double cap) {
-  std::optional<Ranges> best;
+std::optional<ItemRanges> best_by_trying(const std::vector<CutItem>& items,
+                                         int stages,
+                                         double cap) {
+  std::optional<ItemRanges> best;
   std::optional<Worth> worth;
   for (unsigned cuts = 0; cuts < 1U << (items.size() - 1); ++cuts) {
-    Ranges cut;
+    ItemRanges cut;
     std::size_t first = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i + 1 == items.size() || (cuts >> i & 1U) != 0) {
@@ -78,11 +82,11 @@ std::optional<Ranges> best_by_trying(const std::vector<CutItem>& items, int stag
 }
 
 TEST_CASE("the largest stage is as small as it can be", "[scheduler][cut]") {
-  CHECK(balanced_cut(of_times({3, 1, 2, 5, 1, 2, 4}), 3) == Ranges{{0, 3}, {3, 5}, {5, 7}});
-  CHECK(balanced_cut(of_times({9, 1, 1, 1}), 2) == Ranges{{0, 1}, {1, 4}});
-  CHECK(balanced_cut(of_times({1, 1, 1, 9}), 2) == Ranges{{0, 3}, {3, 4}});
-  CHECK(balanced_cut(of_times({2, 3}), 1) == Ranges{{0, 2}});
-  CHECK(balanced_cut(of_times({2, 0, 3}), 3) == Ranges{{0, 1}, {1, 2}, {2, 3}});
+  CHECK(balanced_cut(of_times({3, 1, 2, 5, 1, 2, 4}), 3) == ItemRanges{{0, 3}, {3, 5}, {5, 7}});
+  CHECK(balanced_cut(of_times({9, 1, 1, 1}), 2) == ItemRanges{{0, 1}, {1, 4}});
+  CHECK(balanced_cut(of_times({1, 1, 1, 9}), 2) == ItemRanges{{0, 3}, {3, 4}});
+  CHECK(balanced_cut(of_times({2, 3}), 1) == ItemRanges{{0, 2}});
+  CHECK(balanced_cut(of_times({2, 0, 3}), 3) == ItemRanges{{0, 1}, {1, 2}, {2, 3}});
 }
 
 TEST_CASE("equal items are split as evenly as they can be, the first stages take what is left over",
@@ -94,34 +98,34 @@ TEST_CASE("equal items are split as evenly as they can be, the first stages take
       const std::vector<CutItem> items(count, {.time = time});
       for (std::size_t stages = 1; stages <= count; ++stages) {
         CAPTURE(count, stages);
-        const Ranges cut = balanced_cut(items, static_cast<int>(stages));
+        const ItemRanges cut = balanced_cut(items, static_cast<int>(stages));
         for (std::size_t s = 0; s < stages; ++s) {
           CHECK(cut[s].second - cut[s].first == count / stages + (s < count % stages ? 1 : 0));
         }
       }
     }
   }
-  CHECK(balanced_cut(of_times({0, 0, 0}), 2) == Ranges{{0, 1}, {1, 3}});  // the earliest
+  CHECK(balanced_cut(of_times({0, 0, 0}), 2) == ItemRanges{{0, 1}, {1, 3}});  // the earliest
 }
 
 TEST_CASE("of equally good cuts the one that hands over fewer bytes is taken", "[scheduler][cut]") {
   std::vector<CutItem> items = of_times({1, 1, 1, 1, 1});
-  CHECK(balanced_cut(items, 2) == Ranges{{0, 3}, {3, 5}});
+  CHECK(balanced_cut(items, 2) == ItemRanges{{0, 3}, {3, 5}});
   items[2].crossing = 1;
-  CHECK(balanced_cut(items, 2) == Ranges{{0, 2}, {2, 5}});
+  CHECK(balanced_cut(items, 2) == ItemRanges{{0, 2}, {2, 5}});
   // Bytes count after time: 4 and 4 is the only cut whose largest stage takes 4.
   items = of_times({2, 1, 1, 2, 2});
   items[2].crossing = 100;
-  CHECK(balanced_cut(items, 2) == Ranges{{0, 3}, {3, 5}});
+  CHECK(balanced_cut(items, 2) == ItemRanges{{0, 3}, {3, 5}});
 }
 
 TEST_CASE("no stage holds more than the cap, though the largest grows", "[scheduler][cut]") {
   std::vector<CutItem> items = of_times({1, 1, 1, 1});
   items[0].bytes = 5;
   items[1].bytes = 5;
-  CHECK(balanced_cut(items, 2) == Ranges{{0, 2}, {2, 4}});
-  CHECK(balanced_cut(items, 2, 10) == Ranges{{0, 2}, {2, 4}});
-  CHECK(balanced_cut(items, 2, 9) == Ranges{{0, 1}, {1, 4}});
+  CHECK(balanced_cut(items, 2) == ItemRanges{{0, 2}, {2, 4}});
+  CHECK(balanced_cut(items, 2, 10) == ItemRanges{{0, 2}, {2, 4}});
+  CHECK(balanced_cut(items, 2, 9) == ItemRanges{{0, 1}, {1, 4}});
 }
 
 TEST_CASE("no cut of a small row is better, with and without a cap (BC-1)",
@@ -156,9 +160,9 @@ TEST_CASE("where the largest stage may be a little larger, fewer bytes cross", "
                                    {.time = 1, .crossing = 100},
                                    {.time = 12, .crossing = 1},
                                    {.time = 1}};
-  CHECK(balanced_cut(items, 2) == Ranges{{0, 2}, {2, 4}});
-  CHECK(balanced_cut(items, 2, kNoCap, 0.05) == Ranges{{0, 2}, {2, 4}});
-  CHECK(balanced_cut(items, 2, kNoCap, 0.1) == Ranges{{0, 1}, {1, 4}});
+  CHECK(balanced_cut(items, 2) == ItemRanges{{0, 2}, {2, 4}});
+  CHECK(balanced_cut(items, 2, kNoCap, 0.05) == ItemRanges{{0, 2}, {2, 4}});
+  CHECK(balanced_cut(items, 2, kNoCap, 0.1) == ItemRanges{{0, 1}, {1, 4}});
   CHECK_THROWS_WITH(balanced_cut(items, 2, kNoCap, -0.1), ContainsSubstring("found -0.1"));
 }
 

@@ -1,6 +1,10 @@
 /// The contract of a model of `--model`, for every model of the catalog. A new model needs no case
 /// here.
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 #include <ATen/ops/equal.h>
 
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -138,6 +142,18 @@ TEST_CASE("every model is in the help and in the documents with its sizes",
     }
   }
   CHECK(model.wrong(usual).empty());
+}
+
+TEST_CASE("models are named in words, in the order of the catalog", "[tools][models][catalog]") {
+  const auto named = [](std::initializer_list<std::string_view> names) {
+    return tools::names_of_models([&](const ModelEntry& model) {
+      return std::ranges::find(names, model.name) != names.end();
+    });
+  };
+  CHECK(named({}) == "none");
+  CHECK(named({"vit"}) == "vit");
+  CHECK(named({"vit", "llama"}) == "llama and vit");
+  CHECK(named({"clip", "vit", "llama"}) == "llama, vit and clip");
 }
 
 }  // namespace stagecraft::tests

@@ -1,4 +1,8 @@
-/// Tests the forms in which a module may come, and what its forward may take and return.
+/// Tests the forms in which a module may come, what its forward may take and return, what compile
+/// refuses, and what it leaves as it was.
+#include "stagecraft/compiler/compile.h"
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -8,7 +12,6 @@
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/parts.h"
 #include "stagecraft/tests/support/catch.h"
@@ -446,6 +449,174 @@ TEST_CASE("names that a step's batch has are those of the program", "[compiler][
                (void)parts_of(program, {named("shift", ordered_rows()), ordered_rows()}, {});
              }),
              ContainsSubstring("named \"shift\" and was compiled as \"\""));
+}
+
+// ---- options ------------------------------------------------------------------------------------
+
+TEST_CASE("wrong arguments of compile are refused with the expected ones", "[compiler][options]") {
+  testing::Chain module(1);
+  const auto x = torch::randn({6, 8});
+  const auto refused = [&](CompileOptions options, Errc code = Errc::UsageArgument) {
+    options.loss = mean_square;
+    return refusal([&] { (void)compile(module, options); }, code);
+  };
+  CHECK_THAT(refused({.inputs = {x}, .labels = {x}, .microbatches = 4}, Errc::CompileShape),
+             ContainsSubstring("4 microbatches do not divide") && ContainsSubstring("6 rows"));
+  CHECK_THAT(refused({.inputs = {x, x}, .labels = {x}, .microbatches = 2}),
+             ContainsSubstring("takes 1 tensor,") && ContainsSubstring("has 2"));
+  CHECK_THAT(refused({.inputs = {x}, .labels = {x}, .microbatches = 0}),
+             ContainsSubstring("microbatches must be at least 1, found 0"));
+  CHECK_THAT(refused({.inputs = {x}, .labels = {x}, .microbatches = 2, .shapes = 0}),
+             ContainsSubstring("shapes must be at least 1") && ContainsSubstring("found 0"));
+}
+
+TEST_CASE("a loss that reaches no parameter is refused", "[compiler][options]") {
+  struct Detached : Layer {
+    torch::Tensor forward(torch::Tensor x) { return linear(x).detach() * 2; }
+  };
+  NetImpl frozen;
+  for (auto& parameter : frozen.parameters()) {
+    parameter.requires_grad_(false);
+  }
+  CHECK_THAT(refusal([] { outputs_of(Detached()); }, Errc::CompileCapture),
+             ContainsSubstring("reaches no parameter"));
+  CHECK_THAT(refusal([&] { outputs_of(frozen); }, Errc::CompileCapture),
+             ContainsSubstring("reaches no parameter"));
+}
+
+// ---- what stays as it was -----------------------------------------------------------------------
+
+/// Draws random numbers, keeps statistics, and has a parameter that does not train.
+struct Stateful : Layer {
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(3))};
+
+  Stateful() { linear->bias.requires_grad_(false); }
+  torch::Tensor forward(torch::Tensor x) {
+    return torch::dropout(norm(linear(x)), 0.5, is_training());
+  }
+};
+
+/// Holds everything that a caller can see of a module.
+struct Snapshot {
+  std::vector<torch::Tensor> tensors, gradients;
+  std::vector<std::int64_t> versions;
+  std::vector<bool> trained, training;
+  torch::Tensor random;
+
+  explicit Snapshot(const torch::nn::Module& module)
+      : random(at::globalContext().defaultGenerator(torch::kCPU).get_state().clone()) {
+    for (const auto& p : module.parameters()) {
+      tensors.push_back(p.clone());
+      gradients.push_back(p.grad().defined() ? p.grad().clone() : torch::Tensor());
+      versions.push_back(p._version());
+      trained.push_back(p.requires_grad());
+    }
+    for (const auto& b : module.buffers()) {
+      tensors.push_back(b.clone());
+    }
+    for (const auto& m : module.modules()) {
+      training.push_back(m->is_training());
+    }
+  }
+};
+
+bool are_same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return std::ranges::equal(a, b, [](const torch::Tensor& x, const torch::Tensor& y) {
+    return x.defined() == y.defined() &&
+           (!x.defined() || (x.dtype() == y.dtype() && torch::equal(x, y)));
+  });
+}
+
+void check_same(const Snapshot& a, const Snapshot& b) {
+  CHECK(are_same(a.tensors, b.tensors));
+  CHECK(are_same(a.gradients, b.gradients));
+  CHECK(a.versions == b.versions);
+  CHECK(a.trained == b.trained);
+  CHECK(a.training == b.training);
+  CHECK(torch::equal(a.random, b.random));
+}
+
+TEST_CASE("CO-1: compile leaves the module as it was, even if it refuses it",
+          "[compiler][unchanged]") {
+  const auto module = std::make_shared<Stateful>();
+  module->linear->eval();
+  module->linear->weight.mutable_grad() = torch::rand({3, 3});
+  const auto x = ordered_rows();
+  const auto compile_with = [&](const Loss& loss) {
+    (void)compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  };
+  torch::manual_seed(4);
+  const Snapshot before(*module);
+  compile_with(mean_square);
+  check_same(before, Snapshot(*module));
+  const Loss decides = [](torch::Tensor o, torch::Tensor l) {
+    return (o - l).sum() * o[0][0].item();
+  };
+  CHECK_THROWS_WITH(compile_with(decides),
+                    ContainsSubstring("aten::item") && ContainsSubstring("(in the loss)"));
+  check_same(before, Snapshot(*module));
+}
+
+/// Writes its input and then its output, as modules that save memory do.
+struct WritesInPlace : Layer {
+  torch::Tensor forward(torch::Tensor x, torch::Tensor shift) {
+    return linear(x.mul_(2).add_(shift.neg_())).relu_();
+  }
+};
+
+TEST_CASE("CO-1: compile leaves the batch as it was, even if module and loss write it in place",
+          "[compiler][unchanged]") {
+  const int microbatches = GENERATE(1, 2);
+  WritesInPlace module;
+  const auto x = ordered_rows();
+  const auto y = ordered_rows();
+  const auto shift = torch::rand({3});
+  const auto shift_before = shift.clone();
+  const auto loss = [](torch::Tensor output, torch::Tensor label) {
+    return (output - label.mul_(3)).square().mean();
+  };
+  const Program program = compile(module,
+                                  {.inputs = {x, replicated(shift)},
+                                   .labels = {y},
+                                   .loss = loss,
+                                   .microbatches = microbatches});
+  CHECK(torch::equal(x, ordered_rows()));
+  CHECK(torch::equal(y, ordered_rows()));
+  CHECK(torch::equal(shift, shift_before));
+  CHECK(program.compiled().graph.constants.empty());
+}
+
+TEST_CASE("CO-1: a tensor given twice is two inputs, and stays as it was",
+          "[compiler][unchanged]") {
+  WritesInPlace module;
+  const auto x = ordered_rows();
+  const Program program =
+      compile(module, {.inputs = {x, x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  CHECK(torch::equal(x, ordered_rows()));
+  CHECK(program.compiled().graph.inputs[0] != program.compiled().graph.inputs[1]);
+}
+
+// ---- the module that is kept --------------------------------------------------------------------
+
+TEST_CASE("CO-2: a program keeps a module that is shared, and tells of another that is gone",
+          "[compiler][kept]") {
+  auto shared = std::make_shared<NetImpl>();
+  const CompileOptions options{.inputs = {ordered_rows()}, .loss = sum_of_all, .microbatches = 2};
+  const Program kept = compile(shared, options);
+  const Program by_reference = compile(*shared, options);
+  const Program orphan = [&] {
+    NetImpl module;
+    return compile(module, options);
+  }();
+  const std::weak_ptr<NetImpl> life = shared;
+  shared.reset();
+  CHECK_FALSE(life.expired());
+  const Batch larger{torch::randn({8, 3})};
+  CHECK_NOTHROW(parts_of(kept, larger, {}));
+  CHECK_NOTHROW(parts_of(by_reference, larger, {}));
+  CHECK_THAT(refusal([&] { (void)parts_of(orphan, larger, {}); }, Errc::CompileShape),
+             ContainsSubstring("the module it was compiled from is gone"));
+  CHECK_NOTHROW(parts_of(orphan, options.inputs, {}));
 }
 
 }  // namespace

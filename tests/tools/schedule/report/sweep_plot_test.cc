@@ -1,0 +1,77 @@
+#include "stagecraft/tools/schedule/report/sweep_plot.h"
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+PlotLine plotted(const std::string& name, double bubble = 0.2) {
+  return {.name = name, .points = {{8, bubble}, {16, bubble / 2}, {32, bubble / 4}}};
+}
+
+TEST_CASE("a plot has a logarithmic axis from the fewest to the most microbatches",
+          "[tools][schedule]") {
+  const std::string svg = plot_svg({plotted("1f1b", 0.2)});
+  CHECK(svg.starts_with("<svg "));
+  CHECK(svg.ends_with("</svg>\n"));
+  // The points are at equal distances, in half of the height each time.
+  CHECK_THAT(svg, ContainsSubstring("points='56.0,36.0 316.0,186.0 576.0,261.0'"));
+  CHECK_THAT(svg, ContainsSubstring("<title>1f1b: 8 microbatches, 20.0%</title>"));
+}
+
+TEST_CASE("one point is drawn in the middle", "[tools][schedule]") {
+  const std::string svg = plot_svg({{.name = "serial", .points = {{1, 0}}}});
+  CHECK_THAT(svg, ContainsSubstring("points='316.0,336.0'"));
+  CHECK_THAT(svg, ContainsSubstring("serial: 1 microbatch, 0.0%"));
+  CHECK_THAT(svg, !ContainsSubstring("nan") && !ContainsSubstring("inf"));
+}
+
+TEST_CASE("the axis of bubbles ends at its first step that no bubble exceeds",
+          "[tools][schedule]") {
+  const auto ends_at = [](double bubble, const std::string& last, const std::string& next) {
+    const std::string svg = plot_svg({plotted("x", bubble)});
+    CAPTURE(bubble);
+    CHECK_THAT(svg, ContainsSubstring(">" + last + "%</text>"));
+    CHECK_THAT(svg, !ContainsSubstring(">" + next + "%</text>"));
+  };
+  ends_at(0, "5", "10");
+  ends_at(0.05, "5", "10");
+  ends_at(0.12, "15", "20");
+  ends_at(0.3, "30", "35");
+  ends_at(0.31, "40", "35");  // steps of 10 % from here on
+  ends_at(1, "100", "110");
+}
+
+TEST_CASE("curves that coincide stay visible, because the first is the broadest",
+          "[tools][schedule]") {
+  const std::string svg = plot_svg({plotted("a"), plotted("b"), plotted("c", 0.1), plotted("d")});
+  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#0072b2' stroke-width='8'"));
+  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#d55e00' stroke-width='5'"));
+  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#009e73' stroke-width='2'"));
+  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#cc79a7' stroke-width='2'"));
+}
+
+TEST_CASE("curves of one color differ in their dashes, and all are in the legend",
+          "[tools][schedule]") {
+  std::vector<PlotLine> lines;
+  for (int i = 0; i < 30; ++i) {
+    lines.push_back(plotted("line " + std::to_string(i), 0.01 * i));
+  }
+  const std::string svg = plot_svg(lines);
+  CHECK_THAT(svg, ContainsSubstring("stroke='#0072b2' stroke-width='2' stroke-dasharray='none'"));
+  CHECK_THAT(svg, ContainsSubstring("stroke='#0072b2' stroke-width='2' stroke-dasharray='7 3'"));
+  CHECK_THAT(svg, ContainsSubstring("y='570'>line 29</text>") && ContainsSubstring("height='594'"));
+}
+
+TEST_CASE("the name of a schedule is text in its plot", "[tools][schedule]") {
+  CHECK_THAT(plot_svg({plotted("a<b>&'c'")}),
+             ContainsSubstring("a&lt;b&gt;&amp;") && !ContainsSubstring("a<b"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tools
