@@ -21,8 +21,10 @@ constexpr std::string_view kTcp = "tcp://127.0.0.1:*";
 
 void give(const Descriptor& socket, const std::string& text) {
   const auto size = static_cast<std::uint32_t>(text.size());
-  if (::send(socket.number(), &size, sizeof size, MSG_NOSIGNAL) != sizeof size ||
-      ::send(socket.number(), text.data(), size, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) {
+  std::string message(reinterpret_cast<const char*>(&size), sizeof size);
+  message += text;  // in one piece: the other side may end as soon as it has read the last byte
+  if (::send(socket.number(), message.data(), message.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(message.size())) {
     throw std::runtime_error("another side of the benchmark has ended");
   }
 }
@@ -39,6 +41,19 @@ std::string taken(const Descriptor& socket) {
   std::string text(size, '\0');
   read(text.data(), size);
   return text;
+}
+
+/// Waits for the processes of the other sides.
+void require_success(const std::vector<pid_t>& others) {
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    int status = 1;
+    if (waitpid(others[i], &status, 0) != others[i] || status != 0) {
+      throw std::runtime_error(fmt::format(
+          "side {} of the benchmark has {}",
+          i + 1,
+          WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : "failed"));
+    }
+  }
 }
 
 }  // namespace
@@ -71,13 +86,13 @@ void Side::run(int sides, const std::function<void(Side&)>& work) {
     others.push_back(process);
     first.sockets_.push_back(std::move(here));
   }
-  work(first);
-  for (const pid_t other : others) {
-    int status = 1;
-    if (waitpid(other, &status, 0) != other || status != 0) {
-      throw std::runtime_error("another side of the benchmark has failed");
-    }
+  try {
+    work(first);
+  } catch (const std::exception&) {
+    require_success(others);  // it says more
+    throw;
   }
+  require_success(others);
 }
 
 std::vector<std::string> Side::exchange(const std::string& text) {
