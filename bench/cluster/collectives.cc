@@ -70,7 +70,8 @@ double all_reduce(Side& side, std::int64_t bytes, std::int64_t shared) {
     for (int rank = 0; rank < side.sides(); ++rank) {
       group.ranks.emplace_back(rank);
     }
-    at::Tensor buffer = at::ones({bytes / static_cast<std::int64_t>(sizeof(float))}, at::kFloat);
+    at::Tensor buffer =
+        link.end->lendable(bytes / static_cast<std::int64_t>(sizeof(float)), at::kFloat).fill_(1.0);
     for (int i = 0; i < kWarmUp + times_of(bytes); ++i) {
       const double taken = seconds_of([&] {
         buffer = collective.all_reduce(group, {.number = i}, buffer)->wait(in_a_minute());

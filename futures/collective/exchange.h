@@ -17,8 +17,8 @@ namespace stagecraft::collective {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Round distinguishes the tensors of an operation's two rounds.
-enum class Round : std::uint8_t { First, Second };
+/// Round distinguishes the tensors of an operation's rounds.
+enum class Round : std::uint8_t { First, Second, Third };
 
 /// Checks what Collective requires of each start. Errors: Internal.
 void check_start(const Group& group, Rank self, const at::Tensor& contribution);
@@ -27,7 +27,7 @@ void check_start(const Group& group, Rank self, const at::Tensor& contribution);
 [[nodiscard]] Tensors equal_parts(const at::Tensor& buffer, std::size_t count);
 
 /// Keeps TG-1: group g has edge -1 - g. The number within the step takes the place of the
-/// microbatch. In the second round the numbers are below 0.
+/// microbatch; after the first round the numbers are below 0.
 [[nodiscard]] Tag tag_of(const Group& group, const Sequence& sequence, Round round = Round::First);
 
 /// Requests the tensors of all members, by rank. `own`: this member's tensor.

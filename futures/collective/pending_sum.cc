@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
@@ -37,15 +38,22 @@ Tensors parts_of(const at::Tensor& buffer, std::size_t members) {
   return parts;
 }
 
-at::Tensor sum(const Tensors& parts) {
-  if (parts.size() == 1) {
-    return parts[0].clone();
+/// Adds the parts in their order. `sum` may be one of them: a block of it is written when all
+/// parts of the block were read. A block fits the processor's cache.
+void add_in_order(at::Tensor& sum, const Tensors& parts) {
+  constexpr std::int64_t kBlock = std::int64_t{1} << 15U;  // elements
+  at::Tensor partial = parts.size() > 2 ? at::empty({kBlock}, sum.options()) : at::Tensor();
+  for (std::int64_t begin = 0; begin < sum.numel(); begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, sum.numel() - begin);
+    const auto block = [&](std::size_t i) { return parts[i].narrow(0, begin, size); };
+    at::Tensor place = sum.narrow(0, begin, size);
+    at::Tensor so_far = block(0);
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      at::Tensor next = i + 1 == parts.size() ? place : partial.narrow(0, 0, size);
+      at::add_out(next, so_far, block(i));
+      so_far = next;
+    }
   }
-  at::Tensor total = parts[0] + parts[1];
-  for (std::size_t i = 2; i < parts.size(); ++i) {
-    total.add_(parts[i]);
-  }
-  return total;
 }
 
 /// Sends the others, in the place of the sum, the reason why there is none.
@@ -82,21 +90,22 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
                                      : equal_parts(buffer, group.ranks.size())),
         transport_(std::move(transport)),
         thread_(std::move(thread)),
-        left_(kind == Kind::AllReduce ? group.ranks.size() : 1) {}
+        left_(kind == Kind::AllReduce ? 2 * group.ranks.size() - 1 : 1) {}
 
   void start(const Sequence& sequence) {
     if (group_.ranks.size() == 1) {
       result_.set_value(kind_ == Kind::AllReduce ? buffer_ : buffer_.clone());
       return;
     }
-    const Tag tag = tag_of(group_, sequence);
+    const Tag first = tag_of(group_, sequence);
     second_ = tag_of(group_, sequence, Round::Second);
+    third_ = tag_of(group_, sequence, Round::Third);
     for (std::size_t i = 0; i < own_.size(); ++i) {
       if (i != self_) {
-        transport_->send(group_.ranks[i], tag, own_[i]);
+        transport_->lend(group_.ranks[i], first, own_[i]);
       }
     }
-    parts = receive_all(*transport_, group_, tag, own_[self_]);
+    parts = receive_all(*transport_, group_, first, own_[self_]);
     missing_ = parts.size();
     for (const Arrival& part : parts) {
       part.second.on_ready([self = shared_from_this()] {
@@ -109,10 +118,14 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       return;
     }
     sums = receive_all(*transport_, group_, second_, own_[self_]);
+    copied = receive_all(*transport_, group_, third_, own_[self_]);
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (i != self_) {
         sums[i].second.on_ready(
             [self = shared_from_this(), i] { self->post([i](Work& work) { work.take(i); }); });
+        copied[i].second.on_ready([self = shared_from_this(), i] {
+          self->post([i](Work& work) { (void)work.copied[i].second.get(); });
+        });
       }
     }
   }
@@ -124,7 +137,9 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   std::vector<Arrival> parts;  ///< those of its own part, by rank
-  std::vector<Arrival> sums;   ///< all_reduce: the sums of all parts
+  // Of an all_reduce only, by rank:
+  std::vector<Arrival> sums;
+  std::vector<Arrival> copied;  ///< empty tensors: the member has copied this member's sum
 
   [[nodiscard]] Future<at::Tensor> result() const { return result_.future(); }
 
@@ -167,48 +182,48 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
 
   void add() {
     const Tensors here = tensors_of(parts);
-    at::Tensor total;
     try {
       check_alike(name_, group_.ranks, here);
-      total = sum(here);
+      at::Tensor sum = kind_ == Kind::AllReduce ? own_[self_] : at::empty_like(here.front());
+      add_in_order(sum, here);
+      lend_to_others(sum);
+      scattered_ = sum;
     } catch (const Error& error) {
-      send_to_others(refusal(error.message()));
+      lend_to_others(refusal(error.message()));
       throw;
     } catch (const std::exception& error) {
-      send_to_others(refusal(error.what()));
+      lend_to_others(refusal(error.what()));
       throw;
-    }
-    if (kind_ == Kind::AllReduce) {
-      own_[self_].copy_(total);
-      send_to_others(total);
-    } else {
-      scattered_ = total;
     }
   }
 
-  void send_to_others(const at::Tensor& tensor) {
+  void lend_to_others(const at::Tensor& tensor) {
     for (std::size_t i = 0; kind_ == Kind::AllReduce && i < group_.ranks.size(); ++i) {
       if (i != self_) {
-        transport_->send(group_.ranks[i], second_, tensor);
+        transport_->lend(group_.ranks[i], second_, tensor);
       }
     }
   }
 
-  /// Writes the sum of another member's part.
+  /// Copies the sum of another member's part, and says so to its owner.
   void take(std::size_t i) {
-    const at::Tensor total = sums[i].second.get();
+    const at::Tensor sum = sums[i].second.get();
     const at::Tensor& place = own_[i];
-    if (total.scalar_type() != place.scalar_type() || total.numel() != place.numel()) {
+    const bool fits = sum.scalar_type() == place.scalar_type() && sum.numel() == place.numel();
+    if (fits) {
+      place.copy_(sum);
+    }
+    transport_->send(group_.ranks[i], third_, at::empty({0}, at::kByte));
+    if (!fits) {
       throw Error(Errc::Internal,
-                  total.scalar_type() == at::kByte
-                      ? text_of(total)
+                  sum.scalar_type() == at::kByte
+                      ? text_of(sum)
                       : fmt::format("in {} rank {} returns a sum of {} elements, not of {}",
                                     name_,
                                     group_.ranks[i].value,
-                                    total.numel(),
+                                    sum.numel(),
                                     place.numel()));
     }
-    place.copy_(total);
   }
 
   const Kind kind_;
@@ -219,7 +234,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   const Tensors own_;  // the parts of the buffer, by owner
   const std::shared_ptr<Transport> transport_;
   const std::weak_ptr<JobThread> thread_;  // callbacks may outlive it
-  Tag second_;
+  Tag second_, third_;
   std::atomic<std::size_t> missing_ = 0;  // parts that have not arrived
   std::mutex mutex_;
   bool abandoned_ = false;
@@ -249,9 +264,11 @@ at::Tensor PendingSum::wait(Deadline deadline) {
   const std::shared_ptr<Work> work = std::exchange(work_, nullptr);
   SC_CHECK(work != nullptr, name_ + " was waited for twice");
   try {
-    // A part shows whether its sender has started. Later a sum is missing because of its owner.
-    wait_for(*board_, name_, work->parts, deadline);
-    wait_for(*board_, name_, work->sums, deadline);
+    // A part shows whether its sender has started. Later a sum is missing because of its owner, and
+    // the word that it was copied because of who copies it.
+    for (const std::vector<Arrival>* round : {&work->parts, &work->sums, &work->copied}) {
+      wait_for(*board_, name_, *round, deadline);
+    }
     const process_end::Elsewhere elsewhere;  // the job thread works
     return work->result().get();
   } catch (...) {

@@ -21,6 +21,15 @@ class RoutedTransport final : public MailboxTransport {
     places_->carrier_to(to)->carry(self(), to, tag, std::move(tensor));
   }
 
+  void lend(Rank to, const Tag& tag, at::Tensor tensor) override {
+    check_send(to, tag, tensor);
+    places_->carrier_to(to)->lend(self(), to, tag, std::move(tensor));
+  }
+
+  [[nodiscard]] at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) override {
+    return places_->here().port->lendable(elements, dtype);
+  }
+
   [[nodiscard]] bool hands_over(Rank to) const override { return !places_->elsewhere(to); }
   [[nodiscard]] Route route_to(Rank to) const override { return places_->carrier_to(to)->route(); }
 

@@ -6,6 +6,8 @@
 /// peer. Any thread may call a carrier.
 #pragma once
 
+#include <utility>
+
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/ids.h"
@@ -26,6 +28,11 @@ class Carrier {
   /// Requires: `to` is a peer in the place of this carrier; `tensor` is defined.
   /// Errors: TransportRefused for a tensor that this form cannot carry, or a peer out of reach.
   virtual void carry(Rank from, Rank to, const Tag& tag, at::Tensor tensor) const = 0;
+
+  /// Works like carry, for Transport::lend.
+  virtual void lend(Rank from, Rank to, const Tag& tag, at::Tensor tensor) const {
+    carry(from, to, tag, std::move(tensor));
+  }
 
   /// Returns how the tensors get there.
   [[nodiscard]] virtual Route route() const = 0;

@@ -17,6 +17,12 @@ class ForwardingTransport : public Transport {
   void send(Rank to, const Tag& tag, at::Tensor tensor) override {
     inner_->send(to, tag, std::move(tensor));
   }
+  void lend(Rank to, const Tag& tag, at::Tensor tensor) override {
+    inner_->lend(to, tag, std::move(tensor));
+  }
+  [[nodiscard]] at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) override {
+    return inner_->lendable(elements, dtype);
+  }
   [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
   [[nodiscard]] Route route_to(Rank to) const override { return inner_->route_to(to); }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {

@@ -18,8 +18,10 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
@@ -44,6 +46,18 @@ class Transport {
   /// Errors: TransportClosed if this end is closed; TransportRefused for a rank that is no peer or
   /// a tensor that is undefined.
   virtual void send(Rank to, const Tag& tag, at::Tensor tensor) = 0;
+
+  /// Works like send, and `to` may read lendable() memory where it lies. The caller changes or
+  /// frees that memory only after `to` has said that it has read it, or when the epoch is over.
+  virtual void lend(Rank to, const Tag& tag, at::Tensor tensor) {
+    send(to, tag, std::move(tensor));
+  }
+
+  /// Returns a flat tensor for lend(), zeroed: in memory that the processes of this host share, if
+  /// this transport has some left.
+  [[nodiscard]] virtual at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) {
+    return at::zeros({elements}, dtype);
+  }
 
   /// Returns how tensors get to `to`. Shared memory is found with the first tensors.
   /// Errors: TransportRefused for a rank that is no peer.

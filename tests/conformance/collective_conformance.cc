@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <ATen/ops/arange.h>
@@ -323,6 +324,53 @@ void groups_and_sequences_do_not_mix(const MakeMembers& make) {
   }
 }
 
+/// Overlapping groups, whose members start them in different orders and wait in others.
+void several_groups_under_way(const MakeMembers& make) {
+  constexpr std::int64_t kLarge = 100'003;  // parts go into slots, and are not equal
+  constexpr int kEach = 3;
+  const Members members = make(kMostRanks);
+  const std::array<Group, 4> groups{Group{{Rank{0}, Rank{1}, Rank{2}, Rank{3}}, 0},
+                                    Group{{Rank{0}, Rank{1}}, 1},
+                                    Group{{Rank{1}, Rank{2}, Rank{3}}, 2},
+                                    Group{{Rank{0}, Rank{3}}, 3}};
+  const auto value = [](std::size_t rank, std::size_t group, int number) {
+    return static_cast<double>(static_cast<int>(rank) + 10 * static_cast<int>(group) +
+                               100 * number);
+  };
+  std::atomic<int> right = 0;
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      std::vector<std::tuple<std::size_t, int, std::unique_ptr<PendingResult>>> under_way;
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        const std::size_t g = (i + rank) % groups.size();
+        for (int number = 0; number < kEach; ++number) {
+          if (std::ranges::find(groups[g].ranks, Rank{rank}) != groups[g].ranks.end()) {
+            at::Tensor buffer = members[rank].transport->lendable(kLarge, at::kFloat);
+            buffer.fill_(value(rank, g, number));
+            under_way.emplace_back(
+                g,
+                number,
+                members[rank].collective->all_reduce(groups[g], sequence_of(number), buffer));
+          }
+        }
+      }
+      std::ranges::rotate(under_way, under_way.begin() + static_cast<std::ptrdiff_t>(rank));
+      for (const auto& [g, number, pending] : under_way) {
+        double sum = 0.0;
+        for (const Rank member : groups[g].ranks) {
+          sum += value(member.index(), g, number);
+        }
+        const at::Tensor got = pending->wait(patience());
+        right += same(got, at::full({kLarge}, sum, at::kFloat)) ? 1 : 0;
+        got.fill_(-1);  // the caller's own again
+      }
+    });
+  }
+  threads.clear();
+  CHECK(right == kEach * (4 + 2 + 3 + 2));
+}
+
 void unlike_buffers(const MakeMembers& make) {
   const Members members = make(3);
   int number = 0;
@@ -530,6 +578,8 @@ const std::vector<CollectiveCase>& collective_cases() {
       {"several operations are under way and waited for in any order (CL-4)", several_under_way},
       {"a result needs nobody else's wait, and may be dropped (CL-4)", nobody_elses_wait},
       {"groups and sequences of one step do not mix (CL-2)", groups_and_sequences_do_not_mix},
+      {"sums of several groups are under way, and started in different orders (CL-4)",
+       several_groups_under_way},
       {"buffers of different sizes or dtypes fail on every member, with two ranks named",
        unlike_buffers},
       {"members that never start are named at the deadline", missing_members_are_named},

@@ -30,6 +30,7 @@ Members over_transport(int ranks) {
 /// A new form is one more row.
 inline constexpr CollectiveForm kCollectiveForms[] = {
     {"over a transport in one process", over_transport<in_one_process>},
-    {"over transports here and elsewhere", over_transport<here_and_elsewhere>}};
+    {"over transports here and elsewhere", over_transport<here_and_elsewhere>},
+    {"over shared memory", over_transport<over_shared_memory>}};
 
 }  // namespace stagecraft

@@ -55,11 +55,6 @@ Endpoints over_local_sockets(int ranks) {
   return ends_of(each_its_own(ranks), {.bind = "ipc://*"});
 }
 
-/// Large tensors lie in memory that the processes share.
-Endpoints over_shared_memory(int ranks) {
-  return ends_of(each_its_own(ranks), {.bind = "ipc://*", .shared_memory = std::int64_t{1} << 30U});
-}
-
 /// FaultyTransport fails only on command.
 Endpoints faulty_without_faults(int ranks) {
   Endpoints ends = in_one_process(ranks);
@@ -85,6 +80,10 @@ std::span<const TransportForm> transport_forms() {
 
 Endpoints in_one_process(int ranks) {
   return ends_of(InprocNetwork(ranks), ranks);
+}
+
+Endpoints over_shared_memory(int ranks) {
+  return ends_of(each_its_own(ranks), {.bind = "ipc://*", .shared_memory = std::int64_t{1} << 30U});
 }
 
 Endpoints here_and_elsewhere(int ranks) {

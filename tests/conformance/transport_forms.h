@@ -20,6 +20,9 @@ struct TransportForm {
 /// The driver and all ranks share a process.
 [[nodiscard]] Endpoints in_one_process(int ranks);
 
+/// Each has a process of its own, and all share memory.
+[[nodiscard]] Endpoints over_shared_memory(int ranks);
+
 /// The driver lives beside rank 0, ranks 1 and 2 live together, then 3 and 4, and so on.
 [[nodiscard]] Endpoints here_and_elsewhere(int ranks);
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include "stagecraft/tests/conformance/transport_cases.h"
 #include "stagecraft/tests/support/catch.h"
@@ -103,6 +104,25 @@ void every_size(const MakeEndpoints& make) {
   }
 }
 
+void lent_tensors(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  const at::Tensor lendable = net.ranks[0]->lendable(300'000, at::kFloat);
+  CHECK(at::equal(lendable, at::zeros({300'000}, at::kFloat)));
+  lendable.copy_(at::arange(300'000, at::kFloat));
+  for (const at::Tensor& lent : {lendable,
+                                 lendable.narrow(0, 100'016, 100'000),
+                                 lendable.narrow(0, 7, 3),
+                                 lendable.narrow(0, 0, 0),
+                                 bytes_from(100'000)}) {
+    INFO(lent.nbytes() << " bytes");
+    net.ranks[0]->lend(Rank{1}, on_edge(3), lent);
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, on_edge(3));
+    REQUIRE(arrival.wait_until(patience()));
+    CHECK(arrives_whole(lent, arrival.get()));
+  }
+  CHECK(net.ranks[0]->lendable(0, at::kFloat).numel() == 0);
+}
+
 void a_quarter_of_a_gibibyte(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   CHECK(passes(net, at::arange(32 << 20, at::kLong), true));
@@ -116,6 +136,7 @@ const std::vector<TransportCase>& tensor_cases() {
       {"every type arrives as sent", every_dtype},
       {"tensors that are not contiguous, or have no elements, arrive as sent", every_stride},
       {"tensors of 1 byte to 10 MiB arrive whole, asked for before or after (T-3)", every_size},
+      {"lent tensors arrive whole, in lendable memory and elsewhere", lent_tensors},
       {"a tensor of 256 MiB arrives whole", a_quarter_of_a_gibibyte},
   };
   return cases;

@@ -32,6 +32,11 @@ std::vector<StageRuntime>& RankPrograms::add_training() {
   LoadedProgram training{.shapes = {}, .plan = load(setup_.train, setup_.stages)};
   BucketOptions options = bucket_options(setup_.options);
   options.device = place_;
+  if (place_.is_cpu() && !setup_.train.tables->groups.empty()) {
+    options.gradient_memory = [this](std::int64_t elements, at::ScalarType dtype) {
+      return transport_->lendable(elements, dtype);
+    };
+  }
   for (std::size_t s = 0; s < setup_.stages.size(); ++s) {
     training.shapes[0].stages.emplace_back(
         *setup_.stages[s], setup_.optimizer, options, setup_.buckets_of(s));

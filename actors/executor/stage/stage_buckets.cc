@@ -1,7 +1,9 @@
 #include "stagecraft/actors/executor/stage/stage_buckets.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
@@ -21,14 +23,17 @@ constexpr std::int64_t kAlignment = 64;  // bytes
 /// Cuts views of given shapes out of one zeroed buffer per dtype.
 class FlatBuffers {
  public:
-  explicit FlatBuffers(const c10::Device& device) : device_(device) {}
+  using Memory = std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)>;
+
+  /// `memory`: of the buffers, zeroed.
+  explicit FlatBuffers(Memory memory) : memory_(std::move(memory)) {}
 
   void reserve(const Value& like) { sizes_[like.dtype] += padded(like); }
 
   at::Tensor cut(const Value& like) {
     at::Tensor& buffer = buffers_[like.dtype];
     if (!buffer.defined()) {
-      buffer = at::zeros({sizes_[like.dtype]}, at::TensorOptions(like.dtype).device(device_));
+      buffer = memory_(sizes_[like.dtype], like.dtype);
     }
     std::int64_t& used = used_[like.dtype];
     const at::Tensor view =
@@ -51,15 +56,24 @@ class FlatBuffers {
     return (c10::multiply_integers(like.sizes) + step - 1) / step * step;
   }
 
-  c10::Device device_;
+  Memory memory_;
   std::map<at::ScalarType, std::int64_t> sizes_, used_;
   std::map<at::ScalarType, at::Tensor> buffers_;
 };
 
+FlatBuffers::Memory memory_of(const c10::Device& device) {
+  return [device](std::int64_t elements, at::ScalarType dtype) {
+    return at::zeros({elements}, at::TensorOptions(dtype).device(device));
+  };
+}
+
 /// The buffers of one bucket.
 struct BucketBuffers {
-  BucketBuffers(std::size_t state_tensors, const c10::Device& device)
-      : weights(device), gradients(device), kept(device), states(state_tensors, weights) {}
+  BucketBuffers(std::size_t state_tensors, const BucketOptions& options)
+      : weights(memory_of(options.device)),
+        gradients(options.gradient_memory ? options.gradient_memory : memory_of(options.device)),
+        kept(weights),
+        states(state_tensors, weights) {}
 
   void reserve(const Value& like, bool trained, bool optimized) {
     weights.reserve(like);
@@ -109,7 +123,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   };
   const std::vector<std::size_t> bucket_of = buckets_of_parameters(stage, chunks);
   std::vector<BucketBuffers> buffers(std::max<std::size_t>(1, chunks.size()),
-                                     BucketBuffers(state_names_.size(), options.device));
+                                     BucketBuffers(state_names_.size(), options));
   std::vector<at::Tensor> leaves;  // of the trained ones
   for (std::size_t p = 0; p < stage.parameters.size(); ++p) {
     const StageParameter& parameter = stage.parameters[p];

@@ -14,6 +14,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,11 +41,16 @@ struct BucketOptions {
   DecayOn decay_on = DecayOn::All;
   bool keep_gradients = false;
   c10::Device device = kProgramDevice;  ///< of all tensors
+  /// Returns the memory of gradients, flat and zeroed; empty: the device's own.
+  std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)> gradient_memory;
 };
 
 template <class Options>
 [[nodiscard]] BucketOptions bucket_options(const Options& options) {
-  return {options.groups, options.decay_on, options.keep_gradients};
+  return {.groups = options.groups,
+          .decay_on = options.decay_on,
+          .keep_gradients = options.keep_gradients,
+          .gradient_memory = {}};
 }
 
 /// GradientScale says how an update scales the sums of gradients.

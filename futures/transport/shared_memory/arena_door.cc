@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "stagecraft/base/error.h"
@@ -19,17 +20,23 @@ Descriptor any_file() {
   return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-/// Returns the descriptor that came with a message; none unless there is exactly one.
-Descriptor descriptor_in(msghdr& message) {
+/// Returns the descriptors that came with a message; none if it was cut.
+std::vector<Descriptor> descriptors_in(msghdr& message) {
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return {};
+  std::vector<Descriptor> descriptors;
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return descriptors;
   }
-  int number = -1;
-  std::memcpy(&number, CMSG_DATA(header), sizeof number);
-  Descriptor descriptor(number);
-  return (message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) == 0 ? std::move(descriptor) : Descriptor();
+  const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (std::size_t i = 0; i < count; ++i) {
+    int number = -1;
+    std::memcpy(&number, CMSG_DATA(header) + i * sizeof number, sizeof number);
+    descriptors.emplace_back(number);
+  }
+  if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+    descriptors.clear();
+  }
+  return descriptors;
 }
 
 }  // namespace
@@ -121,21 +128,25 @@ void ArenaDoor::accept_some() {
 
 bool ArenaDoor::hear(Offer& offer) const {
   ArenaId arena;
-  // Room for one descriptor and no padding: the system would install a second one there.
-  alignas(cmsghdr) std::array<char, CMSG_LEN(sizeof(int))> control{};
+  // Without padding, since the system would install a further descriptor there.
+  alignas(cmsghdr) std::array<char, CMSG_LEN(local_socket::kMostDescriptors * sizeof(int))>
+      control{};
   iovec bytes{.iov_base = &arena, .iov_len = sizeof arena};
   msghdr message = local_socket::message_of(bytes, control);
   const ssize_t got = recvmsg(offer.connection.number(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     return true;
   }
-  Descriptor memory = got < 0 ? Descriptor() : descriptor_in(message);
-  if (got != static_cast<ssize_t>(sizeof arena) || !memory || offer.view != nullptr) {
+  std::vector<Descriptor> files = got < 0 ? std::vector<Descriptor>() : descriptors_in(message);
+  if (got != static_cast<ssize_t>(sizeof arena) || files.empty() || offer.view != nullptr) {
     return false;
   }
   try {
     offer.arena = arena;
-    offer.view = std::make_shared<SlotView>(MemoryFile(std::move(memory)));
+    MemoryFile slots(std::move(files.front()));
+    offer.view = std::make_shared<SlotView>(
+        std::move(slots),
+        files.size() == 1 ? std::nullopt : std::optional<MemoryFile>(std::move(files.back())));
   } catch (const Error& error) {
     log(Level::Warning, "shared memory refused", {{"why", error.what()}});
     return false;

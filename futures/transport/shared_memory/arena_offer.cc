@@ -1,5 +1,6 @@
 #include "stagecraft/futures/transport/shared_memory/arena_offer.h"
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -22,9 +23,9 @@ ArenaOffer::ArenaOffer(const std::string& key) {
   }
 }
 
-bool ArenaOffer::send(ArenaId arena, const Descriptor& memory) const {
-  const int number = memory.number();
-  return local_socket::send(connection_, arena, {&number, 1});
+bool ArenaOffer::send(ArenaId arena, const Descriptor& memory, const Descriptor* lent) const {
+  const std::array numbers{memory.number(), lent == nullptr ? -1 : lent->number()};
+  return local_socket::send(connection_, arena, {numbers.data(), lent == nullptr ? 1U : 2U});
 }
 
 ArenaOffer::Answer ArenaOffer::answer() const {

@@ -1,8 +1,9 @@
 /// ArenaOffer hands an arena's memory to another process of this host, at its ArenaDoor. Nothing
 /// here waits.
 ///
-///   sender    connects, sends the arena's id with the memory's descriptor
-///   receiver  judges both, and answers one byte; or closes the connection
+///   sender    connects, sends the arena's id with the memory's descriptor, and that of the memory
+///             in which it lends tensors, if there is any
+///   receiver  judges them, and answers one byte; or closes the connection
 ///
 /// Both keep the connection as long as they use the arena: the sender rings over it when the
 /// receiver sleeps, and each learns from its end that the other is gone.
@@ -32,7 +33,8 @@ class ArenaOffer {
   [[nodiscard]] bool is_connected() const { return static_cast<bool>(connection_); }
 
   /// Offers the memory. Returns false if the other end is gone. Requires: is_connected().
-  [[nodiscard]] bool send(ArenaId arena, const Descriptor& memory) const;
+  /// `lent`: may be null.
+  [[nodiscard]] bool send(ArenaId arena, const Descriptor& memory, const Descriptor* lent) const;
 
   /// Returns the answer so far.
   [[nodiscard]] Answer answer() const;

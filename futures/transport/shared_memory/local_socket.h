@@ -52,8 +52,10 @@ namespace stagecraft::local_socket {
   return message;
 }
 
-/// Sends an arena's id with these descriptors, of which a door takes exactly one. Returns whether
-/// the message has left.
+/// The most descriptors that a door takes with an arena's id.
+inline constexpr std::size_t kMostDescriptors = 2;
+
+/// Sends an arena's id with these descriptors. Returns whether the message has left.
 [[nodiscard]] inline bool send(const Descriptor& connection,
                                ArenaId arena,
                                std::span<const int> descriptors) {

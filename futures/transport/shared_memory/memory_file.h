@@ -60,6 +60,8 @@ class MemoryFile {
   ~MemoryFile();
 
   [[nodiscard]] const Descriptor& descriptor() const { return file_; }
+  /// Closes the file; the memory stays. From now on memory is neither taken nor given back here.
+  void close_file() { file_ = Descriptor(); }
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(mapped_.size()); }
   /// Requires: `slot` < kMostSlots.
   [[nodiscard]] State& state(std::uint32_t slot) const;

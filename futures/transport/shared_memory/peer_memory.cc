@@ -11,14 +11,28 @@ std::optional<SlotArena::InSlot> PeerMemory::put(const at::Tensor& values) {
   std::shared_ptr<SlotArena> arena;
   {
     const std::scoped_lock lock(mutex_);
-    advance();
+    const bool shared = shares();
     const std::int64_t smallest = state_ == State::Open ? kSmallest : 1;
-    if ((state_ == State::Shared || state_ == State::Open) &&
-        static_cast<std::int64_t>(values.nbytes()) >= smallest) {
+    if (shared && static_cast<std::int64_t>(values.nbytes()) >= smallest) {
       arena = arena_;
     }
   }
   return arena == nullptr ? std::nullopt : arena->put(values);
+}
+
+std::optional<SlotRef> PeerMemory::lend(SlotRef range) {
+  const std::scoped_lock lock(mutex_);
+  if (!shares() || range.capacity < kSmallest) {
+    return std::nullopt;
+  }
+  range.arena = arena_->id();
+  return range;
+}
+
+/// Returns whether the peer has taken the memory.
+bool PeerMemory::shares() {
+  advance();
+  return state_ == State::Shared || state_ == State::Open;
 }
 
 void PeerMemory::open() {
@@ -89,7 +103,7 @@ void PeerMemory::offer() {
   state_ = State::None;
   try {
     std::shared_ptr<SlotArena> arena = SlotArena::make(bytes_);
-    if (offer.send(arena->id(), arena->file().descriptor())) {
+    if (offer.send(arena->id(), arena->file().descriptor(), lent_.file())) {
       arena_ = std::move(arena);
       offer_ = std::move(offer);
       state_ = State::Offered;

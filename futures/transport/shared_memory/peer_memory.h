@@ -1,5 +1,5 @@
 /// PeerMemory is the memory that this process shares with one peer, if that is a process of this
-/// host: large tensors go to the peer in slots, and frames through a ring.
+/// host: large tensors go to the peer in slots, or stay in lent memory; frames go through a ring.
 ///
 ///   New -> Offered -> Shared -> Open
 ///     `-------`----------`-> None   the peer is on another host, refused, has let go of the
@@ -21,6 +21,7 @@
 
 #include "stagecraft/futures/transport/shared_memory/arena_offer.h"
 #include "stagecraft/futures/transport/shared_memory/frame_ring.h"
+#include "stagecraft/futures/transport/shared_memory/lent_memory.h"
 #include "stagecraft/futures/transport/shared_memory/slot_arena.h"
 
 namespace stagecraft {
@@ -31,16 +32,27 @@ class PeerMemory {
   static constexpr std::int64_t kSmallest = std::int64_t{16} << 10U;
 
   /// `key`: the public key of the peer's port. `bytes`: the most that its slots may have; 0: there
-  /// are none.
-  PeerMemory(std::string key, std::int64_t bytes)
-      : key_(std::move(key)), bytes_(bytes), state_(bytes > 0 ? State::New : State::None) {}
+  /// are none. `lent` outlives this object.
+  PeerMemory(std::string key, std::int64_t bytes, const LentMemory& lent)
+      : key_(std::move(key)),
+        bytes_(bytes),
+        lent_(lent),
+        state_(bytes > 0 ? State::New : State::None) {}
 
   /// Copies the tensor into a slot. Returns nothing if it goes without one: it is small, the peer
   /// has not taken the memory (yet), or no slot is left.
   [[nodiscard]] std::optional<SlotArena::InSlot> put(const at::Tensor& values);
 
+  /// Returns the range of lent memory as a frame names it. Returns nothing if the tensor has to go
+  /// another way: it is small, or the peer does not share the memory (yet).
+  [[nodiscard]] std::optional<SlotRef> lend(SlotRef range);
+
   /// Works like SlotArena::mark_sent.
-  void mark_sent(const SlotRef& slot) const { arena_->mark_sent(slot); }
+  void mark_sent(const SlotRef& slot) const {
+    if (slot.number != kLent) {
+      arena_->mark_sent(slot);
+    }
+  }
   /// Records that a frame which names the memory has left by another way. Requires: Shared or Open.
   void open();
   [[nodiscard]] bool is_open() const;
@@ -60,12 +72,14 @@ class PeerMemory {
   static constexpr std::chrono::seconds kLongestTry{30};
 
   // The functions below require that the caller holds the mutex.
+  [[nodiscard]] bool shares();
   void advance();
   void offer();
   void hear_answer();
 
   const std::string key_;
   const std::int64_t bytes_;
+  const LentMemory& lent_;
   mutable std::mutex mutex_;
   State state_;
   std::shared_ptr<SlotArena> arena_;  ///< from Offered on

@@ -33,8 +33,9 @@ std::shared_ptr<SlotArena> SlotArena::make(std::int64_t bytes) {
 SlotArena::SlotArena(MemoryFile file, std::int64_t limit)
     : id_(drawn_id()), file_(std::move(file)), limit_(limit) {}
 
-std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values) {
-  const auto bytes = static_cast<std::int64_t>(values.nbytes());
+std::optional<SlotArena::InSlot> SlotArena::empty(at::IntArrayRef sizes, at::ScalarType dtype) {
+  const auto bytes =
+      c10::multiply_integers(sizes) * static_cast<std::int64_t>(c10::elementSize(dtype));
   std::uint32_t number = 0;
   Slot slot;
   {
@@ -56,17 +57,23 @@ std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values) {
     give_back(number, slot.use);
     return std::nullopt;
   }
-  void* const data = file_.at(slot.offset);
   at::Tensor tensor = at::from_blob(
-      data,
-      values.sizes(),
+      file_.at(slot.offset),
+      sizes,
       [arena = shared_from_this(), number, use = slot.use](void*) {
         arena->give_back(number, use);
       },
-      values.options());
-  std::memcpy(data, values.const_data_ptr(), static_cast<std::size_t>(bytes));
+      at::TensorOptions(dtype));
   return InSlot{std::move(tensor),
                 {.arena = id_, .number = number, .offset = slot.offset, .capacity = slot.capacity}};
+}
+
+std::optional<SlotArena::InSlot> SlotArena::put(const at::Tensor& values) {
+  std::optional<InSlot> in_slot = empty(values.sizes(), values.scalar_type());
+  if (in_slot) {
+    std::memcpy(in_slot->tensor.mutable_data_ptr(), values.const_data_ptr(), values.nbytes());
+  }
+  return in_slot;
 }
 
 void SlotArena::mark_sent(const SlotRef& slot) {

@@ -46,8 +46,11 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
     SlotRef slot;
   };
 
-  /// Copies `values` into a slot. Returns nothing if there is no slot and no memory for another;
-  /// the first time, the reason is logged.
+  /// Returns a slot with room for such a tensor, whose values are not set. Returns nothing if there
+  /// is no slot and no memory for another; the first time, the reason is logged.
+  /// Requires: not empty.
+  [[nodiscard]] std::optional<InSlot> empty(at::IntArrayRef sizes, at::ScalarType dtype);
+  /// Copies `values` into a slot. Returns nothing as empty() does.
   /// Requires: in CPU memory, contiguous, without autograd, not empty.
   [[nodiscard]] std::optional<InSlot> put(const at::Tensor& values);
 

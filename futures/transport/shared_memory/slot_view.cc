@@ -1,5 +1,7 @@
 #include "stagecraft/futures/transport/shared_memory/slot_view.h"
 
+#include <utility>
+
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
@@ -16,10 +18,21 @@ Error wrong_slot(fmt::format_string<Parts...> format, Parts&&... parts) {
 
 }  // namespace
 
+SlotView::SlotView(MemoryFile file, std::optional<MemoryFile> lent)
+    : file_(std::move(file)), lent_(std::move(lent)) {
+  file_.close_file();
+  if (lent_) {
+    lent_->close_file();
+  }
+}
+
 at::Tensor SlotView::take(const SlotRef& slot,
                           const std::vector<std::int64_t>& sizes,
                           at::ScalarType dtype,
                           std::int64_t bytes) {
+  if (slot.number == kLent) {
+    return lent_tensor(slot, sizes, dtype, bytes);
+  }
   check(slot, bytes);
   remember(slot);
   at::Tensor tensor = at::from_blob(
@@ -29,6 +42,29 @@ at::Tensor SlotView::take(const SlotRef& slot,
       at::TensorOptions().dtype(dtype));
   used_[slot.number] = true;
   return tensor;
+}
+
+at::Tensor SlotView::lent_tensor(const SlotRef& range,
+                                 const std::vector<std::int64_t>& sizes,
+                                 at::ScalarType dtype,
+                                 std::int64_t bytes) {
+  if (!lent_) {
+    throw wrong_slot("a tensor is lent, and no memory was offered for that");
+  }
+  if (range.offset < MemoryFile::kFirstSlot || range.capacity != bytes ||
+      range.offset % static_cast<std::int64_t>(c10::elementSize(dtype)) != 0 ||
+      range.capacity > lent_->size() - range.offset) {
+    throw wrong_slot("{} bytes at byte {} are not a tensor of {} in {} bytes of lent memory",
+                     range.capacity,
+                     range.offset,
+                     bytes,
+                     lent_->size());
+  }
+  return at::from_blob(
+      lent_->at(range.offset),
+      sizes,
+      [self = shared_from_this()](void*) {},
+      at::TensorOptions().dtype(dtype));
 }
 
 void SlotView::check(const SlotRef& slot, std::int64_t bytes) const {

@@ -106,6 +106,27 @@ void DataPort::send(const PortAddress& peer,
       {.network = network, .from = from, .to = to, .tag = tag, .tensor = std::move(values)});
 }
 
+void DataPort::lend(const PortAddress& peer,
+                    NetworkId network,
+                    Rank from,
+                    Rank to,
+                    const Tag& tag,
+                    at::Tensor tensor) {
+  at::Tensor values = plain(tensor, to, tag, loop_->options().largest_tensor);
+  tensor.reset();
+  loop_->send(peer.key,
+              {.network = network,
+               .from = from,
+               .to = to,
+               .tag = tag,
+               .slot = loop_->lent().range_of(values),
+               .tensor = std::move(values)});
+}
+
+at::Tensor DataPort::lendable(std::int64_t elements, at::ScalarType dtype) {
+  return loop_->lent().zeros(elements, dtype);
+}
+
 Route DataPort::route_to(const PortAddress& peer) const {
   return loop_->route_to(peer.key);
 }

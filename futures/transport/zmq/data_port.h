@@ -80,6 +80,16 @@ class DataPort {
             const Tag& tag,
             at::Tensor tensor);
 
+  /// Works like send, for Transport::lend.
+  void lend(const PortAddress& peer,
+            NetworkId network,
+            Rank from,
+            Rank to,
+            const Tag& tag,
+            at::Tensor tensor);
+  /// Works like Transport::lendable.
+  [[nodiscard]] at::Tensor lendable(std::int64_t elements, at::ScalarType dtype);
+
   /// Returns how tensors get to the peer.
   [[nodiscard]] Route route_to(const PortAddress& peer) const;
 

@@ -57,13 +57,14 @@ PeerSender::PeerSender(const PortAddress& peer,
                        std::uint64_t link,
                        const DataPortOptions& options,
                        PortSockets& sockets,
-                       PortCounter& counter)
+                       PortCounter& counter,
+                       const LentMemory& lent)
     : peer_(peer),
       link_(link),
       options_(options),
       sockets_(sockets),
       counter_(counter),
-      memory_(peer.key, options.shared_memory),
+      memory_(peer.key, options.shared_memory, lent),
       outbox_(options.chunk_bytes) {}
 
 PeerSender::~PeerSender() = default;
@@ -88,9 +89,14 @@ void PeerSender::connect() {
 }
 
 bool PeerSender::send(Outgoing outgoing) {
-  if (std::optional<SlotArena::InSlot> shared = memory_.put(outgoing.tensor)) {
-    outgoing.tensor = std::move(shared->tensor);
-    outgoing.slot = shared->slot;
+  if (outgoing.slot) {
+    outgoing.slot = memory_.lend(*outgoing.slot);
+  }
+  if (!outgoing.slot) {
+    if (std::optional<SlotArena::InSlot> shared = memory_.put(outgoing.tensor)) {
+      outgoing.tensor = std::move(shared->tensor);
+      outgoing.slot = shared->slot;
+    }
   }
   Spent spent;
   {

@@ -45,16 +45,18 @@ class PeerSender {
              std::uint64_t link,
              const DataPortOptions& options,
              PortSockets& sockets,
-             PortCounter& counter);
+             PortCounter& counter,
+             const LentMemory& lent);
   PeerSender(const PeerSender&) = delete;
   PeerSender(PeerSender&&) = delete;
   PeerSender& operator=(const PeerSender&) = delete;
   PeerSender& operator=(PeerSender&&) = delete;
   ~PeerSender();
 
-  /// Sends a tensor, after those that wait. Returns whether it left chunks for the loop; then the
-  /// caller must tell the loop (LP-1). Drops and counts the tensor after give_up(). Any thread may
-  /// call it. Errors: TransportRefused if no connection can be started.
+  /// Sends a tensor, after those that wait. Its slot, if any, is a range of `lent`. Returns whether
+  /// it left chunks for the loop; then the caller must tell the loop (LP-1). Drops and counts the
+  /// tensor after give_up(). Any thread may call it.
+  /// Errors: TransportRefused if no connection can be started.
   [[nodiscard]] bool send(Outgoing outgoing);
 
   /// Stops sending. Returns the waiting tensors, so that the caller drops them outside of all

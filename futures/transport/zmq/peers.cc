@@ -9,7 +9,8 @@ bool Peers::add(const PortAddress& address) {
   if (closed_ || peers_.contains(address.key)) {
     return false;
   }
-  peers_[address.key] = std::make_shared<Peer>(address, ++links_, options_, sockets_, counter_);
+  peers_[address.key] =
+      std::make_shared<Peer>(address, ++links_, options_, sockets_, counter_, lent_);
   return true;
 }
 

@@ -29,9 +29,10 @@ struct Peer {
        std::uint64_t link,
        const DataPortOptions& options,
        PortSockets& sockets,
-       PortCounter& counter)
+       PortCounter& counter,
+       const LentMemory& lent)
       : address(where),
-        sender(where, link, options, sockets, counter),
+        sender(where, link, options, sockets, counter, lent),
         arriving(options.largest_tensor) {}
 
   const PortAddress address;
@@ -57,8 +58,11 @@ class Peers {
   using All = std::vector<std::shared_ptr<Peer>>;
 
   /// The arguments must outlive this object.
-  Peers(const DataPortOptions& options, PortSockets& sockets, PortCounter& counter)
-      : options_(options), sockets_(sockets), counter_(counter) {}
+  Peers(const DataPortOptions& options,
+        PortSockets& sockets,
+        PortCounter& counter,
+        const LentMemory& lent)
+      : options_(options), sockets_(sockets), counter_(counter), lent_(lent) {}
 
   /// Adds a peer. Returns false if it was there, or after close().
   [[nodiscard]] bool add(const PortAddress& address);
@@ -77,6 +81,7 @@ class Peers {
   const DataPortOptions& options_;
   PortSockets& sockets_;
   PortCounter& counter_;
+  const LentMemory& lent_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Peer>> peers_;
   std::uint64_t links_ = 0;

@@ -20,6 +20,10 @@ class PortCarrier final : public Carrier {
     port_->send(peer_, network_, from, to, tag, std::move(tensor));
   }
 
+  void lend(Rank from, Rank to, const Tag& tag, at::Tensor tensor) const override {
+    port_->lend(peer_, network_, from, to, tag, std::move(tensor));
+  }
+
   [[nodiscard]] Route route() const override { return port_->route_to(peer_); }
 
  private:

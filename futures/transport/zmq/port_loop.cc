@@ -28,7 +28,8 @@ constexpr std::chrono::milliseconds kForEver{-1};
 PortLoop::PortLoop(DataPortOptions options)
     : options_(std::move(options)),
       sockets_(options_),
-      door_(options_.shared_memory > 0 ? ArenaDoor(sockets_.address().key) : ArenaDoor()) {}
+      door_(options_.shared_memory > 0 ? ArenaDoor(sockets_.address().key) : ArenaDoor()),
+      lent_(options_.shared_memory) {}
 
 void PortLoop::admit(const PortAddress& peer) {
   require_valid(peer);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "stagecraft/futures/transport/shared_memory/arena_door.h"
+#include "stagecraft/futures/transport/shared_memory/lent_memory.h"
 #include "stagecraft/futures/transport/zmq/attached_networks.h"
 #include "stagecraft/futures/transport/zmq/identity_judge.h"
 #include "stagecraft/futures/transport/zmq/peers.h"
@@ -46,6 +47,7 @@ class PortLoop {
   void admit(const PortAddress& peer);
   void forget(const PortAddress& peer);
   void send(const std::string& key, Outgoing outgoing);
+  [[nodiscard]] const LentMemory& lent() const { return lent_; }
   [[nodiscard]] Route route_to(const std::string& key) const;
   [[nodiscard]] AttachedNetworks& networks() { return networks_; }
   void tidy();
@@ -88,7 +90,8 @@ class PortLoop {
   AttachedNetworks networks_;
   PortSockets sockets_;
   ArenaDoor door_;
-  Peers peers_{options_, sockets_, counter_};
+  const LentMemory lent_;
+  Peers peers_{options_, sockets_, counter_, lent_};
   IdentityJudge judge_{sockets_, peers_, counter_};
   Receiver receiver_{options_, sockets_, peers_, networks_, door_, counter_};
   std::vector<std::shared_ptr<Peer>> busy_;          ///< have something to send

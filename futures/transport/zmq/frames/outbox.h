@@ -28,8 +28,8 @@ struct Outgoing {
   Rank from;
   Rank to;
   Tag tag;
-  at::Tensor tensor;            ///< in CPU memory, contiguous, without autograd
   std::optional<SlotRef> slot;  ///< of `tensor`, if both processes share its memory
+  at::Tensor tensor;            ///< in CPU memory, contiguous, without autograd
 };
 
 class Outbox {

@@ -28,10 +28,11 @@ struct Scene {
   std::string key = own_key(0);
   ArenaDoor door{key};
   std::shared_ptr<SlotArena> arena = SlotArena::make(testing::kMebi);
+  LentMemory lent{testing::kMebi};
 
   [[nodiscard]] std::optional<ArenaOffer> offer() const {
     ArenaOffer made(key);
-    return made.is_connected() && made.send(arena->id(), arena->file().descriptor())
+    return made.is_connected() && made.send(arena->id(), arena->file().descriptor(), lent.file())
                ? std::optional<ArenaOffer>(std::move(made))
                : std::nullopt;
   }
@@ -52,9 +53,12 @@ TEST_CASE("an arena that is offered is taken, and claimed once", "[futures][shar
   CHECK(recv(connection.number(), &rung, 1, MSG_DONTWAIT) == 1);
   REQUIRE(view);
   CHECK(s.door.claim(s.arena->id()).view == nullptr);
-  const auto lent = s.arena->put(bytes_from(3, 100));
-  s.arena->mark_sent(lent->slot);
-  CHECK(view->take(lent->slot, {100}, at::kByte, 100).equal(bytes_from(3, 100)));
+  const auto sent = s.arena->put(bytes_from(3, 100));
+  s.arena->mark_sent(sent->slot);
+  CHECK(view->take(sent->slot, {100}, at::kByte, 100).equal(bytes_from(3, 100)));
+  const at::Tensor in_place = s.lent.zeros(10, at::kInt).fill_(7);
+  const at::Tensor seen = view->take(*s.lent.range_of(in_place), {10}, at::kInt, 40);
+  CHECK(seen.equal(in_place));
 }
 
 TEST_CASE("where no door is, nothing is offered", "[futures][shared_memory]") {
@@ -68,7 +72,7 @@ TEST_CASE("what is no shared memory is refused, and the connection ended",
           "[futures][shared_memory]") {
   Scene s;
   const ArenaOffer no_memory(s.key);
-  REQUIRE(no_memory.send(s.arena->id(), testing::sealed_file(testing::kMebi, 0)));
+  REQUIRE(no_memory.send(s.arena->id(), testing::sealed_file(testing::kMebi, 0), nullptr));
   Descriptor connection = local_socket::make();
   const auto [address, size] = local_socket::address_of(s.key);
   REQUIRE(connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
@@ -113,7 +117,7 @@ TEST_CASE("many offers at once are all taken, more than may say nothing",
       s.door.look();
       offers.back() = ArenaOffer(s.key);
     }
-    REQUIRE(offers.back().send(arenas.back()->id(), arenas.back()->file().descriptor()));
+    REQUIRE(offers.back().send(arenas.back()->id(), arenas.back()->file().descriptor(), nullptr));
   }
   for (std::size_t i = 0; i < offers.size(); ++i) {
     s.door.look();
@@ -122,7 +126,7 @@ TEST_CASE("many offers at once are all taken, more than may say nothing",
   }
 }
 
-TEST_CASE("a message with two descriptors is refused, and neither stays open",
+TEST_CASE("a message with three descriptors is refused, and none stays open",
           "[futures][shared_memory]") {
   Scene s;
   const auto open_files = [] {
@@ -135,7 +139,7 @@ TEST_CASE("a message with two descriptors is refused, and neither stays open",
   const auto before = open_files();
   constexpr ArenaId arena{5};
   const int memory = s.arena->file().descriptor().number();
-  REQUIRE(local_socket::send(connection, arena, std::array{memory, memory}));
+  REQUIRE(local_socket::send(connection, arena, std::array{memory, memory, memory}));
   s.door.look();
   CHECK(s.door.claim(arena).view == nullptr);
   CHECK(open_files() == before);
@@ -148,7 +152,7 @@ TEST_CASE("an arena is there for messages that arrive after its process has ende
   for (std::size_t i = 0; i < ArenaDoor::kMostEnded + 2; ++i) {
     const std::shared_ptr<SlotArena> arena = SlotArena::make(kPage);
     const ArenaOffer offer(s.key);
-    REQUIRE(offer.send(arena->id(), arena->file().descriptor()));
+    REQUIRE(offer.send(arena->id(), arena->file().descriptor(), nullptr));
     s.door.look();
     ended.push_back(arena->id());
   }

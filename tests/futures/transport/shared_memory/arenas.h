@@ -13,6 +13,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "stagecraft/futures/transport/shared_memory/lent_memory.h"
 #include "stagecraft/futures/transport/shared_memory/slot_arena.h"
 #include "stagecraft/futures/transport/shared_memory/slot_view.h"
 
@@ -38,14 +39,18 @@ inline at::Tensor bytes_from(std::int64_t first, std::int64_t count) {
   return tensor;
 }
 
+inline Descriptor copy_of(const Descriptor& file) {
+  return Descriptor(fcntl(file.number(), F_DUPFD_CLOEXEC, 0));
+}
+
 struct TwoSides {
   explicit TwoSides(std::int64_t bytes = kMebi) : arena(SlotArena::make(bytes)) {}
 
   /// Brings the values to the other side.
   at::Tensor pass(const at::Tensor& values) {
-    const auto lent = arena->put(values);
-    arena->mark_sent(lent->slot);
-    return take(lent->slot, values);
+    const auto sent = arena->put(values);
+    arena->mark_sent(sent->slot);
+    return take(sent->slot, values);
   }
   at::Tensor take(const SlotRef& slot, const at::Tensor& like) const {
     return view->take(
@@ -53,8 +58,9 @@ struct TwoSides {
   }
 
   std::shared_ptr<SlotArena> arena;
+  LentMemory lent{kMebi};
   std::shared_ptr<SlotView> view = std::make_shared<SlotView>(
-      MemoryFile(Descriptor(fcntl(arena->file().descriptor().number(), F_DUPFD_CLOEXEC, 0))));
+      MemoryFile(copy_of(arena->file().descriptor())), MemoryFile(copy_of(*lent.file())));
 };
 
 }  // namespace stagecraft::testing

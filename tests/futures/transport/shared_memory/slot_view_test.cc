@@ -67,6 +67,27 @@ TEST_CASE("a message that contradicts the memory is refused (VI-1)", "[futures][
   CHECK_THAT(refused([](SlotRef&) {}), ContainsSubstring("before it was given back"));
 }
 
+TEST_CASE("a message that lends what is not lent memory is refused (VI-1)",
+          "[futures][shared_memory]") {
+  TwoSides two;
+  const at::Tensor lent = two.lent.zeros(1000, at::kFloat);
+  const SlotRef range = *two.lent.range_of(lent);
+  const auto refused = [&](const std::function<void(SlotRef&)>& change) {
+    SlotRef changed = range;
+    change(changed);
+    return refusal([&] { (void)two.take(changed, lent); }, Errc::TransportRefused);
+  };
+  CHECK_THAT(refused([](SlotRef& r) { r.offset = 0; }), ContainsSubstring("bytes of lent memory"));
+  CHECK_THAT(refused([](SlotRef& r) { r.offset = -kPage; }), ContainsSubstring("at byte -4096"));
+  CHECK_THAT(refused([](SlotRef& r) { r.offset += 2; }), ContainsSubstring("not a tensor"));
+  CHECK_THAT(refused([](SlotRef& r) { r.offset = std::numeric_limits<std::int64_t>::max() - 3; }),
+             ContainsSubstring("not a tensor"));
+  CHECK_THAT(refused([](SlotRef& r) { r.capacity = 5000; }), ContainsSubstring("of 4000 in"));
+  two.view =
+      std::make_shared<SlotView>(MemoryFile(testing::copy_of(two.arena->file().descriptor())));
+  CHECK_THAT(refused([](SlotRef&) {}), ContainsSubstring("no memory was offered for that"));
+}
+
 TEST_CASE("a slot stays where it was", "[futures][shared_memory]") {
   TwoSides two;
   const at::Tensor values = bytes_from(0, kPage);

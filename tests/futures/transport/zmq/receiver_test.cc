@@ -104,7 +104,7 @@ class RingPeer {
     two.port->admit(raw_.address());
     raw_.connect(*two.port);
     REQUIRE(offer_.is_connected());
-    REQUIRE(offer_.send(arena_->id(), arena_->file().descriptor()));
+    REQUIRE(offer_.send(arena_->id(), arena_->file().descriptor(), nullptr));
     REQUIRE(eventually([&] { return offer_.answer() == ArenaOffer::Answer::Taken; }));
     // The first frame names the memory.
     const auto lent = arena_->put(at::zeros({8}, at::kByte));
