@@ -59,8 +59,8 @@ class PendingResult {
   virtual ~PendingResult() = default;
 
   /// Waits until every member has started the operation, and returns the result. Meanwhile the
-  /// rank's WaitBoard shows the missing members. Requires: the first call. Errors: ClusterTimeout,
-  /// with the members that are missing at the deadline; WorkerAborted and TransportClosed from the
+  /// rank's WaitBoard shows the missing members, or those next on the way of a sum over hosts.
+  /// Requires: the first call. Errors: ClusterTimeout, with these members at the deadline; WorkerAborted and TransportClosed from the
   /// transport; Internal, on all members, with two ranks whose sizes or dtypes differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 

@@ -19,6 +19,7 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/futures/collective/exchange.h"
+#include "stagecraft/futures/collective/sum_route.h"
 
 namespace stagecraft::collective {
 namespace {
@@ -63,9 +64,22 @@ at::Tensor refusal(const std::string& why) {
   return text;
 }
 
-std::string text_of(const at::Tensor& refusal) {
-  return {reinterpret_cast<const char*>(refusal.const_data_ptr<std::uint8_t>()),
-          static_cast<std::size_t>(refusal.numel())};
+bool is_refusal(const at::Tensor& sum) {
+  return sum.scalar_type() == at::kByte;
+}
+
+Error refused(const at::Tensor& refusal) {
+  return {Errc::Internal,
+          std::string(reinterpret_cast<const char*>(refusal.const_data_ptr<std::uint8_t>()),
+                      static_cast<std::size_t>(refusal.numel()))};
+}
+
+std::vector<Rank> ranks_of(const std::vector<Arrival>& arrivals) {
+  std::vector<Rank> ranks;
+  for (const auto& [rank, arrival] : arrivals) {
+    ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -82,31 +96,39 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
        std::weak_ptr<JobThread> thread)
       : kind_(kind),
         name_(std::move(name)),
-        group_(group),
-        self_(static_cast<std::size_t>(std::ranges::lower_bound(group.ranks, transport->self()) -
-                                       group.ranks.begin())),
+        route_(kind == Kind::AllReduce ? sum_route(group, *transport)
+                                       : SumRoute{.here = group.ranks}),
+        here_{.ranks = route_.here, .id = group.id},
+        self_(static_cast<std::size_t>(std::ranges::lower_bound(here_.ranks, transport->self()) -
+                                       here_.ranks.begin())),
         buffer_(buffer),
-        own_(kind == Kind::AllReduce ? parts_of(buffer, group.ranks.size())
-                                     : equal_parts(buffer, group.ranks.size())),
+        own_(kind == Kind::AllReduce ? parts_of(buffer, here_.ranks.size())
+                                     : equal_parts(buffer, here_.ranks.size())),
         transport_(std::move(transport)),
-        thread_(std::move(thread)),
-        left_(kind == Kind::AllReduce ? 2 * group.ranks.size() - 1 : 1) {}
+        thread_(std::move(thread)) {}
 
   void start(const Sequence& sequence) {
-    if (group_.ranks.size() == 1) {
+    if (here_.ranks.size() == 1) {
       result_.set_value(kind_ == Kind::AllReduce ? buffer_ : buffer_.clone());
       return;
     }
-    const Tag first = tag_of(group_, sequence);
-    second_ = tag_of(group_, sequence, Round::Second);
-    third_ = tag_of(group_, sequence, Round::Third);
+    first_ = tag_of(here_, sequence);
+    second_ = tag_of(here_, sequence, Round::Second);
+    third_ = tag_of(here_, sequence, Round::Third);
     for (std::size_t i = 0; i < own_.size(); ++i) {
       if (i != self_) {
-        transport_->lend(group_.ranks[i], first, own_[i]);
+        transport_->lend(here_.ranks[i], first_, own_[i]);
       }
     }
-    parts = receive_all(*transport_, group_, first, own_[self_]);
+    parts = receive_all(*transport_, here_, first_, own_[self_]);
+    if (route_.before) {  // its partial sum comes first in the order of addition
+      parts.emplace(parts.begin(), *route_.before, transport_->receive(*route_.before, first_));
+    }
+    if (kind_ == Kind::AllReduce) {
+      expect_sums();
+    }
     missing_ = parts.size();
+    ++left_;
     for (const Arrival& part : parts) {
       part.second.on_ready([self = shared_from_this()] {
         if (--self->missing_ == 0) {
@@ -114,19 +136,14 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
         }
       });
     }
-    if (kind_ == Kind::ReduceScatter) {
-      return;
-    }
-    sums = receive_all(*transport_, group_, second_, own_[self_]);
-    copied = receive_all(*transport_, group_, third_, own_[self_]);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (i != self_) {
-        sums[i].second.on_ready(
-            [self = shared_from_this(), i] { self->post([i](Work& work) { work.take(i); }); });
-        copied[i].second.on_ready([self = shared_from_this(), i] {
-          self->post([i](Work& work) { (void)work.copied[i].second.get(); });
-        });
-      }
+      sums[i].second.on_ready(
+          [self = shared_from_this(), i] { self->post([i](Work& work) { work.take(i); }); });
+    }
+    for (std::size_t i = 0; i < copied.size(); ++i) {
+      copied[i].second.on_ready([self = shared_from_this(), i] {
+        self->post([i](Work& work) { (void)work.copied[i].second.get(); });
+      });
     }
   }
 
@@ -136,10 +153,10 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     abandoned_ = true;
   }
 
-  std::vector<Arrival> parts;  ///< those of its own part, by rank
-  // Of an all_reduce only, by rank:
-  std::vector<Arrival> sums;
-  std::vector<Arrival> copied;  ///< empty tensors: the member has copied this member's sum
+  std::vector<Arrival> parts;  ///< those of its own part, in the order of addition
+  // Of an all_reduce only, from other ranks:
+  std::vector<Arrival> sums;    ///< of other parts, and of its own from the next host
+  std::vector<Arrival> copied;  ///< empty tensors: the rank has copied this member's sum
 
   [[nodiscard]] Future<at::Tensor> result() const { return result_.future(); }
 
@@ -180,65 +197,105 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
-  void add() {
-    const Tensors here = tensors_of(parts);
-    try {
-      check_alike(name_, group_.ranks, here);
-      at::Tensor sum = kind_ == Kind::AllReduce ? own_[self_] : at::empty_like(here.front());
-      add_in_order(sum, here);
-      lend_to_others(sum);
-      scattered_ = sum;
-    } catch (const Error& error) {
-      lend_to_others(refusal(error.message()));
-      throw;
-    } catch (const std::exception& error) {
-      lend_to_others(refusal(error.what()));
-      throw;
-    }
-  }
-
-  void lend_to_others(const at::Tensor& tensor) {
-    for (std::size_t i = 0; kind_ == Kind::AllReduce && i < group_.ranks.size(); ++i) {
+  /// Lists what arrives after the parts.
+  void expect_sums() {
+    for (std::size_t i = 0; i < here_.ranks.size(); ++i) {
       if (i != self_) {
-        transport_->lend(group_.ranks[i], second_, tensor);
+        expect_sum(here_.ranks[i], i);
+        readers_.push_back(here_.ranks[i]);
       }
     }
+    if (route_.after) {
+      expect_sum(*route_.after, self_);
+    }
+    if (route_.before) {
+      readers_.push_back(*route_.before);
+    }
+    for (const Rank reader : readers_) {
+      copied.emplace_back(reader, transport_->receive(reader, third_));
+    }
+    left_ += sums.size() + copied.size();
   }
 
-  /// Copies the sum of another member's part, and says so to its owner.
+  void expect_sum(Rank from, std::size_t part) {
+    sums.emplace_back(from, transport_->receive(from, second_));
+    part_of_sum_.push_back(part);
+  }
+
+  void add() {
+    const Tensors here = tensors_of(parts);
+    at::Tensor sum;
+    std::optional<Error> why;
+    try {
+      check_alike(name_, ranks_of(parts), here);
+      sum = kind_ == Kind::AllReduce ? own_[self_] : at::empty_like(here.front());
+      add_in_order(sum, here);
+    } catch (const Error& error) {
+      const bool comes_from_before = route_.before && is_refusal(here.front()) &&
+                                     own_[self_].scalar_type() != here.front().scalar_type();
+      why = comes_from_before ? refused(here.front()) : error;
+    } catch (const std::exception& error) {
+      why = Error(Errc::Internal, error.what());
+    }
+    scattered_ = sum;
+    const at::Tensor handed_on = why ? refusal(why->message()) : sum;
+    if (route_.after) {
+      transport_->lend(*route_.after, first_, handed_on);  // the sum comes back
+    } else {
+      lend_to_readers(handed_on);
+    }
+    if (why) {
+      throw *std::move(why);
+    }
+  }
+
+  void lend_to_readers(const at::Tensor& sum) {
+    for (const Rank reader : readers_) {
+      transport_->lend(reader, second_, sum);
+    }
+  }
+
+  /// Copies a sum, and says so to the rank that lent it. The sum of its own part goes on.
   void take(std::size_t i) {
-    const at::Tensor sum = sums[i].second.get();
-    const at::Tensor& place = own_[i];
+    const auto& [from, arrival] = sums[i];
+    const at::Tensor sum = arrival.get();
+    const at::Tensor& place = own_[part_of_sum_[i]];
     const bool fits = sum.scalar_type() == place.scalar_type() && sum.numel() == place.numel();
     if (fits) {
       place.copy_(sum);
     }
-    transport_->send(group_.ranks[i], third_, at::empty({0}, at::kByte));
+    transport_->send(from, third_, at::empty({0}, at::kByte));
+    if (part_of_sum_[i] == self_) {
+      lend_to_readers(fits ? place : sum);
+    }
     if (!fits) {
-      throw Error(Errc::Internal,
-                  sum.scalar_type() == at::kByte
-                      ? text_of(sum)
-                      : fmt::format("in {} rank {} returns a sum of {} elements, not of {}",
-                                    name_,
-                                    group_.ranks[i].value,
-                                    sum.numel(),
-                                    place.numel()));
+      throw is_refusal(sum) ? refused(sum)
+                            : Error(Errc::Internal,
+                                    fmt::format("in {} rank {} returns a sum of {} elements, not "
+                                                "of {}",
+                                                name_,
+                                                from.value,
+                                                sum.numel(),
+                                                place.numel()));
     }
   }
 
   const Kind kind_;
   const std::string name_;
-  const Group group_;
-  const std::size_t self_;  // position among the members
+  const SumRoute route_;
+  const Group here_;        // the members of the route
+  const std::size_t self_;  // position among them
   const at::Tensor buffer_;
   const Tensors own_;  // the parts of the buffer, by owner
   const std::shared_ptr<Transport> transport_;
   const std::weak_ptr<JobThread> thread_;  // callbacks may outlive it
-  Tag second_, third_;
-  std::atomic<std::size_t> missing_ = 0;  // parts that have not arrived
+  Tag first_, second_, third_;             // by round
+  std::vector<std::size_t> part_of_sum_;   // by sum
+  std::vector<Rank> readers_;              // of its sum
+  std::atomic<std::size_t> missing_ = 0;   // parts that have not arrived
   std::mutex mutex_;
   bool abandoned_ = false;
-  std::size_t left_;            // jobs that have not run
+  std::size_t left_ = 0;        // jobs that have not run
   std::optional<Error> error_;  // the first
   at::Tensor scattered_;        // the result of a reduce_scatter
   Promise<at::Tensor> result_;

@@ -4,11 +4,11 @@
 ///         --> all_reduce: rank i lends the sum to all members --> each copies it and says so
 ///
 /// So a member sends and receives 2 (n - 1) / n of a buffer, or half of that in a reduce_scatter.
-/// Members that share memory read parts and sums where they lie (Transport::lend). The JobThread
-/// adds and copies parts as soon as they have arrived. So a member that computes meanwhile delays
-/// no other (CL-4).
-/// SUM-1: a member writes to a part that it has lent only when its owner has read it, which the
-///        owner's sum shows; and its operation ends when all have copied its sum.
+/// Sums of a group that spans hosts go from host to host on their way (sum_route.h). Members that
+/// share memory read parts and sums where they lie (Transport::lend). The JobThread adds and copies
+/// parts as soon as they have arrived. So a member that computes meanwhile delays no other (CL-4).
+/// SUM-1: a member writes to a part that it has lent only when its reader is done, which a later sum
+///        of that part shows; and its operation ends when all have copied the sums that it lent.
 /// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
 #pragma once
 

@@ -32,6 +32,12 @@ std::optional<std::string> RankPlaces::elsewhere(Rank rank) const {
   return of(rank).elsewhere;
 }
 
+std::string RankPlaces::host_of(Rank rank) const {
+  const std::string endpoint = elsewhere(rank).value_or(here_.port->address().endpoint);
+  // "tcp://10.0.0.7:41234"; local sockets are all of one host
+  return endpoint.starts_with("tcp://") ? endpoint.substr(0, endpoint.rfind(':')) : "ipc://";
+}
+
 void RankPlaces::set(Rank rank, const PortAddress& where) {
   Mailbox& mailbox = here_.mailboxes->of(rank);
   if (where == here_.port->address()) {

@@ -35,6 +35,9 @@ class RankPlaces {
   /// Returns the endpoint of the rank's process; nothing if it is this process. Errors: as above.
   [[nodiscard]] std::optional<std::string> elsewhere(Rank rank) const;
 
+  /// Returns the host in the endpoint at which the rank receives. Errors: as above.
+  [[nodiscard]] std::string host_of(Rank rank) const;
+
   /// Places the rank as RoutedNetwork::place says.
   void set(Rank rank, const PortAddress& where);
 

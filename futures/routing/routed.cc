@@ -1,5 +1,6 @@
 #include "stagecraft/futures/routing/routed.h"
 
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ class RoutedTransport final : public MailboxTransport {
   }
 
   [[nodiscard]] bool hands_over(Rank to) const override { return !places_->elsewhere(to); }
+  [[nodiscard]] std::string host_of(Rank rank) const override { return places_->host_of(rank); }
   [[nodiscard]] Route route_to(Rank to) const override { return places_->carrier_to(to)->route(); }
 
   void advance(PlanId plan, Epoch current, const Error& why) override {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "stagecraft/futures/transport/transport.h"
@@ -24,6 +25,7 @@ class ForwardingTransport : public Transport {
     return inner_->lendable(elements, dtype);
   }
   [[nodiscard]] bool hands_over(Rank to) const override { return inner_->hands_over(to); }
+  [[nodiscard]] std::string host_of(Rank rank) const override { return inner_->host_of(rank); }
   [[nodiscard]] Route route_to(Rank to) const override { return inner_->route_to(to); }
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override {
     return inner_->receive(from, tag);

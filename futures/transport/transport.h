@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -58,6 +59,10 @@ class Transport {
   [[nodiscard]] virtual at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) {
     return at::zeros({elements}, dtype);
   }
+
+  /// Returns a name of the rank's host, which is the same on all ends of the network.
+  /// Errors: TransportRefused for a rank that is no peer.
+  [[nodiscard]] virtual std::string host_of(Rank /*rank*/) const { return "this host"; }
 
   /// Returns how tensors get to `to`. Shared memory is found with the first tensors.
   /// Errors: TransportRefused for a rank that is no peer.

@@ -399,17 +399,23 @@ void missing_members_are_named(const MakeMembers& make) {
     const auto begin = [&](std::size_t rank) {
       return ((*members[rank].collective).*operation)(group, which, uneven(rank));
     };
-    const std::int64_t before = members[0].transport->bytes_waiting();
+    // A sum that goes from host to host waits for the next ranks on its way.
+    const Transport& own = *members[0].transport;
+    const bool hears_all =
+        operation != &Collective::all_reduce || own.host_of(Rank{2}) == own.host_of(Rank{0});
+    const std::string missing = hears_all ? "1, 3" : "1";
+    const std::int64_t before = own.bytes_waiting();
     const auto two = begin(2);
-    REQUIRE(eventually([&] { return members[0].transport->bytes_waiting() > before; }));
+    REQUIRE(eventually([&] { return !hears_all || own.bytes_waiting() > before; }));
     const auto zero = begin(0);
     try {
       static_cast<void>(zero->wait(already_over()));
       FAIL("ranks 1 and 3 were not missed");
     } catch (const Error& error) {
       CHECK(error.code() == Errc::ClusterTimeout);
-      CHECK_THAT(error.message(), ContainsSubstring("did not hear from rank 1, 3 before"));
-      CHECK(error.context().peer == "rank 1, 3");
+      CHECK_THAT(error.message(),
+                 ContainsSubstring("did not hear from rank " + missing + " before"));
+      CHECK(error.context().peer == "rank " + missing);
     }
   }
 }

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "stagecraft/futures/collective/transport_collective.h"
+#include "stagecraft/futures/transport/forwarding_transport.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"
 #include "stagecraft/tests/conformance/transport_forms.h"
 
@@ -27,10 +29,28 @@ Members over_transport(int ranks) {
   return members;
 }
 
+/// HostedTransport says that ranks 0 and 1 are on one host, 2 and 3 on the next, and so on.
+class HostedTransport final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  [[nodiscard]] std::string host_of(Rank rank) const override {
+    return std::to_string(rank.value / 2);
+  }
+};
+
+inline Endpoints on_several_hosts(int ranks) {
+  Endpoints ends = in_one_process(ranks);
+  for (std::shared_ptr<Transport>& end : ends.ranks) {
+    end = std::make_shared<HostedTransport>(end);
+  }
+  return ends;
+}
+
 /// A new form is one more row.
 inline constexpr CollectiveForm kCollectiveForms[] = {
     {"over a transport in one process", over_transport<in_one_process>},
     {"over transports here and elsewhere", over_transport<here_and_elsewhere>},
-    {"over shared memory", over_transport<over_shared_memory>}};
+    {"over shared memory", over_transport<over_shared_memory>},
+    {"over several hosts", over_transport<on_several_hosts>}};
 
 }  // namespace stagecraft

@@ -63,6 +63,20 @@ TEST_CASE("hosts read a text themselves, with the bits of one process", "[hosts]
   CHECK_THAT(run.out, ContainsSubstring("equal"));
 }
 
+TEST_CASE("four copies on two hosts add gradients as one process does", "[hosts]") {
+  skip_without_hosts();
+  constexpr int kSlots = 2;
+  const TestHosts hosts(3);
+  const CommandResult run = run_command(command_launch_words(
+      hosts,
+      hosts.file(1, kSlots),
+      {"--layers", "2", "--stages", "1", "--dp", "4", "--steps", "3", "--verify"}));
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out,
+             ContainsSubstring("bit-equal to one process that adds gradients as the ranks do"));
+}
+
 TEST_CASE("so does a schedule of one's own, by two hosts", "[hosts]") {
   skip_without_hosts();
   const TestHosts hosts(3);

@@ -1,0 +1,145 @@
+/// Tests sums of a group that spans hosts: their bits, and the bytes between hosts.
+#include "stagecraft/futures/collective/pending_sum.h"
+
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+
+#include "stagecraft/futures/collective/transport_collective.h"
+#include "stagecraft/futures/transport/forwarding_transport.h"
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/waiting.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// Counts the bytes that go to other hosts, of `each` ranks.
+class Counting final : public ForwardingTransport {
+ public:
+  Counting(std::shared_ptr<Transport> inner, int each, std::atomic<std::int64_t>& bytes)
+      : ForwardingTransport(std::move(inner)), each_(each), bytes_(bytes) {}
+  [[nodiscard]] std::string host_of(Rank rank) const override {
+    return std::to_string(rank.value / each_);
+  }
+  void send(Rank to, const Tag& tag, at::Tensor tensor) override {
+    count(to, tensor);
+    ForwardingTransport::send(to, tag, std::move(tensor));
+  }
+  void lend(Rank to, const Tag& tag, at::Tensor tensor) override {
+    count(to, tensor);
+    ForwardingTransport::lend(to, tag, std::move(tensor));
+  }
+
+ private:
+  void count(Rank to, const at::Tensor& tensor) {
+    bytes_ += host_of(to) == host_of(self()) ? 0 : static_cast<std::int64_t>(tensor.nbytes());
+  }
+
+  const int each_;
+  std::atomic<std::int64_t>& bytes_;
+};
+
+/// The members of one group, `each` on a host.
+struct Hosts {
+  Hosts(int members, int each) : network(members) {
+    for (int r = 0; r < members; ++r) {
+      group.ranks.emplace_back(r);
+      ends.push_back(std::make_unique<TransportCollective>(
+          std::make_shared<Counting>(network.endpoint(Rank(r)), each, between)));
+    }
+  }
+
+  /// Starts the sum on all members.
+  std::vector<std::unique_ptr<PendingResult>> start(const std::vector<at::Tensor>& buffers) {
+    std::vector<std::unique_ptr<PendingResult>> pending;
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      pending.push_back(ends[r]->all_reduce(group, {.epoch = Epoch{0}}, buffers[r]));
+    }
+    return pending;
+  }
+
+  InprocNetwork network;
+  Group group;
+  std::atomic<std::int64_t> between = 0;
+  std::vector<std::unique_ptr<TransportCollective>> ends;
+};
+
+constexpr std::int64_t kSize = 6 * 16 * 100;
+
+/// Returns values whose sum depends on the order of addition.
+std::vector<at::Tensor> uneven(int members) {
+  std::vector<at::Tensor> all;
+  for (int r = 0; r < members; ++r) {
+    all.push_back(at::empty({kSize}, at::kFloat));
+    float* const out = all.back().mutable_data_ptr<float>();
+    for (std::int64_t i = 0; i < kSize; ++i) {
+      const double at = static_cast<double>(i) * (r + 1);
+      out[i] = static_cast<float>(std::sin(at) * std::pow(10.0, std::fmod(at, 9)));
+    }
+  }
+  return all;
+}
+
+at::Tensor sum_by_rank(const std::vector<at::Tensor>& contributions) {
+  at::Tensor sum = contributions.front().clone();
+  for (std::size_t r = 1; r < contributions.size(); ++r) {
+    sum.add_(contributions[r]);
+  }
+  return sum;
+}
+
+TEST_CASE("a sum over hosts has the bits of one by rank, however many each has (CL-1)",
+          "[futures][collective]") {
+  for (const int each : {1, 2, 3, 4, 6}) {
+    CAPTURE(each);
+    Hosts hosts(6, each);
+    const std::vector<at::Tensor> buffers = uneven(6);
+    const at::Tensor expected = sum_by_rank(buffers);
+    for (const auto& pending : hosts.start(buffers)) {
+      CHECK(at::equal(pending->wait(patience()), expected));
+    }
+  }
+}
+
+TEST_CASE("between hosts a buffer goes once in each direction, not once for each member",
+          "[futures][collective]") {
+  constexpr std::int64_t kBytes = kSize * 4;
+  for (const auto& [members, each, buffers] : {std::tuple{6, 3, 2}, {6, 2, 4}, {4, 2, 2}}) {
+    CAPTURE(members, each);
+    Hosts hosts(members, each);
+    for (const auto& pending : hosts.start(uneven(members))) {
+      (void)pending->wait(patience());
+    }
+    CHECK(hosts.between == buffers * kBytes);
+  }
+  Hosts alone(2, 1);  // one member a host: half of the buffer there and back, from each
+  for (const auto& pending : alone.start(uneven(2))) {
+    (void)pending->wait(patience());
+  }
+  CHECK(alone.between == 2 * kBytes);
+}
+
+TEST_CASE("buffers that are not alike fail on all hosts, whichever host has the odd one",
+          "[futures][collective]") {
+  for (std::size_t odd = 0; odd < 6; ++odd) {
+    CAPTURE(odd);
+    Hosts hosts(6, 2);
+    std::vector<at::Tensor> buffers = uneven(6);
+    buffers[odd] = at::ones({kSize / 2}, at::kFloat);
+    for (const auto& pending : hosts.start(buffers)) {
+      CHECK_THROWS_WITH(static_cast<void>(pending->wait(patience())),
+                        ContainsSubstring("same size and dtype"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft
