@@ -180,7 +180,7 @@ std::vector<TransferTime> measure_sums(RankHomes homes) {
   const auto here = [&] {
     Member member(ends.here);
     for (const std::int64_t elements : sizes()) {
-      const at::Tensor tensor = at::zeros({elements}, at::kFloat);
+      const at::Tensor tensor = ends.here->lendable(elements, at::kFloat);
       const double seconds = timed(Times::of(elements), [&] { member.sum(tensor); });
       halves.push_back({bytes_of(elements) / 2, seconds / 2});
     }
@@ -188,7 +188,7 @@ std::vector<TransferTime> measure_sums(RankHomes homes) {
   const auto there = [&] {
     Member member(ends.there);
     for (const std::int64_t elements : sizes()) {
-      const at::Tensor tensor = at::zeros({elements}, at::kFloat);
+      const at::Tensor tensor = ends.there->lendable(elements, at::kFloat);
       for (int i = 0; i < Times::of(elements).all(); ++i) {
         member.sum(tensor);
       }

@@ -58,10 +58,12 @@ class PendingResult {
   PendingResult& operator=(PendingResult&&) = delete;
   virtual ~PendingResult() = default;
 
-  /// Waits until every member has started the operation, and returns the result. Meanwhile the
-  /// rank's WaitBoard shows the missing members, or those next on the way of a sum over hosts.
-  /// Requires: the first call. Errors: ClusterTimeout, with these members at the deadline; WorkerAborted and TransportClosed from the
-  /// transport; Internal, on all members, with two ranks whose sizes or dtypes differ.
+  /// Waits until every member has started the operation, and returns the result; an all_reduce also
+  /// waits until others have copied what they read here. Meanwhile the rank's WaitBoard shows the
+  /// missing members, or those next on the way of a sum over hosts. Requires: the first call.
+  /// Errors: ClusterTimeout, with the members that the board shows at the deadline; WorkerAborted
+  /// and TransportClosed from the transport; Internal, on all members, with two ranks whose sizes
+  /// or dtypes differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
   /// Gives up the operation together with the step. From now on this member neither reads nor

@@ -59,13 +59,14 @@ void add_in_order(at::Tensor& sum, const Tensors& parts) {
 
 /// Sends the others, in the place of the sum, the reason why there is none.
 at::Tensor refusal(const std::string& why) {
-  at::Tensor text = at::empty({static_cast<std::int64_t>(why.size())}, at::kByte);
+  at::Tensor text = at::empty({static_cast<std::int64_t>(why.size()), 1}, at::kByte);
   std::memcpy(text.mutable_data_ptr<std::uint8_t>(), why.data(), why.size());
   return text;
 }
 
+/// Buffers are flat, and a refusal is not.
 bool is_refusal(const at::Tensor& sum) {
-  return sum.scalar_type() == at::kByte;
+  return sum.dim() != 1;
 }
 
 Error refused(const at::Tensor& refusal) {
@@ -116,8 +117,13 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     second_ = tag_of(here_, sequence, Round::Second);
     third_ = tag_of(here_, sequence, Round::Third);
     for (std::size_t i = 0; i < own_.size(); ++i) {
-      if (i != self_) {
+      if (i == self_) {
+        continue;
+      }
+      if (kind_ == Kind::AllReduce) {
         transport_->lend(here_.ranks[i], first_, own_[i]);
+      } else {  // its end does not show that all have read the parts
+        transport_->send(here_.ranks[i], first_, own_[i]);
       }
     }
     parts = receive_all(*transport_, here_, first_, own_[self_]);
@@ -227,15 +233,16 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     at::Tensor sum;
     std::optional<Error> why;
     try {
+      if (is_refusal(here.front())) {
+        throw refused(here.front());
+      }
       check_alike(name_, ranks_of(parts), here);
       sum = kind_ == Kind::AllReduce ? own_[self_] : at::empty_like(here.front());
       add_in_order(sum, here);
     } catch (const Error& error) {
-      const bool comes_from_before = route_.before && is_refusal(here.front()) &&
-                                     own_[self_].scalar_type() != here.front().scalar_type();
-      why = comes_from_before ? refused(here.front()) : error;
+      why = error;
     } catch (const std::exception& error) {
-      why = Error(Errc::Internal, error.what());
+      why = Error(Errc::Internal, name_ + ": " + error.what());
     }
     scattered_ = sum;
     const at::Tensor handed_on = why ? refusal(why->message()) : sum;
@@ -260,7 +267,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     const auto& [from, arrival] = sums[i];
     const at::Tensor sum = arrival.get();
     const at::Tensor& place = own_[part_of_sum_[i]];
-    const bool fits = sum.scalar_type() == place.scalar_type() && sum.numel() == place.numel();
+    const bool fits = !is_refusal(sum) && sum.scalar_type() == place.scalar_type() &&
+                      sum.numel() == place.numel();
     if (fits) {
       place.copy_(sum);
     }

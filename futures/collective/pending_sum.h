@@ -1,14 +1,14 @@
 /// PendingSum is an operation that adds the members' buffers in parts. Each member owns one part.
 ///
-///     every member lends part i to rank i --> rank i adds its parts in the order of ranks
+///     every member hands part i to rank i --> rank i adds its parts in the order of ranks
 ///         --> all_reduce: rank i lends the sum to all members --> each copies it and says so
 ///
 /// So a member sends and receives 2 (n - 1) / n of a buffer, or half of that in a reduce_scatter.
 /// Sums of a group that spans hosts go from host to host on their way (sum_route.h). Members that
 /// share memory read parts and sums where they lie (Transport::lend). The JobThread adds and copies
 /// parts as soon as they have arrived. So a member that computes meanwhile delays no other (CL-4).
-/// SUM-1: a member writes to a part that it has lent only when its reader is done, which a later sum
-///        of that part shows; and its operation ends when all have copied the sums that it lent.
+/// SUM-1: a member writes to a part that it has lent only when its reader is done, which a later
+///        sum of that part shows; its operation ends when all have copied the sums that it lent.
 /// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
 #pragma once
 

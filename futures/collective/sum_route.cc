@@ -16,7 +16,7 @@ std::size_t members_a_host(const Group& group, const Transport& transport) {
   }
   const auto other = std::ranges::find_if(hosts, [&](const auto& h) { return h != hosts.front(); });
   const auto each = static_cast<std::size_t>(other - hosts.begin());
-  bool alike = each > 1 && hosts.size() % each == 0;
+  bool alike = hosts.size() % each == 0 && hosts.size() / each <= each;
   for (std::size_t i = 1; alike && i < hosts.size(); ++i) {
     alike = (hosts[i] == hosts[i - 1]) == (i % each != 0);
   }

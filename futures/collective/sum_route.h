@@ -8,8 +8,9 @@
 ///     the sum for 0, 1   <-- sum ----------  the sum for 2, 3
 ///
 /// The order of addition is the same, that of ranks (CL-1), so bits do not depend on hosts. Between
-/// two neighboring hosts a buffer goes once in each direction, instead of once for each member.
-/// Groups with one member a host, or not alike on all hosts, take the way of one host.
+/// two neighboring hosts a buffer goes once in each direction, instead of once for each member. A
+/// sum passes one host after the other, so groups with more hosts than members on each go the way
+/// of one host, and so do groups that are not alike on all hosts.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 /// ForwardingTransport passes every call on to another transport. A transport that counts, copies
-/// or disturbs what another one moves derives from it, and overrides what it changes.
+/// or disturbs what another one moves derives from it, and overrides what it changes. What is lent
+/// goes through its send.
 #pragma once
 
 #include <memory>
@@ -17,9 +18,6 @@ class ForwardingTransport : public Transport {
   [[nodiscard]] Rank self() const override { return inner_->self(); }
   void send(Rank to, const Tag& tag, at::Tensor tensor) override {
     inner_->send(to, tag, std::move(tensor));
-  }
-  void lend(Rank to, const Tag& tag, at::Tensor tensor) override {
-    inner_->lend(to, tag, std::move(tensor));
   }
   [[nodiscard]] at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) override {
     return inner_->lendable(elements, dtype);

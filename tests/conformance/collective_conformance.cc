@@ -234,6 +234,31 @@ void results_are_the_callers_own(const MakeMembers& make) {
   }
 }
 
+/// The first member's contribution is dropped, and its memory used again, before others start.
+void contributions_may_be_dropped(const MakeMembers& make) {
+  const Members members = make(3);
+  const Tensors contributions = uneven_of(members.size());
+  int number = 0;
+  for (const Operation operation : kAll) {
+    if (operation == &Collective::all_reduce) {
+      continue;  // it gives the buffer back
+    }
+    const Sequence which = sequence_of(number++);
+    Pending pending;
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      at::Tensor lendable = members[rank].transport->lendable(kSize, at::kFloat);
+      lendable.copy_(contributions[rank]);
+      pending.push_back(
+          ((*members[rank].collective).*operation)(group_of(members), which, std::move(lendable)));
+      members[rank].transport->lendable(kSize, at::kFloat).fill_(7);
+    }
+    const Tensors results = wait(pending);
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      CHECK(same(results[rank], expected(operation, contributions, rank)));
+    }
+  }
+}
+
 void works_in_the_buffer(const MakeMembers& make) {
   const Members members = make(3);
   const Tensors buffers = uneven_of(members.size());
@@ -579,6 +604,8 @@ const std::vector<CollectiveCase>& collective_cases() {
       {"the result has the dtype of the contributions", keeps_the_dtype},
       {"contributions do not change, and results are the caller's own (CL-3)",
        results_are_the_callers_own},
+      {"a contribution may be dropped when the operation has started (CL-3)",
+       contributions_may_be_dropped},
       {"an all_reduce works in the buffer (CL-3)", works_in_the_buffer},
       {"an operation that is given up leaves the buffer alone", abandoned_buffers_rest},
       {"several operations are under way and waited for in any order (CL-4)", several_under_way},

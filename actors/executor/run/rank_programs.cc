@@ -10,6 +10,18 @@
 #include "stagecraft/compiler/shapes/other_shape.h"
 
 namespace stagecraft {
+namespace {
+
+/// Returns whether other processes add gradients of this rank's copies.
+bool sums_with_other_processes(const PlanTables& tables, const Transport& transport) {
+  return std::ranges::any_of(tables.groups, [&](const PlanGroup& group) {
+    return group.kind == PlanGroup::Kind::Copies &&
+           std::ranges::any_of(group.members(transport.self()),
+                               [&](Rank member) { return !transport.hands_over(member); });
+  });
+}
+
+}  // namespace
 
 RankPrograms::RankPrograms(const RankSetup& setup,
                            const c10::Device& place,
@@ -32,7 +44,7 @@ std::vector<StageRuntime>& RankPrograms::add_training() {
   LoadedProgram training{.shapes = {}, .plan = load(setup_.train, setup_.stages)};
   BucketOptions options = bucket_options(setup_.options);
   options.device = place_;
-  if (place_.is_cpu() && !setup_.train.tables->groups.empty()) {
+  if (place_.is_cpu() && sums_with_other_processes(*setup_.train.tables, *transport_)) {
     options.gradient_memory = [this](std::int64_t elements, at::ScalarType dtype) {
       return transport_->lendable(elements, dtype);
     };

@@ -15,7 +15,7 @@ LentMemory::LentMemory(std::int64_t bytes) {
     return;
   }
   try {
-    ranges_ = SlotArena::make(bytes);
+    ranges_ = SlotArena::make(bytes, SlotArena::Sizes::Exact);
   } catch (const Error& error) {
     log(Level::Warning, "sums of processes copy gradients", {{"why", error.what()}});
   }
@@ -28,6 +28,12 @@ at::Tensor LentMemory::zeros(std::int64_t elements, at::ScalarType dtype) const 
     }
   }
   return at::zeros({elements}, dtype);
+}
+
+void LentMemory::trim(SlotArena::Time now) const {
+  if (ranges_ != nullptr) {
+    ranges_->trim(now);
+  }
 }
 
 std::optional<SlotRef> LentMemory::range_of(const at::Tensor& tensor) const {

@@ -29,6 +29,9 @@ class LentMemory {
   /// left out. Requires: contiguous.
   [[nodiscard]] std::optional<SlotRef> range_of(const at::Tensor& tensor) const;
 
+  /// Works like SlotArena::trim.
+  void trim(SlotArena::Time now) const;
+
   /// Returns the file to offer; null if there is none.
   [[nodiscard]] const Descriptor* file() const {
     return ranges_ == nullptr ? nullptr : &ranges_->file().descriptor();

@@ -23,15 +23,15 @@ ArenaId drawn_id() {
 
 }  // namespace
 
-std::shared_ptr<SlotArena> SlotArena::make(std::int64_t bytes) {
+std::shared_ptr<SlotArena> SlotArena::make(std::int64_t bytes, Sizes sizes) {
   // Slots without memory keep their places, so there are more places than memory.
   constexpr std::int64_t kPlaces = 4;
   const std::int64_t places = std::min(kPlaces * bytes, MemoryFile::kLargest);
-  return std::shared_ptr<SlotArena>(new SlotArena(MemoryFile::make(places), bytes));
+  return std::shared_ptr<SlotArena>(new SlotArena(MemoryFile::make(places), bytes, sizes));
 }
 
-SlotArena::SlotArena(MemoryFile file, std::int64_t limit)
-    : id_(drawn_id()), file_(std::move(file)), limit_(limit) {}
+SlotArena::SlotArena(MemoryFile file, std::int64_t limit, Sizes sizes)
+    : id_(drawn_id()), file_(std::move(file)), limit_(limit), sizes_(sizes) {}
 
 std::optional<SlotArena::InSlot> SlotArena::empty(at::IntArrayRef sizes, at::ScalarType dtype) {
   const auto bytes =
@@ -91,10 +91,11 @@ void SlotArena::give_back(std::uint32_t number, std::uint64_t use) {
   }
 }
 
-/// Takes the smallest that fits, and none that is more than twice as large.
+/// Takes the smallest that fits, and none that is more than twice as large, or larger than exact.
 std::optional<std::uint32_t> SlotArena::free_slot(std::int64_t bytes) const {
   std::optional<std::uint32_t> best;
-  std::int64_t smallest = largest_capacity(bytes) + 1;
+  std::int64_t smallest =
+      (sizes_ == Sizes::Exact ? largest_capacity(bytes) / 2 : largest_capacity(bytes)) + 1;
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     const std::int64_t capacity = slots_[i].capacity;
     if (capacity >= bytes && capacity < smallest &&
@@ -106,11 +107,12 @@ std::optional<std::uint32_t> SlotArena::free_slot(std::int64_t bytes) const {
   return best;
 }
 
-/// Rounds sizes up, by a quarter at most, so that tensors of similar sizes share slots.
+/// Rounds similar sizes up, by a quarter at most, so that their tensors share slots.
 std::optional<std::uint32_t> SlotArena::new_slot(std::int64_t bytes) {
   const auto pages =
       static_cast<std::uint64_t>((bytes + MemoryFile::kPage - 1) / MemoryFile::kPage);
-  const std::uint64_t step = std::max<std::uint64_t>(1, std::bit_floor(pages) / 4);
+  const std::uint64_t step =
+      sizes_ == Sizes::Exact ? 1 : std::max<std::uint64_t>(1, std::bit_floor(pages) / 4);
   const auto capacity =
       static_cast<std::int64_t>((pages + step - 1) / step * step) * MemoryFile::kPage;
   if (slots_.size() == MemoryFile::kMostSlots) {
@@ -152,7 +154,7 @@ bool SlotArena::take_memory(std::uint32_t number) {
 void SlotArena::log_lack(std::int64_t bytes, std::string_view why) {
   if (!std::exchange(has_logged_, true)) {
     log(Level::Warning,
-        "no shared memory left: tensors go through a socket",
+        "no shared memory left: tensors are copied, or go through a socket",
         {{"wanted", bytes}, {"held", bytes_}, {"limit", limit_}, {"why", why}});
   }
 }

@@ -35,9 +35,16 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   static constexpr std::chrono::seconds kIdle{10};
   static constexpr std::int64_t kTrimmed = std::int64_t{256} << 20U;
 
+  /// Says which slots tensors get.
+  enum class Sizes {
+    Similar,  ///< up to twice as large as the tensor: for tensors on their way
+    Exact,    ///< whole pages: for tensors that stay
+  };
+
   /// Makes an arena whose slots have memory for at most `bytes`.
   /// Errors: TransportRefused, with the reason.
-  [[nodiscard]] static std::shared_ptr<SlotArena> make(std::int64_t bytes);
+  [[nodiscard]] static std::shared_ptr<SlotArena> make(std::int64_t bytes,
+                                                       Sizes sizes = Sizes::Similar);
 
   /// InSlot is a copy of a tensor in a slot. If it is dropped before mark_sent(), its slot is free
   /// again.
@@ -76,7 +83,7 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
     std::uint64_t use = 0;           ///< its number (SX-3)
   };
 
-  SlotArena(MemoryFile file, std::int64_t limit);
+  SlotArena(MemoryFile file, std::int64_t limit, Sizes sizes);
 
   [[nodiscard]] bool take_memory(std::uint32_t number);
   void give_back(std::uint32_t number, std::uint64_t use);
@@ -90,6 +97,7 @@ class SlotArena : public std::enable_shared_from_this<SlotArena> {
   const ArenaId id_;
   const MemoryFile file_;
   const std::int64_t limit_;
+  const Sizes sizes_;
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
   std::int64_t end_ = MemoryFile::kFirstSlot;  ///< of the last slot

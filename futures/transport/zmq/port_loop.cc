@@ -215,6 +215,7 @@ void PortLoop::look_after_peers() {
     return;
   }
   look_at_ = now + look_interval();
+  lent_.trim(now);
   for (const auto& peer : peers_.all()) {
     const std::optional<std::string> why = peer->sender.look(now);
     if (why && options_.when_cut) {

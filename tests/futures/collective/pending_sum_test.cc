@@ -30,19 +30,11 @@ class Counting final : public ForwardingTransport {
     return std::to_string(rank.value / each_);
   }
   void send(Rank to, const Tag& tag, at::Tensor tensor) override {
-    count(to, tensor);
+    bytes_ += host_of(to) == host_of(self()) ? 0 : static_cast<std::int64_t>(tensor.nbytes());
     ForwardingTransport::send(to, tag, std::move(tensor));
-  }
-  void lend(Rank to, const Tag& tag, at::Tensor tensor) override {
-    count(to, tensor);
-    ForwardingTransport::lend(to, tag, std::move(tensor));
   }
 
  private:
-  void count(Rank to, const at::Tensor& tensor) {
-    bytes_ += host_of(to) == host_of(self()) ? 0 : static_cast<std::int64_t>(tensor.nbytes());
-  }
-
   const int each_;
   std::atomic<std::int64_t>& bytes_;
 };
@@ -72,7 +64,7 @@ struct Hosts {
   std::vector<std::unique_ptr<TransportCollective>> ends;
 };
 
-constexpr std::int64_t kSize = 6 * 16 * 100;
+constexpr std::int64_t kSize = 36 * 16 * 20;
 
 /// Returns values whose sum depends on the order of addition.
 std::vector<at::Tensor> uneven(int members) {
@@ -98,10 +90,10 @@ at::Tensor sum_by_rank(const std::vector<at::Tensor>& contributions) {
 
 TEST_CASE("a sum over hosts has the bits of one by rank, however many each has (CL-1)",
           "[futures][collective]") {
-  for (const int each : {1, 2, 3, 4, 6}) {
-    CAPTURE(each);
-    Hosts hosts(6, each);
-    const std::vector<at::Tensor> buffers = uneven(6);
+  for (const auto& [members, each] : {std::pair{6, 1}, {6, 2}, {6, 3}, {6, 4}, {6, 6}, {9, 3}}) {
+    CAPTURE(members, each);
+    Hosts hosts(members, each);
+    const std::vector<at::Tensor> buffers = uneven(members);
     const at::Tensor expected = sum_by_rank(buffers);
     for (const auto& pending : hosts.start(buffers)) {
       CHECK(at::equal(pending->wait(patience()), expected));
@@ -112,7 +104,7 @@ TEST_CASE("a sum over hosts has the bits of one by rank, however many each has (
 TEST_CASE("between hosts a buffer goes once in each direction, not once for each member",
           "[futures][collective]") {
   constexpr std::int64_t kBytes = kSize * 4;
-  for (const auto& [members, each, buffers] : {std::tuple{6, 3, 2}, {6, 2, 4}, {4, 2, 2}}) {
+  for (const auto& [members, each, buffers] : {std::tuple{6, 3, 2}, {9, 3, 4}, {4, 2, 2}}) {
     CAPTURE(members, each);
     Hosts hosts(members, each);
     for (const auto& pending : hosts.start(uneven(members))) {
@@ -129,11 +121,12 @@ TEST_CASE("between hosts a buffer goes once in each direction, not once for each
 
 TEST_CASE("buffers that are not alike fail on all hosts, whichever host has the odd one",
           "[futures][collective]") {
-  for (std::size_t odd = 0; odd < 6; ++odd) {
+  for (std::size_t odd = 0; odd < 9; ++odd) {
     CAPTURE(odd);
-    Hosts hosts(6, 2);
-    std::vector<at::Tensor> buffers = uneven(6);
-    buffers[odd] = at::ones({kSize / 2}, at::kFloat);
+    Hosts hosts(9, 3);
+    const auto dtype = odd % 2 == 0 ? at::kFloat : at::kByte;
+    std::vector<at::Tensor> buffers = uneven(9);
+    buffers[odd] = at::ones({kSize / 2}, dtype);
     for (const auto& pending : hosts.start(buffers)) {
       CHECK_THROWS_WITH(static_cast<void>(pending->wait(patience())),
                         ContainsSubstring("same size and dtype"));

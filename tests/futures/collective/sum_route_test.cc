@@ -44,12 +44,13 @@ TEST_CASE("members of one host exchange parts with all", "[futures][collective]"
 
 TEST_CASE("hosts with as many consecutive members pass sums on from one to the next",
           "[futures][collective]") {
-  const std::vector<Rank> all = ranks({0, 1, 2, 3, 4, 5});
-  CHECK(route("aabbcc", all, 0) == SumRoute{.here = ranks({0, 1}), .after = Rank(2)});
-  CHECK(route("aabbcc", all, 3) ==
-        SumRoute{.here = ranks({2, 3}), .before = Rank(1), .after = Rank(5)});
-  CHECK(route("aabbcc", all, 5) == SumRoute{.here = ranks({4, 5}), .before = Rank(3)});
-  CHECK(route("aaabbb", all, 4) == SumRoute{.here = ranks({3, 4, 5}), .before = Rank(1)});
+  const std::vector<Rank> all = ranks({0, 1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(route("aaabbbccc", all, 0) == SumRoute{.here = ranks({0, 1, 2}), .after = Rank(3)});
+  CHECK(route("aaabbbccc", all, 4) ==
+        SumRoute{.here = ranks({3, 4, 5}), .before = Rank(1), .after = Rank(7)});
+  CHECK(route("aaabbbccc", all, 8) == SumRoute{.here = ranks({6, 7, 8}), .before = Rank(5)});
+  CHECK(route("aabb", ranks({0, 1, 2, 3}), 2) ==
+        SumRoute{.here = ranks({2, 3}), .before = Rank(0)});
   // Ranks that are no members may stand between them.
   CHECK(route("aaaabbbb", ranks({0, 2, 4, 6}), 6) ==
         SumRoute{.here = ranks({4, 6}), .before = Rank(2)});
@@ -65,9 +66,16 @@ TEST_CASE("where hosts are not alike, or have one member each, all exchange part
   }
 }
 
-TEST_CASE("hosts to which the ranks return are passed again", "[futures][collective]") {
-  CHECK(route("aabbaa", ranks({0, 1, 2, 3, 4, 5}), 2) ==
-        SumRoute{.here = ranks({2, 3}), .before = Rank(0), .after = Rank(4)});
+TEST_CASE("on more hosts than each has members, all exchange parts with all",
+          "[futures][collective]") {
+  const std::vector<Rank> all = ranks({0, 1, 2, 3, 4, 5});
+  CHECK(route("aabbcc", all, 3) == SumRoute{.here = all});
+}
+
+TEST_CASE("a host to which the ranks return is passed again", "[futures][collective]") {
+  const std::vector<Rank> all = ranks({0, 1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(route("aaabbbaaa", all, 4) ==
+        SumRoute{.here = ranks({3, 4, 5}), .before = Rank(1), .after = Rank(7)});
 }
 
 }  // namespace

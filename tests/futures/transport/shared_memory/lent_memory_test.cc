@@ -42,6 +42,22 @@ TEST_CASE("memory that was used before is zeroed", "[futures][shared_memory]") {
   CHECK(second.equal(at::zeros({1000}, at::kLong)));
 }
 
+TEST_CASE("tensors that stay take whole pages and no more, and give them back when they are gone",
+          "[futures][shared_memory]") {
+  constexpr std::int64_t kBytes = 37 * kPage + 1;
+  const LentMemory lent(2 * 38 * kPage);
+  at::Tensor first = lent.zeros(kBytes, at::kByte);
+  const at::Tensor second = lent.zeros(kBytes, at::kByte);
+  CHECK(lent.range_of(second));
+  first.reset();
+  CHECK_FALSE(lent.range_of(lent.zeros(36 * kPage, at::kByte)));  // smaller than the free one
+  const SlotArena::Time now = std::chrono::steady_clock::now();
+  lent.trim(now);
+  lent.trim(now + SlotArena::kIdle + std::chrono::seconds(1));
+  CHECK(lent.range_of(lent.zeros(36 * kPage, at::kByte)));
+  CHECK(second.equal(at::zeros({kBytes}, at::kByte)));
+}
+
 TEST_CASE("where no memory is left to lend, a tensor lies in usual memory",
           "[futures][shared_memory]") {
   const LentMemory none(0);
