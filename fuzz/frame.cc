@@ -1,15 +1,18 @@
 /// Frames from another process: a header that decode_frame accepts is consistent, and reads back
 /// the same after encoding. Reassembly turns any sequence of frames into whole tensors or a
-/// refusal.
+/// refusal. Of slots and lent memory a SlotView uses only what lies within the memory.
 ///
 /// An input is a row of frames: a byte of flags (1: the tensor is wanted; 2: the chunk is a byte
 /// too long; 4: nothing is wanted any more), the header's length in two bytes, little-endian, the
 /// header. Chunks are made up: each byte of a tensor is its position.
 #include "stagecraft/futures/transport/zmq/frames/frame.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +20,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/futures/transport/shared_memory/lent_memory.h"
+#include "stagecraft/futures/transport/shared_memory/slot_view.h"
 #include "stagecraft/futures/transport/zmq/frames/reassembly.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
@@ -77,12 +82,33 @@ void check_whole(const sc::FrameHeader& last, const at::Tensor& tensor) {
       "every chunk is where it belongs");
 }
 
+sc::MemoryFile again(const sc::Descriptor& file) {
+  return sc::MemoryFile(sc::Descriptor(fcntl(file.number(), F_DUPFD_CLOEXEC, 0)));
+}
+
+/// Reads the tensor that lies in memory, if the view takes it.
+void take_in_memory(const sc::FrameHeader& header) {
+  static const auto arena = sc::SlotArena::make(kLargestTensor);
+  static const sc::LentMemory lent(kLargestTensor);
+  static const auto view =
+      std::make_shared<sc::SlotView>(again(arena->file().descriptor()), again(*lent.file()));
+  try {
+    const at::Tensor tensor = view->take(*header.slot, header.sizes, header.dtype, header.total);
+    sc::fuzz::require(header.slot->number == sc::kLent, "no slot was sent");
+    const auto* const bytes = static_cast<const char*>(tensor.const_data_ptr());
+    sc::fuzz::require(bytes[0] == 0 && bytes[header.total - 1] == 0, "nothing was lent yet");
+  } catch (const sc::Error& error) {
+    sc::fuzz::require(error.code() == sc::Errc::TransportRefused, "a slot is refused as such");
+  }
+}
+
 void take(sc::Reassembly& arriving, const sc::FrameHeader& header, bool wanted, bool too_long) {
   const std::size_t size = static_cast<std::size_t>(header.chunk) + (too_long ? 1 : 0);
   try {
     if (header.slot) {
-      sc::fuzz::require(!arriving.take_in_slot(header) || header.total <= kLargestTensor,
-                        "a tensor in a slot has a limit");
+      const bool taken = arriving.take_in_slot(header);
+      sc::fuzz::require(!taken || header.total <= kLargestTensor, "a tensor in a slot has a limit");
+      take_in_memory(header);
     } else if (const auto whole = arriving.take(header, content(header.offset, size), wanted)) {
       sc::fuzz::require(!too_long, "a chunk that is too long is refused");
       check_whole(header, *whole);
