@@ -58,12 +58,14 @@ class PendingResult {
   PendingResult& operator=(PendingResult&&) = delete;
   virtual ~PendingResult() = default;
 
-  /// Waits until every member has started the operation, and returns the result; an all_reduce also
-  /// waits until others have copied what they read here. Meanwhile the rank's WaitBoard shows the
-  /// missing members, or those next on the way of a sum over hosts. Requires: the first call.
-  /// Errors: ClusterTimeout, with the members that the board shows at the deadline; WorkerAborted
-  /// and TransportClosed from the transport; Internal, on all members, with two ranks whose sizes
-  /// or dtypes differ.
+  /// Waits for the result and returns it. Every member must have started the operation. An
+  /// all_reduce also waits until the others have copied the sums that this member lent. The rank's
+  /// WaitBoard shows the members whose tensors are missing. For a sum over hosts it shows only the
+  /// members from which this rank receives.
+  /// Requires: the first call.
+  /// Errors: ClusterTimeout names the members that the board shows at the deadline. WorkerAborted
+  /// and TransportClosed come from the transport. If sizes or dtypes differ, all members get
+  /// Internal, which names two ranks that differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
   /// Gives up the operation together with the step. From now on this member neither reads nor

@@ -1,14 +1,15 @@
 /// PendingSum is an operation that adds the members' buffers in parts. Each member owns one part.
 ///
-///     every member hands part i to rank i --> rank i adds its parts in the order of ranks
-///         --> all_reduce: rank i lends the sum to all members --> each copies it and says so
+///     every member hands part i to member i --> member i adds its parts in the order of ranks
+///         --> all_reduce: member i lends the sum to all others --> each copies it and says so
 ///
 /// So a member sends and receives 2 (n - 1) / n of a buffer, or half of that in a reduce_scatter.
-/// Sums of a group that spans hosts go from host to host on their way (sum_route.h). Members that
-/// share memory read parts and sums where they lie (Transport::lend). The JobThread adds and copies
+/// An all_reduce of a group that spans hosts may pass sums from host to host (sum_route.h). Members
+/// that share memory read parts and sums in place (Transport::lend). The JobThread adds and copies
 /// parts as soon as they have arrived. So a member that computes meanwhile delays no other (CL-4).
-/// SUM-1: a member writes to a part that it has lent only when its reader is done, which a later
-///        sum of that part shows; its operation ends when all have copied the sums that it lent.
+/// SUM-1: a member overwrites a part that it has lent only after it has received a sum of that
+///        part: the sum shows that the reader is done. The member's operation ends when all readers
+///        have copied the sum that it lent.
 /// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
 #pragma once
 

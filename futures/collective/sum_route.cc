@@ -7,8 +7,8 @@
 namespace stagecraft::collective {
 namespace {
 
-/// Returns the number of consecutive members that each host has; that of all members if they go the
-/// way of one host.
+/// Returns the number of consecutive members that each host has; that of all members if the group
+/// is treated as one of a single host.
 std::size_t members_a_host(const Group& group, const Transport& transport) {
   std::vector<std::string> hosts;  // of the members
   for (const Rank rank : group.ranks) {

@@ -64,12 +64,12 @@ class Transport {
   /// Errors: TransportRefused for a rank that is no peer.
   [[nodiscard]] virtual std::string host_of(Rank /*rank*/) const { return "this host"; }
 
-  /// Returns how tensors get to `to`. Shared memory is found with the first tensors.
+  /// Returns how tensors get to `to`. Shared memory is set up during the first sends.
   /// Errors: TransportRefused for a rank that is no peer.
   [[nodiscard]] virtual Route route_to(Rank to) const = 0;
 
-  /// Returns whether `to` gets the same storage, on whatever device it is. Tensors for other ranks
-  /// have to be in the host's memory. Errors: those of route_to().
+  /// Returns whether `to` gets the sender's own storage, on any device. Tensors for other ranks
+  /// must be in the host's memory. Errors: those of route_to().
   [[nodiscard]] virtual bool hands_over(Rank to) const = 0;
 
   /// Asks for one tensor, before or after it arrives. If it is already here, the future completes

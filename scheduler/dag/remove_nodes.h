@@ -7,7 +7,8 @@
 
 namespace stagecraft {
 
-/// Connects nodes that have removed nodes alone between them by order edges. The
+/// Adds an order edge between two remaining nodes if a path of removed nodes led from one to the
+/// other. The
 /// other nodes get new numbers and keep their order.
 void remove_nodes(TrainingDag& dag, const std::set<int>& removed);
 

@@ -1,8 +1,9 @@
-/// StepLoop runs a step: one loop over the bound instructions of a rank's list, in their order.
+/// StepLoop runs one step. It issues the bound instructions of a rank's list in their order, but
+/// within an overlap group it prefers tasks whose tensors have arrived (OverlapGroup).
 ///
 /// The executor makes it for one step and uses it on its plan thread. For each instruction it makes
 /// the stream wait for the events of other streams, does the work, and notes the event, the
-/// progress and the time. Before each instruction it checks that its step was not given up (keeps
+/// progress and the time. Before each instruction it checks that the step was not given up (keeps
 ///
 #pragma once
 

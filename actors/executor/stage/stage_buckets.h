@@ -7,10 +7,10 @@
 ///
 /// BU-1: the values of a view do not depend on its place in the buffer: bucket layout changes no
 ///       bit.
-/// BU-2: gradients of a step are copied in first, then added, in the order of the calls. Gradients
-///       that were taken before (GS-1) follow the same order.
-/// BU-3: a frozen parameter (PG-2) has a place for its gradient, since ties and copies of the stage
-///       sum it like any other. It has nothing else here.
+/// BU-2: a step copies a parameter's first gradient and adds the later ones, in the order of the
+///       calls. Gradients that were taken before (GS-1) follow the same order.
+/// BU-3: a frozen parameter (PG-2) has a place for its gradient, because ties and copies of the
+///       stage sum it like any other. It has no optimizer state and no kept gradient.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct BucketOptions {
   DecayOn decay_on = DecayOn::All;
   bool keep_gradients = false;
   c10::Device device = kProgramDevice;  ///< of all tensors
-  /// Returns the memory of gradients, flat and zeroed; empty: the device's own.
+  /// Allocates gradients, flat and zeroed. If it is empty, they are allocated on `device`.
   std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)> gradient_memory;
 };
 
@@ -61,8 +61,8 @@ struct GradientScale {
 
 class StageBuckets {
  public:
-  /// Makes buckets with zero weights, to be loaded, and with the other state of the first step.
-  /// `chunks`: of each bucket; empty: one bucket of the whole stage.
+  /// Makes buckets with weights of value 0, which the caller loads, and the optimizer state of the
+  /// first step. `chunks`: the chunks of each bucket; if empty, one bucket holds the stage.
   StageBuckets(const StageProgram& stage,
                const Optimizer& optimizer,
                const BucketOptions& options = {},

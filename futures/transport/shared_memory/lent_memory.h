@@ -1,8 +1,8 @@
-/// LentMemory is memory of a data port in which peers of its host read tensors where they lie
-/// (Transport::lend). All of them share the same, each with its offer (ArenaOffer).
+/// LentMemory is the memory of a data port that peers on its host read in place (Transport::lend).
+/// A port has one. Every peer gets it together with its arena (ArenaOffer).
 ///
-/// Its ranges have no owner but the process that made them: it changes and frees them only when
-/// the readers have said that they are done. Any thread may use it.
+/// Only the process that made a range changes or frees it, after all readers have said that they
+/// are done. Any thread may use it.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,15 @@ namespace stagecraft {
 
 class LentMemory {
  public:
-  /// `bytes`: the most that it may have; 0: there is none. A lack of it is logged.
+  /// `bytes`: the most memory to use; 0 turns lending off. If memory is missing, a warning is
+  /// logged, and zeros() uses ordinary memory.
   explicit LentMemory(std::int64_t bytes);
 
   /// Returns a flat tensor of zeros, in this memory unless none is left.
   [[nodiscard]] at::Tensor zeros(std::int64_t elements, at::ScalarType dtype) const;
 
-  /// Returns where the tensor lies in this memory; nothing if it lies elsewhere. The arena is
-  /// left out. Requires: contiguous.
+  /// Returns the tensor's place in this memory, without an arena's id. Returns nothing if the
+  /// tensor lies elsewhere. Requires: contiguous.
   [[nodiscard]] std::optional<SlotRef> range_of(const at::Tensor& tensor) const;
 
   /// Works like SlotArena::trim.

@@ -1,15 +1,17 @@
 /// SlotArena is the sender's side of shared memory: it copies tensors into slots, which the
 /// receiver uses and gives back (SlotView).
 ///
-/// A sender has one for each peer of its host. Any thread may use it; the mutex guards the list of
-/// slots and is held for a search only, not while memory is taken or a tensor is copied. Memory is
-/// taken when a slot is used, and given back when the slot was free for kIdle (trim()).
+/// A sender has one for each peer of its host, and LentMemory has one whose slots are never sent.
+/// Any thread may use it; the mutex guards the list of slots and is held for a search only, not
+/// while memory is taken or a tensor is copied. Memory is taken when a slot is used, and given back
+/// when the slot was free for kIdle (trim()).
 /// SX-1: a slot has one user at a time, as its state says (SlotState). Only the sender makes a
 ///       Free slot Filled; only the receiver makes a Sent slot Free.
 /// SX-2: a slot has memory before it is used, so a lack of memory is found here, and not by a
 ///       signal in the receiver. (The system may end a process of a control group instead.)
-/// SX-3: each use of a slot has a number, and a trim is a use. A tensor that goes gives its slot
-///       back only if the slot has not had another use since, because the receiver may be faster.
+/// SX-3: each use of a slot has a number, and a trim counts as a use. A destroyed tensor frees its
+///       slot only if the number is still its own: the receiver may have freed the slot before, and
+///       the sender may use it again.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,9 @@
 /// OperatorMemory computes the bytes of stages of consecutive operators. The place of a stage gives
 /// the number of microbatches that it has in flight.
 ///
-///     parameters + (kept + received) x in flight
-///         + the largest need of one operator beyond the bytes kept by then
+///     parameters + (kept + received) x in flight + max(0, peak - kept)
+///
+/// The peak is the most that operators keep and need while one microbatch passes through.
 ///
 /// It adds up bytes as the simulator does (memory_model.h), so the two agree if the schedule has
 /// the same number in flight. A parameter counts once per stage, and so does a result of another
@@ -21,14 +22,14 @@ namespace stagecraft {
 
 class OperatorMemory {
  public:
-  /// `in_flight`: by place, at least 1; one entry per future stage.
+  /// `in_flight`: by place, at least 1; one entry per stage of the cut.
   OperatorMemory(const WorkGraph& graph, std::vector<int> in_flight);
 
   [[nodiscard]] int size() const { return graph_->size(); }
-  /// Returns whether fill_first() misses no cut. That holds if every place keeps the same number in
-  /// flight, and no operator but the first hands on more than it keeps and is the last to use.
-  /// Otherwise an operator may be too much for one place and not for the next, or a stage that
-  /// starts later may hold more.
+  /// Returns whether fill_first() finds a cut whenever there is one. This holds if all places have
+  /// the same number in flight, and if each operator but the first and the last hands on at most
+  /// the bytes that it keeps, reads from the batch and uses last. Otherwise an operator may fit at
+  /// a later place only, or a stage that starts later may hold more.
   [[nodiscard]] bool filling_is_exact() const { return filling_is_exact_; }
 
   class Stage {

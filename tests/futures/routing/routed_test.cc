@@ -35,6 +35,21 @@ TEST_CASE("ranks of one process hand tensors over without a copy, those of other
   CHECK(reinterpret_cast<std::uintptr_t>(far.get().const_data_ptr()) % 64 == 0);
 }
 
+TEST_CASE("all ends know the hosts of ranks by the addresses of their ports",
+          "[futures][transport]") {
+  TwoPorts two;  // both at 127.0.0.1, with ports of their own
+  two.network.place(Rank{2}, {"tcp://10.0.0.7:4000", two.other->address().key});
+  two.other_network.place(Rank{2}, {"tcp://10.0.0.7:4000", two.port->address().key});
+  for (const auto& end : {two.zero, two.one}) {
+    CHECK(end->host_of(Rank{0}) == "tcp://127.0.0.1");
+    CHECK(end->host_of(Rank{1}) == "tcp://127.0.0.1");
+    CHECK(end->host_of(Rank{2}) == "tcp://10.0.0.7");
+  }
+  const Endpoints local = here_and_elsewhere(3);
+  CHECK(local.ranks[0]->host_of(Rank{1}) == local.ranks[1]->host_of(Rank{1}));
+  CHECK(local.ranks[0]->host_of(Rank{0}) == local.ranks[0]->host_of(Rank{1}));
+}
+
 TEST_CASE("a network detaches from its port with its last end", "[futures][port]") {
   const auto port = DataPort::open({.bind = "ipc://*"});
   auto network = std::make_unique<RoutedNetwork>(port, kNetwork, 1);
