@@ -42,14 +42,12 @@ Tensors equal_parts(const at::Tensor& buffer, std::size_t count) {
 
 Tag tag_of(const Group& group, const Sequence& sequence, Round round) {
   const std::int32_t number = sequence.number;
-  const std::int32_t below = -1 - 2 * number;
+  const std::int32_t below = -2 * number - static_cast<std::int32_t>(round);
   return {.plan = sequence.plan,
           .epoch = sequence.epoch,
           .submission = sequence.submission,
           .edge = EdgeId{-1 - group.id},
-          .microbatch = Microbatch{round == Round::First    ? number
-                                   : round == Round::Second ? below
-                                                            : below - 1}};
+          .microbatch = Microbatch{round == Round::First ? number : below}};
 }
 
 std::vector<Arrival> receive_all(Transport& transport,

@@ -160,7 +160,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   std::vector<Arrival> parts;  ///< those of its own part, in the order of addition
-  // Of an all_reduce only, from other ranks:
+  // An all_reduce also waits for these, from other ranks:
   std::vector<Arrival> sums;    ///< of other parts, and of its own from the next host
   std::vector<Arrival> copied;  ///< empty tensors: the rank has copied this member's sum
 

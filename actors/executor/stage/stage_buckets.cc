@@ -1,7 +1,6 @@
 #include "stagecraft/actors/executor/stage/stage_buckets.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 
@@ -23,10 +22,7 @@ constexpr std::int64_t kAlignment = 64;  // bytes
 /// Cuts views of given shapes out of one zeroed buffer per dtype.
 class FlatBuffers {
  public:
-  using Memory = std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)>;
-
-  /// `memory`: of the buffers, zeroed.
-  explicit FlatBuffers(Memory memory) : memory_(std::move(memory)) {}
+  explicit FlatBuffers(FlatMemory memory) : memory_(std::move(memory)) {}
 
   void reserve(const Value& like) { sizes_[like.dtype] += padded(like); }
 
@@ -56,12 +52,12 @@ class FlatBuffers {
     return (c10::multiply_integers(like.sizes) + step - 1) / step * step;
   }
 
-  Memory memory_;
+  FlatMemory memory_;
   std::map<at::ScalarType, std::int64_t> sizes_, used_;
   std::map<at::ScalarType, at::Tensor> buffers_;
 };
 
-FlatBuffers::Memory memory_of(const c10::Device& device) {
+FlatMemory memory_of(const c10::Device& device) {
   return [device](std::int64_t elements, at::ScalarType dtype) {
     return at::zeros({elements}, at::TensorOptions(dtype).device(device));
   };

@@ -35,14 +35,16 @@
 
 namespace stagecraft {
 
+/// Allocates a flat tensor of zeros.
+using FlatMemory = std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)>;
+
 /// BucketOptions holds the options of a trainer or a reference that a bucket uses.
 struct BucketOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
   bool keep_gradients = false;
   c10::Device device = kProgramDevice;  ///< of all tensors
-  /// Allocates gradients, flat and zeroed. If it is empty, they are allocated on `device`.
-  std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)> gradient_memory;
+  FlatMemory gradient_memory;           ///< if it is empty, gradients are allocated on `device`
 };
 
 template <class Options>

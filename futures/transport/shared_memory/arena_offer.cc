@@ -1,8 +1,8 @@
 #include "stagecraft/futures/transport/shared_memory/arena_offer.h"
 
-#include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "stagecraft/futures/transport/shared_memory/local_socket.h"
 
@@ -24,8 +24,11 @@ ArenaOffer::ArenaOffer(const std::string& key) {
 }
 
 bool ArenaOffer::send(ArenaId arena, const Descriptor& memory, const Descriptor* lent) const {
-  const std::array numbers{memory.number(), lent == nullptr ? -1 : lent->number()};
-  return local_socket::send(connection_, arena, {numbers.data(), lent == nullptr ? 1U : 2U});
+  std::vector<int> numbers{memory.number()};
+  if (lent != nullptr) {
+    numbers.push_back(lent->number());
+  }
+  return local_socket::send(connection_, arena, numbers);
 }
 
 ArenaOffer::Answer ArenaOffer::answer() const {

@@ -55,6 +55,23 @@ at::Tensor plain(const at::Tensor& tensor, Rank to, const Tag& tag, std::int64_t
   return values.resolve_conj().resolve_neg().contiguous();
 }
 
+/// Releases the caller's tensor before its copy waits to be sent.
+Outgoing outgoing(NetworkId network,
+                  Rank from,
+                  Rank to,
+                  const Tag& tag,
+                  at::Tensor tensor,
+                  std::int64_t largest) {
+  at::Tensor values = plain(tensor, to, tag, largest);
+  tensor.reset();
+  return {.network = network,
+          .from = from,
+          .to = to,
+          .tag = tag,
+          .slot = {},
+          .tensor = std::move(values)};
+}
+
 }  // namespace
 
 std::shared_ptr<DataPort> DataPort::open(DataPortOptions options) {
@@ -99,11 +116,8 @@ void DataPort::send(const PortAddress& peer,
                     Rank to,
                     const Tag& tag,
                     at::Tensor tensor) {
-  at::Tensor values = plain(tensor, to, tag, loop_->options().largest_tensor);
-  tensor.reset();
-  loop_->send(
-      peer.key,
-      {.network = network, .from = from, .to = to, .tag = tag, .tensor = std::move(values)});
+  loop_->send(peer.key,
+              outgoing(network, from, to, tag, std::move(tensor), loop_->options().largest_tensor));
 }
 
 void DataPort::lend(const PortAddress& peer,
@@ -112,15 +126,10 @@ void DataPort::lend(const PortAddress& peer,
                     Rank to,
                     const Tag& tag,
                     at::Tensor tensor) {
-  at::Tensor values = plain(tensor, to, tag, loop_->options().largest_tensor);
-  tensor.reset();
-  loop_->send(peer.key,
-              {.network = network,
-               .from = from,
-               .to = to,
-               .tag = tag,
-               .slot = loop_->lent().range_of(values),
-               .tensor = std::move(values)});
+  Outgoing lent =
+      outgoing(network, from, to, tag, std::move(tensor), loop_->options().largest_tensor);
+  lent.slot = loop_->lent().range_of(lent.tensor);
+  loop_->send(peer.key, std::move(lent));
 }
 
 at::Tensor DataPort::lendable(std::int64_t elements, at::ScalarType dtype) {

@@ -12,6 +12,7 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/tests/actors/one_stage.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tests/support/waiting.h"
@@ -21,18 +22,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Returns the setup of rank 0, the only one: loss = mean(w * x - y) in one stage.
+/// Returns the setup of rank 0, the only one.
 RankSetup setup_of_only_rank() {
-  Workload workload;
-  const at::Tensor w = at::ones({3}).set_requires_grad(true);
-  workload.parameters = {{"w", w}};
-  workload.forward = [w](const Tensors& x) { return Tensors{at::mul(w, x[0])}; };
-  workload.loss = [](const Tensors& out, const Tensors& y) {
-    return at::mean(at::sub(out[0], y[0]));
-  };
-  const Program program = internal::compile_workload(
-      workload,
-      {.inputs = {at::ones({4, 3})}, .labels = {at::ones({4, 3})}, .loss = {}, .microbatches = 2});
+  const Program program = one_stage_program();
   const Schedule schedule = gpipe(program.stage_graph(), 2);
   Job job;
   job.plan_id = PlanId(7);

@@ -19,25 +19,12 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/tests/actors/one_stage.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
-
-/// Returns the program of loss = mean(w * x - y) with one stage and two microbatches.
-Program tiny_program() {
-  Workload workload;
-  const at::Tensor w = at::ones({3}).set_requires_grad(true);
-  workload.parameters = {{"w", w}};
-  workload.forward = [w](const Tensors& x) { return Tensors{at::mul(w, x[0])}; };
-  workload.loss = [](const Tensors& out, const Tensors& y) {
-    return at::mean(at::sub(out[0], y[0]));
-  };
-  return internal::compile_workload(
-      workload,
-      {.inputs = {at::ones({4, 3})}, .labels = {at::ones({4, 3})}, .loss = {}, .microbatches = 2});
-}
 
 struct Fixture {
   Fixture() {
@@ -94,7 +81,7 @@ struct Fixture {
     return here->receive(Rank(0), state_tag(PlanId(), request, 0)).get();
   }
 
-  const Program program = tiny_program();
+  const Program program = one_stage_program();
   const InprocNetwork network{2};
   const std::shared_ptr<Transport> here = network.endpoint(kDriver);
   const std::shared_ptr<WorkerContext> context = std::make_shared<WorkerContext>();

@@ -153,7 +153,7 @@ TEST_CASE("of several possible nodes, the first that became possible is next", "
   };
   CHECK(order(graph_of(4, {{3, 0}, {2, 1}})) == Nodes{2, 3, 1, 0});
   CHECK(order(graph_of(3, {{2, 0}, {1, 0}, {2, 1}})) == Nodes{2, 1, 0});
-  // What a cycle holds up is missing.
+  // The order leaves out nodes of a cycle and nodes behind it.
   CHECK(order(graph_of(5, {{0, 1}, {1, 2}, {2, 1}, {2, 3}})) == Nodes{0, 4});
 }
 
