@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/device/device_name.h"
 #include "stagecraft/actors/executor/device/libtorch_gate.h"
 #include "stagecraft/actors/executor/device/step_times.h"
+#include "stagecraft/actors/executor/device/stream_passing.h"
 #include "stagecraft/actors/executor/nccl/nccl_collective.h"
 #include "stagecraft/actors/executor/nccl/nccl_connector.h"
 #include "stagecraft/actors/executor/nccl/nccl_links.h"
@@ -135,8 +136,9 @@ struct StageExecutor::Impl {
   RankPrograms programs;
   Accumulation accumulation;
   StepTimes times{*device, setup.train.list->instructions.size()};
+  const std::unique_ptr<SumStream> sum_stream;  ///< null: nothing to add there
   TransportCollective on_host;
-  HostCollective by_host{on_host};
+  HostCollective by_host{on_host, transport};
   const std::unique_ptr<ByNccl> nccl;
   std::optional<Mirror> mirror;
   Commit commit;
@@ -149,7 +151,19 @@ struct StageExecutor::Impl {
         transport(std::move(t)),
         progress(std::move(p)),
         programs(setup, device->place(), transport, board_of(progress)),
-        on_host(transport, board_of(progress), [] { set_own_thread_count(1); }),
+        sum_stream(is_program_device(device->place()) || setup.train.tables->groups.empty()
+                       ? nullptr
+                       : std::make_unique<SumStream>(device->place())),
+        on_host(
+            transport,
+            board_of(progress),
+            [stream = sum_stream.get()] {
+              set_own_thread_count(1);
+              if (stream != nullptr) {
+                stream->use();
+              }
+            },
+            sum_stream ? std::make_shared<StreamPassing>(device->place()) : nullptr),
         nccl(by_nccl(setup, device->place(), transport, board_of(progress), by_host)),
         mirror(mirror_of(setup, transport)),
         commit(setup,
@@ -210,6 +224,11 @@ struct StageExecutor::Impl {
       also([&] { device->synchronize(); });  // nothing uses the slots and buffers any more
       step.plan.clear();
       commit.drop_sums();
+      also([&] {
+        if (sum_stream) {
+          sum_stream->synchronize();
+        }
+      });
       also([&] {
         device->use(kCompute);
         before.restore();

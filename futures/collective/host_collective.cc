@@ -1,5 +1,6 @@
 #include "stagecraft/futures/collective/host_collective.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stagecraft {
@@ -29,22 +30,20 @@ at::Tensor host_copy(const at::Tensor& buffer) {
   return buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous() ? buffer.cpu() : buffer;
 }
 
-/// Starts one of the operations that return another tensor.
-template <class Start>
-std::unique_ptr<PendingResult> started(const at::Tensor& contribution, const Start& start) {
-  std::unique_ptr<PendingResult> pending = start(host_copy(contribution));
-  if (contribution.is_cpu()) {
-    return pending;
-  }
-  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
-}
-
 }  // namespace
+
+/// Members that share a process hand tensors of devices over (Passing).
+bool HostCollective::goes_through(const Group& group, const at::Tensor& contribution) const {
+  return contribution.defined() &&
+         (contribution.is_cpu() || std::ranges::all_of(group.ranks, [&](Rank rank) {
+            return rank == transport_->self() || transport_->hands_over(rank);
+          }));
+}
 
 std::unique_ptr<PendingResult> HostCollective::all_reduce(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor buffer) {
-  if (buffer.defined() && buffer.is_cpu()) {
+  if (goes_through(group, buffer)) {
     return on_host_.all_reduce(group, sequence, std::move(buffer));
   }
   auto pending = on_host_.all_reduce(group, sequence, host_copy(buffer));
@@ -55,25 +54,31 @@ std::unique_ptr<PendingResult> HostCollective::all_reduce(const Group& group,
 std::unique_ptr<PendingResult> HostCollective::reduce_scatter(const Group& group,
                                                               const Sequence& sequence,
                                                               at::Tensor contribution) {
-  return started(contribution, [&](at::Tensor on_host) {
-    return on_host_.reduce_scatter(group, sequence, std::move(on_host));
-  });
+  if (goes_through(group, contribution)) {
+    return on_host_.reduce_scatter(group, sequence, std::move(contribution));
+  }
+  auto pending = on_host_.reduce_scatter(group, sequence, host_copy(contribution));
+  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
 }
 
 std::unique_ptr<PendingResult> HostCollective::all_gather(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor contribution) {
-  return started(contribution, [&](at::Tensor on_host) {
-    return on_host_.all_gather(group, sequence, std::move(on_host));
-  });
+  if (goes_through(group, contribution)) {
+    return on_host_.all_gather(group, sequence, std::move(contribution));
+  }
+  auto pending = on_host_.all_gather(group, sequence, host_copy(contribution));
+  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
 }
 
 std::unique_ptr<PendingResult> HostCollective::all_to_all(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor contribution) {
-  return started(contribution, [&](at::Tensor on_host) {
-    return on_host_.all_to_all(group, sequence, std::move(on_host));
-  });
+  if (goes_through(group, contribution)) {
+    return on_host_.all_to_all(group, sequence, std::move(contribution));
+  }
+  auto pending = on_host_.all_to_all(group, sequence, host_copy(contribution));
+  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
 }
 
 }  // namespace stagecraft

@@ -1,19 +1,24 @@
 /// HostCollective runs the collectives of tensors on an accelerator in the host's memory, by
-/// another form. Tensors of the CPU go through unchanged.
+/// another form. Tensors of the CPU, and of groups in one process, go through unchanged.
 ///
 /// A rank has one, around the form for CPUs. NcclCollective takes over the groups that it connects.
 /// The host waits for the current stream when an operation starts, and copies its result when it is
 /// awaited.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "stagecraft/futures/collective/collective.h"
+#include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
 
 class HostCollective final : public Collective {
  public:
   /// `on_host` outlives it.
-  explicit HostCollective(Collective& on_host) : on_host_(on_host) {}
+  HostCollective(Collective& on_host, std::shared_ptr<const Transport> transport)
+      : on_host_(on_host), transport_(std::move(transport)) {}
 
   [[nodiscard]] std::unique_ptr<PendingResult> all_reduce(const Group& group,
                                                           const Sequence& sequence,
@@ -29,7 +34,10 @@ class HostCollective final : public Collective {
                                                           at::Tensor contribution) override;
 
  private:
+  [[nodiscard]] bool goes_through(const Group& group, const at::Tensor& contribution) const;
+
   Collective& on_host_;
+  const std::shared_ptr<const Transport> transport_;
 };
 
 }  // namespace stagecraft

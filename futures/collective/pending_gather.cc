@@ -12,17 +12,19 @@ namespace stagecraft::collective {
 PendingGather::PendingGather(std::string name,
                              std::vector<Rank> ranks,
                              std::vector<Arrival> arrivals,
+                             std::shared_ptr<Passing> passing,
                              std::shared_ptr<WaitBoard> board)
     : name_(std::move(name)),
       ranks_(std::move(ranks)),
       arrivals_(std::move(arrivals)),
+      passing_(std::move(passing)),
       board_(std::move(board)) {}
 
 at::Tensor PendingGather::wait(Deadline deadline) {
   const std::vector<Arrival> arrivals = std::exchange(arrivals_, {});
   SC_CHECK(!arrivals.empty(), name_ + " was waited for twice");
   wait_for(*board_, name_, arrivals, deadline);
-  const Tensors tensors = tensors_of(arrivals);
+  const Tensors tensors = taken_over(arrivals, *passing_);
   check_alike(name_, ranks_, tensors);
   return at::cat(tensors);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stagecraft/futures/collective/collective.h"
+#include "stagecraft/futures/collective/passing.h"
 #include "stagecraft/futures/wait_board.h"
 
 namespace stagecraft::collective {
@@ -17,6 +18,7 @@ class PendingGather final : public PendingResult {
   PendingGather(std::string name,
                 std::vector<Rank> ranks,
                 std::vector<Arrival> arrivals,
+                std::shared_ptr<Passing> passing,
                 std::shared_ptr<WaitBoard> board);
 
   [[nodiscard]] at::Tensor wait(Deadline deadline) override;
@@ -26,6 +28,7 @@ class PendingGather final : public PendingResult {
   const std::string name_;
   const std::vector<Rank> ranks_;
   std::vector<Arrival> arrivals_;  // empty after the wait
+  const std::shared_ptr<Passing> passing_;
   const std::shared_ptr<WaitBoard> board_;
 };
 

@@ -40,12 +40,13 @@ Tensors parts_of(const at::Tensor& buffer, std::size_t members) {
 }
 
 /// Adds the parts in their order. `sum` may be one of them: a block of it is written when all
-/// parts of the block were read. A block fits the processor's cache.
+/// parts of the block were read. On a CPU a block fits the cache.
 void add_in_order(at::Tensor& sum, const Tensors& parts) {
-  constexpr std::int64_t kBlock = std::int64_t{1} << 15U;  // elements
-  at::Tensor partial = parts.size() > 2 ? at::empty({kBlock}, sum.options()) : at::Tensor();
-  for (std::int64_t begin = 0; begin < sum.numel(); begin += kBlock) {
-    const std::int64_t size = std::min(kBlock, sum.numel() - begin);
+  constexpr std::int64_t kInCache = std::int64_t{1} << 15U;  // elements
+  const std::int64_t most = sum.is_cpu() ? kInCache : sum.numel();
+  at::Tensor partial = parts.size() > 2 ? at::empty({most}, sum.options()) : at::Tensor();
+  for (std::int64_t begin = 0; begin < sum.numel(); begin += most) {
+    const std::int64_t size = std::min(most, sum.numel() - begin);
     const auto block = [&](std::size_t i) { return parts[i].narrow(0, begin, size); };
     at::Tensor place = sum.narrow(0, begin, size);
     at::Tensor so_far = block(0);
@@ -94,6 +95,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
        const Group& group,
        const at::Tensor& buffer,
        std::shared_ptr<Transport> transport,
+       std::shared_ptr<Passing> passing,
        std::weak_ptr<JobThread> thread)
       : kind_(kind),
         name_(std::move(name)),
@@ -106,11 +108,12 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
         own_(kind == Kind::AllReduce ? parts_of(buffer, here_.ranks.size())
                                      : equal_parts(buffer, here_.ranks.size())),
         transport_(std::move(transport)),
+        passing_(std::move(passing)),
         thread_(std::move(thread)) {}
 
   void start(const Sequence& sequence) {
     if (here_.ranks.size() == 1) {
-      result_.set_value(kind_ == Kind::AllReduce ? buffer_ : buffer_.clone());
+      finish(kind_ == Kind::AllReduce ? buffer_ : buffer_.clone());
       return;
     }
     first_ = tag_of(here_, sequence);
@@ -120,13 +123,14 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       if (i == self_) {
         continue;
       }
+      at::Tensor part = passing_->hand_over(own_[i]);
       if (kind_ == Kind::AllReduce) {
-        transport_->lend(here_.ranks[i], first_, own_[i]);
+        transport_->lend(here_.ranks[i], first_, std::move(part));
       } else {  // its end does not show that all have read the parts
-        transport_->send(here_.ranks[i], first_, own_[i]);
+        transport_->send(here_.ranks[i], first_, std::move(part));
       }
     }
-    parts = receive_all(*transport_, here_, first_, own_[self_]);
+    parts = receive_all(*transport_, here_, first_, passing_->hand_over(own_[self_]));
     if (route_.before) {  // its partial sum comes first in the order of addition
       parts.emplace(parts.begin(), *route_.before, transport_->receive(*route_.before, first_));
     }
@@ -147,9 +151,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
           [self = shared_from_this(), i] { self->post([i](Work& work) { work.take(i); }); });
     }
     for (std::size_t i = 0; i < copied.size(); ++i) {
-      copied[i].second.on_ready([self = shared_from_this(), i] {
-        self->post([i](Work& work) { (void)work.copied[i].second.get(); });
-      });
+      copied[i].second.on_ready(
+          [self = shared_from_this(), i] { self->post([i](Work& work) { work.end_loan(i); }); });
     }
   }
 
@@ -199,9 +202,11 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     if (error_) {
       result_.set_error(*error_);
     } else {
-      result_.set_value(kind_ == Kind::AllReduce ? buffer_ : scattered_);
+      finish(kind_ == Kind::AllReduce ? buffer_ : scattered_);
     }
   }
+
+  void finish(const at::Tensor& result) { result_.set_value(passing_->hand_over(result)); }
 
   /// Lists what arrives after the parts.
   void expect_sums() {
@@ -229,7 +234,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   void add() {
-    const Tensors here = tensors_of(parts);
+    const Tensors here = taken_over(parts, *passing_);
     at::Tensor sum;
     std::optional<Error> why;
     try {
@@ -247,7 +252,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     scattered_ = sum;
     const at::Tensor handed_on = why ? refusal(why->message()) : sum;
     if (route_.after) {
-      transport_->lend(*route_.after, first_, handed_on);  // the sum comes back
+      transport_->lend(
+          *route_.after, first_, passing_->hand_over(handed_on));  // the sum comes back
     } else {
       lend_to_readers(handed_on);
     }
@@ -258,21 +264,21 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
 
   void lend_to_readers(const at::Tensor& sum) {
     for (const Rank reader : readers_) {
-      transport_->lend(reader, second_, sum);
+      transport_->lend(reader, second_, passing_->hand_over(sum));
     }
   }
 
   /// Copies a sum, and says so to the rank that lent it. The sum of its own part goes on.
   void take(std::size_t i) {
     const auto& [from, arrival] = sums[i];
-    const at::Tensor sum = arrival.get();
+    const at::Tensor sum = passing_->take_over(arrival.get());
     const at::Tensor& place = own_[part_of_sum_[i]];
     const bool fits = !is_refusal(sum) && sum.scalar_type() == place.scalar_type() &&
                       sum.numel() == place.numel();
     if (fits) {
       place.copy_(sum);
     }
-    transport_->send(from, third_, at::empty({0}, at::kByte));
+    transport_->send(from, third_, passing_->hand_over(at::empty({0}, place.options())));
     if (part_of_sum_[i] == self_) {
       lend_to_readers(fits ? place : sum);
     }
@@ -288,6 +294,9 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
+  /// The reader is done with the sum that was lent to it.
+  void end_loan(std::size_t i) { (void)passing_->take_over(copied[i].second.get()); }
+
   const Kind kind_;
   const std::string name_;
   const SumRoute route_;
@@ -296,6 +305,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   const at::Tensor buffer_;
   const Tensors own_;  // the parts of the buffer, by owner
   const std::shared_ptr<Transport> transport_;
+  const std::shared_ptr<Passing> passing_;
   const std::weak_ptr<JobThread> thread_;  // callbacks may outlive it
   Tag first_, second_, third_;             // by round
   std::vector<std::size_t> part_of_sum_;   // by sum
@@ -314,14 +324,16 @@ PendingSum::PendingSum(Kind kind,
                        const Sequence& sequence,
                        const at::Tensor& buffer,
                        const std::shared_ptr<Transport>& transport,
+                       std::shared_ptr<Passing> passing,
                        const std::shared_ptr<JobThread>& thread,
                        std::shared_ptr<WaitBoard> board)
     : name_(fmt::format("{} {} of group {}",
                         kind == Kind::AllReduce ? "all_reduce" : "reduce_scatter",
                         sequence.number,
                         group.id)),
+      passing_(std::move(passing)),
       board_(std::move(board)) {
-  work_ = std::make_shared<Work>(kind, name_, group, buffer, transport, thread);
+  work_ = std::make_shared<Work>(kind, name_, group, buffer, transport, passing_, thread);
   work_->start(sequence);
 }
 
@@ -335,7 +347,7 @@ at::Tensor PendingSum::wait(Deadline deadline) {
       wait_for(*board_, name_, *round, deadline);
     }
     const process_end::Elsewhere elsewhere;  // the job thread works
-    return work->result().get();
+    return passing_->take_over(work->result().get());
   } catch (...) {
     work->abandon();
     throw;

@@ -7,6 +7,8 @@
 /// An all_reduce of a group that spans hosts may pass sums from host to host (sum_route.h). Members
 /// that share memory read parts and sums in place (Transport::lend). The JobThread adds and copies
 /// parts as soon as they have arrived. So a member that computes meanwhile delays no other (CL-4).
+/// On accelerators the thread's stream does that, and each tensor that is handed over carries the
+/// point after which it can be read, or after which the reader is done (Passing).
 /// SUM-1: a member overwrites a part that it has lent only after it has received a sum of that
 ///        part: the sum shows that the reader is done. The member's operation ends when all readers
 ///        have copied the sum that it lent.
@@ -19,6 +21,7 @@
 
 #include "stagecraft/futures/collective/collective.h"
 #include "stagecraft/futures/collective/job_thread.h"
+#include "stagecraft/futures/collective/passing.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/wait_board.h"
 
@@ -34,6 +37,7 @@ class PendingSum final : public PendingResult {
              const Sequence& sequence,
              const at::Tensor& buffer,
              const std::shared_ptr<Transport>& transport,
+             std::shared_ptr<Passing> passing,
              const std::shared_ptr<JobThread>& thread,
              std::shared_ptr<WaitBoard> board);
 
@@ -45,6 +49,7 @@ class PendingSum final : public PendingResult {
 
   std::shared_ptr<Work> work_;  // null after the wait
   const std::string name_;
+  const std::shared_ptr<Passing> passing_;
   const std::shared_ptr<WaitBoard> board_;
 };
 

@@ -19,9 +19,11 @@ using collective::PendingSum;
 
 TransportCollective::TransportCollective(std::shared_ptr<Transport> transport,
                                          std::shared_ptr<WaitBoard> board,
-                                         std::function<void()> begin_thread)
+                                         std::function<void()> begin_thread,
+                                         std::shared_ptr<Passing> passing)
     : transport_(std::move(transport)),
       board_(std::move(board)),
+      passing_(passing ? std::move(passing) : std::make_shared<Passing>()),
       thread_(std::make_shared<JobThread>(std::move(begin_thread))) {}
 
 std::unique_ptr<PendingResult> TransportCollective::all_reduce(const Group& group,
@@ -29,15 +31,21 @@ std::unique_ptr<PendingResult> TransportCollective::all_reduce(const Group& grou
                                                                at::Tensor buffer) {
   check_start(group, transport_->self(), buffer);
   return std::make_unique<PendingSum>(
-      PendingSum::Kind::AllReduce, group, sequence, buffer, transport_, thread_, board_);
+      PendingSum::Kind::AllReduce, group, sequence, buffer, transport_, passing_, thread_, board_);
 }
 
 std::unique_ptr<PendingResult> TransportCollective::reduce_scatter(const Group& group,
                                                                    const Sequence& sequence,
                                                                    at::Tensor contribution) {
   check_start(group, transport_->self(), contribution);
-  return std::make_unique<PendingSum>(
-      PendingSum::Kind::ReduceScatter, group, sequence, contribution, transport_, thread_, board_);
+  return std::make_unique<PendingSum>(PendingSum::Kind::ReduceScatter,
+                                      group,
+                                      sequence,
+                                      contribution,
+                                      transport_,
+                                      passing_,
+                                      thread_,
+                                      board_);
 }
 
 std::unique_ptr<PendingResult> TransportCollective::all_gather(const Group& group,
@@ -47,13 +55,14 @@ std::unique_ptr<PendingResult> TransportCollective::all_gather(const Group& grou
   const Tag tag = collective::tag_of(group, sequence);
   for (const Rank rank : group.ranks) {
     if (rank != transport_->self()) {
-      transport_->send(rank, tag, contribution);
+      transport_->send(rank, tag, passing_->hand_over(contribution));
     }
   }
   return std::make_unique<PendingGather>(
       fmt::format("all_gather {} of group {}", sequence.number, group.id),
       group.ranks,
-      collective::receive_all(*transport_, group, tag, contribution),
+      collective::receive_all(*transport_, group, tag, passing_->hand_over(contribution)),
+      passing_,
       board_);
 }
 
@@ -66,15 +75,16 @@ std::unique_ptr<PendingResult> TransportCollective::all_to_all(const Group& grou
   at::Tensor own;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (group.ranks[i] == transport_->self()) {
-      own = parts[i];
+      own = passing_->hand_over(parts[i]);
     } else {
-      transport_->send(group.ranks[i], tag, parts[i]);
+      transport_->send(group.ranks[i], tag, passing_->hand_over(parts[i]));
     }
   }
   return std::make_unique<PendingGather>(
       fmt::format("all_to_all {} of group {}", sequence.number, group.id),
       group.ranks,
       collective::receive_all(*transport_, group, tag, own),
+      passing_,
       board_);
 }
 

@@ -1,5 +1,5 @@
 /// Runs the contract of the collectives on tensors of simulated devices, which sum in the host's
-/// memory or by NCCL.
+/// memory, by NCCL, or from device to device of one process.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -14,6 +14,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/ScopeExit.h>
 
+#include "stagecraft/actors/executor/device/stream_passing.h"
 #include "stagecraft/actors/executor/nccl/nccl_collective.h"
 #include "stagecraft/futures/collective/host_collective.h"
 #include "stagecraft/futures/collective/transport_collective.h"
@@ -47,11 +48,19 @@ class ReadBack final : public PendingResult {
   at::Tensor buffer_;  ///< of an all_reduce
 };
 
-/// Forms holds both forms of the collectives for a rank on a device.
+/// Forms holds the forms of the collectives for a rank on a device.
 struct Forms {
-  Forms(Rank self, std::shared_ptr<Transport> end, std::shared_ptr<WaitBoard> board)
-      : place(SimDevices::device(self.value % kSimDevices)),
-        on_host(end, board),
+  Forms(Rank self, const std::shared_ptr<Transport>& end, const std::shared_ptr<WaitBoard>& board)
+      : Forms(self, end, board, SimDevices::device(self.value % kSimDevices)) {}
+  Forms(Rank self,
+        const std::shared_ptr<Transport>& end,
+        const std::shared_ptr<WaitBoard>& board,
+        c10::Device on)
+      : place(on),
+        sums(place),
+        on_host(
+            end, board, [this] { sums.use(); }, std::make_shared<StreamPassing>(place)),
+        by_host(on_host, end),
         connector(place, end, board, std::chrono::seconds(30)),
         by_nccl(self, connector, by_host, DeviceReduce::ByRank, kMostRounds) {}
 
@@ -59,8 +68,9 @@ struct Forms {
   static constexpr int kMostRounds = 2;
 
   c10::Device place;
+  SumStream sums;
   TransportCollective on_host;
-  HostCollective by_host{on_host};
+  HostCollective by_host;
   NcclConnector connector;
   NcclCollective by_nccl;
 };
@@ -127,6 +137,109 @@ class OnDevice final : public Collective {
 /// Shares the communicator of group 0.
 constexpr std::int32_t kOtherGroup = 2;
 
+/// Returns members of one process, each on a device, or two on one if there are more.
+Members members_together(int ranks) {
+  InprocNetwork network(ranks);
+  Members members;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::shared_ptr<Transport> end = network.endpoint(Rank(rank));
+    const auto board = std::make_shared<WaitBoard>();
+    const auto forms = std::make_shared<Forms>(Rank(rank), end, board);
+    members.push_back({end, board, std::make_shared<OnDevice>(forms, forms->by_host)});
+  }
+  return members;
+}
+
+/// Together is two ranks of one process that sum on their devices.
+class Together {
+ public:
+  using Operation = std::unique_ptr<PendingResult> (Collective::*)(const Group&,
+                                                                   const Sequence&,
+                                                                   at::Tensor);
+
+  Together(Operation operation, bool share_a_device)
+      : operation_(operation), devices_({.at_once = true}), network_(2) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const int place = share_a_device ? 0 : rank;
+      forms_.push_back(std::make_unique<Forms>(Rank(rank),
+                                               network_.endpoint(Rank(rank)),
+                                               std::make_shared<WaitBoard>(),
+                                               SimDevices::device(place)));
+      streams_.push_back(SimDevices::new_stream(place));
+    }
+    run();  // makes all streams
+  }
+
+  /// Starts the operation on both, frees what was given if others get it, waits for the results
+  /// and changes them. Returns what the detector found.
+  std::vector<std::string> with(sim::Options options) {
+    options.at_once = true;
+    SimDevices::restart(options);
+    run();
+    return SimDevices::take_reports();
+  }
+
+ private:
+  void run() {
+    const c10::impl::VirtualGuardImpl guard(sim::kType);
+    std::vector<std::unique_ptr<PendingResult>> pending;
+    for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
+      (void)guard.exchangeStream(streams_[rank]);
+      pending.push_back((forms_[rank]->by_host.*operation_)(
+          {.ranks = {Rank(0), Rank(1)}, .id = 0},
+          {.submission = Submission(5), .number = number_},
+          at::ones({64}, at::TensorOptions(forms_[rank]->place))));
+    }
+    ++number_;
+    for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
+      (void)guard.exchangeStream(streams_[rank]);
+      pending[rank]->wait(std::chrono::steady_clock::now() + std::chrono::seconds(30)).add_(1);
+    }
+    for (const auto& forms : forms_) {
+      (void)guard.exchangeStream(SimDevices::default_stream(forms->place.index()));
+    }
+  }
+
+  const Operation operation_;
+  const SimDevices devices_;
+  InprocNetwork network_;
+  std::vector<std::unique_ptr<Forms>> forms_;
+  std::vector<c10::Stream> streams_;
+  int number_ = 0;
+};
+
+TEST_CASE("each wait of a sum between devices of a process is found where it is left out",
+          "[sim][collective]") {
+  const bool share_a_device = GENERATE(true, false);
+  CAPTURE(share_a_device);
+  Together ranks(&Collective::all_reduce, share_a_device);
+  CHECK(ranks.with({}) == std::vector<std::string>());
+  const std::vector<sim::StreamCall> waits = sim::Machine::the().waited();
+  CHECK(waits.size() >= 10);  // of each: two parts, a sum, the word that it was read, the result
+  for (const sim::StreamCall& wait : waits) {
+    constexpr int kReader = 2 + sim::kPool;
+    if (wait.stream == kReader && wait.number == 1) {
+      continue;  // LibTorch's, for the memory of the first copy, which nothing has used before
+    }
+    CAPTURE(wait.device, wait.stream, wait.number);
+    CHECK_FALSE(ranks.with({.left_out_wait = wait}).empty());
+  }
+}
+
+TEST_CASE("memory that others of the process gather is kept for them", "[sim][collective]") {
+  const auto operation = GENERATE(&Collective::all_gather, &Collective::all_to_all);
+  const bool share_a_device = GENERATE(true, false);
+  CAPTURE(share_a_device);
+  Together ranks(operation, share_a_device);
+  CHECK(ranks.with({}) == std::vector<std::string>());
+  const std::vector<sim::StreamCall> kept = sim::Machine::the().kept();
+  CHECK_FALSE(kept.empty());
+  for (const sim::StreamCall& one : kept) {
+    CAPTURE(one.device, one.stream, one.number);
+    CHECK_FALSE(ranks.with({.left_out_keep = one}).empty());
+  }
+}
+
 Members members_of(int ranks, const std::function<Collective&(Forms&)>& form_of) {
   REQUIRE(ranks <= kSimDevices);  // or two would share one, and go without NCCL
   InprocNetwork network(ranks);
@@ -165,6 +278,18 @@ TEST_CASE("collectives of devices keep the contract in the host's memory (CL-1 t
       one.run([](int ranks) {
         return members_of(ranks, [](Forms& forms) -> Collective& { return forms.by_host; });
       });
+    }
+  }
+}
+
+TEST_CASE("collectives keep the contract between the devices of a process (CL-1 to CL-4)",
+          "[sim][collective]") {
+  const bool poison = GENERATE(false, true);
+  const SimDevices devices({.most_delay = std::chrono::microseconds(20), .poison = poison});
+  for (const CollectiveCase& one : collective_cases()) {
+    DYNAMIC_SECTION(one.name) {
+      one.run(members_together);
+      CHECK(devices.take_reports() == std::vector<std::string>());
     }
   }
 }

@@ -319,12 +319,20 @@ void Machine::use_on(void* data, Stream& stream) {
   }
 }
 
+std::vector<StreamCall> Machine::waited() {
+  return calls(&Stream::waits);
+}
+
 std::vector<StreamCall> Machine::kept() {
+  return calls(&Stream::kept);
+}
+
+std::vector<StreamCall> Machine::calls(int Stream::*count) {
   const Lock lock(mutex_);
   std::vector<StreamCall> all;
   for (const auto& of_device : streams_) {
     for (const auto& stream : of_device) {
-      for (int number = 0; stream && number < stream->kept; ++number) {
+      for (int number = 0; stream && number < (*stream).*count; ++number) {
         all.push_back({stream->device, stream->number, number});
       }
     }

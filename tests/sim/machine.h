@@ -118,7 +118,9 @@ class Machine {
   void free(void* data);
   /// Keeps the memory, once freed, until what the stream was given by then is over.
   void use_on(void* data, Stream& stream);
-  /// Returns the blocks that were kept for other streams than their own since restart().
+  /// Return the waits of streams, and the blocks that were kept for other streams than their own,
+  /// since restart().
+  [[nodiscard]] std::vector<StreamCall> waited();
   [[nodiscard]] std::vector<StreamCall> kept();
   [[nodiscard]] std::int64_t bytes_in_use(int device);
   [[nodiscard]] std::int64_t peak_bytes(int device);
@@ -138,6 +140,7 @@ class Machine {
   using Lock = std::unique_lock<std::mutex>;
 
   Machine() = default;
+  [[nodiscard]] std::vector<StreamCall> calls(int Stream::*count);
   Stream& add_stream(int device, std::size_t number);
   void seed(Stream& stream) const;
   void work(Stream& stream);

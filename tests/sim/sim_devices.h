@@ -27,6 +27,9 @@ class SimDevices {
   [[nodiscard]] static c10::Device device(int index) {
     return {sim::kType, static_cast<c10::DeviceIndex>(index)};
   }
+  [[nodiscard]] static c10::Stream default_stream(int index) {
+    return c10::impl::VirtualGuardImpl(sim::kType).getDefaultStream(device(index));
+  }
   [[nodiscard]] static c10::Stream new_stream(int index) {
     return c10::impl::VirtualGuardImpl(sim::kType).getNewStream(device(index), 0);
   }

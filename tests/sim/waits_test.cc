@@ -23,6 +23,17 @@ using Reports = std::vector<std::string>;
 /// The other ranks read from a device on its streams of high priority.
 constexpr int kFirstReader = 1 + sim::kPool;
 
+/// Returns the streams of a list as its device numbers them, from 1: as they are used.
+std::vector<StreamId> used_streams(const std::vector<Instruction>& list) {
+  std::vector<StreamId> used{kCompute};
+  for (const Instruction& instruction : list) {
+    if (std::ranges::find(used, instruction.stream) == used.end()) {
+      used.push_back(instruction.stream);
+    }
+  }
+  return used;
+}
+
 /// Runs steps of a schedule, each rank on a device of its own.
 class Steps {
  public:
@@ -44,6 +55,15 @@ class Steps {
   Reports without_wait(const sim::StreamCall& wait) { return with({.left_out_wait = wait}); }
   Reports without_keep(const sim::StreamCall& keep) { return with({.left_out_keep = keep}); }
 
+  /// Returns whether sums start on the call's stream.
+  [[nodiscard]] bool adds_on(const sim::StreamCall& call) const {
+    const auto& list = pipeline_.plan().list_of(Rank(call.device)).instructions;
+    const StreamId stream = used_streams(list).at(static_cast<std::size_t>(call.stream - 1));
+    return std::ranges::any_of(list, [&](const Instruction& one) {
+      return one.stream == stream && is_collective(one.op);
+    });
+  }
+
  private:
   [[nodiscard]] bool runs() {
     const auto outcome = pipeline_.step(chain_.inputs, chain_.labels);
@@ -56,40 +76,32 @@ class Steps {
   testing::Pipeline pipeline_;
 };
 
-/// Returns why a device does not need the wait between the two; empty if it does.
-std::string excuse(const Instruction& instruction, const Instruction& earlier, bool by_nccl) {
-  if (!by_nccl && (is_collective(instruction.op) || is_collective(earlier.op))) {
-    return "sums cross in the host's memory, so the host waits";
-  }
-  return instruction.overlap >= 0 ? "the order of its group is not known before" : "";
-}
-
 struct PlannedWait {
   sim::StreamCall wait;
   std::string text;
 };
 
-/// Returns the waits of the rank's list that its device needs. A device's streams are numbered from
-/// 1 as they are used; the first is that of the tasks.
+/// Returns the waits of the rank's list that its device needs.
 std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank, bool apart) {
   const std::vector<Instruction>& list = plan.list_of(rank).instructions;
   std::map<InstructionId, const Instruction*> by_id;
-  std::vector<StreamId> used{kCompute};
+  const std::vector<StreamId> used = used_streams(list);
   std::map<StreamId, int> count;
   std::vector<PlannedWait> waits;
   for (const Instruction& instruction : list) {
     by_id[instruction.id] = &instruction;
-    if (std::ranges::find(used, instruction.stream) == used.end()) {
-      used.push_back(instruction.stream);
-    }
     const auto position = std::ranges::find(used, instruction.stream) - used.begin();
     for (const InstructionId earlier : instruction.waits) {
       if (instruction.op == Op::Free || by_id.at(earlier)->op == Op::Free) {
         continue;  // a device does not wait there
       }
       const int number = count[instruction.stream]++;
-      if (!excuse(instruction, *by_id.at(earlier), apart && !plan.tables.has_overlaps).empty()) {
-        continue;
+      if (instruction.overlap >= 0) {
+        continue;  // the order of its group is not known before
+      }
+      const bool sums = is_collective(instruction.op) || is_collective(by_id.at(earlier)->op);
+      if (sums && apart && plan.tables.has_overlaps) {
+        continue;  // they cross in the host's memory, so the host waits
       }
       waits.push_back({.wait = {.device = rank.value,
                                 .stream = 1 + static_cast<int>(position),
@@ -99,8 +111,9 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank, bool apart) {
                                            to_string(instruction),
                                            to_string(*by_id.at(earlier)))});
     }
-    if (!apart && instruction.op == Op::Recv && instruction.peer != kDriverPeer) {
-      ++count[instruction.stream];  // for the copy from the sender's device
+    if (!apart && ((instruction.op == Op::Recv && instruction.peer != kDriverPeer) ||
+                   instruction.op == Op::Finish)) {
+      ++count[instruction.stream];  // for the sender's device, or for the stream that adds
     }
   }
   return waits;
@@ -108,12 +121,13 @@ std::vector<PlannedWait> waits_of(const Plan& plan, Rank rank, bool apart) {
 
 /// Leaves out once each keeping of memory for a stream of its own device. Returns how many these
 /// are. One for a stream that reads from another device may not be needed: a sender keeps what it
-/// needs for a backward, which comes after the copy.
+/// needs for a backward, which comes after the copy. Nor is one for a stream of sums: a stage keeps
+/// its gradients.
 std::size_t leave_out_each_keep(Steps& steps) {
   CHECK(steps.with({}) == Reports());
   std::size_t left_out = 0;
   for (const sim::StreamCall& keep : sim::Machine::the().kept()) {
-    if (keep.stream < kFirstReader) {
+    if (keep.stream < kFirstReader && !steps.adds_on(keep)) {
       INFO("device " << keep.device << ", stream " << keep.stream << ", " << keep.number);
       CHECK_FALSE(steps.without_keep(keep).empty());
       ++left_out;

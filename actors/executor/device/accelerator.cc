@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <exception>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,8 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/ScopeExit.h>
+
+#include "stagecraft/actors/executor/device/stream_passing.h"
 
 namespace stagecraft {
 namespace {
@@ -21,13 +21,6 @@ using c10::impl::VirtualGuardImpl;
 std::int64_t host_time() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
-
-/// Readable is the point after which a tensor that is handed over can be read. It travels with the
-/// tensor.
-struct Readable final : c10::BackendMeta {
-  explicit Readable(c10::Event point) : after(std::move(point)) {}
-  c10::Event after;
-};
 
 class Accelerator final : public Device {
  public:
@@ -65,30 +58,10 @@ class Accelerator final : public Device {
     }
   }
   [[nodiscard]] at::Tensor hand_over(StreamId id, const at::Tensor& tensor) override {
-    c10::Event after(place_.type());
-    after.record(stream(id));
-    at::Tensor handed = tensor.detach();  // the same memory, with a point of its own
-    handed.unsafeGetTensorImpl()->set_backend_meta(c10::make_intrusive<Readable>(std::move(after)));
-    return handed;
+    return StreamPassing::hand_over(stream(id), tensor);
   }
   [[nodiscard]] at::Tensor take_over(StreamId id, at::Tensor tensor) override {
-    const auto readable = c10::dynamic_intrusive_pointer_cast<Readable>(
-        tensor.unsafeGetTensorImpl()->get_backend_meta_intrusive_ptr());
-    if (readable == nullptr) {
-      return tensor.to(place_, /*non_blocking=*/true);
-    }
-    const bool is_here = tensor.device() == place_;
-    const c10::Stream& reader = is_here ? stream(id) : reader_of(tensor.device());
-    readable->after.block(reader);
-    guard_.recordDataPtrOnStream(tensor.storage().data_ptr(), reader);
-    if (is_here) {
-      tensor.unsafeGetTensorImpl()->set_backend_meta({});
-      return tensor;
-    }
-    // LibTorch copies on the current stream of the source's device, ordered with ours.
-    const c10::Stream before = guard_.exchangeStream(reader);
-    const auto back = c10::make_scope_exit([&] { (void)guard_.exchangeStream(before); });
-    return tensor.to(place_, /*non_blocking=*/true);
+    return passing_.take_over(stream(id), std::move(tensor));
   }
   void synchronize() override {
     if (failure_) {
@@ -148,20 +121,10 @@ class Accelerator final : public Device {
     return streams_[id.index()];
   }
 
-  /// Returns this rank's stream for reading from another device. It is not one of the rank's own
-  /// there, so no work that others give to that device delays it.
-  const c10::Stream& reader_of(c10::Device device) {
-    constexpr int kHigh = -1;
-    const auto found = readers_.find(device);
-    return found != readers_.end()
-               ? found->second
-               : readers_.emplace(device, guard_.getNewStream(device, kHigh)).first->second;
-  }
-
   c10::Device place_;
   VirtualGuardImpl guard_;
   std::vector<c10::Stream> streams_;  ///< by number
-  std::unordered_map<c10::Device, c10::Stream> readers_;
+  StreamPassing passing_{place_};
   c10::Event start_{place_.type(), c10::EventFlag::BACKEND_DEFAULT};
   std::int64_t start_time_ = 0;
   std::vector<c10::Event> events_;  ///< of this step and longer ones before it
