@@ -40,13 +40,13 @@ void check_equal_bits(Pipeline& there, Pipeline& here) {
 
 /// Ranks on simulated devices, and the same on the CPU.
 struct Both {
-  explicit Both(const Schedule& schedule, PipelineOptions options)
+  explicit Both(const Schedule& schedule, PipelineOptions options, bool apart = true)
       : chain(Layout::of(schedule).model_stages()),
         there(*chain.program,
               schedule,
               [&] {
                 options.optimizer = kAdam;
-                options.apart = true;
+                options.apart = apart;
                 return options;
               }()),
         here(*chain.program, schedule, {.optimizer = kAdam}) {}
@@ -247,6 +247,7 @@ TEST_CASE("ranks without a link send through the host's memory, and agree on it"
 TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is right",
           "[sim][nccl][failure]") {
   const SimDevices devices({.most_delay = std::chrono::microseconds(20)});
+  const bool apart = GENERATE(true, false);
   const int victim = GENERATE(0, 1);
   const Schedule schedule = GENERATE(two_stages(), copies());
   std::optional<InstructionId> failing;
@@ -255,13 +256,13 @@ TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is r
       throw Error(Errc::WorkerFailed, "injected failure");
     }
   };
-  Both both(schedule, {.faults = {{Rank(victim), fail}}, .device = "sim"});
+  Both both(schedule, {.faults = {{Rank(victim), fail}}, .device = "sim"}, apart);
   both.step();
   for (const Instruction& i : both.there.plan().list_of(Rank(victim)).instructions) {
     if (i.op == Op::Update) {
       break;  // behind the vote the weights are lost
     }
-    CAPTURE(victim, to_string(i));
+    CAPTURE(apart, victim, to_string(i));
     failing = i.id;
     const auto outcome = both.there.step(both.chain.inputs, both.chain.labels);
     REQUIRE(outcome.errors[static_cast<std::size_t>(victim)]);
@@ -274,6 +275,7 @@ TEST_CASE("wherever a rank fails, nothing waits for ever, and the next step is r
     both.step();
   }
   both.check_equal_bits();
+  CHECK(SimDevices::take_reports() == std::vector<std::string>());
 }
 
 TEST_CASE("a failure of NCCL is an error of the rank, with the task", "[sim][nccl][failure]") {
