@@ -230,6 +230,7 @@ class Driver {
                           .submission = submission,
                           .epoch = epoch_,
                           .learning_rate = rate_,
+                          .loss_scale = setup_.ledger->loss_scale(),
                           .program = input.program,
                           .parts = input.parts,
                           .accumulated = update_.accumulated(),
@@ -491,6 +492,7 @@ class Driver {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
       StepResult result = round.result(timelines.arrived(setup_.clock_offsets), seconds);
       result.learning_rate = rate_;
+      result.loss_scale = round.training() ? setup_.ledger->loss_scale().factor : 1.0;
       setup_.ledger->complete(round.submission(),
                               round.training() ? update_.complete(std::move(result)) : result,
                               round.updates());

@@ -5,6 +5,15 @@
 #include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
+namespace {
+
+/// A run goes back by few updates, to a state of its mirrors.
+constexpr std::size_t kKeptScales = 64;
+
+}  // namespace
+
+StepLedger::StepLedger(const std::optional<LossScaling>& scaling)
+    : scaling_(scaling), scales_{{0, first_scale(scaling)}} {}
 
 EnteredStep StepLedger::enter(StepInput input, int most) {
   const process_end::Elsewhere waiting;
@@ -44,6 +53,13 @@ std::optional<StepLedger::Entry> StepLedger::remove(Submission submission, bool 
 }
 
 void StepLedger::complete(Submission submission, StepResult result, bool committed) {
+  if (committed && scaling_) {
+    const std::scoped_lock lock(mutex_);
+    scales_[committed_ + 1] = after(scales_.rbegin()->second, result.skipped, *scaling_);
+    if (scales_.size() > kKeptScales) {
+      scales_.erase(scales_.begin());
+    }
+  }
   if (auto entry = remove(submission, committed)) {
     entry->promise.set_value(std::move(result));
   }
@@ -69,15 +85,24 @@ std::optional<Error> StepLedger::lost() const {
   return lost_;
 }
 
-void StepLedger::resume(std::int64_t committed) {
+void StepLedger::resume(std::int64_t committed, std::optional<LossScale> scale) {
   const std::scoped_lock lock(mutex_);
   committed_ = committed;
+  scales_.erase(scales_.upper_bound(committed), scales_.end());
+  if (scale || scales_.empty()) {
+    scales_ = {{committed, first_scale(scaling_, scale)}};
+  }
   lost_.reset();
 }
 
 std::int64_t StepLedger::committed() const {
   const std::scoped_lock lock(mutex_);
   return committed_;
+}
+
+LossScale StepLedger::loss_scale() const {
+  const std::scoped_lock lock(mutex_);
+  return scales_.rbegin()->second;
 }
 
 void StepLedger::drain() {

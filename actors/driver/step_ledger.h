@@ -55,6 +55,8 @@ struct EnteredStep {
 
 class StepLedger {
  public:
+  explicit StepLedger(const std::optional<LossScaling>& scaling = std::nullopt);
+
   /// Enters a step. Waits first while `most` steps are in progress.
   /// Errors: ClusterClosed after close(); the error of break_down().
   [[nodiscard]] EnteredStep enter(StepInput input, int most);
@@ -65,18 +67,22 @@ class StepLedger {
   /// Hands the inputs over to start the step; nothing if the step was cancelled meanwhile.
   [[nodiscard]] std::optional<StepInput> start(Submission submission);
 
-  /// Completes a step that ended without an error; `committed` counts it as an update.
+  /// Completes a step that ended without an error; `committed` counts it as an update, whose result
+  /// changes the loss scale.
   void complete(Submission submission, StepResult result, bool committed);
   void fail(Submission submission, const Error& error);
 
   /// Marks the weights as undefined, for this reason, until resume().
   void lose(const Error& why);
   [[nodiscard]] std::optional<Error> lost() const;
-  /// Marks the weights as those after `committed` updates.
-  void resume(std::int64_t committed);
+  /// Marks the weights as those after `committed` updates. `scale`: that of the next update; none:
+  /// as it was in this run, or the first.
+  void resume(std::int64_t committed, std::optional<LossScale> scale = std::nullopt);
 
   /// Returns the updates made so far.
   [[nodiscard]] std::int64_t committed() const;
+  /// Returns the scale of the next update.
+  [[nodiscard]] LossScale loss_scale() const;
 
   /// Waits until no step is in progress. Each step ends by its deadline, so drain() ends too.
   void drain();
@@ -105,6 +111,8 @@ class StepLedger {
   std::map<Submission, Entry> under_way_;
   std::int64_t numbers_ = 0;
   std::int64_t committed_ = 0;
+  const std::optional<LossScaling> scaling_;
+  std::map<std::int64_t, LossScale> scales_;  // by update, from which on each holds
   std::optional<Error> lost_;
   std::optional<Error> closed_;  ///< the error of refused steps
 };

@@ -161,6 +161,7 @@ StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines
   for (const auto& answer : answers_) {
     result.ranks.push_back(answer->times);
     result.gradient_norm = answer->gradient_norm;
+    result.skipped = result.skipped || answer->skipped;
     for (const auto& [microbatch, loss] : answer->losses) {
       losses[microbatch] = loss;
     }

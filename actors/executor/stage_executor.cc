@@ -296,6 +296,7 @@ struct StageExecutor::Impl {
     report.times.memory = device->memory_use();
     if (commit.is_past_the_vote()) {
       report.committed = true;
+      report.skipped = commit.skips();
       report.gradient_norm = commit.gradient_norm();
     }
     if (records(step)) {

@@ -75,6 +75,7 @@ struct Reference::Impl {
   Program program;
   Optimizer optimizer;
   ReferenceOptions options;
+  LossScale scale = first_scale(options.loss_scaling);
   std::uint64_t seed = options.seed.value_or(default_seed());
   InprocNetwork network{1};
   TransportCollective collective{network.endpoint(Rank(0))};
@@ -201,8 +202,8 @@ struct Reference::Impl {
     result.learning_rate =
         set_rate ? *set_rate
                  : learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
-    result.gradient_norm = this->update(
-        total_weight(update->parts, static_cast<int>(result.losses.size())), result.learning_rate);
+    const double weight = total_weight(update->parts, static_cast<int>(result.losses.size()));
+    this->update(weight, result);
     return result;
   }
 
@@ -213,7 +214,8 @@ struct Reference::Impl {
     if (!compiled.stage_graph.microbatch_sizes().empty()) {
       const auto batches = static_cast<std::int64_t>(before) / losses_of(compiled);
       return SizedPass(compiled, stages, parts)
-          .run({.seed = seed, .step = done, .microbatch = batches * compiled.microbatches});
+          .run({.seed = seed, .step = done, .microbatch = batches * compiled.microbatches},
+               scale.factor);
     }
     std::vector<double> losses(parts.inputs.size());
     for (const std::int32_t number : order) {
@@ -299,7 +301,7 @@ struct Reference::Impl {
 
   void differentiate(const at::Tensor& loss, std::int32_t microbatch, double weight) {
     Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
-    const Tensors gradients = backward(saved, {}, edges).parameters;
+    const Tensors gradients = backward(saved, {}, edges, {}, scale.factor).parameters;
     auto next = gradients.begin();
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const auto count = static_cast<std::ptrdiff_t>(stages[s].buckets.gradient_edges().size());
@@ -345,7 +347,9 @@ struct Reference::Impl {
     }
   }
 
-  double update(double weight, double rate) {
+  /// `weight`: of all microbatches of the update.
+  void update(double weight, ReferenceStep& result) {
+    const double divisor = weight * scale.factor;
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
     sum_partials();
@@ -356,19 +360,27 @@ struct Reference::Impl {
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
-      for (const SquaredNorm& norm : stage.buckets.squared_norms(weight)) {
+      for (const SquaredNorm& norm : stage.buckets.squared_norms(divisor)) {
         ballot.squared_norms.push_back(norm);
       }
     }
     const VoteResult verdict =
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
-    refuse_non_finite(stages, verdict, Step(done));
-    for (StageRuntime& stage : stages) {
-      stage.buckets.update(
-          rate, {.weight = weight, .clip = clip_scale(options.clip, verdict.total_norm)}, done + 1);
+    result.gradient_norm = verdict.total_norm;
+    result.skipped = !verdict.all_finite && scale.factor > 1.0;
+    if (!result.skipped) {
+      refuse_non_finite(stages, verdict, Step(done));
+      for (StageRuntime& stage : stages) {
+        stage.buckets.update(
+            result.learning_rate,
+            {.weight = divisor, .clip = clip_scale(options.clip, verdict.total_norm)},
+            done + 1 - scale.skipped);
+      }
+    }
+    if (options.loss_scaling) {
+      scale = after(scale, result.skipped, *options.loss_scaling);
     }
     ++done;
-    return verdict.total_norm;
   }
 };
 
@@ -411,8 +423,9 @@ std::int64_t Reference::steps() const {
   return impl_->done;
 }
 
-void Reference::set_steps(std::int64_t steps) {
+void Reference::set_steps(std::int64_t steps, const std::optional<LossScale>& scale) {
   impl_->done = steps;
+  impl_->scale = first_scale(impl_->options.loss_scaling, scale);
 }
 
 void Reference::set_learning_rate(std::optional<double> rate) {

@@ -27,6 +27,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/reference/sum_order.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/program/program.h"
@@ -38,6 +39,7 @@ struct ReferenceOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
   std::optional<double> clip;
+  std::optional<LossScaling> loss_scaling;
   bool keep_gradients = false;        ///< for gradients(), if clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
   int threads = 1;
@@ -49,6 +51,7 @@ struct ReferenceStep {
   std::vector<double> losses;  ///< per microbatch
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;
+  bool skipped = false;        ///< as StepResult's
   double learning_rate = 0.0;  ///< of parameters whose group has none of its own
 };
 
@@ -77,7 +80,7 @@ class Reference {
 
   /// Returns the updates done so far; set it together with the state to continue from a checkpoint.
   [[nodiscard]] std::int64_t steps() const;
-  void set_steps(std::int64_t steps);
+  void set_steps(std::int64_t steps, const std::optional<LossScale>& scale = std::nullopt);
 
   /// Works like Trainer::set_learning_rate.
   void set_learning_rate(std::optional<double> rate);

@@ -21,7 +21,7 @@ SizedPass::SizedPass(const CompiledProgram& program,
                      const Parts& parts)
     : program_(&program), stages_(&stages), parts_(&parts) {}
 
-std::vector<double> SizedPass::run(const RandomKey& first) {
+std::vector<double> SizedPass::run(const RandomKey& first, double loss_scale) {
   int block = 1;
   for (const int size : program_->stage_graph.microbatch_sizes()) {
     block = std::lcm(block, size);
@@ -40,7 +40,8 @@ std::vector<double> SizedPass::run(const RandomKey& first) {
       });
     }
     for (StageRuntime& stage : std::views::reverse(*stages_)) {
-      for_each_microbatch(stage.program->id, begin, [&](Microbatch m) { backward(stage, m); });
+      for_each_microbatch(
+          stage.program->id, begin, [&](Microbatch m) { backward(stage, m, loss_scale); });
     }
     activations_.clear();
     gradients_.clear();
@@ -106,7 +107,7 @@ at::Tensor SizedPass::taken(const ByMicrobatch& made,
   return regrouped(tensors, rows);
 }
 
-void SizedPass::backward(StageRuntime& stage, Microbatch m) {
+void SizedPass::backward(StageRuntime& stage, Microbatch m, double loss_scale) {
   const StageProgram& program = *stage.program;
   const auto saved = saved_.find({program.id, m});
   if (saved == saved_.end()) {
@@ -125,7 +126,8 @@ void SizedPass::backward(StageRuntime& stage, Microbatch m) {
     }
     gradients.push_back(sum);
   }
-  StageGradients made = stage.backward(CellKind::Backward, stage.whole(), saved->second, gradients);
+  StageGradients made = stage.backward(
+      CellKind::Backward, stage.whole(), saved->second, gradients, std::nullopt, loss_scale);
   saved_.erase(saved);
   std::size_t next = 0;
   for (const StageInput& input : program.inputs) {

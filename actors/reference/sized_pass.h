@@ -29,14 +29,15 @@ class SizedPass {
 
   /// Adds the gradients of the batch to the stages' buckets. Returns the losses, one per microbatch
   /// of the stage that computes them. `first`: the key of the step's microbatch 0.
-  [[nodiscard]] std::vector<double> run(const RandomKey& first);
+  /// `loss_scale`: LossScale::factor.
+  [[nodiscard]] std::vector<double> run(const RandomKey& first, double loss_scale);
 
  private:
   /// ByMicrobatch holds tensors by the microbatches of the stage that made them.
   using ByMicrobatch = std::map<int, at::Tensor>;
 
   void forward(const StageRuntime& stage, Microbatch m, const RandomKey& key);
-  void backward(StageRuntime& stage, Microbatch m);
+  void backward(StageRuntime& stage, Microbatch m, double loss_scale);
   [[nodiscard]] at::Tensor input(const StageInput& input, StageId reader, Microbatch m) const;
   [[nodiscard]] at::Tensor taken(const ByMicrobatch& made,
                                  StageId maker,

@@ -134,7 +134,7 @@ struct Trainer::Impl {
   const Program& program = execution.sized;
   const Optimizer optimizer;
   const TrainerOptions options;
-  const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
+  const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>(options.loss_scaling);
   KnownPrograms programs{program, execution.plan, execution.strategy, execution.layout};
   UnusedState unused = unused_of(program);
   std::unique_ptr<Crew> crew;

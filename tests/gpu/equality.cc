@@ -133,7 +133,7 @@ std::vector<Equality> equalities(const std::string& device, Extent extent) {
   const Words models =
       extent == Extent::Some ? Words{"moe"} : Words{"llama", "moe", "vit", "unet", "clip"};
   for (const std::string& model : models) {
-    for (const std::string precision : {"fp32", "bf16"}) {
+    for (const std::string precision : {"fp32", "bf16", "fp16"}) {
       const Words options = joined(joined(here, extent == Extent::Some ? kFewLayers : Words()),
                                    {"--model", model, "--precision", precision});
       found.push_back(equality(fmt::format("{} in {}, 1f1b on 2 ranks", model, precision), [&] {

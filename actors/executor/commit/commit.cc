@@ -31,6 +31,7 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   tags_ = tags;
   voted_ = false;
   verdict_.reset();
+  skips_ = false;
   if (order.program != kTraining) {
     return;
   }
@@ -41,6 +42,10 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
     }
   }
   append(parts_, order.parts, setup_.train.tables->losses);
+}
+
+double Commit::divisor() const {
+  return total_weight(parts_, setup_.train.tables->losses) * order_.loss_scale.factor;
 }
 
 Deadline Commit::deadline() const {
@@ -77,7 +82,10 @@ void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
   if (mirror_ != nullptr) {
     mirror_->agreed(Submission(verdict.mirrored));
   }
-  refuse_non_finite(stages_, verdict, order_.step);
+  skips_ = !verdict.all_finite && order_.loss_scale.factor > 1.0;
+  if (!skips_) {
+    refuse_non_finite(stages_, verdict, order_.step);
+  }
   verdict_ = verdict;
 }
 
@@ -104,11 +112,10 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank()};
-  const double weight = total_weight(parts_, setup_.train.tables->losses);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     // Other copies have the same gradients.
     if (setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0) {
-      const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(weight);
+      const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(divisor());
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }
   }
@@ -116,12 +123,15 @@ Ballot Commit::make_ballot() {
 }
 
 void Commit::update(StageRuntime& stage, std::size_t bucket) {
+  if (skips_) {
+    return;
+  }
   const auto computing = times_.compute(&RankTimes::update);
-  stage.buckets.update(bucket,
-                       order_.learning_rate,
-                       {.weight = total_weight(parts_, setup_.train.tables->losses),
-                        .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
-                       order_.step.value + 1);
+  stage.buckets.update(
+      bucket,
+      order_.learning_rate,
+      {.weight = divisor(), .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
+      order_.step.value + 1 - order_.loss_scale.skipped);
 }
 
 }  // namespace stagecraft

@@ -47,7 +47,8 @@ class Commit {
   /// Votes with the norms of the mean gradients.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
-  /// Updates a bucket of the stage, by its number in the stage.
+  /// Updates a bucket of the stage, by its number in the stage; does nothing in a step that is
+  /// skipped.
   void update(StageRuntime& stage, std::size_t bucket);
 
   /// Returns whether all ranks have voted, whatever the result. Every rank has then issued all its
@@ -55,11 +56,16 @@ class Commit {
   [[nodiscard]] bool has_voted() const { return voted_; }
   /// Returns whether weights may have changed.
   [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
-  /// Returns the norm of the mean gradient. Requires: is_past_the_vote().
+  /// Returns whether the vote leaves all weights as they are (LS-1).
+  [[nodiscard]] bool skips() const { return skips_; }
+  /// Returns the norm of the mean gradient; not finite in a step that is skipped. Requires:
+  /// is_past_the_vote().
   [[nodiscard]] double gradient_norm() const { return verdict_->total_norm; }
 
  private:
   [[nodiscard]] Deadline deadline() const;
+  /// Returns what makes the mean of the sums.
+  [[nodiscard]] double divisor() const;
   [[nodiscard]] Ballot make_ballot();
 
   const RankSetup& setup_;
@@ -74,7 +80,8 @@ class Commit {
   PartRuns parts_;  ///< of the update so far
   Sequence tags_;
   bool voted_ = false;
-  std::optional<VoteResult> verdict_;  ///< of a vote that found all finite
+  std::optional<VoteResult> verdict_;  ///< of a vote that found all finite, or that skips
+  bool skips_ = false;
 };
 
 }  // namespace stagecraft

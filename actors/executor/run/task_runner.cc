@@ -64,7 +64,8 @@ void TaskRunner::backward(const BoundInstruction& bound) {
       bound.instruction->chunks,
       saved,
       output_gradients(bound),
-      bound.is_accumulated_next ? std::optional(step_.part(bound).weight) : std::nullopt);
+      bound.is_accumulated_next ? std::optional(step_.part(bound).weight) : std::nullopt,
+      step_.order.loss_scale.factor);
   for (std::size_t i = 0; i < made.inputs.size(); ++i) {
     slots_.put(bound.input_gradients[i], std::move(made.inputs[i]));
   }

@@ -28,6 +28,9 @@ void check_options(const TrainerOptions& options) {
   require(!options.clip || *options.clip > 0.0,
           "clip",
           fmt::format("a norm above 0, not {}", options.clip.value_or(0.0)));
+  require(!options.loss_scaling || is_possible(*options.loss_scaling),
+          "loss_scaling",
+          "a power of two from 1 to 2^64 that doubles after 1 or more updates");
   require(!options.memory_limit || *options.memory_limit > 0,
           "memory_limit",
           fmt::format("a number of bytes above 0, not {}", options.memory_limit.value_or(0)));

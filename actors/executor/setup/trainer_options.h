@@ -15,6 +15,7 @@
 
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
 
@@ -35,6 +36,8 @@ struct TrainerOptions {
   std::vector<ParameterGroup> groups;  ///< parameters that train differently
   DecayOn decay_on = DecayOn::All;     ///< parameters with weight decay
   std::optional<double> clip;          ///< largest norm of the whole model's gradient
+  /// For float16, whose small gradients would become zero. None: losses are not scaled.
+  std::optional<LossScaling> loss_scaling;
   /// If true, every step keeps its averaged gradients for Trainer::gradients(); they take as much
   /// memory as the gradients.
   bool keep_gradients = false;
@@ -80,6 +83,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.groups,
            m.decay_on,
            m.clip,
+           m.loss_scaling,
            m.keep_gradients,
            m.seed,
            m.threads_per_worker,

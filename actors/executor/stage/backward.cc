@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include <ATen/ops/ones_like.h>
+#include <ATen/ops/full_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
@@ -26,7 +26,7 @@ struct Roots {
   Tensors gradients;
 };
 
-Roots roots_of(const Saved& saved, const Tensors& output_gradients) {
+Roots roots_of(const Saved& saved, const Tensors& output_gradients, double loss_scale) {
   Roots roots;
   const auto add = [&](const at::Tensor& output, const at::Tensor& gradient) {
     if (output.requires_grad()) {
@@ -40,7 +40,7 @@ Roots roots_of(const Saved& saved, const Tensors& output_gradients) {
     }
   }
   if (saved.loss.defined()) {
-    add(saved.loss, at::ones_like(saved.loss));
+    add(saved.loss, at::full_like(saved.loss, loss_scale));
   }
   return roots;
 }
@@ -243,14 +243,16 @@ void cut_input_path(const Reach& reach, const std::vector<AutogradNode*>& fronti
 Gradients backward(Saved& saved,
                    const Tensors& output_gradients,
                    const std::vector<Edge>& parameters,
-                   const Gradients& so_far) {
+                   const Gradients& so_far,
+                   double loss_scale) {
   std::vector<Edge> wanted = leaf_edges(saved);
   const std::size_t inputs = wanted.size();
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
   Tensors sums = so_far.inputs;
   sums.resize(inputs);
   sums.insert(sums.end(), so_far.parameters.begin(), so_far.parameters.end());
-  Tensors all = execute(roots_of(saved, output_gradients), false, wanted, std::move(sums));
+  Tensors all =
+      execute(roots_of(saved, output_gradients, loss_scale), false, wanted, std::move(sums));
   Gradients result;
   result.parameters.assign(all.begin() + static_cast<std::ptrdiff_t>(inputs), all.end());
   all.resize(inputs);
@@ -261,10 +263,11 @@ Gradients backward(Saved& saved,
 Tensors backward_input(Saved& saved,
                        const Tensors& output_gradients,
                        const std::vector<Edge>& parameters,
-                       const Tensors& so_far) {
+                       const Tensors& so_far,
+                       double loss_scale) {
   SC_CHECK(!saved.input_half_done, "the input half of a backward runs once");
   saved.input_half_done = true;
-  Roots roots = roots_of(saved, output_gradients);
+  Roots roots = roots_of(saved, output_gradients, loss_scale);
   const std::vector<Edge> inputs = leaf_edges(saved);
   if (inputs.empty()) {
     saved.frontier = std::move(roots.edges);

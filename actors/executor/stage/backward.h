@@ -24,10 +24,12 @@ struct Gradients {
 
 /// Runs the whole backward and frees the graph. `output_gradients`: per output, undefined if no
 /// stage sends one. `so_far`: the sums to add to, undefined or empty if there are none.
+/// `loss_scale`: LossScale::factor.
 [[nodiscard]] Gradients backward(Saved& saved,
                                  const std::vector<at::Tensor>& output_gradients,
                                  const std::vector<torch::autograd::Edge>& parameters,
-                                 const Gradients& so_far = {});
+                                 const Gradients& so_far = {},
+                                 double loss_scale = 1.0);
 
 /// Runs the half that other stages wait for: gradients of the inputs. Then frees the values that
 /// only this half needed. For a stage without such inputs, the weight half does all the work.
@@ -35,7 +37,8 @@ struct Gradients {
     Saved& saved,
     const std::vector<at::Tensor>& output_gradients,
     const std::vector<torch::autograd::Edge>& parameters,
-    const std::vector<at::Tensor>& so_far = {});
+    const std::vector<at::Tensor>& so_far = {},
+    double loss_scale = 1.0);
 
 /// Runs the other half: gradients of the parameters.
 [[nodiscard]] std::vector<at::Tensor> backward_weight(

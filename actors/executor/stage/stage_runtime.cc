@@ -344,7 +344,8 @@ StageGradients StageRuntime::backward(CellKind kind,
                                       const ChunkRange& range,
                                       SavedStage& saved,
                                       const Tensors& output_gradients,
-                                      std::optional<double> accumulated) const {
+                                      std::optional<double> accumulated,
+                                      double loss_scale) const {
   if (kind == CellKind::BackwardWeight &&
       saved.chunks[static_cast<std::size_t>(range.first)].input_half_done) {
     return {.inputs = {}, .parameters = weight_half(range, saved, accumulated)};
@@ -384,13 +385,13 @@ StageGradients StageRuntime::backward(CellKind kind,
       made.inputs.push_back(sum_of(input));
     }
     if (halves) {
-      made.inputs = backward_input(mine, sent, chunk.gradient_edges, made.inputs);
+      made.inputs = backward_input(mine, sent, chunk.gradient_edges, made.inputs, loss_scale);
     } else {  // B, or W without an I before it
       for (const std::size_t p : chunk.parameters) {
         made.parameters.push_back(std::move(saved.parameter_gradients[p]));
       }
       const auto taking = buckets.take(chunk.completes, accumulated);
-      made = stagecraft::backward(mine, sent, chunk.gradient_edges, made);
+      made = stagecraft::backward(mine, sent, chunk.gradient_edges, made, loss_scale);
       mine = {};
     }
     sent.clear();

@@ -92,12 +92,13 @@ class StageRuntime {
   /// comes first does all. `output_gradients`: per output; undefined if no stage sends one, or with
   /// another range. `accumulated`: the weight with which the gradients of `parameters` are
   /// accumulated next. The buckets take each as soon as it is complete, and it comes back undefined
-  /// (StageBuckets::take).
+  /// (StageBuckets::take). `loss_scale`: LossScale::factor.
   [[nodiscard]] StageGradients backward(CellKind kind,
                                         const ChunkRange& range,
                                         SavedStage& saved,
                                         const std::vector<at::Tensor>& output_gradients,
-                                        std::optional<double> accumulated = std::nullopt) const;
+                                        std::optional<double> accumulated = std::nullopt,
+                                        double loss_scale = 1.0) const;
 
   /// Returns the trained parameters (by number) whose gradients are complete in these chunks.
   [[nodiscard]] std::vector<std::size_t> completed_in(const ChunkRange& range) const;

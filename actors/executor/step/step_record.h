@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step/local_batch.h"
+#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/executor/step/rank_times.h"
 #include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/base/error_value.h"
@@ -25,6 +26,7 @@ struct StepOrder {
   Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
+  LossScale loss_scale;  ///< of training
   std::int32_t program = kTraining;
   PartRuns parts;  ///< shapes and weights of the microbatches
   /// The number of batches of the same update before this one, whose gradients and buffers are kept
@@ -47,7 +49,8 @@ struct MicrobatchLoss {
 struct StepReport {
   Rank rank;
   Submission submission;   ///< that of the order
-  bool committed = false;  ///< weights have changed
+  bool committed = false;  ///< the step is one of the run: weights have changed, or it was skipped
+  bool skipped = false;    ///< no weight has changed (LS-1)
   RankTimes times;
   std::vector<MicrobatchLoss> losses;  ///< ascending; empty if other ranks compute the loss
   double gradient_norm = 0.0;
@@ -62,6 +65,7 @@ decltype(auto) visit_fields(StepOrder& m, V&& v) {
            m.submission,
            m.epoch,
            m.learning_rate,
+           m.loss_scale,
            m.program,
            m.parts,
            m.accumulated,
@@ -86,6 +90,7 @@ decltype(auto) visit_fields(StepReport& m, V&& v) {
   return v(m.rank,
            m.submission,
            m.committed,
+           m.skipped,
            m.times,
            m.losses,
            m.gradient_norm,

@@ -43,7 +43,8 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
                           .seed = checkpoint.seed,
                           .optimizer = checkpoint.optimizer,
                           .tensors = {},
-                          .processors = checkpoint.processors};
+                          .processors = checkpoint.processors,
+                          .loss_scale = checkpoint.loss_scale};
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (const auto why = obstacle(tensor)) {
       throw Error(Errc::CheckpointFormat,
@@ -133,7 +134,8 @@ Checkpoint read_checkpoint(const std::string& path) {
                         .seed = header.seed,
                         .optimizer = header.optimizer,
                         .tensors = {},
-                        .processors = header.processors};
+                        .processors = header.processors,
+                        .loss_scale = header.loss_scale};
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
     const CheckpointHeader::Entry& entry = header.tensors[i];
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*type_named(entry.type)));

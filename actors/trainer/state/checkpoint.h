@@ -18,6 +18,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -29,6 +30,7 @@ struct Checkpoint {
   std::vector<StateTensor> tensors;
   /// The texts by which the ranks chose their code (choice_text), each once. Empty if unknown.
   std::vector<std::string> processors = {};
+  std::optional<LossScale> loss_scale = {};  ///< of the next update; none: losses were not scaled
 };
 
 /// Writes a checkpoint.

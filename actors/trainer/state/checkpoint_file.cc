@@ -22,7 +22,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kMagic = "STGCRAFT";
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 constexpr std::size_t kPreamble = 24;
 constexpr std::size_t kAlignment = 64;
 constexpr std::array<char, kAlignment> kZeros{};
@@ -34,18 +34,30 @@ constexpr std::size_t kDeepest = 4;  // a shape in a tensor in the list of the h
 using PackedEntry = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::uint64_t>;
 using PackedHeader1 =
     std::tuple<std::int64_t, std::uint64_t, std::string, std::vector<PackedEntry>>;
+using PackedHeader2 = std::tuple<std::int64_t,
+                                 std::uint64_t,
+                                 std::string,
+                                 std::vector<PackedEntry>,
+                                 std::vector<std::string>>;
+/// Of a scale of losses: the factor, and both counts.
+using PackedScale = std::tuple<double, std::int64_t, std::int64_t>;
 using PackedHeader = std::tuple<std::int64_t,
                                 std::uint64_t,
                                 std::string,
                                 std::vector<PackedEntry>,
-                                std::vector<std::string>>;
+                                std::vector<std::string>,
+                                std::optional<PackedScale>>;
 
 PackedHeader packed(const CheckpointHeader& header) {
   std::vector<PackedEntry> tensors;
   for (const auto& [name, type, shape, bytes] : header.tensors) {
     tensors.emplace_back(name, type, shape, bytes);
   }
-  return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors};
+  std::optional<PackedScale> scale;
+  if (header.loss_scale) {
+    scale = {header.loss_scale->factor, header.loss_scale->good, header.loss_scale->skipped};
+  }
+  return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors, scale};
 }
 
 CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
@@ -57,9 +69,17 @@ CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t v
   std::vector<PackedEntry> tensors;
   if (version == 1) {
     std::tie(header.step, header.seed, header.optimizer, tensors) = found.get().as<PackedHeader1>();
-  } else {
+  } else if (version == 2) {
     std::tie(header.step, header.seed, header.optimizer, tensors, header.processors) =
+        found.get().as<PackedHeader2>();
+  } else {
+    std::optional<PackedScale> scale;
+    std::tie(header.step, header.seed, header.optimizer, tensors, header.processors, scale) =
         found.get().as<PackedHeader>();
+    if (scale) {
+      const auto& [factor, good, skipped] = *scale;
+      header.loss_scale = {.factor = factor, .good = good, .skipped = skipped};
+    }
   }
   for (auto& [name, type, shape, bytes] : tensors) {
     header.tensors.push_back({std::move(name), std::move(type), std::move(shape), bytes});
@@ -235,6 +255,9 @@ void CheckpointReader::read_header(std::uint64_t version) {
     header_ = unpacked(bytes, version);
   } catch (const std::exception& error) {
     refuse(fmt::format("its header cannot be read ({})", error.what()));
+  }
+  if (header_.loss_scale && !is_possible(*header_.loss_scale, header_.step)) {
+    refuse("its scale of losses is impossible");
   }
   place_tensors(kPreamble + bytes.size());
 }

@@ -4,7 +4,7 @@
 ///   8 bytes   format version, little-endian
 ///   8 bytes   length of the header in bytes, little-endian
 ///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes; from
-///             version 2 on also the processors of the ranks
+///             version 2 on also the processors of the ranks, from 3 on the scale of losses
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
@@ -21,6 +21,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/sha256.h"
 #include "stagecraft/base/files/whole_file.h"
 
@@ -40,6 +41,7 @@ struct CheckpointHeader {
   std::string optimizer;
   std::vector<Entry> tensors;
   std::vector<std::string> processors = {};  ///< as in Checkpoint; empty in version 1
+  std::optional<LossScale> loss_scale = {};  ///< likewise; from version 3 on
 
   friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
 };

@@ -35,7 +35,8 @@ Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run) {
           .seed = run.seed.value(),
           .optimizer = run.optimizer,
           .tensors = std::move(tensors),
-          .processors = run.processors};
+          .processors = run.processors,
+          .loss_scale = state.loss_scale()};
 }
 
 void restore(const Checkpoint& checkpoint, TrainerState& state, const RunFacts& run) {
@@ -45,7 +46,7 @@ void restore(const Checkpoint& checkpoint, TrainerState& state, const RunFacts& 
   for (const auto& [name, tensor] : checkpoint.tensors) {
     by_name[name] = tensor;
   }
-  state.replace(listings, by_name, checkpoint.step);
+  state.replace(listings, by_name, checkpoint.step, checkpoint.loss_scale);
   if (const std::string other = other_processors(checkpoint.processors, run.processors);
       !other.empty()) {
     log(Level::Info, "checkpoint of other processors", {{"why", other}});

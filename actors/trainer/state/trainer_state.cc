@@ -69,6 +69,11 @@ ModuleState TrainerState::named_by_module(const std::map<std::string, at::Tensor
   return state;
 }
 
+std::optional<LossScale> TrainerState::loss_scale() const {
+  const LossScale scale = ledger_.loss_scale();
+  return options_.loss_scaling || scale.skipped > 0 ? std::optional(scale) : std::nullopt;
+}
+
 ModuleState TrainerState::read_module() {
   return named_by_module(read_by_name());
 }
@@ -102,12 +107,13 @@ std::vector<NamedTensor> TrainerState::read_gradients() {
 void TrainerState::replace_module(const std::string& from, const ModuleState& given) {
   const std::map<std::string, at::Tensor> by_name = read_by_name();
   load_state(from, given, named_by_module(by_name));
-  replace(list(), by_name, ledger_.committed());
+  replace(list(), by_name, ledger_.committed(), ledger_.loss_scale());
 }
 
 void TrainerState::replace(const std::vector<StateListing>& listings,
                            const std::map<std::string, at::Tensor>& state,
-                           std::int64_t updates) {
+                           std::int64_t updates,
+                           const std::optional<LossScale>& scale) {
   std::vector<std::vector<StateTensor>> by_rank;
   for (const StateListing& listing : listings) {
     by_rank.emplace_back();
@@ -120,17 +126,19 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
     unused_.replace(state);
     programs_.unused_changed();
   };
-  replace_by(write, updates);
+  replace_by(write, updates, scale);
 }
 
-void TrainerState::replace_by(const std::function<void()>& write, std::int64_t updates) {
+void TrainerState::replace_by(const std::function<void()>& write,
+                              std::int64_t updates,
+                              const std::optional<LossScale>& scale) {
   try {
     write();
   } catch (const Error& error) {
     ledger_.lose(error);
     throw;
   }
-  ledger_.resume(updates);
+  ledger_.resume(updates, scale);
   replaced_at_ = updates;
 }
 

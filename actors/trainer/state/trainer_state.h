@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class TrainerState {
 
   /// Returns the updates made by steps that are over.
   [[nodiscard]] std::int64_t updates() const { return ledger_.committed(); }
+  /// Returns the scale of the next update; nothing if losses never were scaled.
+  [[nodiscard]] std::optional<LossScale> loss_scale() const;
 
   /// Returns the list of each rank's state, by rank.
   [[nodiscard]] std::vector<StateListing> list() { return crew_.list_state(); }
@@ -61,16 +64,19 @@ class TrainerState {
   void replace_module(const std::string& from, const ModuleState& given);
 
   /// Replaces the state of every rank, and of the tensors that no stage has, by that after
-  /// `updates` updates.
+  /// `updates` updates. `scale`: as for StepLedger::resume.
   /// Requires: `state` has all tensors of the listings, in the right shapes.
   /// Errors: those of a rank that cannot take its part, which leaves weights undefined.
   void replace(const std::vector<StateListing>& listings,
                const std::map<std::string, at::Tensor>& state,
-               std::int64_t updates);
+               std::int64_t updates,
+               const std::optional<LossScale>& scale = std::nullopt);
 
   /// Calls `write`, which replaces the state of every rank by that after `updates` updates. If it
   /// throws, weights are undefined.
-  void replace_by(const std::function<void()>& write, std::int64_t updates);
+  void replace_by(const std::function<void()>& write,
+                  std::int64_t updates,
+                  const std::optional<LossScale>& scale = std::nullopt);
 
  private:
   void require_weights();

@@ -48,6 +48,28 @@ TEST_CASE("entering waits while as many steps as allowed are under way", "[actor
   CHECK(ledger.committed() == 0);
 }
 
+TEST_CASE("the scale of losses follows the updates, and goes back with them", "[actors][ledger]") {
+  StepLedger ledger(LossScaling{.initial = 8.0, .growth_interval = 2});
+  const auto update = [&](bool skipped) {
+    const EnteredStep entered = ledger.enter({}, 1);
+    ledger.complete(entered.submission, {.skipped = skipped}, true);
+    return ledger.loss_scale().factor;
+  };
+  CHECK(update(true) == 4.0);
+  CHECK(update(false) == 4.0);
+  CHECK(update(false) == 8.0);
+  CHECK(update(true) == 4.0);
+  CHECK(ledger.loss_scale() == LossScale{.factor = 4.0, .good = 0, .skipped = 2});
+  ledger.complete(ledger.enter({}, 1).submission, {.skipped = true}, false);
+  CHECK(ledger.loss_scale().factor == 4.0);
+  ledger.resume(2);
+  CHECK(ledger.loss_scale() == LossScale{.factor = 4.0, .good = 1, .skipped = 1});
+  ledger.resume(7, LossScale{.factor = 2.0, .good = 1, .skipped = 5});
+  CHECK(update(false) == 4.0);
+  ledger.resume(3);
+  CHECK(ledger.loss_scale() == LossScale{.factor = 8.0});
+}
+
 TEST_CASE("closing cancels what is under way, wakes who waits and takes nothing more",
           "[actors][ledger]") {
   StepLedger ledger;

@@ -35,7 +35,8 @@ TEST_CASE("SZ-1: each stage runs its own microbatches, in ascending order",
     stages.back().buckets.begin_step();
   }
   const Parts parts = parts_of(program, {x}, {y});
-  const std::vector<double> losses = SizedPass(compiled, stages, parts).run({.seed = 5});
+  const std::vector<double> losses =
+      SizedPass(compiled, stages, parts).run({.seed = 5}, /*loss_scale=*/1.0);
 
   // The plain loop runs the first layer on its microbatches, and the second on its own.
   const auto in_parts = [](const torch::Tensor& rows, int size) {

@@ -77,8 +77,9 @@ std::string completing(const TrainJob& job) {
   if (o.recompute != Recompute::nothing()) {
     options.push_back("--recompute " + recompute_words(o.recompute));
   }
-  if (o.precision == Precision::BFloat16) {
-    options.emplace_back("--precision bf16");
+  if (o.precision != Precision::Float32) {
+    options.emplace_back(o.precision == Precision::Float16 ? "--precision fp16"
+                                                           : "--precision bf16");
   }
   return options.empty() ? ""
                          : fmt::format(

@@ -28,6 +28,14 @@ std::string rate_text(double steps_per_second, const std::optional<std::int64_t>
 }
 
 std::string step_text(const StepLine& line) {
+  if (line.skipped) {
+    return fmt::format(
+        "step {}/{}  loss {:.4f}  skipped: gradients are not finite at loss scale {}",
+        line.step,
+        line.steps,
+        line.loss,
+        line.loss_scale.value_or(1.0));
+  }
   return fmt::format("step {}/{}  loss {:.4f}  {}  bubble {:.0f} %  slowest {}  ETA {}",
                      line.step,
                      line.steps,
@@ -162,6 +170,10 @@ class JsonProgress : public Progress {
     }
     object["seconds"] = line.seconds;
     object["bubble"] = line.bubble;
+    if (line.loss_scale) {
+      object["loss_scale"] = *line.loss_scale;
+      object["skipped"] = line.skipped;
+    }
     write(object);
   }
 

@@ -14,6 +14,7 @@ TrainerOptions trainer_options(const TrainJob& job) {
                       .groups = make_groups(options.optimizer),
                       .decay_on = make_decay_on(options.optimizer),
                       .clip = options.optimizer.clip,
+                      .loss_scaling = loss_scaling_of(options.pipeline.precision),
                       .seed = job.start.seed,
                       .threads_per_worker = static_cast<int>(options.workers.threads),
                       .device = options.workers.device,

@@ -263,6 +263,10 @@ void TrainRun::report(const StepResult& result) {
                    .tokens = tokens(),
                    .seconds = result.seconds,
                    .bubble = result.bubble,
+                   .loss_scale = loss_scaling_of(job_.options.pipeline.precision)
+                                     ? std::optional(result.loss_scale)
+                                     : std::nullopt,
+                   .skipped = result.skipped,
                    .slowest = ranks_.slowest(result),
                    .eta_seconds = left * seconds_ / static_cast<double>(done_)});
 }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kTokens = "tokens_per_second";
 constexpr const char* kSamples = "samples_per_second";
+constexpr const char* kLossScale = "loss_scale";
 
 }  // namespace
 
@@ -26,6 +27,9 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
                                    "learning_rate",
                                    "bubble",
                                    "peak_bytes"};
+  if (loss_scaling_of(job.options.pipeline.precision)) {
+    columns.emplace_back(kLossScale);
+  }
   if (job.options.run.eval_every) {
     columns.emplace_back("eval_loss");
     for (const Metric& metric : job.work->metrics()) {
@@ -38,6 +42,9 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
 void RunMetrics::step(const StepResult& result, std::int64_t units) {
   step_ = result.step;
   values_ = metrics_of(result);
+  if (loss_scaling_of(job_.options.pipeline.precision)) {
+    values_.emplace_back(kLossScale, result.loss_scale);
+  }
   values_.emplace_back(job_.work->tokens(job_.choice.shape) ? kTokens : kSamples,
                        static_cast<double>(units) / result.seconds);
 }

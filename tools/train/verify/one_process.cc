@@ -29,6 +29,7 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
           .groups = make_groups(optimizer),
           .decay_on = make_decay_on(optimizer),
           .clip = optimizer.clip,
+          .loss_scaling = loss_scaling_of(job.options.pipeline.precision),
           .seed = job.start.seed,
           .threads = static_cast<int>(job.options.workers.threads),
           .sums = std::move(sums)};
@@ -113,7 +114,7 @@ void OneProcess::load(const Checkpoint& checkpoint) {
     for (const StateTensor& state : side.reference.state()) {
       state.tensor.copy_(saved.at(state.name));
     }
-    side.reference.set_steps(checkpoint.step);
+    side.reference.set_steps(checkpoint.step, checkpoint.loss_scale);
   });
 }
 

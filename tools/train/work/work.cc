@@ -4,9 +4,14 @@
 
 namespace stagecraft::tools {
 
+std::optional<LossScaling> loss_scaling_of(Precision precision) {
+  return precision == Precision::Float16 ? std::optional(LossScaling{}) : std::nullopt;
+}
+
 Program compile_in(Precision precision, Work& work, const WorkShape& shape) {
   const AutocastGuard autocast;
-  AutocastGuard::set({.enabled = precision == Precision::BFloat16, .dtype = at::kBFloat16});
+  AutocastGuard::set({.enabled = precision != Precision::Float32,
+                      .dtype = precision == Precision::Float16 ? at::kHalf : at::kBFloat16});
   return work.compile(shape);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/metric.h"
 #include "stagecraft/compiler/module/named_tensor.h"
@@ -20,7 +21,7 @@ namespace stagecraft::tools {
 
 /// Precision is the type in which operators compute; weights and optimizer keep the model's own
 /// types.
-enum class Precision { Float32, BFloat16 };
+enum class Precision { Float32, BFloat16, Float16 };
 
 struct WorkBatch {
   Batch inputs, labels;
@@ -81,6 +82,9 @@ class Work {
     return trained;
   }
 };
+
+/// Returns the scaling with which a run of that precision trains.
+[[nodiscard]] std::optional<LossScaling> loss_scaling_of(Precision precision);
 
 /// Compiles the work for operators of that precision: capture records the autocast under which each
 /// operator ran. Errors: those of Work::compile.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <tuple>
 
 #include <ATen/ops/arange.h>
@@ -34,23 +35,26 @@ Checkpoint example() {
           .tensors = {{"weight:a", at::arange(6, at::kFloat).view({2, 3})},
                       {"buffer:count", at::full({}, 5, at::kLong)},
                       {"weight:none", at::arange(0, at::kFloat)}},
-          .processors = {"AVX2 AuthenticAMD", "AVX512 GenuineIntel"}};
+          .processors = {"AVX2 AuthenticAMD", "AVX512 GenuineIntel"},
+          .loss_scale = LossScale{.factor = 1024.0, .good = 3, .skipped = 2}};
 }
 
-/// Returns the file as version 1 wrote it: without processors, which end the header.
-std::string as_version_1(const std::string& whole) {
+/// Returns the file as an older version wrote it. Version 1 had no processors, and versions 1 and 2
+/// no scale of losses: an empty list and nothing, which end the header.
+std::string as_version(int version, const std::string& whole) {
   constexpr std::size_t kPreamble = 24, kAlignment = 64;
   const auto header = static_cast<std::size_t>(static_cast<unsigned char>(whole[16])) +
                       (static_cast<std::size_t>(static_cast<unsigned char>(whole[17])) << 8U);
+  const std::size_t shorter = header - static_cast<std::size_t>(3 - version);
   const auto aligned = [](std::size_t at) {
     return (at + kAlignment - 1) / kAlignment * kAlignment;
   };
   const std::string content = whole.substr(0, whole.size() - std::tuple_size_v<Sha256::Digest>);
-  std::string old = content.substr(0, kPreamble + header - 1);  // of an empty list
-  old[8] = 1;
-  old[16] = static_cast<char>((header - 1) & 0xFFU);
-  old[17] = static_cast<char>((header - 1) >> 8U);
-  old[kPreamble] = '\x94';  // an array of 4
+  std::string old = content.substr(0, kPreamble + shorter);
+  old[8] = static_cast<char>(version);
+  old[16] = static_cast<char>(shorter & 0xFFU);
+  old[17] = static_cast<char>(shorter >> 8U);
+  old[kPreamble] = static_cast<char>(0x93 + version);  // an array of 3 and one field per version
   old.resize(aligned(old.size()));
   old += content.substr(aligned(kPreamble + header));
   Sha256 sha;
@@ -96,20 +100,37 @@ TEST_CASE("what is written to a checkpoint is read back", "[actors][checkpoint]"
     CHECK(at::equal(read.tensors[i].tensor, example().tensors[i].tensor));
   }
   CHECK(read.processors == example().processors);
+  CHECK(read.loss_scale == example().loss_scale);
   CHECK(message_of(read, expected()).empty());
 }
 
-TEST_CASE("a checkpoint of version 1 is read, and knows no processors", "[actors][checkpoint]") {
+TEST_CASE("checkpoints of older versions are read, and lack what these did not know",
+          "[actors][checkpoint]") {
+  const int version = GENERATE(1, 2);
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Checkpoint unnamed = example();
-  unnamed.processors.clear();
-  write_checkpoint(path, unnamed);
-  write_bytes(path, as_version_1(tests::read_text_file(path)));
+  Checkpoint older = example();
+  older.processors.clear();
+  older.loss_scale.reset();
+  write_checkpoint(path, older);
+  write_bytes(path, as_version(version, tests::read_text_file(path)));
   const Checkpoint read = read_checkpoint(path);
   CHECK(read.processors.empty());
+  CHECK_FALSE(read.loss_scale);
   CHECK(message_of(read, expected()).empty());
   CHECK(at::equal(read.tensors[0].tensor, example().tensors[0].tensor));
+}
+
+TEST_CASE("a checkpoint with an impossible scale of losses is refused",
+          "[actors][checkpoint][bad-input]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Checkpoint wrong = example();
+  wrong.loss_scale = GENERATE(LossScale{.factor = 3.0},
+                              LossScale{.factor = std::numeric_limits<double>::quiet_NaN()},
+                              LossScale{.factor = 2.0, .good = 13},
+                              LossScale{.factor = 2.0, .skipped = -1});
+  CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
 }
 
 TEST_CASE("processors are compared where both sides know theirs", "[actors][checkpoint]") {

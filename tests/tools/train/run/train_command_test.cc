@@ -88,15 +88,19 @@ TEST_CASE("what is recomputed keeps less and changes no bit", "[tools][train]") 
                  ContainsSubstring("layers.1.attention"));
 }
 
-TEST_CASE("in bfloat16 a pipeline has the bits of one process, and not those of float32",
+TEST_CASE("in half types a pipeline has the bits of one process, and not those of float32",
           "[tools][train]") {
   const TrainOutput half = train_json({"--stages", "2", "--verify", "--precision", "bf16"});
   CHECK(half.verify == train_json({"--stages", "2", "--verify"}).verify);
   CHECK(half.sha256() == train_json({"--stages", "4", "--precision", "bf16"}).sha256());
   CHECK(half.sha256() != train_json({"--stages", "2"}).sha256());
+  const TrainOutput float16 = train_json({"--stages", "2", "--verify", "--precision", "fp16"});
+  CHECK(float16.verify == half.verify);
+  CHECK(float16.sha256() == train_json({"--stages", "4", "--precision", "fp16"}).sha256());
+  CHECK(float16.sha256() != half.sha256());
   const CommandResult wrong = run_train({"--precision", "fp8"});
   CHECK(wrong.exit_code == 2);
-  CHECK_THAT(wrong.err, ContainsSubstring("--precision expects fp32 or bf16, found 'fp8'"));
+  CHECK_THAT(wrong.err, ContainsSubstring("--precision expects fp32, bf16 or fp16, found 'fp8'"));
 }
 
 TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools][train]") {
