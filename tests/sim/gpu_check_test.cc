@@ -16,7 +16,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 void check_all_equal(const std::vector<gpu::Equality>& found) {
-  CHECK(found.size() == 6);
+  CHECK(found.size() == 7);
   for (const gpu::Equality& one : found) {
     CAPTURE(one.name);
     CHECK(one.problem == "");
@@ -47,7 +47,7 @@ TEST_CASE("the check of GPUs says what is not equal", "[sim]") {
 TEST_CASE("the check of GPUs says what fails", "[sim][bad-input]") {
   const SimDevices devices;
   const std::vector<gpu::Equality> found = gpu::equalities("sim:9", gpu::Extent::Some);
-  CHECK(found.size() == 6);
+  CHECK(found.size() == 7);
   for (const gpu::Equality& one : found) {
     CAPTURE(one.name);
     CHECK(one.name != "");
