@@ -1,4 +1,4 @@
-/// HostMemory says from what memory of the host an accelerator is to copy.
+/// HostMemory says from and to what memory of the host an accelerator is to copy.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +21,10 @@ enum class HostMemory : std::uint8_t { Pageable, Pinned };
 [[nodiscard]] at::Tensor empty_in(HostMemory memory,
                                   at::IntArrayRef sizes,
                                   const at::TensorOptions& options);
+
+/// Return a copy of a dense tensor, with its strides, in pinned memory and from there on the device.
+/// The host waits for the first, and not for the second.
+[[nodiscard]] at::Tensor copy_to_host(const at::Tensor& on_device);
+[[nodiscard]] at::Tensor copy_to_device(const at::Tensor& on_host, const c10::Device& device);
 
 }  // namespace stagecraft

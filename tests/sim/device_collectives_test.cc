@@ -56,7 +56,8 @@ struct Forms {
         const std::shared_ptr<Transport>& end,
         const std::shared_ptr<WaitBoard>& board,
         c10::Device on)
-      : place(on),
+      : transport(end),
+        place(on),
         sums(place),
         on_host(
             end, board, [this] { sums.use(); }, std::make_shared<StreamPassing>(place)),
@@ -64,9 +65,15 @@ struct Forms {
         connector(place, end, board, std::chrono::seconds(30)),
         by_nccl(self, connector, by_host, DeviceReduce::ByRank, kMostRounds) {}
 
+  /// A receive that never ends would keep tensors alive.
+  ~Forms() { transport->close(Error(Errc::TransportClosed, "the case is over")); }
+  Forms(const Forms&) = delete;
+  Forms& operator=(const Forms&) = delete;
+
   /// Less than the members, so that an exchange takes several calls.
   static constexpr int kMostRounds = 2;
 
+  std::shared_ptr<Transport> transport;
   c10::Device place;
   SumStream sums;
   TransportCollective on_host;

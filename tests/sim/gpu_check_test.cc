@@ -77,6 +77,32 @@ TEST_CASE("a model that does not fit onto the devices is refused before it is tr
                  ContainsSubstring("128.0 KiB left by 2 GPUs"));
 }
 
+TEST_CASE("a planner stays within the memory of the devices", "[sim][plan]") {
+  const auto planned = [](std::size_t memory) {
+    const SimDevices devices({.memory = memory});
+    std::istringstream in;
+    std::ostringstream out, err;
+    tools::Console console{.in = in, .out = out, .err = err};
+    (void)tools::run_runtime_command({"train",
+                                      "--device",
+                                      "sim",
+                                      "--ranks",
+                                      "2",
+                                      "--plan",
+                                      "auto",
+                                      "--layers",
+                                      "2",
+                                      "--dry-run"},
+                                     console);
+    return out.str() + err.str();
+  };
+  CHECK_THAT(planned(std::size_t{1} << 30U),
+             ContainsSubstring("for 1.0 GiB of memory on each worker's GPU") &&
+                 !ContainsSubstring("no plan fits"));
+  CHECK_THAT(planned(65536),
+             ContainsSubstring("no plan fits the devices") && ContainsSubstring("may hold 54613"));
+}
+
 TEST_CASE("the measures of GPUs are taken on a device, beside LibTorch alone", "[sim]") {
   const SimDevices devices;
   const gpu::Workload small{

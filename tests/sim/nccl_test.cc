@@ -239,8 +239,10 @@ TEST_CASE("ranks without a link send through the host's memory, and agree on it"
   Both both(two_stages(), options);
   const std::int64_t before = sim::nccl_transfers();
   both.step();
+  const std::int64_t copies = SimDevices::pageable_copies();
   both.step();
   CHECK(sim::nccl_transfers() == before);
+  CHECK(SimDevices::pageable_copies() == copies);
   both.check_equal_bits();
 }
 

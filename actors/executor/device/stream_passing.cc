@@ -6,6 +6,8 @@
 #include <c10/core/Event.h>
 #include <c10/util/ScopeExit.h>
 
+#include "stagecraft/compiler/libtorch/host_memory.h"
+
 namespace stagecraft {
 namespace {
 
@@ -34,7 +36,8 @@ at::Tensor StreamPassing::take_over(const c10::Stream& reader, at::Tensor tensor
   const auto readable = c10::dynamic_intrusive_pointer_cast<Readable>(
       tensor.unsafeGetTensorImpl()->get_backend_meta_intrusive_ptr());
   if (readable == nullptr) {
-    return tensor.to(place_, /*non_blocking=*/true);
+    return tensor.is_cpu() ? copy_to_device(tensor, place_)
+                           : tensor.to(place_, /*non_blocking=*/true);
   }
   if (tensor.device() == place_) {
     readable->after.block(reader);

@@ -7,6 +7,7 @@
 #include "stagecraft/actors/executor/run/overlap_group.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/compiler/libtorch/host_memory.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
@@ -141,7 +142,7 @@ at::Tensor StepLoop::as_sent(const BoundInstruction& bound, const at::Tensor& te
   rank_.device.keep_for(bound.instruction->stream, tensor);
   return step_.links != nullptr && step_.links->sends_to(bound.peer)
              ? step_.links->send(bound.peer, tensor)
-             : tensor.cpu();
+             : copy_to_host(tensor);
 }
 
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {

@@ -1,10 +1,13 @@
 #include "stagecraft/tools/doctor/facts/gpu_facts.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include <ATen/Context.h>
 #include <ATen/Version.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -46,6 +49,19 @@ std::string nccl_version() {
   return "";
 }
 
+/// Requires: CUDA is open.
+double least_memory(int gpus) {
+  double least = 0.0;
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    const auto all = static_cast<double>(c10::getDeviceAllocator(at::kCUDA)
+                                             ->getMemoryInfo(static_cast<c10::DeviceIndex>(gpu))
+                                             .second);
+    least = gpu == 0 ? all : std::min(least, all);
+  }
+  return least;
+}
+
 }  // namespace
 
 GpuFacts gpu_facts() {
@@ -54,6 +70,7 @@ GpuFacts gpu_facts() {
                  .runtime = number_of(RTLD_DEFAULT, "cudaRuntimeGetVersion"),
                  .driver = number_of(RTLD_DEFAULT, "cudaDriverGetVersion"),
                  .visible = number_of(RTLD_DEFAULT, "cudaGetDeviceCount"),
+                 .memory = 0.0,
                  .visible_says = {},
                  .nccl = nccl_version()};
   if (const char* says = std::getenv("CUDA_VISIBLE_DEVICES"); says != nullptr) {
@@ -65,6 +82,8 @@ GpuFacts gpu_facts() {
   } else if (const auto obstacle = try_open_cuda()) {
     facts.missing = obstacle->reason;
     facts.remedy = obstacle->remedy;
+  } else {
+    facts.memory = least_memory(facts.visible);
   }
   return facts;
 }

@@ -13,6 +13,7 @@ struct GpuFacts {
   int runtime = 0;           ///< version of the CUDA beside LibTorch: 13000 is 13.0; 0: none
   int driver = 0;            ///< the newest CUDA that the machine's driver supports; 0: no driver
   int visible = 0;           ///< GPUs that a program sees
+  double memory = 0.0;       ///< bytes of the smallest of them; 0: unknown
   std::string visible_says;  ///< CUDA_VISIBLE_DEVICES, if it is set
   std::string nccl;          ///< "2.28.9"; empty: not found
 };

@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/decide/planned.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -9,12 +10,14 @@
 
 #include "stagecraft/actors/profile/planning.h"
 #include "stagecraft/actors/profile/profile.h"
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
 #include "stagecraft/tools/train/decide/planned_sizes.h"
+#include "stagecraft/tools/train/job/gpu_memory.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
@@ -66,6 +69,13 @@ PlannedRun plan_run(const TrainOptions& options,
   const int ranks = static_cast<int>(options.pipeline.ranks.value_or(options.pipeline.usual_ranks));
   PlanningOptions how{.planner = *options.planner.name,
                       .processors = static_cast<int>(std::thread::hardware_concurrency())};
+  how.memory = gpu_memory_of_each(options, ranks);
+  if (std::isfinite(how.memory)) {
+    console.err << fmt::format(
+        "plan: note: for {} of memory on each worker's GPU; times are those of this machine's "
+        "processors\n",
+        bytes_text(how.memory));
+  }
   if (options.workers.memory_limit) {
     how.memory = static_cast<double>(*options.workers.memory_limit) * kMiB;
   }
