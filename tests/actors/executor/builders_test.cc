@@ -85,10 +85,10 @@ int count_copies(Pipeline& pipeline) {
   int copies = 0;
   for (int rank = 0; rank < pipeline.layout().ranks(); ++rank) {
     for (const StateTensor& state : pipeline.executor(rank).state()) {
-      const auto [entry, added] = first.emplace(state.name, state.tensor);
+      const auto [entry, added] = first.emplace(state.name, state.tensor.cpu());
       copies += added ? 0 : 1;
       INFO(state.name << " on rank " << rank);
-      CHECK(torch::equal(entry->second, state.tensor));
+      CHECK(torch::equal(entry->second, state.tensor.cpu()));
     }
   }
   return copies;

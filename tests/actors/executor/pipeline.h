@@ -2,6 +2,8 @@
 /// driver's part.
 #pragma once
 
+#include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
@@ -25,6 +27,18 @@
 
 namespace stagecraft::testing {
 
+/// The device of pipelines that name none. A program of tests may set it before they run.
+inline std::string usual_device = "cpu";
+/// For programs with devices: called before a test reads or writes what ranks hold, and at the end
+/// of each pipeline.
+inline std::function<void()> before_use = [] {}, at_the_end = [] {};
+
+/// Returns whether norms of gradients are equal, as far as that device adds as the CPU does.
+inline bool same_norm(double a, double b) {
+  constexpr double kRounding = 1e-12;
+  return usual_device == "cpu" ? a == b : std::abs(a - b) <= kRounding * std::abs(b);
+}
+
 struct PipelineOptions {
   Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
   std::optional<double> clip;
@@ -32,7 +46,7 @@ struct PipelineOptions {
   std::optional<std::int64_t> memory_limit;
   bool record_timeline = false;
   bool mirror = false;
-  std::string device = "cpu";
+  std::string device = usual_device;
   DeviceTransport device_transport = DeviceTransport::Nccl;
   DeviceReduce device_reduce = DeviceReduce::ByRank;
   bool apart = false;  ///< ranks act as if each were in a process of its own
@@ -95,6 +109,10 @@ class Pipeline {
     });
   }
 
+  ~Pipeline() { at_the_end(); }
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
   /// Acts as if the rank's worker had died: a new one is there, without weights.
   void replace(Rank rank) {
     on_all([&](std::size_t r) {
@@ -106,6 +124,7 @@ class Pipeline {
 
   /// Goes back to the newest state of which all have copies; returns its number of updates.
   std::int64_t recover() {
+    before_use();
     std::vector<MirrorStock> stocks;
     for (const auto& executor : executors_) {
       stocks.push_back(executor->mirror()->stock());
@@ -119,6 +138,7 @@ class Pipeline {
       unpack(copy, executors_[r]->state());
       executors_[r]->mirror()->restart(request, point.updates, true, executors_[r]->state());
     }
+    before_use();
     committed_ = point.updates;
     return committed_;
   }
@@ -172,13 +192,18 @@ class Pipeline {
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] const Plan& plan() const { return *plan_; }
-  StageExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
+  StageExecutor& executor(int rank) {
+    before_use();
+    return *executors_[static_cast<std::size_t>(rank)];
+  }
 
   std::map<std::string, torch::Tensor> state() {
+    before_use();
     std::map<std::string, torch::Tensor> all;
     for (const auto& executor : executors_) {
       for (const StateTensor& t : executor->state()) {
-        all[t.name] = t.tensor.clone();
+        all[t.name] =
+            t.tensor.to(at::kCPU, t.tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
       }
     }
     return all;
@@ -282,7 +307,7 @@ inline std::vector<std::string> differing(const std::map<std::string, torch::Ten
   std::vector<std::string> names;
   for (const StateTensor& t : b) {
     const auto found = a.find(t.name);
-    if (found == a.end() || !torch::equal(found->second, t.tensor)) {
+    if (found == a.end() || !torch::equal(found->second.cpu(), t.tensor.cpu())) {
       names.push_back(t.name);
     }
   }

@@ -80,7 +80,7 @@ void check_run(const Compiled& of, const Schedule& schedule, bool all_alike = tr
     require_no_errors(outcome);
     const ReferenceStep expected = same.step(of.inputs, of.labels);
     CHECK(outcome.losses == expected.losses);
-    CHECK(outcome.reports[0].gradient_norm == expected.gradient_norm);
+    CHECK(testing::same_norm(outcome.reports[0].gradient_norm, expected.gradient_norm));
     const ReferenceStep uniform = one_size.step(of.inputs, of.labels);
     if (all_alike) {
       CHECK(expected.mean_loss == Catch::Approx(uniform.mean_loss).epsilon(1e-5));

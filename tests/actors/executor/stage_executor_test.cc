@@ -62,7 +62,7 @@ void check_bit_equal(const Case& c, const Schedule& schedule, PipelineOptions op
     }
     const ReferenceStep expected = reference.step(c.inputs[step], c.labels[step]);
     CHECK((outcome.losses == expected.losses));
-    CHECK(outcome.reports[0].gradient_norm == expected.gradient_norm);
+    CHECK(testing::same_norm(outcome.reports[0].gradient_norm, expected.gradient_norm));
     CHECK(testing::held_at_end(outcome) == 0);
   }
   CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
