@@ -22,8 +22,8 @@ enum class HostMemory : std::uint8_t { Pageable, Pinned };
                                   at::IntArrayRef sizes,
                                   const at::TensorOptions& options);
 
-/// Return a copy of a dense tensor, with its strides, in pinned memory and from there on the device.
-/// The host waits for the first, and not for the second.
+/// Return a copy of a dense tensor, with its strides: in pinned memory, for which the host waits,
+/// and from there on the device, for which it does not.
 [[nodiscard]] at::Tensor copy_to_host(const at::Tensor& on_device);
 [[nodiscard]] at::Tensor copy_to_device(const at::Tensor& on_host, const c10::Device& device);
 

@@ -1,6 +1,6 @@
 /// TransportCollective implements collectives with plain sends and receives between all members,
-/// for groups on CPUs, and for groups on accelerators of one process. It shares the rank's transport
-/// with the plan; negative edges are its own (TG-1).
+/// for groups on CPUs, and for groups on accelerators of one process. It shares the rank's
+/// transport with the plan; negative edges are its own (TG-1).
 #pragma once
 
 #include <functional>

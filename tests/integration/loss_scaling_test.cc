@@ -1,4 +1,4 @@
-/// Tests training with scaled losses: bits, small gradients, steps that are skipped, and checkpoints.
+/// Tests training with scaled losses: bits, small gradients, skipped steps, checkpoints.
 #include <cmath>
 #include <optional>
 #include <string>
@@ -56,7 +56,7 @@ TEST_CASE("in float32 a scaled loss changes no bit", "[integration][loss-scale]"
 }
 
 TEST_CASE(
-    "steps whose scaled gradients overflow are skipped until they fit, as in one process (LS-1)",
+    "steps whose scaled gradients overflow are skipped until they fit, as in one process (LX-1)",
     "[integration][loss-scale]") {
   const Program program = in_float16({.stages = 2});
   Trainer trainer = trainer_of(program, kTooLarge);

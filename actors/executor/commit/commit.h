@@ -56,7 +56,7 @@ class Commit {
   [[nodiscard]] bool has_voted() const { return voted_; }
   /// Returns whether weights may have changed.
   [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
-  /// Returns whether the vote leaves all weights as they are (LS-1).
+  /// Returns whether the vote leaves all weights as they are (LX-1).
   [[nodiscard]] bool skips() const { return skips_; }
   /// Returns the norm of the mean gradient; not finite in a step that is skipped. Requires:
   /// is_past_the_vote().

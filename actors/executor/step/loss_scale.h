@@ -2,7 +2,7 @@
 /// of two before the backward, and the sums of gradients are divided by it.
 ///
 /// The driver keeps it and tells the ranks in the order of each step.
-/// LS-1: if a gradient is not finite although losses are, all ranks learn it in the vote and leave
+/// LX-1: if a gradient is not finite although losses are, all ranks learn it in the vote and leave
 ///       weights and optimizer as they are, and the factor is halved. With a factor of 1 it is an
 ///       error, as without scaling.
 /// Source: Micikevicius et al., Mixed Precision Training, section 3.2; the numbers are PyTorch's.

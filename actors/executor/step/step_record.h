@@ -50,7 +50,7 @@ struct StepReport {
   Rank rank;
   Submission submission;   ///< that of the order
   bool committed = false;  ///< the step is one of the run: weights have changed, or it was skipped
-  bool skipped = false;    ///< no weight has changed (LS-1)
+  bool skipped = false;    ///< no weight has changed (LX-1)
   RankTimes times;
   std::vector<MicrobatchLoss> losses;  ///< ascending; empty if other ranks compute the loss
   double gradient_norm = 0.0;

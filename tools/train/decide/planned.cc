@@ -16,8 +16,8 @@
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
+#include "stagecraft/tools/train/decide/gpu_memory.h"
 #include "stagecraft/tools/train/decide/planned_sizes.h"
-#include "stagecraft/tools/train/job/gpu_memory.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {

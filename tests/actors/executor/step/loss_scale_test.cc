@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-TEST_CASE("a scale halves when a step is skipped, and doubles after enough updates (LS-1)",
+TEST_CASE("a scale halves when a step is skipped, and doubles after enough updates (LX-1)",
           "[executor][loss-scale]") {
   const LossScaling scaling{.initial = 2.0, .growth_interval = 2};
   LossScale scale = first_scale(scaling);

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/job/gpu_memory.h"
+#include "stagecraft/tools/train/decide/gpu_memory.h"
 
 #include <algorithm>
 #include <limits>
