@@ -12,6 +12,7 @@
 #include "stagecraft/actors/launch/worker/worker_main.h"
 #include "stagecraft/actors/profile/planning.h"
 #include "stagecraft/actors/profile/profile.h"
+#include "stagecraft/actors/reference/reference.h"
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/actors/trainer/fit.h"
 #include "stagecraft/actors/trainer/step_metrics.h"

@@ -23,6 +23,8 @@ install(DIRECTORY base scheduler futures compiler actors
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stagecraft" FILES_MATCHING PATTERN "*.h")
 install(FILES stagecraft.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stagecraft")
 install(TARGETS stagecraft)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # The manual pages and the completions of shells, where man and the shells look for them.
 set(pages "${PROJECT_BINARY_DIR}/share")

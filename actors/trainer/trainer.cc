@@ -262,6 +262,17 @@ Trainer::Trainer(Program program,
               optimizer,
               std::move(options)) {}
 
+Trainer::Trainer(const Cluster& cluster,
+                 Program program,
+                 std::string_view schedule,
+                 Optimizer optimizer,
+                 TrainerOptions options)
+    : Trainer(cluster,
+              program,
+              schedule_for(schedule, program.stage_graph(), program.microbatches()),
+              optimizer,
+              std::move(options)) {}
+
 Trainer::~Trainer() {
   // In a child of fork() the state belongs to the parent, as do its threads and all that they hold.
   // At the end of the process other threads may be inside it, parked (PE-1).

@@ -107,6 +107,11 @@ class Trainer {
           std::string_view schedule,
           Optimizer optimizer,
           TrainerOptions options = {});
+  Trainer(const Cluster& cluster,
+          Program program,
+          std::string_view schedule,
+          Optimizer optimizer,
+          TrainerOptions options = {});
 
   ~Trainer();
   Trainer(Trainer&&) noexcept;
@@ -135,6 +140,20 @@ class Trainer {
   /// future, also if a rank does not know the source or cannot read it; nothing has changed then.
   [[nodiscard]] StepFuture step(const LocalBatch& batch);
   StepFuture accumulate(const LocalBatch& batch);
+
+  // For a model of one input and one label: trainer.step(input, label).
+  template <std::same_as<at::Tensor> T>
+  [[nodiscard]] StepFuture step(const T& input, const T& label) {
+    return step(Batch{input}, Batch{label});
+  }
+  template <std::same_as<at::Tensor> T>
+  StepFuture accumulate(const T& input, const T& label) {
+    return accumulate(Batch{input}, Batch{label});
+  }
+  template <std::same_as<at::Tensor> T>
+  [[nodiscard]] double evaluate(const T& input, const T& label) {
+    return evaluate(Batch{input}, Batch{label});
+  }
 
   /// Drops the accumulated batches, so that the next batch begins an update.
   void drop_accumulated();

@@ -2,7 +2,7 @@
 ///
 ///   [](torch::Tensor output, torch::Tensor label) { return torch::mse_loss(output, label); }
 ///   torch::nn::CrossEntropyLoss()       // any loss module: itself, a holder, a pointer, AnyModule
-///   torch::nn::functional::huber_loss   // with its options at their defaults
+///   torch::mse_loss, torch::nn::functional::huber_loss   // with their defaults
 ///   [](torch::Tensor output) { return output.square().mean(); }    // no labels
 ///   [](const std::vector<torch::Tensor>& outputs,
 ///      const std::vector<torch::Tensor>& labels) { ... }
@@ -26,6 +26,7 @@
 
 #include "stagecraft/compiler/module/call.h"
 #include "stagecraft/compiler/module/spread.h"
+#include "stagecraft/compiler/module/torch_loss.h"
 
 namespace stagecraft {
 
@@ -118,6 +119,8 @@ LossFunction function_of(F given) {
     };
   } else if constexpr (std::is_function_v<Callee> && takes_tensors<WithDefaultOptions<F>>()) {
     return function_of(WithDefaultOptions<F>{given});
+  } else if constexpr (HasTorchLoss<F>) {
+    return function_of(torch_loss(given));
   } else {
     static_assert(kNever<F>,
                   "CompileOptions::loss takes (output, label), (output), or (outputs, labels) as "
@@ -140,6 +143,14 @@ class Loss {
   requires(!std::same_as<F, Loss>)
       Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss
       : call_(internal::function_of(std::move(f))) {}
+
+  /// Chooses the form with options of a loss that torch::nn::functional overloads.
+  template <class Options>
+  requires(internal::DefaultOptions::of_torch<Options>())
+      Loss(at::Tensor (*f)(const at::Tensor&,
+                           const at::Tensor&,
+                           const Options&))  // NOLINT(google-explicit-constructor): likewise
+      : call_(internal::function_of(f)) {}
 
   [[nodiscard]] const internal::LossFunction& call() const { return call_; }
 

@@ -77,6 +77,25 @@ TEST_CASE("with the one include a program compiles, checks, simulates and trains
   }
 }
 
+TEST_CASE("a model of one input and one label is trained by tensors, as one process trains it",
+          "[integration][umbrella]") {
+  torch::manual_seed(3);
+  torch::nn::Sequential model(torch::nn::Linear(3, 4), torch::nn::Linear(4, 2));
+  const torch::Tensor x = torch::randn({4, 3}), y = torch::randn({4, 2});
+  const sc::Program program = sc::compile(*model,
+                                          {.inputs = {x},
+                                           .labels = {y},
+                                           .loss = torch::mse_loss,
+                                           .microbatches = 2,
+                                           .cut = sc::Balanced{2}});
+  sc::Trainer trainer(sc::Cluster::local(2), program, "1f1b", sc::Sgd{.lr = 0.1});
+  sc::Reference one(program, sc::Sgd{.lr = 0.1}, {});
+  (void)trainer.accumulate(x, y);
+  (void)one.accumulate({x}, {y});
+  CHECK(trainer.step(x, y).get().losses == one.step({x}, {y}).losses);
+  CHECK(trainer.evaluate(x, y) > 0.0);
+}
+
 TEST_CASE("what is planned from a profile trains with the bits of the uncut model",
           "[integration][umbrella][planners]") {
   const sc::Program whole = compile_net(sc::At{});

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <ATen/ops/isfinite.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
@@ -22,6 +23,9 @@ void refuse_non_finite(const std::vector<StageRuntime>& stages,
                           : std::nullopt;
     if (name) {
       what = "the gradient of " + *name;
+      if (at::isfinite(stage.buckets.gradient(*name)).all().item<bool>()) {
+        what += ", squared, is too large for its type: it";  // GN-1 counts it as not finite
+      }
       place.rank.reset();  // the message is about this rank
       place.stage = stage.program->id;
     }

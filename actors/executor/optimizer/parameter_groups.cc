@@ -122,6 +122,13 @@ void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& op
 
 void check_groups_match(const std::vector<ParameterGroup>& groups,
                         const std::vector<std::string>& parameters) {
+  const auto is_frozen = [&](const std::string& name) {
+    const ParameterGroup* const group = group_of(groups, name);
+    return group != nullptr && group->frozen;
+  };
+  if (!parameters.empty() && std::ranges::all_of(parameters, is_frozen)) {
+    refuse("the groups freeze every parameter, so a step would change nothing: let one train");
+  }
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::vector<ParameterGroup> until(groups.begin(),
                                             groups.begin() + static_cast<std::ptrdiff_t>(g) + 1);

@@ -66,7 +66,7 @@ struct ParameterRule {
 /// Checks the groups. Errors: UsageArgument for settings that cannot train, naming the group.
 void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& optimizer);
 
-/// Checks that every group has a parameter.
+/// Checks that every group has a parameter, and that some parameter trains.
 /// Errors: UsageArgument, with near names, for a group that gets none of these parameters: its
 /// pattern matches none, or earlier groups have all that it matches.
 void check_groups_match(const std::vector<ParameterGroup>& groups,

@@ -92,6 +92,42 @@ TEST_CASE("a functional loss has its options at their defaults", "[compiler][los
   CHECK(torch::equal(loss.call()({x}, {x + 2}), torch::mse_loss(x, x + 2)));
 }
 
+TEST_CASE("a loss of namespace torch has its arguments at their defaults", "[compiler][loss]") {
+  torch::manual_seed(4);
+  const torch::Tensor x = torch::randn({6, 3}), y = torch::rand({6, 3});
+  const torch::Tensor classes = torch::randint(0, 3, {6});
+  const torch::Tensor chance = torch::sigmoid(x), logs = torch::log_softmax(x, 1);
+  const auto of = [](const Loss& loss, const torch::Tensor& output, const torch::Tensor& label) {
+    return loss.call()({output}, {label});
+  };
+  CHECK(torch::equal(of(torch::mse_loss, x, y), torch::mse_loss(x, y)));
+  CHECK(torch::equal(of(torch::l1_loss, x, y), torch::l1_loss(x, y)));
+  CHECK(torch::equal(of(torch::soft_margin_loss, x, y), torch::soft_margin_loss(x, y)));
+  CHECK(torch::equal(of(torch::smooth_l1_loss, x, y), torch::smooth_l1_loss(x, y)));
+  CHECK(torch::equal(of(torch::huber_loss, x, y), torch::huber_loss(x, y)));
+  CHECK(torch::equal(of(torch::kl_div, logs, y), torch::kl_div(logs, y)));
+  CHECK(torch::equal(of(torch::cross_entropy_loss, x, classes),
+                     torch::cross_entropy_loss(x, classes)));
+  CHECK(torch::equal(of(torch::nll_loss, logs, classes), torch::nll_loss(logs, classes)));
+  CHECK(torch::equal(of(torch::binary_cross_entropy, chance, y),
+                     torch::binary_cross_entropy(chance, y)));
+  CHECK(torch::equal(of(torch::binary_cross_entropy_with_logits, x, y),
+                     torch::binary_cross_entropy_with_logits(x, y)));
+  CHECK(torch::equal(of(torch::nn::functional::smooth_l1_loss, x, y), torch::smooth_l1_loss(x, y)));
+  train_with(torch::mse_loss);
+}
+
+torch::Tensor of_the_user(const torch::Tensor& output,
+                          const torch::Tensor& label,
+                          std::int64_t power) {
+  return (output - label).pow(power).mean();
+}
+
+TEST_CASE("a function with other parameters is refused: its defaults are unknown",
+          "[compiler][loss][bad-input]") {
+  CHECK_THAT(refusal([] { train_with(of_the_user); }), ContainsSubstring("wrap it in a lambda"));
+}
+
 TEST_CASE("a loss may read the output alone", "[compiler][loss]") {
   train_with([](torch::Tensor output) { return output.square().mean(); }, {});
   train_with(

@@ -16,6 +16,12 @@ SpawnOptions spawn_options(const WorkerOptions& workers) {
   SpawnOptions spawn = spawn_options_of_environment();
   spawn.workers_come = workers.kind == WorkerKind::Joining;
   spawn.credentials = workers.credentials.value_or(spawn.credentials);
+  if (workers.kind == WorkerKind::Joining && spawn.credentials.empty()) {
+    throw Error(Errc::UsageArgument,
+                "--workers joining expects --credentials DIR/driver, without which no worker can "
+                "join: make them with `stagecraft credentials make DIR`, and start each worker "
+                "with `stagecraft worker --join HOST:PORT --credentials DIR/worker-N`");
+  }
   spawn.processor = workers.processor;
   spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
   return spawn;

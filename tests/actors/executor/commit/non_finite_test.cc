@@ -1,5 +1,7 @@
 #include "stagecraft/actors/executor/commit/non_finite.h"
 
+#include <limits>
+
 #include "stagecraft/actors/executor/run/rank_programs.h"
 #include "stagecraft/tests/actors/executor/run/one_rank.h"
 #include "stagecraft/tests/support/catch.h"
@@ -43,6 +45,23 @@ TEST_CASE("the rank that has a gradient that is not finite names the parameter",
   CHECK_THAT(elsewhere.message(), ContainsSubstring("a gradient is not finite"));
   CHECK(elsewhere.context().rank == Rank(5));
   CHECK_FALSE(elsewhere.context().stage.has_value());
+}
+
+TEST_CASE("a gradient whose square alone is too large is told apart", "[executor][commit]") {
+  const testing::SmallChain chain = testing::small_chain(2);
+  testing::OneRank rank(chain.program,
+                        Schedule::parse("@form list\n0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n"));
+  std::vector<StageRuntime>& stages = rank.programs.trained();
+  const StageParameter& parameter = stages[1].program->parameters[0];
+  const auto told = [&](double gradient) {
+    stages[1].buckets.gradient(parameter.name).fill_(gradient);
+    return refusal_of_vote(stages,
+                           {.all_finite = false, .first_non_finite_parameter = parameter.position})
+        .message();
+  };
+  CHECK_THAT(told(1e25), ContainsSubstring(parameter.name + ", squared, is too large for"));
+  CHECK_THAT(told(std::numeric_limits<double>::infinity()),
+             ContainsSubstring(parameter.name + " is not finite"));
 }
 
 }  // namespace

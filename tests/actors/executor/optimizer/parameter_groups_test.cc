@@ -88,6 +88,9 @@ TEST_CASE("groups that cannot be had are refused, naming the group", "[executor]
   CHECK_THAT(unmatched({{.match = "*"}, {.match = "head.*"}}),
              ContainsSubstring("every parameter that \"head.*\" matches belongs to an earlier"));
   CHECK_NOTHROW(check_groups_match({{.match = "head.*"}, {.match = "*"}}, names));
+  CHECK_THAT(unmatched({{.match = "head.*", .frozen = true}, {.match = "*", .frozen = true}}),
+             ContainsSubstring("the groups freeze every parameter"));
+  CHECK_NOTHROW(check_groups_match({{.match = "encoder.*", .frozen = true}}, names));
 }
 
 }  // namespace

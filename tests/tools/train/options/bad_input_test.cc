@@ -60,6 +60,13 @@ TEST_CASE("the command says which version it is", "[tools]") {
   CHECK_THAT(result.out, Catch::Matchers::Matches("stagecraft [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+TEST_CASE("joining workers without credentials are refused, with what to do",
+          "[tools][bad-input]") {
+  check_refused(run_train({"--workers", "joining", "--stages", "2"}),
+                2,
+                {"--credentials DIR/driver", "stagecraft worker --join HOST:PORT"});
+}
+
 TEST_CASE("an unknown option is wrong usage", "[tools][bad-input]") {
   check_refused(run_train({"--layerz", "3"}), 2, {"'--layerz'", "did you mean --layers?"});
 }
