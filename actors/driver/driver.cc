@@ -230,7 +230,7 @@ class Driver {
                           .submission = submission,
                           .epoch = epoch_,
                           .learning_rate = rate_,
-                          .loss_scale = setup_.ledger->loss_scale(),
+                          .loss_scale = scale_in_use(),
                           .program = input.program,
                           .parts = input.parts,
                           .accumulated = update_.accumulated(),
@@ -492,7 +492,7 @@ class Driver {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
       StepResult result = round.result(timelines.arrived(setup_.clock_offsets), seconds);
       result.learning_rate = rate_;
-      result.loss_scale = round.training() ? setup_.ledger->loss_scale().factor : 1.0;
+      result.loss_scale = round.training() ? scale_in_use().factor : 1.0;
       setup_.ledger->complete(round.submission(),
                               round.training() ? update_.complete(std::move(result)) : result,
                               round.updates());
@@ -502,8 +502,17 @@ class Driver {
       }
       fail(round);
     }
+    if (const auto skipped = round.skipped_by_some(); skipped && !round.succeeded()) {
+      setup_.ledger->note_partial_update(*skipped);
+    }
     settle_losses();  // a rank that had answered does not change the step
     start_next();
+  }
+
+  [[nodiscard]] LossScale scale_in_use() const {
+    LossScale scale = setup_.ledger->loss_scale();
+    scale.factor = setup_.options.loss_scaling ? scale.factor : 1.0;
+    return scale;
   }
 
   void fail(const StepRound& round) {

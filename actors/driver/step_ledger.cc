@@ -1,16 +1,11 @@
 #include "stagecraft/actors/driver/step_ledger.h"
 
+#include <iterator>
 #include <utility>
 
 #include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
-namespace {
-
-/// A run goes back by few updates, to a state of its mirrors.
-constexpr std::size_t kKeptScales = 64;
-
-}  // namespace
 
 StepLedger::StepLedger(const std::optional<LossScaling>& scaling)
     : scaling_(scaling), scales_{{0, first_scale(scaling)}} {}
@@ -53,12 +48,9 @@ std::optional<StepLedger::Entry> StepLedger::remove(Submission submission, bool 
 }
 
 void StepLedger::complete(Submission submission, StepResult result, bool committed) {
-  if (committed && scaling_) {
+  if (committed) {
     const std::scoped_lock lock(mutex_);
-    scales_[committed_ + 1] = after(scales_.rbegin()->second, result.skipped, *scaling_);
-    if (scales_.size() > kKeptScales) {
-      scales_.erase(scales_.begin());
-    }
+    note_update(result.skipped);
   }
   if (auto entry = remove(submission, committed)) {
     entry->promise.set_value(std::move(result));
@@ -88,10 +80,9 @@ std::optional<Error> StepLedger::lost() const {
 void StepLedger::resume(std::int64_t committed, std::optional<LossScale> scale) {
   const std::scoped_lock lock(mutex_);
   committed_ = committed;
+  const LossScale next = scale ? *scale : scale_after(committed);
   scales_.erase(scales_.upper_bound(committed), scales_.end());
-  if (scale || scales_.empty()) {
-    scales_ = {{committed, first_scale(scaling_, scale)}};
-  }
+  scales_[committed] = next;
   lost_.reset();
 }
 
@@ -102,7 +93,29 @@ std::int64_t StepLedger::committed() const {
 
 LossScale StepLedger::loss_scale() const {
   const std::scoped_lock lock(mutex_);
-  return scales_.rbegin()->second;
+  return scale_after(committed_);
+}
+
+void StepLedger::note_partial_update(bool skipped) {
+  const std::scoped_lock lock(mutex_);
+  note_update(skipped);
+}
+
+LossScale StepLedger::scale_after(std::int64_t updates) const {
+  const auto& [since, scale] = *std::prev(scales_.upper_bound(updates));
+  LossScale now = scale;
+  now.good += scaling_ ? updates - since : 0;
+  return now;
+}
+
+void StepLedger::note_update(bool skipped) {
+  if (!scaling_) {
+    return;
+  }
+  const LossScale next = after(scale_after(committed_), skipped, *scaling_);
+  if (next.good == 0) {
+    scales_[committed_ + 1] = next;
+  }
 }
 
 void StepLedger::drain() {

@@ -76,13 +76,17 @@ class StepLedger {
   void lose(const Error& why);
   [[nodiscard]] std::optional<Error> lost() const;
   /// Marks the weights as those after `committed` updates. `scale`: that of the next update; none:
-  /// as it was in this run, or the first.
+  /// as it was then in this run.
   void resume(std::int64_t committed, std::optional<LossScale> scale = std::nullopt);
 
   /// Returns the updates made so far.
   [[nodiscard]] std::int64_t committed() const;
-  /// Returns the scale of the next update.
+  /// Returns the scale of the next update. Without scaling it is that of the run before, to be kept
+  /// for a run that scales.
   [[nodiscard]] LossScale loss_scale() const;
+  /// Notes the update after these, which some ranks made in a step that failed: recovery may go
+  /// forward to it.
+  void note_partial_update(bool skipped);
 
   /// Waits until no step is in progress. Each step ends by its deadline, so drain() ends too.
   void drain();
@@ -103,6 +107,8 @@ class StepLedger {
     Promise<StepResult> promise;
   };
 
+  [[nodiscard]] LossScale scale_after(std::int64_t updates) const;
+  void note_update(bool skipped);
   [[nodiscard]] std::optional<Entry> remove(Submission submission, bool committed);
   [[nodiscard]] std::map<Submission, Entry> refuse_from_now_on(const Error& why);
 
@@ -112,7 +118,8 @@ class StepLedger {
   std::int64_t numbers_ = 0;
   std::int64_t committed_ = 0;
   const std::optional<LossScaling> scaling_;
-  std::map<std::int64_t, LossScale> scales_;  // by update, from which on each holds
+  /// By the number of updates after which they hold. Between two of them only `good` counts on.
+  std::map<std::int64_t, LossScale> scales_;
   std::optional<Error> lost_;
   std::optional<Error> closed_;  ///< the error of refused steps
 };

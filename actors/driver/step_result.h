@@ -16,7 +16,7 @@ struct StepResult {
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
   /// With TrainerOptions::loss_scaling: the factor of this step, and whether it changed no weight,
-  /// because its gradients were not finite. The gradient's norm is infinite then.
+  /// because its gradients were not finite. The gradient's norm is not finite then.
   double loss_scale = 1.0;
   bool skipped = false;
   double learning_rate = 0.0;  ///< of groups without one of their own; 0 for an evaluation

@@ -174,6 +174,15 @@ StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines
   return result;
 }
 
+std::optional<bool> StepRound::skipped_by_some() const {
+  for (const std::optional<StepReport>& answer : answers_) {
+    if (answer && answer->committed) {
+      return answer->skipped;
+    }
+  }
+  return std::nullopt;
+}
+
 bool StepRound::succeeded() const {
   return !lost() &&
          std::ranges::all_of(answers_, [](const auto& a) { return a && a->error.empty(); });

@@ -136,7 +136,7 @@ struct StageExecutor::Impl {
   RankPrograms programs;
   Accumulation accumulation;
   StepTimes times{*device, setup.train.list->instructions.size()};
-  const std::unique_ptr<SumStream> sum_stream;  ///< null: nothing to add there
+  const std::shared_ptr<SumStream> sum_stream;  ///< null: nothing to add there
   TransportCollective on_host;
   HostCollective by_host{on_host, transport};
   const std::unique_ptr<ByNccl> nccl;
@@ -153,11 +153,11 @@ struct StageExecutor::Impl {
         programs(setup, device->place(), transport, board_of(progress)),
         sum_stream(is_program_device(device->place()) || setup.train.tables->groups.empty()
                        ? nullptr
-                       : std::make_unique<SumStream>(device->place())),
+                       : std::make_shared<SumStream>(device->place())),
         on_host(
             transport,
             board_of(progress),
-            [stream = sum_stream.get()] {
+            [stream = sum_stream] {
               set_own_thread_count(1);
               if (stream != nullptr) {
                 stream->use();

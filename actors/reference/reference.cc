@@ -215,7 +215,7 @@ struct Reference::Impl {
       const auto batches = static_cast<std::int64_t>(before) / losses_of(compiled);
       return SizedPass(compiled, stages, parts)
           .run({.seed = seed, .step = done, .microbatch = batches * compiled.microbatches},
-               scale.factor);
+               factor());
     }
     std::vector<double> losses(parts.inputs.size());
     for (const std::int32_t number : order) {
@@ -301,7 +301,7 @@ struct Reference::Impl {
 
   void differentiate(const at::Tensor& loss, std::int32_t microbatch, double weight) {
     Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
-    const Tensors gradients = backward(saved, {}, edges, {}, scale.factor).parameters;
+    const Tensors gradients = backward(saved, {}, edges, {}, factor()).parameters;
     auto next = gradients.begin();
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const auto count = static_cast<std::ptrdiff_t>(stages[s].buckets.gradient_edges().size());
@@ -347,9 +347,11 @@ struct Reference::Impl {
     }
   }
 
+  [[nodiscard]] double factor() const { return options.loss_scaling ? scale.factor : 1.0; }
+
   /// `weight`: of all microbatches of the update.
   void update(double weight, ReferenceStep& result) {
-    const double divisor = weight * scale.factor;
+    const double divisor = weight * factor();
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
     sum_partials();
@@ -367,7 +369,7 @@ struct Reference::Impl {
     const VoteResult verdict =
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     result.gradient_norm = verdict.total_norm;
-    result.skipped = !verdict.all_finite && scale.factor > 1.0;
+    result.skipped = !verdict.all_finite && factor() > 1.0;
     if (!result.skipped) {
       refuse_non_finite(stages, verdict, Step(done));
       for (StageRuntime& stage : stages) {

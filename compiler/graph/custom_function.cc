@@ -1,5 +1,6 @@
 #include "stagecraft/compiler/graph/custom_function.h"
 
+#include <algorithm>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -94,7 +95,6 @@ HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
 struct Application : autograd::Node {
   std::shared_ptr<const CustomFunction> function;
   std::vector<autograd::SavedVariable> saved;
-  std::vector<bool> outputs;  ///< whether each is defined
   autograd::variable_list kept;
 
   autograd::variable_list apply(autograd::variable_list&& gradients) override {
@@ -108,9 +108,6 @@ struct Application : autograd::Node {
     std::vector<bool> joined;
     for (const autograd::Edge& edge : next_edges()) {
       joined.push_back(edge.is_valid());
-    }
-    if (function->wants_zeros()) {
-      fill_in(gradients);
     }
     autograd::variable_list all = function->backward(gradients, tensors, joined);
     for (std::size_t i = 0; i < joined.size(); ++i) {
@@ -130,17 +127,6 @@ struct Application : autograd::Node {
     }
   }
   std::string name() const override { return function->name(); }
-
- private:
-  /// The function itself would make zeros of the sizes of capture's run; only those of outputs that
-  /// nothing uses are left to it.
-  void fill_in(autograd::variable_list& gradients) const {
-    for (std::uint32_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].defined() && outputs[i]) {
-        gradients[i] = input_metadata(i).zeros_like();
-      }
-    }
-  }
 };
 
 /// A tensor inside a list or dictionary of ctx->saved_data would remain the one of capture's run.
@@ -186,7 +172,7 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
   }
   Taken taken;
   // The arguments are the keys of ctx->saved_data, then its values, then the list that
-  // save_for_backward made, and whether undefined gradients are to be zeros.
+  // save_for_backward made.
   const std::size_t values = given.arguments.at(0).toListRef().size();
   for (std::size_t i = 1; i <= values; ++i) {
     const c10::IValue& value = given.arguments[i];
@@ -201,7 +187,6 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
     taken.saved.push_back(tensor);
   }
   given.arguments[function->saved_variables_] = c10::IValue();
-  function->wants_zeros_ = given.arguments.at(function->saved_variables_ + 1).toBool();
   function->call_ = std::move(given.call);
   function->arguments_ = std::move(given.arguments);
   taken.function = function;
@@ -225,7 +210,6 @@ CustomFunction::Tensors CustomFunction::join(const Tensors& inputs,
   node->set_next_edges(std::move(edges));
   Tensors joined;
   for (const at::Tensor& output : outputs) {
-    node->outputs.push_back(output.defined());
     joined.push_back(output.defined() ? output.detach() : at::Tensor());
     if (output.defined()) {
       autograd::create_gradient_edge(joined.back(), node);
@@ -256,12 +240,15 @@ CustomFunction::Tensors CustomFunction::backward(const Tensors& gradients,
   arguments[saved_variables_] = compiled::IValuePacker<autograd::variable_list>::pack(
       autograd::variable_list(saved.begin() + static_cast<std::ptrdiff_t>(next), saved.end()));
   arguments[saved_variables_ + 3] = compiled::IValuePacker<std::vector<bool>>::pack(wanted);
-  using Infos = compiled::IValuePacker<std::vector<autograd::VariableInfo>>;
-  std::vector<autograd::VariableInfo> outputs = Infos::unpack(arguments[saved_variables_ + 4]);
-  for (autograd::VariableInfo& output : outputs) {  // whose gradient may be undefined
-    output.device = std::ranges::find_if(gradients, &at::Tensor::defined)->device();
+  const auto defined = std::ranges::find_if(gradients, &at::Tensor::defined);
+  if (defined != gradients.end()) {
+    using Infos = compiled::IValuePacker<std::vector<autograd::VariableInfo>>;
+    std::vector<autograd::VariableInfo> outputs = Infos::unpack(arguments[saved_variables_ + 4]);
+    for (autograd::VariableInfo& output : outputs) {
+      output.device = defined->device();  // of the zeros for gradients that are undefined
+    }
+    arguments[saved_variables_ + 4] = Infos::pack(outputs);
   }
-  arguments[saved_variables_ + 4] = Infos::pack(outputs);
   return call_(gradients, arguments);
 }
 

@@ -37,8 +37,6 @@ class CustomFunction : public std::enable_shared_from_this<CustomFunction> {
 
   /// Returns "custom function Reverse".
   [[nodiscard]] const std::string& name() const { return name_; }
-  /// Returns whether its backward gets zeros in the place of undefined gradients.
-  [[nodiscard]] bool wants_zeros() const { return wants_zeros_; }
 
   /// Returns `outputs` with this function as their maker in autograd, if a gradient is to flow.
   /// Undefined outputs stay undefined. `inputs`: one per gradient that backward returns, undefined
@@ -59,7 +57,6 @@ class CustomFunction : public std::enable_shared_from_this<CustomFunction> {
   Call call_;
   /// The arguments that the forward left for the backward, without tensors.
   std::vector<c10::IValue> arguments_;
-  bool wants_zeros_ = true;
   std::size_t saved_variables_ = 0;  ///< position of the list of saved tensors among them
 };
 

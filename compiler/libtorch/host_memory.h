@@ -22,9 +22,10 @@ enum class HostMemory : std::uint8_t { Pageable, Pinned };
                                   at::IntArrayRef sizes,
                                   const at::TensorOptions& options);
 
-/// Return a copy of a dense tensor, with its strides: in pinned memory, for which the host waits,
-/// and from there on the device, for which it does not.
+/// Returns a copy in pinned memory, with the same strides, and waits for it. Requires: a dense
+/// tensor.
 [[nodiscard]] at::Tensor copy_to_host(const at::Tensor& on_device);
+/// Returns a copy on the device, by way of pinned memory. The host goes on. Requires: likewise.
 [[nodiscard]] at::Tensor copy_to_device(const at::Tensor& on_host, const c10::Device& device);
 
 }  // namespace stagecraft

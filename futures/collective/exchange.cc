@@ -93,10 +93,10 @@ void wait_for(WaitBoard& board,
   throw error.with(context);
 }
 
-Tensors taken_over(const std::vector<Arrival>& arrivals, Passing& passing) {
+Tensors tensors_of(const std::vector<Arrival>& arrivals) {
   Tensors tensors;
   for (const auto& [rank, arrival] : arrivals) {
-    tensors.push_back(passing.take_over(arrival.get()));
+    tensors.push_back(arrival.get());
   }
   return tensors;
 }

@@ -10,7 +10,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/futures/collective/collective.h"
-#include "stagecraft/futures/collective/passing.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/wait_board.h"
 
@@ -44,8 +43,8 @@ void wait_for(WaitBoard& board,
               const std::vector<Arrival>& arrivals,
               Deadline deadline);
 
-/// Takes the tensors over. Errors: those of the transport.
-[[nodiscard]] Tensors taken_over(const std::vector<Arrival>& arrivals, Passing& passing);
+/// Returns the tensors by rank. Errors: those of the transport.
+[[nodiscard]] Tensors tensors_of(const std::vector<Arrival>& arrivals);
 
 /// Compares sizes and dtypes. Errors: Internal, with two ranks whose sizes or dtypes differ.
 void check_alike(const std::string& name, const std::vector<Rank>& ranks, const Tensors& tensors);

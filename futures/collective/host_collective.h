@@ -1,9 +1,9 @@
 /// HostCollective runs the collectives of tensors on an accelerator in the host's memory, by
-/// another form. Tensors of the CPU, and of groups in one process, go through unchanged.
+/// another form. It passes on tensors of the CPU, and all tensors of a group in one process.
 ///
 /// A rank has one, around the form for CPUs. NcclCollective takes over the groups that it connects.
-/// The host waits for the current stream when an operation starts, and copies its result when it is
-/// awaited.
+/// For the others the host waits for the current stream when an operation starts, and copies its
+/// result when it is awaited.
 #pragma once
 
 #include <memory>

@@ -24,7 +24,10 @@ at::Tensor PendingGather::wait(Deadline deadline) {
   const std::vector<Arrival> arrivals = std::exchange(arrivals_, {});
   SC_CHECK(!arrivals.empty(), name_ + " was waited for twice");
   wait_for(*board_, name_, arrivals, deadline);
-  const Tensors tensors = taken_over(arrivals, *passing_);
+  Tensors tensors = tensors_of(arrivals);
+  for (at::Tensor& tensor : tensors) {
+    tensor = passing_->take_over(std::move(tensor));
+  }
   check_alike(name_, ranks_, tensors);
   return at::cat(tensors);
 }

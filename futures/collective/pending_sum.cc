@@ -14,6 +14,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
@@ -184,6 +185,21 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     });
   }
 
+  /// Returns the exception that is being handled.
+  [[nodiscard]] Error caught() const {
+    try {
+      throw;
+    } catch (const Error& error) {
+      return error;
+    } catch (const c10::OutOfMemoryError& error) {
+      return {Errc::DeviceOutOfMemory, name_ + ": " + error.what_without_backtrace()};
+    } catch (const c10::Error& error) {
+      return {Errc::Internal, name_ + ": " + error.what_without_backtrace()};
+    } catch (const std::exception& error) {
+      return {Errc::Internal, name_ + ": " + error.what()};
+    }
+  }
+
   /// Runs a job. The result is there when all jobs have run, also if one has failed: others wait
   /// for the sum of this member's part, or for the reason why there is none.
   template <class Job>
@@ -191,10 +207,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     try {
       const at::NoGradGuard no_grad;
       job(*this);
-    } catch (const Error& error) {
-      error_ = error_ ? error_ : error;
-    } catch (const std::exception& error) {
-      error_ = error_ ? error_ : Error(Errc::Internal, name_ + ": " + error.what());
+    } catch (...) {
+      error_ = error_ ? *error_ : caught();
     }
     if (--left_ > 0) {
       return;
@@ -234,20 +248,21 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   void add() {
-    const Tensors here = taken_over(parts, *passing_);
+    Tensors here = tensors_of(parts);
     at::Tensor sum;
     std::optional<Error> why;
     try {
+      for (at::Tensor& part : here) {
+        part = passing_->take_over(std::move(part));
+      }
       if (is_refusal(here.front())) {
         throw refused(here.front());
       }
       check_alike(name_, ranks_of(parts), here);
       sum = kind_ == Kind::AllReduce ? own_[self_] : at::empty_like(here.front());
       add_in_order(sum, here);
-    } catch (const Error& error) {
-      why = error;
-    } catch (const std::exception& error) {
-      why = Error(Errc::Internal, name_ + ": " + error.what());
+    } catch (...) {
+      why = caught();
     }
     scattered_ = sum;
     const at::Tensor handed_on = why ? refusal(why->message()) : sum;

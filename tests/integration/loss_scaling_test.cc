@@ -1,5 +1,6 @@
 /// Tests training with scaled losses: bits, small gradients, skipped steps, checkpoints.
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/integration/copies_run.h"
+#include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -117,10 +120,20 @@ TEST_CASE("a run that goes on from a checkpoint keeps its scale", "[integration]
     CHECK(train(unbroken, 36) == rest);
     CHECK(same_bits(other.state_dict(), unbroken.state_dict()));
   }
-  SECTION("a trainer that does not scale takes the state") {
+  SECTION("a trainer that does not scale keeps it for one that does") {
     Trainer plain = trainer_of(program, std::nullopt);
     plain.load(folder.path() + "/a.ckpt");
     CHECK(step_of(plain, 30).get().loss_scale == 1.0);
+    plain.save(folder.path() + "/plain.ckpt");
+    other.load(folder.path() + "/plain.ckpt");
+    CHECK(step_of(other, 31).get().loss_scale == rest.front());
+  }
+  SECTION("a checkpoint without a scale begins anew") {
+    Trainer plain = trainer_of(program, std::nullopt);
+    (void)train(plain, 1);
+    plain.save(folder.path() + "/plain.ckpt");
+    unbroken.load(folder.path() + "/plain.ckpt");
+    CHECK(step_of(unbroken, 1).get().loss_scale == kTooLarge.initial);
   }
 }
 
@@ -167,6 +180,79 @@ TEST_CASE("scaling keeps gradients that are too small for float16", "[integratio
   };
   CHECK(norm(std::nullopt) == 0.0);
   CHECK(norm(LossScaling{}) > 1e-8);
+}
+
+TEST_CASE("a loss in float16 takes a scale that its type can hold", "[integration][loss-scale]") {
+  torch::manual_seed(3);
+  Faint model;
+  const torch::Tensor x = torch::randn({4, 8});
+  const Program program = [&] {
+    const AutocastGuard autocast;
+    AutocastGuard::set({.enabled = true, .dtype = at::kHalf});
+    return compile(model,
+                   {.inputs = {x},
+                    .loss = [](const torch::Tensor& y) { return y.mean(); },
+                    .microbatches = 2});
+  }();
+  Trainer trainer(Cluster::local(2),
+                  program,
+                  one_f_one_b(2, 2),
+                  Sgd{.lr = 0.1},
+                  {.loss_scaling = LossScaling{}});
+  CHECK(trainer.step({x}, {}).get().skipped);
+  CHECK_FALSE(trainer.step({x}, {}).get().skipped);
+}
+
+TEST_CASE("copies and accumulated batches skip together, and gradients are those of the step",
+          "[integration][loss-scale][replicas]") {
+  CopiesRun scaled(Cluster::local(4),
+                   {.loss_scaling = LossScaling{.initial = 0x1p64}, .keep_gradients = true},
+                   /*clip=*/std::nullopt);
+  CopiesRun plain(Cluster::local(4), {.keep_gradients = true}, /*clip=*/std::nullopt);
+  for (CopiesRun* run : {&scaled, &plain}) {
+    const Data first = data(0);
+    (void)run->trainer.accumulate(first.inputs, first.labels);
+    CHECK_FALSE(step_of(run->trainer, 1).get().skipped);
+  }
+  CHECK(same_bits(scaled.trainer.state_dict(), plain.trainer.state_dict()));
+  const auto gradients = scaled.trainer.gradients(), expected = plain.trainer.gradients();
+  REQUIRE(gradients.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(torch::equal(gradients[i].second, expected[i].second));
+  }
+  CopiesRun steep(Cluster::local(4), {.loss_scaling = LossScaling{.initial = 0x1p64}});
+  CHECK(step_of(steep.trainer, 0).get().loss_scale == 0x1p64);
+}
+
+TEST_CASE("a run that recovers has the scale of its state", "[integration][loss-scale][recovery]") {
+  const Program program = in_float16({.stages = 2});
+  const auto failing = std::make_shared<FailingRank>();
+  const auto made = [&](bool fails) {
+    TrainerOptions options{.loss_scaling = kTooLarge, .seed = 9, .mirror = true};
+    if (fails) {
+      options.before_instruction = hook_of(failing);
+    }
+    return Trainer(
+        Cluster::local(2), program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, options);
+  };
+  Trainer unbroken = made(false), broken = made(true);
+  for (int step = 0; step < 20; ++step) {
+    (void)step_of(unbroken, step).get();
+    (void)step_of(broken, step).get();
+  }
+  failing->fail_at(first(broken.plan(), Rank(1), Op::Update));
+  CHECK(error_of(step_of(broken, 20)).code() == Errc::WorkerLost);
+  const std::int64_t steps = broken.recover();
+  CHECK(steps >= 19);
+  (void)step_of(unbroken, 20).get();
+  while (broken.steps() < 24) {
+    const std::int64_t step = broken.steps();
+    const StepResult result = step_of(broken, step).get();
+    if (step > 20) {
+      CHECK(result.loss_scale == step_of(unbroken, step).get().loss_scale);
+    }
+  }
+  CHECK(same_bits(broken.state_dict(), unbroken.state_dict()));
 }
 
 TEST_CASE("a scaling that cannot be is refused by name", "[integration][loss-scale][bad-input]") {

@@ -123,10 +123,11 @@ Ballot Commit::make_ballot() {
 }
 
 void Commit::update(StageRuntime& stage, std::size_t bucket) {
+  const auto computing = times_.compute(&RankTimes::update);
   if (skips_) {
+    stage.buckets.keep_gradients(bucket, divisor());
     return;
   }
-  const auto computing = times_.compute(&RankTimes::update);
   stage.buckets.update(
       bucket,
       order_.learning_rate,

@@ -47,8 +47,8 @@ class Commit {
   /// Votes with the norms of the mean gradients.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
-  /// Updates a bucket of the stage, by its number in the stage; does nothing in a step that is
-  /// skipped.
+  /// Updates a bucket of the stage, by its number in the stage; in a step that is skipped,
+  /// keeps its gradients only.
   void update(StageRuntime& stage, std::size_t bucket);
 
   /// Returns whether all ranks have voted, whatever the result. Every rank has then issued all its
@@ -64,7 +64,7 @@ class Commit {
 
  private:
   [[nodiscard]] Deadline deadline() const;
-  /// Returns what makes the mean of the sums.
+  /// Returns the number by which sums of gradients are divided to get their mean.
   [[nodiscard]] double divisor() const;
   [[nodiscard]] Ballot make_ballot();
 

@@ -120,7 +120,10 @@ void CopiesSum::drop() {
     sum->abandon();
   }
   sums_.clear();
-  buffers_.reset();
+  if (buffers_ != nullptr) {
+    buffers_->abandon();
+    buffers_.reset();
+  }
 }
 
 }  // namespace stagecraft

@@ -17,13 +17,15 @@ class StreamPassing final : public Passing {
   /// `place`: the device of the rank that gives and takes.
   explicit StreamPassing(c10::Device place);
 
-  /// Do the same for another stream of `place` than the current one. A tensor of the host's memory,
-  /// or one that was not handed over, is copied.
-  [[nodiscard]] static at::Tensor hand_over(const c10::Stream& writer, const at::Tensor& tensor);
-  [[nodiscard]] at::Tensor take_over(const c10::Stream& reader, at::Tensor tensor);
-
   [[nodiscard]] at::Tensor hand_over(const at::Tensor& tensor) override;
   [[nodiscard]] at::Tensor take_over(at::Tensor tensor) override;
+
+  // The same for the streams that a rank knows.
+
+  [[nodiscard]] static at::Tensor hand_over(const c10::Stream& writer, const at::Tensor& tensor);
+  /// Copies a tensor of the host's memory, or one that was not handed over.
+  /// Requires: `reader` is the current stream of `place`.
+  [[nodiscard]] at::Tensor take_over(const c10::Stream& reader, at::Tensor tensor);
 
  private:
   [[nodiscard]] c10::Stream reader_of(c10::Device device);
@@ -42,7 +44,7 @@ class SumStream {
 
   /// Makes the stream the calling thread's current one.
   void use() const;
-  /// Waits for its work, which waits for none that is yet to be given.
+  /// Waits until its work is done. That waits only for events that are recorded, so this ends.
   void synchronize() const;
 
  private:

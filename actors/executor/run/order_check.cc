@@ -57,6 +57,9 @@ void check_order(const StepOrder& order,
                     "or have weights that no mean can have",
                     setup.train.tables->microbatches));
   }
+  if (!is_possible(order.loss_scale, order.step.value)) {
+    refuse("a step was ordered with a scale of losses that no run can have");
+  }
   if (order.accumulated != 0 && order.accumulated != accumulated) {
     refuse(
         fmt::format("a batch was ordered after {} others of its update, and this rank keeps "

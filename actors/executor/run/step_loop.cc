@@ -140,9 +140,10 @@ at::Tensor StepLoop::as_sent(const BoundInstruction& bound, const at::Tensor& te
     return rank_.device.hand_over(bound.instruction->stream, tensor);
   }
   rank_.device.keep_for(bound.instruction->stream, tensor);
-  return step_.links != nullptr && step_.links->sends_to(bound.peer)
-             ? step_.links->send(bound.peer, tensor)
-             : copy_to_host(tensor);
+  if (step_.links != nullptr && step_.links->sends_to(bound.peer)) {
+    return step_.links->send(bound.peer, tensor);
+  }
+  return bound.peer == kDriver ? tensor.cpu() : copy_to_host(tensor);  // users keep what they get
 }
 
 void StepLoop::receive(const BoundInstruction& bound, std::size_t position) {

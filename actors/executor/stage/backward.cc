@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <unordered_set>
@@ -40,7 +41,11 @@ Roots roots_of(const Saved& saved, const Tensors& output_gradients, double loss_
     }
   }
   if (saved.loss.defined()) {
-    add(saved.loss, at::full_like(saved.loss, loss_scale));
+    // With a scale that exceeds the loss's type no gradient is finite, and the step is skipped.
+    const bool fits =
+        saved.loss.scalar_type() != at::kHalf || loss_scale <= std::numeric_limits<at::Half>::max();
+    add(saved.loss,
+        at::full_like(saved.loss, fits ? loss_scale : std::numeric_limits<double>::infinity()));
   }
   return roots;
 }

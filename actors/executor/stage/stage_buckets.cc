@@ -188,17 +188,22 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight) const {
   return norms;
 }
 
+void StageBuckets::keep_gradients(std::size_t bucket, double weight) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < kept_[bucket].size(); ++i) {
+    at::div_out(kept_[bucket][i],
+                optimized_[bucket][i].gradient,
+                at::native::wrapped_scalar_tensor(weight));
+  }
+}
+
 void StageBuckets::update(std::size_t bucket,
                           double learning_rate,
                           const GradientScale& scale,
                           std::int64_t step) {
   const at::NoGradGuard no_grad;
-  std::vector<OptimizedParameter>& optimized = optimized_[bucket];
-  for (std::size_t i = 0; i < kept_[bucket].size(); ++i) {
-    at::div_out(
-        kept_[bucket][i], optimized[i].gradient, at::native::wrapped_scalar_tensor(scale.weight));
-  }
-  apply(optimizer_, learning_rate, step, optimized, scale.weight / scale.clip);
+  keep_gradients(bucket, scale.weight);
+  apply(optimizer_, learning_rate, step, optimized_[bucket], scale.weight / scale.clip);
 }
 
 void StageBuckets::update(double learning_rate, const GradientScale& scale, std::int64_t step) {

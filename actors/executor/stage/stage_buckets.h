@@ -105,6 +105,8 @@ class StageBuckets {
   /// change them.
   [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight) const;
 
+  /// Keeps the mean gradients of a bucket, if they are to be kept. An update does it too.
+  void keep_gradients(std::size_t bucket, double weight);
   /// Makes one optimizer update of a bucket. It scales the sums to the applied gradients while it
   /// reads them (OR-2). `step` counts from 1.
   void update(std::size_t bucket,

@@ -17,10 +17,7 @@ bool is_factor(double factor) {
 
 LossScale first_scale(const std::optional<LossScaling>& scaling,
                       const std::optional<LossScale>& saved) {
-  if (!scaling) {
-    return {.skipped = saved ? saved->skipped : 0};
-  }
-  return saved ? *saved : LossScale{.factor = scaling->initial};
+  return saved.value_or(LossScale{.factor = scaling ? scaling->initial : 1.0});
 }
 
 LossScale after(LossScale scale, bool skipped, const LossScaling& scaling) {

@@ -27,7 +27,8 @@ struct LossScale {
   friend bool operator==(const LossScale&, const LossScale&) = default;
 };
 
-/// Returns the scale of a run's first step. `saved`: that of the run that it continues.
+/// Returns the scale of a run's first step. `saved`: that of the run that it continues; a run that
+/// does not scale keeps it as it is.
 [[nodiscard]] LossScale first_scale(const std::optional<LossScaling>& scaling,
                                     const std::optional<LossScale>& saved = std::nullopt);
 

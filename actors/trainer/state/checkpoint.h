@@ -30,7 +30,7 @@ struct Checkpoint {
   std::vector<StateTensor> tensors;
   /// The texts by which the ranks chose their code (choice_text), each once. Empty if unknown.
   std::vector<std::string> processors = {};
-  std::optional<LossScale> loss_scale = {};  ///< of the next update; none: losses were not scaled
+  std::optional<LossScale> loss_scale = {};  ///< TrainerState::loss_scale
 };
 
 /// Writes a checkpoint.

@@ -71,7 +71,7 @@ ModuleState TrainerState::named_by_module(const std::map<std::string, at::Tensor
 
 std::optional<LossScale> TrainerState::loss_scale() const {
   const LossScale scale = ledger_.loss_scale();
-  return options_.loss_scaling || scale.skipped > 0 ? std::optional(scale) : std::nullopt;
+  return options_.loss_scaling || scale != LossScale() ? std::optional(scale) : std::nullopt;
 }
 
 ModuleState TrainerState::read_module() {
@@ -126,7 +126,7 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
     unused_.replace(state);
     programs_.unused_changed();
   };
-  replace_by(write, updates, scale);
+  replace_by(write, updates, first_scale(options_.loss_scaling, scale));
 }
 
 void TrainerState::replace_by(const std::function<void()>& write,

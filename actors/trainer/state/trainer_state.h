@@ -36,7 +36,8 @@ class TrainerState {
 
   /// Returns the updates made by steps that are over.
   [[nodiscard]] std::int64_t updates() const { return ledger_.committed(); }
-  /// Returns the scale of the next update; nothing if losses never were scaled.
+  /// Returns the scale of the next update, or that of the run before if this one does not scale;
+  /// nothing if none did.
   [[nodiscard]] std::optional<LossScale> loss_scale() const;
 
   /// Returns the list of each rank's state, by rank.
@@ -64,13 +65,13 @@ class TrainerState {
   void replace_module(const std::string& from, const ModuleState& given);
 
   /// Replaces the state of every rank, and of the tensors that no stage has, by that after
-  /// `updates` updates. `scale`: as for StepLedger::resume.
+  /// `updates` updates. `scale`: that of losses; none: the first.
   /// Requires: `state` has all tensors of the listings, in the right shapes.
   /// Errors: those of a rank that cannot take its part, which leaves weights undefined.
   void replace(const std::vector<StateListing>& listings,
                const std::map<std::string, at::Tensor>& state,
                std::int64_t updates,
-               const std::optional<LossScale>& scale = std::nullopt);
+               const std::optional<LossScale>& scale);
 
   /// Calls `write`, which replaces the state of every rank by that after `updates` updates. If it
   /// throws, weights are undefined.

@@ -115,11 +115,12 @@ Verdict files_of(const HostExam& exam, int workers) {
 }
 
 std::string gpu_text(const GpuFacts& gpu) {
-  return fmt::format("{} visible{}, driver {}, NCCL {}",
-                     count_text(gpu.visible, "GPU"),
-                     gpu.memory > 0.0 ? fmt::format(" with {}", bytes_text(gpu.memory)) : "",
-                     gpu.driver > 0 ? fmt::format("for CUDA {}", cuda_version(gpu.driver)) : "none",
-                     gpu.nccl.empty() ? "not found" : gpu.nccl);
+  return fmt::format(
+      "{} visible{}, driver {}, NCCL {}",
+      count_text(gpu.visible, "GPU"),
+      gpu.memory > 0.0 ? fmt::format(", each with {} or more", bytes_text(gpu.memory)) : "",
+      gpu.driver > 0 ? fmt::format("for CUDA {}", cuda_version(gpu.driver)) : "none",
+      gpu.nccl.empty() ? "not found" : gpu.nccl);
 }
 
 std::string runtime_text(const GpuFacts& gpu) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include <ATen/Context.h>
@@ -49,17 +50,21 @@ std::string nccl_version() {
   return "";
 }
 
-/// Requires: CUDA is open.
+/// Returns the bytes of the smallest GPU; 0 if one of them does not say, as when another process
+/// has it for itself. Requires: CUDA is open.
 double least_memory(int gpus) {
-  double least = 0.0;
-  for (int gpu = 0; gpu < gpus; ++gpu) {
+  double least = std::numeric_limits<double>::infinity();
+  try {
     at::globalContext().lazyInitDevice(at::kCUDA);
-    const auto all = static_cast<double>(c10::getDeviceAllocator(at::kCUDA)
-                                             ->getMemoryInfo(static_cast<c10::DeviceIndex>(gpu))
-                                             .second);
-    least = gpu == 0 ? all : std::min(least, all);
+    for (int gpu = 0; gpu < gpus; ++gpu) {
+      const auto memory =
+          c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(static_cast<c10::DeviceIndex>(gpu));
+      least = std::min(least, static_cast<double>(memory.second));
+    }
+  } catch (const c10::Error&) {
+    return 0.0;
   }
-  return least;
+  return gpus > 0 ? least : 0.0;
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace stagecraft::tools {
 /// Errors: UsageArgument, about "device", for one that this process does not have.
 [[nodiscard]] std::optional<MemoryLimit> gpu_memory(const TrainOptions& options, int ranks);
 
-/// Returns the bytes that each of `ranks` may use on its GPU, so that they all fit, if ranks on one
-/// GPU share it equally; infinite where gpu_memory() returns nothing.
+/// Returns the smallest share of a GPU's free memory that one of `ranks` gets if ranks on one GPU
+/// share it equally. Units: bytes; infinite where gpu_memory() returns nothing.
 /// Errors: as gpu_memory().
 [[nodiscard]] double gpu_memory_of_each(const TrainOptions& options, int ranks);
 

@@ -72,7 +72,7 @@ PlannedRun plan_run(const TrainOptions& options,
   how.memory = gpu_memory_of_each(options, ranks);
   if (std::isfinite(how.memory)) {
     console.err << fmt::format(
-        "plan: note: for {} of memory on each worker's GPU; times are those of this machine's "
+        "plan: note: plans for {} on each worker's GPU, with times measured on this machine's "
         "processors\n",
         bytes_text(how.memory));
   }
