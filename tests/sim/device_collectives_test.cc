@@ -186,8 +186,22 @@ class Together {
     return SimDevices::take_reports();
   }
 
+  /// Starts the operation on both with memory for no more than what is given. Returns the errors.
+  std::vector<std::optional<Errc>> without_memory() {
+    constexpr std::size_t kOneBlock = 512;
+    SimDevices::restart({.at_once = true, .memory = kOneBlock});
+    const auto pending = started();
+    std::vector<std::optional<Errc>> errors;
+    for (const auto& one : pending) {
+      errors.push_back(thrown_by([&] { (void)one->wait(soon()); }));
+    }
+    return errors;
+  }
+
  private:
-  void run() {
+  static Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(30); }
+
+  std::vector<std::unique_ptr<PendingResult>> started() {
     const c10::impl::VirtualGuardImpl guard(sim::kType);
     std::vector<std::unique_ptr<PendingResult>> pending;
     for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
@@ -198,9 +212,15 @@ class Together {
           at::ones({64}, at::TensorOptions(forms_[rank]->place))));
     }
     ++number_;
+    return pending;
+  }
+
+  void run() {
+    const c10::impl::VirtualGuardImpl guard(sim::kType);
+    const auto pending = started();
     for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
       (void)guard.exchangeStream(streams_[rank]);
-      pending[rank]->wait(std::chrono::steady_clock::now() + std::chrono::seconds(30)).add_(1);
+      pending[rank]->wait(soon()).add_(1);
     }
     for (const auto& forms : forms_) {
       (void)guard.exchangeStream(SimDevices::default_stream(forms->place.index()));
@@ -230,6 +250,14 @@ TEST_CASE("each wait of a sum between devices of a process is found where it is 
     }
     CAPTURE(wait.device, wait.stream, wait.number);
     CHECK_FALSE(ranks.with({.left_out_wait = wait}).empty());
+  }
+}
+
+TEST_CASE("a device without memory for a sum says so, and nobody waits for it",
+          "[sim][collective][failure]") {
+  Together ranks(&Collective::all_reduce, /*share_a_device=*/false);
+  for (const std::optional<Errc>& error : ranks.without_memory()) {
+    CHECK(error == Errc::DeviceOutOfMemory);
   }
 }
 
