@@ -215,8 +215,12 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
     if (error_) {
       result_.set_error(*error_);
-    } else {
+      return;
+    }
+    try {
       finish(kind_ == Kind::AllReduce ? buffer_ : scattered_);
+    } catch (...) {  // a device that fails cannot even record its point
+      result_.set_error(caught());
     }
   }
 
