@@ -32,7 +32,8 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
     return *begun;
   }
   std::optional<std::string> best;
-  std::size_t limit = std::max<std::size_t>(2, word.size() / 2);
+  const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  std::size_t limit = std::max<std::size_t>(2, letters / 3);
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < limit || (distance == limit && !best)) {

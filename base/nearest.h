@@ -10,8 +10,8 @@
 namespace stagecraft {
 
 /// Returns the first known word that starts with `word`; otherwise the word at the smallest edit
-/// distance (the first of several). Returns nothing if every distance is more than half the word's
-/// length (and more than two edits), because such a guess would confuse.
+/// distance (the first of several). Returns nothing if every distance is more than a third of the
+/// word's letters and more than two edits, because such a guess would confuse.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word,
                                                  const std::vector<std::string>& known);
 

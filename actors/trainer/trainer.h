@@ -56,7 +56,9 @@ struct Checkpoint;  // actors/trainer/state/checkpoint.h
 
 /// SeedFrom selects the random numbers that follow after a checkpoint was loaded.
 enum class SeedFrom {
-  Same,        ///< trainer and checkpoint must have the same seed
+  /// Those of TrainerOptions::seed, which must be the checkpoint's; if it is not set, those of the
+  /// saved run.
+  Same,
   Checkpoint,  ///< those of the saved run, as if it had never stopped
   Trainer,
 };

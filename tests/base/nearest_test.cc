@@ -14,6 +14,7 @@ TEST_CASE("a mistyped word finds the known word that was meant", "[base]") {
 
 TEST_CASE("a word far from all others gets no guess", "[base]") {
   CHECK(nearest("--completely-else", {"--layers", "--lr"}) == std::nullopt);
+  CHECK(nearest("--color", {"--costs", "--lr"}) == std::nullopt);
   CHECK(nearest("launch", {}) == std::nullopt);
   CHECK(did_you_mean("launch", {"train"}).empty());
   CHECK(did_you_mean("trian", {"train"}) == "did you mean train? ");

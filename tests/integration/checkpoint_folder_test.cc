@@ -92,6 +92,11 @@ TEST_CASE("a checkpoint of another seed continues with the seed that is asked fo
   other.trainer.save(path);
   CHECK(read_checkpoint(path).seed == 9);
 
+  torch::manual_seed(8);  // as code of the data may do
+  Dropping unnamed(std::nullopt);
+  unnamed.trainer.load(path);
+  CHECK(unnamed.trainer.seed() == 9);
+
   Dropping own(8);
   own.trainer.load(path, SeedFrom::Trainer);
   CHECK(own.trainer.seed() == 8);

@@ -16,7 +16,8 @@ SpawnOptions spawn_options(const WorkerOptions& workers) {
   SpawnOptions spawn = spawn_options_of_environment();
   spawn.workers_come = workers.kind == WorkerKind::Joining;
   spawn.credentials = workers.credentials.value_or(spawn.credentials);
-  if (workers.kind == WorkerKind::Joining && spawn.credentials.empty()) {
+  const bool is_by_hand = spawn.workers_come && spawn.workers_coming < 0;
+  if (is_by_hand && spawn.credentials.empty()) {
     throw Error(Errc::UsageArgument,
                 "--workers joining expects --credentials DIR/driver, without which no worker can "
                 "join: make them with `stagecraft credentials make DIR`, and start each worker "

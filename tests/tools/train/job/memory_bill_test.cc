@@ -60,8 +60,6 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   const MemoryBill sgd = job_of({"--ranks", "2", "--optimizer", "sgd"}).memory;
   CHECK(plain.to_run() - sgd.to_run() >= 2 * weights);
   // Frozen parameters have no state with any optimizer.
-  const MemoryBill frozen = job_of({"--ranks", "2", "--freeze", "*"}).memory;
-  CHECK(frozen.to_run() == sgd.to_run());
   const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
   CHECK(part.to_run() < plain.to_run());
   CHECK(part.to_run() > sgd.to_run());
