@@ -161,7 +161,6 @@ StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines
   for (const auto& answer : answers_) {
     result.ranks.push_back(answer->times);
     result.gradient_norm = answer->gradient_norm;
-    result.skipped = result.skipped || answer->skipped;
     for (const auto& [microbatch, loss] : answer->losses) {
       losses[microbatch] = loss;
     }
@@ -169,6 +168,7 @@ StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines
   for (const auto& [microbatch, loss] : losses) {
     result.losses.push_back(loss);
   }
+  result.skipped = skipped_by_some().value_or(false);
   result.mean_loss = mean_loss(result.losses, parts_);
   result.bubble = bubble_of(result.ranks, seconds);
   return result;

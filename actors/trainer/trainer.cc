@@ -192,14 +192,12 @@ struct Trainer::Impl {
     const OnCallersThread scope;
     stop_training();
     const bool same_seed = seed_from == SeedFrom::Same && options.seed;
-    const bool its_seed =
-        seed_from == SeedFrom::Checkpoint || (seed_from == SeedFrom::Same && !options.seed);
     restore(checkpoint,
             state,
             {.seed = same_seed ? std::optional(entry.seed()) : std::nullopt,
              .optimizer = std::string(optimizer_name(optimizer)),
              .processors = processors()});
-    if (its_seed && checkpoint.seed != entry.seed()) {
+    if (seed_from != SeedFrom::Trainer && checkpoint.seed != entry.seed()) {
       log(Level::Info, "the checkpoint's seed is used", {{"seed", checkpoint.seed}});
       entry.set_seed(checkpoint.seed);
     }

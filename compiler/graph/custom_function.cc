@@ -241,7 +241,7 @@ CustomFunction::Tensors CustomFunction::backward(const Tensors& gradients,
       autograd::variable_list(saved.begin() + static_cast<std::ptrdiff_t>(next), saved.end()));
   arguments[saved_variables_ + 3] = compiled::IValuePacker<std::vector<bool>>::pack(wanted);
   const auto defined = std::ranges::find_if(gradients, &at::Tensor::defined);
-  if (defined != gradients.end()) {
+  if (defined != gradients.end() && !std::ranges::all_of(gradients, &at::Tensor::defined)) {
     using Infos = compiled::IValuePacker<std::vector<autograd::VariableInfo>>;
     std::vector<autograd::VariableInfo> outputs = Infos::unpack(arguments[saved_variables_ + 4]);
     for (autograd::VariableInfo& output : outputs) {

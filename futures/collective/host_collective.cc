@@ -40,45 +40,41 @@ bool HostCollective::goes_through(const Group& group, const at::Tensor& contribu
           }));
 }
 
+/// `buffer`: gets the result, if it is defined.
+std::unique_ptr<PendingResult> HostCollective::start(Operation operation,
+                                                     const Group& group,
+                                                     const Sequence& sequence,
+                                                     at::Tensor contribution,
+                                                     at::Tensor buffer) {
+  if (goes_through(group, contribution)) {
+    return (on_host_.*operation)(group, sequence, std::move(contribution));
+  }
+  auto pending = (on_host_.*operation)(group, sequence, host_copy(contribution));
+  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), std::move(buffer));
+}
+
 std::unique_ptr<PendingResult> HostCollective::all_reduce(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor buffer) {
-  if (goes_through(group, buffer)) {
-    return on_host_.all_reduce(group, sequence, std::move(buffer));
-  }
-  auto pending = on_host_.all_reduce(group, sequence, host_copy(buffer));
-  const c10::Device device = buffer.device();
-  return std::make_unique<OnDevice>(std::move(pending), device, std::move(buffer));
+  return start(&Collective::all_reduce, group, sequence, buffer, buffer);
 }
 
 std::unique_ptr<PendingResult> HostCollective::reduce_scatter(const Group& group,
                                                               const Sequence& sequence,
                                                               at::Tensor contribution) {
-  if (goes_through(group, contribution)) {
-    return on_host_.reduce_scatter(group, sequence, std::move(contribution));
-  }
-  auto pending = on_host_.reduce_scatter(group, sequence, host_copy(contribution));
-  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
+  return start(&Collective::reduce_scatter, group, sequence, std::move(contribution), at::Tensor());
 }
 
 std::unique_ptr<PendingResult> HostCollective::all_gather(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor contribution) {
-  if (goes_through(group, contribution)) {
-    return on_host_.all_gather(group, sequence, std::move(contribution));
-  }
-  auto pending = on_host_.all_gather(group, sequence, host_copy(contribution));
-  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
+  return start(&Collective::all_gather, group, sequence, std::move(contribution), at::Tensor());
 }
 
 std::unique_ptr<PendingResult> HostCollective::all_to_all(const Group& group,
                                                           const Sequence& sequence,
                                                           at::Tensor contribution) {
-  if (goes_through(group, contribution)) {
-    return on_host_.all_to_all(group, sequence, std::move(contribution));
-  }
-  auto pending = on_host_.all_to_all(group, sequence, host_copy(contribution));
-  return std::make_unique<OnDevice>(std::move(pending), contribution.device(), at::Tensor());
+  return start(&Collective::all_to_all, group, sequence, std::move(contribution), at::Tensor());
 }
 
 }  // namespace stagecraft

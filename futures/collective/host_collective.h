@@ -34,6 +34,15 @@ class HostCollective final : public Collective {
                                                           at::Tensor contribution) override;
 
  private:
+  using Operation = std::unique_ptr<PendingResult> (Collective::*)(const Group&,
+                                                                   const Sequence&,
+                                                                   at::Tensor);
+
+  [[nodiscard]] std::unique_ptr<PendingResult> start(Operation operation,
+                                                     const Group& group,
+                                                     const Sequence& sequence,
+                                                     at::Tensor contribution,
+                                                     at::Tensor buffer);
   [[nodiscard]] bool goes_through(const Group& group, const at::Tensor& contribution) const;
 
   Collective& on_host_;

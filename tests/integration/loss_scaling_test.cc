@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/torch.h>
@@ -160,19 +161,18 @@ struct Faint : torch::nn::Module {
   }
 };
 
-TEST_CASE("scaling keeps gradients that are too small for float16", "[integration][loss-scale]") {
+Program faint_in_float16(const torch::Tensor& x, Loss loss) {
   torch::manual_seed(3);
   Faint model;
+  const AutocastGuard autocast;
+  AutocastGuard::set({.enabled = true, .dtype = at::kHalf});
+  return compile(model, {.inputs = {x}, .loss = std::move(loss), .microbatches = 2});
+}
+
+TEST_CASE("scaling keeps gradients that are too small for float16", "[integration][loss-scale]") {
   const torch::Tensor x = torch::randn({4, 8});
-  const Program program = [&] {
-    const AutocastGuard autocast;
-    AutocastGuard::set({.enabled = true, .dtype = at::kHalf});
-    return compile(
-        model,
-        {.inputs = {x},
-         .loss = [](const torch::Tensor& y) { return y.to(torch::kFloat).mean() * 1e-7; },
-         .microbatches = 2});
-  }();
+  const Program program =
+      faint_in_float16(x, [](const torch::Tensor& y) { return y.to(torch::kFloat).mean() * 1e-7; });
   const auto norm = [&](const std::optional<LossScaling>& scaling) {
     Trainer trainer(
         Cluster::local(2), program, one_f_one_b(2, 2), Sgd{.lr = 0.1}, {.loss_scaling = scaling});
@@ -183,17 +183,8 @@ TEST_CASE("scaling keeps gradients that are too small for float16", "[integratio
 }
 
 TEST_CASE("a loss in float16 takes a scale that its type can hold", "[integration][loss-scale]") {
-  torch::manual_seed(3);
-  Faint model;
   const torch::Tensor x = torch::randn({4, 8});
-  const Program program = [&] {
-    const AutocastGuard autocast;
-    AutocastGuard::set({.enabled = true, .dtype = at::kHalf});
-    return compile(model,
-                   {.inputs = {x},
-                    .loss = [](const torch::Tensor& y) { return y.mean(); },
-                    .microbatches = 2});
-  }();
+  const Program program = faint_in_float16(x, [](const torch::Tensor& y) { return y.mean(); });
   Trainer trainer(Cluster::local(2),
                   program,
                   one_f_one_b(2, 2),

@@ -112,10 +112,11 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank()};
+  const double divisor = this->divisor();
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     // Other copies have the same gradients.
     if (setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0) {
-      const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(divisor());
+      const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(divisor);
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }
   }

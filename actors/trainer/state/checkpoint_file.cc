@@ -39,7 +39,7 @@ using PackedHeader2 = std::tuple<std::int64_t,
                                  std::string,
                                  std::vector<PackedEntry>,
                                  std::vector<std::string>>;
-/// Of a scale of losses: the factor, and both counts.
+/// PackedScale holds the factor of a LossScale, and both counts.
 using PackedScale = std::tuple<double, std::int64_t, std::int64_t>;
 using PackedHeader = std::tuple<std::int64_t,
                                 std::uint64_t,

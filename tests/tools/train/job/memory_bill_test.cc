@@ -60,6 +60,12 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   const MemoryBill sgd = job_of({"--ranks", "2", "--optimizer", "sgd"}).memory;
   CHECK(plain.to_run() - sgd.to_run() >= 2 * weights);
   // Frozen parameters have no state with any optimizer.
+  const MemoryBill frozen =
+      job_of({"--ranks", "2", "--freeze", "embed.*", "--freeze", "layers.*", "--freeze", "head.*"})
+          .memory;
+  constexpr double kTrained = 64 * sizeof(float);  // norm.weight
+  CHECK(bytes_at(frozen, Time::Run) - bytes_at(sgd, Time::Run) == 2 * kTrained);
+  CHECK(frozen.to_run() - sgd.to_run() == 4 * kTrained);  // a save copies the states
   const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
   CHECK(part.to_run() < plain.to_run());
   CHECK(part.to_run() > sgd.to_run());
