@@ -1,7 +1,9 @@
 #include "stagecraft/futures/future.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -214,6 +216,97 @@ TEST_CASE("get waits for a value that another thread sets", "[futures][future]")
   const Future<int> future = promise.future();
   CHECK(future.wait_until(patience()));
   CHECK(future.get() == 7);
+}
+
+/// Counts what a future tells its origin.
+struct CountingOrigin final : FutureOrigin {
+  void wanted() override { ++wishes; }
+  void cancel() override { ++cancels; }
+  void later(std::function<void()> work) override { jobs.push_back(std::move(work)); }
+  int wishes = 0;
+  int cancels = 0;
+  std::vector<std::function<void()>> jobs;
+};
+
+TEST_CASE("a forgotten callback does not run, and another name changes nothing",
+          "[futures][future]") {
+  Promise<int> promise;
+  int first = 0;
+  int second = 0;
+  const CallbackId id = promise.future().on_ready([&first] { ++first; });
+  (void)promise.future().on_ready([&second] { ++second; });
+  promise.future().forget(id);
+  promise.future().forget(id);
+  promise.set_value(1);
+  CHECK(first == 0);
+  CHECK(second == 1);
+  CHECK(promise.future().on_ready([] {}) == 0);
+}
+
+TEST_CASE("every question about a future wants its value, and a handle alone does not (F-5)",
+          "[futures][future]") {
+  Promise<int> promise;
+  const auto origin = std::make_shared<CountingOrigin>();
+  const Future<int> future = promise.future(origin);
+  const Future<int> copy = future;
+  CHECK(origin->wishes == 0);
+  (void)copy.ready();
+  CHECK(origin->wishes == 1);
+  (void)future.wait_until(already_over());
+  CHECK(origin->wishes == 2);
+  (void)future.on_ready([] {});
+  CHECK(origin->wishes == 3);
+  future.cancel();
+  CHECK(origin->cancels == 1);
+  promise.set_value(7);
+  CHECK(copy.get() == 7);
+}
+
+TEST_CASE("an origin goes with the last handle, and not with the promise (F-5)",
+          "[futures][future]") {
+  Promise<int> promise;
+  std::weak_ptr<FutureOrigin> origin;
+  {
+    Future<int> future;
+    {
+      auto made = std::make_shared<CountingOrigin>();
+      origin = made;
+      future = promise.future(std::move(made));
+    }
+    const Future<int> copy = future;
+    future = Future<int>();
+    CHECK_FALSE(origin.expired());
+  }
+  CHECK(origin.expired());
+}
+
+TEST_CASE("a continuation gets the value, on a thread of the origin's if there is one",
+          "[futures][future]") {
+  Promise<int> promise;
+  const auto origin = std::make_shared<CountingOrigin>();
+  const auto doubled = promise.future().then([](int value) { return 2 * value; });
+  const auto text = doubled.then([](int value) { return std::to_string(value); });
+  const auto nothing = promise.future(origin).then([](int) {});
+  promise.set_value(4);
+  CHECK(text.get() == "8");
+  CHECK_FALSE(nothing.ready());
+  REQUIRE(origin->jobs.size() == 1);
+  origin->jobs.front()();
+  CHECK(nothing.ready());
+}
+
+TEST_CASE("a continuation of a failed future does not run, and one that throws fails its own",
+          "[futures][future]") {
+  Promise<int> failed;
+  bool has_run = false;
+  const auto after = failed.future().then([&has_run](int) { has_run = true; });
+  failed.set_error(Error(Errc::ClusterTimeout, "late"));
+  CHECK(failure_of(after) == Errc::ClusterTimeout);
+  CHECK_FALSE(has_run);
+  Promise<int> good;
+  const auto thrown = good.future().then([](int) -> int { throw std::runtime_error("no"); });
+  good.set_value(1);
+  CHECK(failure_of(thrown) == Errc::WorkerFailed);
 }
 
 }  // namespace
