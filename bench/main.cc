@@ -5,9 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/worker/worker_main.h"
+#include "stagecraft/bench/call_target.h"
 #include "stagecraft/bench/questions.h"
 
 int main(int argc, char** argv) {
+  if (stagecraft::is_worker(argc, argv)) {  // of actor_calls
+    return stagecraft::worker_main(argc, argv, stagecraft::types<stagecraft::bench::CallTarget>());
+  }
   const auto questions = stagecraft::bench::questions();
   const std::string_view name = argc > 1 ? argv[1] : "";
   const auto asked = std::ranges::find(questions, name, &stagecraft::bench::Question::name);

@@ -5,6 +5,7 @@
 namespace stagecraft::bench {
 
 // clang-format off
+namespace actor_calls { int run(int argc, char** argv); }
 namespace branches { int run(int argc, char** argv); }
 namespace capture { int run(int argc, char** argv); }
 namespace cluster_join { int run(int argc, char** argv); }
@@ -44,6 +45,7 @@ constexpr std::array kQuestions{
     Question{"driver_scale", "what does the driver cost per worker?", driver_scale::run},
     Question{"cluster_join", "how long does a large cluster take to form?", cluster_join::run},
     Question{"control_plane", "what do messages between processes cost?", control_plane::run},
+    Question{"actor_calls", "what does a call of a remote actor cost?", actor_calls::run},
     Question{"transports", "how fast do tensors get to another process?", transports::run},
     Question{"collectives", "how fast are sums over processes?", collectives::run},
 };

@@ -152,7 +152,7 @@ class Future {
   /// Returns the value; may be called any number of times. Waits without a deadline, so the runtime
   /// calls `wait_until` first.
   /// Errors: rethrows the Error that completed the future; Errc::Cancelled if it was cancelled.
-  [[nodiscard]] T get() const { return wanted().get(); }
+  T get() const { return wanted().get(); }
 
   /// Registers a callback, which runs once as F-4 says. Returns its name, until it has run.
   CallbackId on_ready(std::function<void()> callback) const {

@@ -1,7 +1,7 @@
-/// FutureOrigin is the place of a future's value if the value is not sent by itself: an actor's
+/// FutureOrigin is the place of a future's value if the value does not come by itself: an actor's
 /// result, which stays with its owner until somebody wants it.
 ///
-/// All handles of a future share it. It is destroyed with the last one, and then releases the value.
+/// All handles of a future share it. It is destroyed with the last one, and releases the value.
 #pragma once
 
 #include <functional>

@@ -13,6 +13,7 @@
 #include "stagecraft/actors/cluster/environment_options.h"
 #include "stagecraft/actors/launch/ways/spawn_options.h"
 #include "stagecraft/actors/launch/worker_place.h"
+#include "stagecraft/actors/remote/remote_actor.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
@@ -66,16 +67,35 @@ class Cluster {
   /// may compute other bits, and how to repair that. Empty if they do not differ.
   [[nodiscard]] std::string processor_difference() const;
 
+  /// Makes an object of T on a rank, beside whatever the rank trains, with threads of its own, and
+  /// waits for its constructor: `cluster.spawn<Tokenizer>(on(Rank(2)), "vocabulary.txt")`.
+  /// Errors: those of RemoteActors::make.
+  template <class T, class... Given>
+  [[nodiscard]] RemoteActor<T> spawn(const On& on, Given&&... given) const {
+    return RemoteActor<T>(actors_, on, std::forward<Given>(given)...);
+  }
+
+  /// Returns a future of a value that is here, to pass to several calls. Each sends it once more.
+  template <class T>
+  [[nodiscard]] static Future<T> put(T value) {
+    Promise<T> promise;
+    promise.set_value(std::move(value));
+    return promise.future();
+  }
+
   [[nodiscard]] int ranks() const { return ranks_; }
   /// Starts the workers of this cluster's trainers.
   [[nodiscard]] const std::shared_ptr<Launcher>& launcher() const { return launcher_; }
 
  private:
   Cluster(int ranks, std::shared_ptr<Launcher> launcher)
-      : ranks_(ranks), launcher_(std::move(launcher)) {}
+      : ranks_(ranks),
+        launcher_(std::move(launcher)),
+        actors_(std::make_shared<RemoteActors>(launcher_, ranks)) {}
 
   int ranks_;
   std::shared_ptr<Launcher> launcher_;
+  std::shared_ptr<RemoteActors> actors_;
 };
 
 }  // namespace stagecraft

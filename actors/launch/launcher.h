@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/actors/launch/worker_place.h"
 #include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/actors/remote/host/actor_type.h"
 #include "stagecraft/futures/future.h"
 #include "stagecraft/futures/transport/transport.h"
 #include "stagecraft/futures/transport/zmq/data_port.h"
@@ -43,13 +44,20 @@ class Binding {
   /// Errors: UsageArgument for a shape that cannot travel; the transport's.
   virtual void hand_over(RankShape shape, PlanId plan, Submission request) = 0;
 
-  /// Returns whether a new worker has taken the rank's place since launch() was called for it.
+  /// Starts the rank's side of remote actors, in the rank's current place, at its end of the
+  /// network. A binding serves either this or launch(). `types`: for a rank of this process; a
+  /// worker program has its own. Errors: those of launch() but of setups.
+  virtual void launch_actors(Rank rank,
+                             Epoch generation,
+                             std::shared_ptr<const ActorTypes> types) = 0;
+
+  /// Returns whether a new worker has taken the rank's place since it was launched.
   [[nodiscard]] virtual bool was_replaced(Rank rank) const = 0;
 
-  /// Completes when the worker that launch() started last for the rank has ended or fallen silent,
+  /// Completes when the worker that was launched last for the rank has ended or fallen silent,
   /// within kCauseLimit, with the cause: "process 4711 was killed by signal 9 (Killed)". Completes
   /// with "" if nobody knows it, and never if the worker's process continues without it.
-  /// Requires: launch() was called for the rank.
+  /// Requires: the rank was launched.
   [[nodiscard]] virtual Future<std::string> cause_of_end(Rank rank) const = 0;
 
  protected:

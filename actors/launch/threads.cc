@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "stagecraft/actors/remote/host/rank_actors.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft {
@@ -22,6 +23,13 @@ class ThreadBinding final : public Binding {
     ends_[rank] = end_of_thread(worker);
     return worker;
   }
+  void launch_actors(Rank rank,
+                     Epoch generation,
+                     std::shared_ptr<const ActorTypes> types) override {
+    actors_[rank] =
+        std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
+    ends_[rank] = never_.future();
+  }
   void hand_over(RankShape shape, PlanId, Submission request) override {
     shelf_->put(std::move(shape), request);
   }
@@ -34,7 +42,9 @@ class ThreadBinding final : public Binding {
   ActorHost& host_;
   const InprocNetwork network_;
   const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
+  const Promise<std::string> never_;  ///< the end of actors in this process
   std::map<Rank, Future<std::string>> ends_;
+  std::map<Rank, std::unique_ptr<RankActors>> actors_;
 };
 
 }  // namespace

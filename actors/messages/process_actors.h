@@ -28,6 +28,7 @@ using AdmissionActor = caf::typed_actor<caf::replies_to<Hello>::with<Welcome>,
 /// WorkerHostActor opens networks and starts ranks, in a worker process.
 using WorkerHostActor = caf::typed_actor<caf::replies_to<OpenNetwork>::with<NetworkOpened>,
                                          caf::replies_to<StartRank>::with<RankStarted>,
+                                         caf::replies_to<StartActors>::with<ActorsStarted>,
                                          caf::reacts_to<CloseNetwork>,
                                          caf::replies_to<AreYouThere>::with<Here>>;
 

@@ -5,6 +5,7 @@
 ///   worker process -> admission      PeerCut
 ///   launcher       -> worker host    OpenNetwork       answered by NetworkOpened
 ///   launcher       -> worker host    StartRank         answered by RankStarted (process_actors.h)
+///   launcher       -> worker host    StartActors       answered by ActorsStarted
 ///   launcher       -> worker host    CloseNetwork
 ///   fleet          -> worker host    AreYouThere       answered by Here
 ///
@@ -30,7 +31,7 @@ namespace stagecraft {
 
 /// The version of these messages and those of actors/messages/messages.h. Increase it with every
 /// change of their form or meaning.
-inline constexpr std::uint32_t kProtocol = 8;
+inline constexpr std::uint32_t kProtocol = 9;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;
@@ -82,6 +83,17 @@ struct StartRank {
   Rank rank;
 };
 
+/// StartActors starts a rank's side of remote actors on an open network.
+struct StartActors {
+  NetworkId network;
+  Rank rank;
+  Epoch generation;  ///< of this side, as the driver counts them
+};
+
+struct ActorsStarted {
+  ErrorChain error;
+};
+
 struct CloseNetwork {
   NetworkId network;
 };
@@ -131,6 +143,14 @@ decltype(auto) visit_fields(StartRank& m, V&& v) {
   return v(m.network, m.rank);
 }
 template <class V>
+decltype(auto) visit_fields(StartActors& m, V&& v) {
+  return v(m.network, m.rank, m.generation);
+}
+template <class V>
+decltype(auto) visit_fields(ActorsStarted& m, V&& v) {
+  return v(m.error);
+}
+template <class V>
 decltype(auto) visit_fields(CloseNetwork& m, V&& v) {
   return v(m.network);
 }
@@ -156,6 +176,8 @@ using ProcessMessageTypes = std::tuple<Hello,
                                        OpenNetwork,
                                        NetworkOpened,
                                        StartRank,
+                                       StartActors,
+                                       ActorsStarted,
                                        CloseNetwork,
                                        PeerCut,
                                        AreYouThere,
@@ -175,6 +197,10 @@ template <>
 inline constexpr std::string_view kWireName<NetworkOpened> = "stagecraft.NetworkOpened";
 template <>
 inline constexpr std::string_view kWireName<StartRank> = "stagecraft.StartRank";
+template <>
+inline constexpr std::string_view kWireName<StartActors> = "stagecraft.StartActors";
+template <>
+inline constexpr std::string_view kWireName<ActorsStarted> = "stagecraft.ActorsStarted";
 template <>
 inline constexpr std::string_view kWireName<CloseNetwork> = "stagecraft.CloseNetwork";
 template <>

@@ -52,6 +52,7 @@ WorkerHostActor::behavior_type worker_host(WorkerHostActor::pointer self,
                                           self->spawn(played_agent, m.rank)},
                                .error = {}};
           },
+          [](const StartActors&) { return ActorsStarted{}; },
           [](const CloseNetwork&) {},
           [](const AreYouThere&) { return Here{}; }};
 }

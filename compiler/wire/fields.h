@@ -2,7 +2,7 @@
 /// (visit_fields), field by field.
 ///
 ///   integers, ids, enumerators   integers          vectors             arrays
-///   bool, double, std::string    their own kinds   std::map            maps, keys ascending
+///   bool, floats, std::string    their own kinds   std::map            maps, keys ascending
 ///   chrono durations             their count       std::optional       nil, or the value
 ///   records                      arrays            std::variant        array of 2: which, value
 ///   std::shared_ptr              its value; never null
@@ -89,7 +89,8 @@ void put(Out& out, const T& value) {
     out.natural(value);
   } else if constexpr (std::is_integral_v<T>) {
     out.integer(value);
-  } else if constexpr (std::is_same_v<T, double>) {
+  } else if constexpr (std::is_floating_point_v<T>) {
+    static_assert(sizeof(T) <= sizeof(double), "a long double would lose bits");
     out.number(value);
   } else if constexpr (kIsId<T>) {
     out.integer(value.value);
@@ -212,8 +213,8 @@ void get(In& in, T& value) {
     value = enumerator_of<In, T>(in);
   } else if constexpr (std::is_integral_v<T>) {
     value = integer_of<In, T>(in);
-  } else if constexpr (std::is_same_v<T, double>) {
-    value = in.number();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    value = static_cast<T>(in.number());
   } else if constexpr (kIsId<T>) {
     value = T(integer_of<In, decltype(value.value)>(in));
   } else if constexpr (Duration<T>) {

@@ -56,4 +56,12 @@ TEST_CASE("a program is its own worker, whatever the generic one is",
   }
 }
 
+TEST_CASE("actors of a program's own classes work together on their ranks",
+          "[tools][examples][processes]") {
+  const CommandResult result = run_command({STAGECRAFT_BUILD_DIR "/bin/examples/remote_actors"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out == "spaces: 6\n");
+}
+
 }  // namespace stagecraft::tests

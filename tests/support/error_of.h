@@ -21,4 +21,16 @@ Error error_of(const Step& step) {
   return {Errc::Internal, ""};
 }
 
+/// Returns the Error that `work` throws; fails the test if it throws none.
+template <class Work>
+Error thrown_error(Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("nothing was thrown");
+  return {Errc::Internal, ""};
+}
+
 }  // namespace stagecraft

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostGroups = 1000;
 constexpr std::size_t kLongestPattern = 1000;  // bytes
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_groups(const std::string& what) {
   throw Error(Errc::UsageArgument, what);
 }
 
@@ -24,10 +24,10 @@ void require_from_zero(const ParameterGroup& group,
                        std::string_view setting,
                        const std::optional<double>& value) {
   if (value && (!std::isfinite(*value) || *value < 0.0)) {
-    refuse(fmt::format("{} of the parameter group \"{}\" is a number from 0 on, not {}",
-                       setting,
-                       group.match,
-                       *value));
+    refuse_groups(fmt::format("{} of the parameter group \"{}\" is a number from 0 on, not {}",
+                              setting,
+                              group.match,
+                              *value));
   }
 }
 
@@ -84,13 +84,14 @@ double rate_of(const ParameterRule& rule, double learning_rate, double base) {
 
 void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& optimizer) {
   if (groups.size() > kMostGroups) {
-    refuse(fmt::format("there are at most {} parameter groups, not {}: join some by patterns",
-                       kMostGroups,
-                       groups.size()));
+    refuse_groups(
+        fmt::format("there are at most {} parameter groups, not {}: join some by patterns",
+                    kMostGroups,
+                    groups.size()));
   }
   for (const ParameterGroup& group : groups) {
     if (group.match.empty() || group.match.size() > kLongestPattern) {
-      refuse(
+      refuse_groups(
           fmt::format("a parameter group's match is a pattern of 1 to {} characters, not of {}: "
                       "\"*\" matches every name",
                       kLongestPattern,
@@ -100,11 +101,11 @@ void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& op
     require_from_zero(group, "lr_scale", group.lr_scale);
     require_from_zero(group, "weight_decay", group.weight_decay);
     if (group.lr && group.lr_scale) {
-      refuse(fmt::format("the parameter group \"{}\" has lr and lr_scale: leave one of them out",
-                         group.match));
+      refuse_groups(fmt::format(
+          "the parameter group \"{}\" has lr and lr_scale: leave one of them out", group.match));
     }
     if (group.lr && base_learning_rate(optimizer) <= 0.0) {
-      refuse(
+      refuse_groups(
           fmt::format("the parameter group \"{}\" has an lr of its own, which changes in "
                       "proportion to the optimizer's lr, and that is {}: give the optimizer one "
                       "above 0, or freeze the parameters of the group",
@@ -112,7 +113,7 @@ void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& op
                       base_learning_rate(optimizer)));
     }
     if (group.frozen && (group.lr || group.lr_scale || group.weight_decay)) {
-      refuse(
+      refuse_groups(
           fmt::format("the parameter group \"{}\" is frozen and has a rate or a decay: leave "
                       "one of them out",
                       group.match));
@@ -127,7 +128,8 @@ void check_groups_match(const std::vector<ParameterGroup>& groups,
     return group != nullptr && group->frozen;
   };
   if (!parameters.empty() && std::ranges::all_of(parameters, is_frozen)) {
-    refuse("the groups freeze every parameter, so a step would change nothing: let one train");
+    refuse_groups(
+        "the groups freeze every parameter, so a step would change nothing: let one train");
   }
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::vector<ParameterGroup> until(groups.begin(),
@@ -142,7 +144,7 @@ void check_groups_match(const std::vector<ParameterGroup>& groups,
       continue;
     }
     if (matched) {
-      refuse(
+      refuse_groups(
           fmt::format("every parameter that \"{}\" matches belongs to an earlier group: put "
                       "this group before it, or leave it out",
                       pattern));
@@ -153,12 +155,12 @@ void check_groups_match(const std::vector<ParameterGroup>& groups,
     const std::vector<std::string> some(
         parameters.begin(),
         parameters.begin() + static_cast<std::ptrdiff_t>(std::min(kTold, parameters.size())));
-    refuse(fmt::format("no parameter matches \"{}\": {}the {} parameters are {}{}",
-                       pattern,
-                       did_you_mean(letters, parameters),
-                       parameters.size(),
-                       fmt::join(some, ", "),
-                       parameters.size() > kTold ? ", ..." : ""));
+    refuse_groups(fmt::format("no parameter matches \"{}\": {}the {} parameters are {}{}",
+                              pattern,
+                              did_you_mean(letters, parameters),
+                              parameters.size(),
+                              fmt::join(some, ", "),
+                              parameters.size() > kTold ? ", ..." : ""));
   }
 }
 

@@ -50,7 +50,7 @@ std::uint64_t little_endian_at(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-[[noreturn]] void refuse(const std::string& found) {
+[[noreturn]] void refuse_bytes(const std::string& found) {
   throw Error(Errc::WireFormat,
               fmt::format("the bytes that were received are not the setup of a rank: {}", found));
 }
@@ -101,7 +101,8 @@ Record decoded(std::string_view magic,
                const std::vector<at::Tensor>& tensors) {
   const std::size_t count = tensor_count(bytes);
   if (!bytes.starts_with(magic)) {
-    refuse(fmt::format("it begins with {} instead of {}", bytes.substr(0, magic.size()), magic));
+    refuse_bytes(
+        fmt::format("it begins with {} instead of {}", bytes.substr(0, magic.size()), magic));
   }
   wire::ProgramReader in(bytes.substr(kPreamble));
   in.array_of(2, "a setup");
@@ -146,11 +147,11 @@ EncodedSetup encode(const RankShape& shape) {
 
 std::size_t tensor_count(std::string_view bytes) {
   if (bytes.size() < kPreamble || (!bytes.starts_with(kMagic) && !bytes.starts_with(kShapeMagic))) {
-    refuse(fmt::format("its {} bytes do not begin like a setup", bytes.size()));
+    refuse_bytes(fmt::format("its {} bytes do not begin like a setup", bytes.size()));
   }
   const std::uint64_t version = little_endian_at(bytes, kWord);
   if (version != kSetupVersion) {
-    refuse(
+    refuse_bytes(
         fmt::format("its form is version {}, {} than version {}, which this program knows: run "
                     "the same version of Stagecraft on both ends",
                     version,
@@ -159,7 +160,7 @@ std::size_t tensor_count(std::string_view bytes) {
   }
   const std::uint64_t count = little_endian_at(bytes, 2 * kWord);
   if (count > bytes.size() - kPreamble) {
-    refuse(fmt::format("it has {} bytes and claims {} tensors", bytes.size(), count));
+    refuse_bytes(fmt::format("it has {} bytes and claims {} tensors", bytes.size(), count));
   }
   return static_cast<std::size_t>(count);
 }

@@ -13,6 +13,7 @@
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/messages/data_tags.h"
+#include "stagecraft/actors/remote/host/rank_actors.h"
 #include "stagecraft/futures/routing/routed.h"
 
 namespace stagecraft {
@@ -71,10 +72,7 @@ class ProcessBinding final : public Binding {
       return worker;
     }
     const EncodedSetup encoded = encode(setup);
-    if (fleet_->places().incarnation(place_of(rank)) != members_[rank.index()]->incarnation) {
-      connect();
-    }
-    const FleetMember& member = *members_[rank.index()];
+    const FleetMember member = current_member(rank);
     const RankStarted started = answer_of(member,
                                           ask<RankStarted>(fleet_->host(),
                                                            member.host,
@@ -85,9 +83,30 @@ class ProcessBinding final : public Binding {
       throw to_error(started.error).with({.rank = rank});
     }
     send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
-    launched_[rank.index()] = member.incarnation;
-    ends_[rank] = fleet_->places().cause_of_end({member.place, member.incarnation});
+    watch(rank, member);
     return started.worker;
+  }
+
+  void launch_actors(Rank rank,
+                     Epoch generation,
+                     std::shared_ptr<const ActorTypes> types) override {
+    if (!is_remote(rank)) {
+      actors_[rank] =
+          std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
+      ends_[rank] = never_.future();
+      return;
+    }
+    const FleetMember member = current_member(rank);
+    const auto started = answer_of(member,
+                                   ask<ActorsStarted>(fleet_->host(),
+                                                      member.host,
+                                                      fleet_->name_of(member.place),
+                                                      kHostLimit,
+                                                      StartActors{id_, rank, generation}));
+    if (!started.error.empty()) {
+      throw to_error(started.error).with({.rank = rank});
+    }
+    watch(rank, member);
   }
 
   void hand_over(RankShape shape, PlanId plan, Submission request) override {
@@ -132,6 +151,20 @@ class ProcessBinding final : public Binding {
       }
       throw;
     }
+  }
+
+  /// Returns the process in the rank's place. All know its address.
+  [[nodiscard]] FleetMember current_member(Rank rank) {
+    if (fleet_->places().incarnation(place_of(rank)) != members_[rank.index()]->incarnation) {
+      connect();
+    }
+    return *members_[rank.index()];
+  }
+
+  /// Watches for the end of the process in which the rank was launched.
+  void watch(Rank rank, const FleetMember& member) {
+    launched_[rank.index()] = member.incarnation;
+    ends_[rank] = fleet_->places().cause_of_end({member.place, member.incarnation});
   }
 
   /// Returns the number of places that the crew needs.
@@ -223,7 +256,9 @@ class ProcessBinding final : public Binding {
   const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< for ranks that are threads
   Members members_;                                                 ///< that all processes know
   std::vector<std::int64_t> launched_;  ///< by rank, the incarnation of its worker
+  const Promise<std::string> never_;    ///< the end of actors in this process
   std::map<Rank, Future<std::string>> ends_;
+  std::map<Rank, std::unique_ptr<RankActors>> actors_;
 };
 
 }  // namespace

@@ -70,19 +70,19 @@ class SpawnSettings {
   posix_spawnattr_t attributes_{};
 };
 
-class Descriptor {
+class OwnDescriptor {
  public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
+  OwnDescriptor() = default;
+  explicit OwnDescriptor(int number) : number_(number) {}
+  ~OwnDescriptor() { close(); }
+  OwnDescriptor(OwnDescriptor&& other) noexcept : number_(other.release()) {}
+  OwnDescriptor& operator=(OwnDescriptor&& other) noexcept {
     close();
     number_ = other.release();
     return *this;
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  OwnDescriptor(const OwnDescriptor&) = delete;
+  OwnDescriptor& operator=(const OwnDescriptor&) = delete;
 
   [[nodiscard]] int get() const { return number_; }
   int release() { return std::exchange(number_, -1); }
@@ -97,7 +97,7 @@ class Descriptor {
 };
 
 struct Ends {
-  Descriptor ours, theirs;
+  OwnDescriptor ours, theirs;
 };
 
 /// Makes a socket: writing to a pipe without a reader would raise a signal.
@@ -106,7 +106,7 @@ Ends make_lifeline() {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw_lack("socket", errno);
   }
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {OwnDescriptor(ends[0]), OwnDescriptor(ends[1])};
 }
 
 Ends make_pipe() {
@@ -114,12 +114,12 @@ Ends make_pipe() {
   if (pipe2(ends, O_CLOEXEC) != 0) {
     throw_lack("pipe", errno);
   }
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {OwnDescriptor(ends[0]), OwnDescriptor(ends[1])};
 }
 
 /// Reads lines until the last writer has gone.
 void read_lines(int from, const std::function<void(std::string_view)>& on_line) {
-  const Descriptor end(from);
+  const OwnDescriptor end(from);
   std::string text;
   std::array<char, 4096> part{};
   while (true) {

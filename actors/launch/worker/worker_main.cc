@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/launch/worker/worker_process.h"
@@ -14,9 +15,10 @@ bool is_worker(int argc, const char* const* argv) {
   return argc > 1 && std::string_view(argv[1]) == kWorkerWord;
 }
 
-int worker_main(int argc, const char* const* argv) {
+int worker_main(int argc, const char* const* argv, std::shared_ptr<const ActorTypes> types) {
   try {
-    static_cast<void>(run_worker_process(parse_worker_arguments({argv + 2, argv + argc})));
+    static_cast<void>(
+        run_worker_process(parse_worker_arguments({argv + 2, argv + argc}), std::move(types)));
     return 0;
   } catch (const Error& error) {
     std::cerr << "worker: " << error.what() << '\n';

@@ -18,6 +18,7 @@
 #include "stagecraft/actors/launch/port/build_fingerprint.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/launch/worker/end_now.h"
+#include "stagecraft/actors/remote/host/rank_actors.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
@@ -38,12 +39,14 @@ constexpr const char* kConnectionLost = "the connection to the driver is lost";
 struct WorkerProcess {
   ActorHost& host;
   std::shared_ptr<DataPort> port;
+  std::shared_ptr<const ActorTypes> types;
   Promise<std::string> ended;  ///< with the reason
 };
 
 struct HostState {
   static inline const char* name = "worker host";
   std::map<NetworkId, std::shared_ptr<RoutedNetwork>> networks;
+  std::map<std::pair<NetworkId, Rank>, std::unique_ptr<RankActors>> actors;
 };
 
 using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
@@ -103,8 +106,21 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
         }
         return started;
       },
+      [self, process](const StartActors& m) {
+        ActorsStarted started;
+        try {
+          const auto found = self->state.networks.find(m.network);
+          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
+          self->state.actors[{m.network, m.rank}] = std::make_unique<RankActors>(
+              found->second->endpoint(m.rank), m.generation, process->types);
+        } catch (const Error& error) {
+          started.error = to_chain(error);
+        }
+        return started;
+      },
       [self](const CloseNetwork& m) {
         const process_end::AtWork at_work;  // drops tensors that no rank asked for
+        std::erase_if(self->state.actors, [&](auto& one) { return one.first.first == m.network; });
         self->state.networks.erase(m.network);
       },
       [](const AreYouThere&) { return Here{}; }};
@@ -229,7 +245,8 @@ void join_cluster(const AdmissionActor& admission,
 
 }  // namespace
 
-std::string run_worker_process(const WorkerProcessOptions& options) {
+std::string run_worker_process(const WorkerProcessOptions& options,
+                               std::shared_ptr<const ActorTypes> types) {
   connect_nccl_early();  // before there are threads
   std::shared_ptr<const TemporaryCredentials> handed_over;
   if (options.credentials == kCredentialsFromLifeline) {
@@ -255,8 +272,8 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   port.when_cut = [&host, admission](const std::string& key, const Error& why) {
     tell_cut(host, admission, key, why);
   };
-  const auto process = std::make_shared<WorkerProcess>(
-      WorkerProcess{.host = host, .port = DataPort::open(port), .ended = {}});
+  const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
+      .host = host, .port = DataPort::open(port), .types = std::move(types), .ended = {}});
   join_cluster(admission, process, options, deadline);
   const auto standstills = watch_standstills();  // logs standstills of this process
   const std::string why = process->ended.future().get();

@@ -14,9 +14,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "stagecraft/actors/launch/port/control_port.h"
+#include "stagecraft/actors/remote/host/actor_type.h"
 
 namespace stagecraft {
 
@@ -40,8 +42,11 @@ struct WorkerProcessOptions {
 /// driver may still run, and learns of the loss by it.
 inline constexpr int kDriverLost = 4;
 
-/// Returns the reason why the driver went, after it has gone.
+/// Returns the reason why the driver went, after it has gone. `types`: of the remote actors that
+/// may run here.
 /// Errors: those of the credentials; ClusterMember, ClusterTimeout if it cannot join.
-[[nodiscard]] std::string run_worker_process(const WorkerProcessOptions& options);
+[[nodiscard]] std::string run_worker_process(
+    const WorkerProcessOptions& options,
+    std::shared_ptr<const ActorTypes> types = std::make_shared<ActorTypes>());
 
 }  // namespace stagecraft

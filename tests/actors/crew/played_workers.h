@@ -115,6 +115,7 @@ class PlayedBinding final : public Binding {
             .agent = spawn_agent(host_, context)};
   }
   void hand_over(RankShape, PlanId, Submission) override {}
+  void launch_actors(Rank, Epoch, std::shared_ptr<const ActorTypes>) override {}
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
   [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
     Promise<std::string>& cause = (*causes)[rank.value];

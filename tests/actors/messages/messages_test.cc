@@ -154,7 +154,8 @@ TEST_CASE("every message has a name of its own on the wire, which stays what it 
              "stagecraft.StateTaken",    "stagecraft.Status",       "stagecraft.StatusReply",
              "stagecraft.StepOrder",     "stagecraft.StepReport",   "stagecraft.Submit",
              "stagecraft.TakeState",     "stagecraft.TimelineHere", "stagecraft.ShapeLoaded",
-             "stagecraft.Welcome",       "stagecraft.WorkerEnded"}));
+             "stagecraft.Welcome",       "stagecraft.WorkerEnded",  "stagecraft.StartActors",
+             "stagecraft.ActorsStarted"}));
   CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
   CHECK(kWireName<StepReport> == "stagecraft.StepReport");
 }

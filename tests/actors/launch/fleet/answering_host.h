@@ -11,6 +11,7 @@ inline WorkerHostActor answering_host() {
       [](WorkerHostActor::pointer) -> WorkerHostActor::behavior_type {
         return {[](const OpenNetwork&) { return NetworkOpened{}; },
                 [](const StartRank&) { return RankStarted{}; },
+                [](const StartActors&) { return ActorsStarted{}; },
                 [](const CloseNetwork&) {},
                 [](const AreYouThere&) { return Here{}; }};
       });

@@ -45,6 +45,7 @@ struct FleetScene {
         [](WorkerHostActor::pointer) -> WorkerHostActor::behavior_type {
           return {[](const OpenNetwork&) { return NetworkOpened{}; },
                   [](const StartRank&) { return RankStarted{}; },
+                  [](const StartActors&) { return ActorsStarted{}; },
                   [](const CloseNetwork&) {},
                   [](const AreYouThere&) { return Here{}; }};
         });

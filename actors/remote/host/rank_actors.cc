@@ -1,0 +1,358 @@
+#include "stagecraft/actors/remote/host/rank_actors.h"
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/actors/remote/host/hosted_actor.h"
+#include "stagecraft/actors/remote/wire/message_stream.h"
+#include "stagecraft/actors/remote/wire/payload_transfer.h"
+#include "stagecraft/actors/remote/wire/remote_tags.h"
+#include "stagecraft/base/log.h"
+
+namespace stagecraft {
+namespace {
+
+/// A value up to this size goes with the outcome: as long as it takes to ask for it.
+constexpr std::size_t kSmallValue = 16 * 1024;
+
+bool is_small(const Payload& value) {
+  return value.tensors.empty() && value.bytes.size() <= kSmallValue;
+}
+
+}  // namespace
+
+struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
+  struct Kept {
+    Future<Payload> future;
+    bool is_wanted = false;
+    bool stays = false;  ///< the driver knows that there is one, and has not got it
+  };
+  /// Awaited is an argument of a call, on its way from another rank.
+  struct Awaited {
+    CallId call;
+    Rank from;
+    std::shared_ptr<Promise<Payload>> promise;
+  };
+
+  State(std::shared_ptr<Transport> e, Epoch generation, std::shared_ptr<const ActorTypes> t)
+      : end(std::move(e)),
+        driver(std::make_shared<MessageStream>(end, kDriver, generation)),
+        types(std::move(t)) {}
+
+  const std::shared_ptr<Transport> end;
+  const std::shared_ptr<MessageStream> driver;
+  const std::shared_ptr<const ActorTypes> types;
+
+  std::mutex mutex;  ///< guards all below; futures complete and actors end after its release
+  std::map<ActorId, std::shared_ptr<HostedActor>> actors;
+  std::unordered_map<CallId, Kept> values;
+  std::unordered_map<CallId, std::shared_ptr<Promise<Payload>>> open;  ///< calls without outcome
+  std::map<DeliveryId, Awaited> awaited;
+  std::map<Rank, RankLost> lost;
+  bool is_closed = false;
+
+  /// The other end may have gone; then nobody misses what is sent.
+  template <class Send>
+  void send_if_open(Send&& send) {
+    try {
+      send();
+    } catch (const Error& error) {
+      if (error.code() != Errc::TransportClosed) {
+        log(Level::Error, "an actor's value was not sent", {{"why", error.what()}});
+      }
+    }
+  }
+
+  void tell(Outcome outcome) {
+    send_if_open([&] { driver->send(std::move(outcome)); });
+  }
+
+  void deliver(Rank to, DeliveryId delivery, Delivered delivered) {
+    send_if_open([&] { send_payload(*end, to, delivery_tag(delivery), pack(delivered)); });
+  }
+
+  [[nodiscard]] ErrorChain chain_of(Error error) const {
+    return to_chain(error.with({.rank = end->self()}));
+  }
+
+  /// Registers a call. Its value is told when there is one.
+  std::shared_ptr<Promise<Payload>> begin(CallId call) {
+    auto promise = std::make_shared<Promise<Payload>>();
+    const Future<Payload> future = promise->future();
+    {
+      const std::scoped_lock lock(mutex);
+      values[call].future = future;
+      open[call] = promise;
+    }
+    (void)future.on_ready([weak = weak_from_this(), call, future] {
+      if (const auto self = weak.lock()) {
+        self->finish(call, future);
+      }
+    });
+    return promise;
+  }
+
+  void finish(CallId call, const Future<Payload>& future) {
+    Outcome outcome{.call = call, .error = {}, .value = {}};
+    try {
+      Payload value = future.get();
+      const std::scoped_lock lock(mutex);
+      open.erase(call);
+      const auto kept = values.find(call);
+      if (kept != values.end() && !kept->second.is_wanted && !is_small(value)) {
+        kept->second.stays = true;
+      } else if (kept != values.end()) {
+        outcome.value = std::move(value);
+      }
+    } catch (const Error& error) {
+      outcome.error = chain_of(error);
+      const std::scoped_lock lock(mutex);
+      open.erase(call);
+    }
+    tell(std::move(outcome));
+  }
+
+  void take(MakeActor& m) {
+    const auto outcome = begin(m.call);
+    try {
+      const ActorType& type = types->find(m.type, m.methods);
+      if (m.concurrency < 1 || m.arguments.size() != type.parameters) {
+        throw Error(Errc::WireFormat, "a message that makes an actor has other numbers");
+      }
+      const auto actor = std::make_shared<HostedActor>(types, type, m.concurrency);
+      {
+        const std::scoped_lock lock(mutex);
+        actors[m.actor] = actor;
+      }
+      actor->post({kConstruct, arguments_of(m.call, m.arguments), outcome});
+    } catch (const Error& error) {
+      outcome->set_error(error);
+    }
+  }
+
+  void take(CallMethod& m) {
+    const auto outcome = begin(m.call);
+    try {
+      const std::shared_ptr<HostedActor> actor = actor_of(m.actor);
+      if (m.method >= actor->type().methods.size() ||
+          m.arguments.size() != actor->type().methods[m.method].parameters) {
+        throw Error(Errc::WireFormat, "a message that calls an actor has other numbers");
+      }
+      actor->post({m.method, arguments_of(m.call, m.arguments), outcome});
+    } catch (const Error& error) {
+      outcome->set_error(error);
+    }
+  }
+
+  [[nodiscard]] std::shared_ptr<HostedActor> actor_of(ActorId id) {
+    const std::scoped_lock lock(mutex);
+    const auto found = actors.find(id);
+    if (found == actors.end()) {
+      throw Error(Errc::UsageArgument, "the actor has ended");
+    }
+    return found->second;
+  }
+
+  std::vector<Future<Payload>> arguments_of(CallId call, std::vector<Argument>& arguments) {
+    std::vector<Future<Payload>> futures;
+    for (Argument& argument : arguments) {
+      if (auto* here = std::get_if<Payload>(&argument)) {
+        Promise<Payload> given;
+        given.set_value(std::move(*here));
+        futures.push_back(given.future());
+      } else if (const auto* kept = std::get_if<KeptArgument>(&argument)) {
+        futures.push_back(value_of(kept->value));
+      } else {
+        futures.push_back(awaited_argument(call, std::get<DeliveredArgument>(argument)));
+      }
+    }
+    return futures;
+  }
+
+  [[nodiscard]] Future<Payload> value_of(CallId value) {
+    const std::scoped_lock lock(mutex);
+    const auto found = values.find(value);
+    if (found == values.end()) {
+      throw Error(Errc::Internal, "a value was released before it was passed");
+    }
+    return found->second.future;
+  }
+
+  Future<Payload> awaited_argument(CallId call, const DeliveredArgument& argument) {
+    const auto promise = std::make_shared<Promise<Payload>>();
+    {
+      const std::scoped_lock lock(mutex);
+      const auto gone = lost.find(argument.from);
+      if (gone != lost.end() && argument.delivery < gone->second.before) {
+        throw to_error(gone->second.why);
+      }
+      awaited[argument.delivery] = {call, argument.from, promise};
+    }
+    const Future<Payload> arriving =
+        receive_payload(end, argument.from, delivery_tag(argument.delivery));
+    (void)arriving.on_ready([weak = weak_from_this(), arriving, promise, id = argument.delivery] {
+      try {
+        auto delivered = unpack<Delivered>(arriving.get());
+        if (delivered.error.empty()) {
+          promise->set_value(std::move(delivered.value));
+        } else {
+          promise->set_error(to_error(delivered.error));
+        }
+      } catch (const Error& error) {
+        promise->set_error(error);
+      }
+      if (const auto self = weak.lock()) {
+        const std::scoped_lock lock(self->mutex);
+        self->awaited.erase(id);
+      }
+    });
+    return promise->future();
+  }
+
+  void take(WantValue& m) {
+    Future<Payload> future;
+    {
+      const std::scoped_lock lock(mutex);
+      const auto found = values.find(m.value);
+      if (found == values.end()) {
+        return;
+      }
+      found->second.is_wanted = true;
+      if (!std::exchange(found->second.stays, false)) {
+        return;
+      }
+      future = found->second.future;
+    }
+    tell({.call = m.value, .error = {}, .value = future.get()});
+  }
+
+  void take(ForwardValue& m) {
+    try {
+      const Future<Payload> future = value_of(m.value);
+      (void)future.on_ready([weak = weak_from_this(), future, to = m.to, delivery = m.delivery] {
+        const auto self = weak.lock();
+        if (self == nullptr) {
+          return;
+        }
+        Delivered delivered;
+        try {
+          delivered.value = future.get();
+        } catch (const Error& error) {
+          delivered.error = self->chain_of(error);
+        }
+        self->deliver(to, delivery, std::move(delivered));
+      });
+    } catch (const Error& error) {
+      deliver(m.to, m.delivery, {.error = chain_of(error), .value = {}});
+    }
+  }
+
+  void take(ReleaseValues& m) {
+    std::vector<Kept> released;  // tensors are freed without the lock
+    const std::scoped_lock lock(mutex);
+    for (const CallId value : m.values) {
+      if (const auto found = values.find(value); found != values.end()) {
+        released.push_back(std::move(found->second));
+        values.erase(found);
+      }
+    }
+  }
+
+  void take(CancelCall& m) {
+    std::shared_ptr<Promise<Payload>> outcome;
+    {
+      const std::scoped_lock lock(mutex);
+      if (const auto found = open.find(m.call); found != open.end()) {
+        outcome = found->second;
+      }
+    }
+    if (outcome != nullptr) {
+      outcome->cancel();
+      fail_awaited(Error(Errc::Cancelled, "the call was cancelled"),
+                   [&](const Awaited& argument) { return argument.call == m.call; });
+    }
+  }
+
+  void take(RankLost& m) {
+    if (m.why.empty()) {
+      throw Error(Errc::WireFormat, "a message about a lost rank has no cause");
+    }
+    {
+      const std::scoped_lock lock(mutex);
+      lost[m.rank] = m;
+    }
+    fail_awaited(to_error(m.why), [&](const Awaited& argument) { return argument.from == m.rank; });
+  }
+
+  void take(EndActor& m) {
+    std::shared_ptr<HostedActor> ended;
+    const std::scoped_lock lock(mutex);
+    if (const auto found = actors.find(m.actor); found != actors.end()) {
+      ended = std::move(found->second);
+      actors.erase(found);
+    }
+  }
+
+  void take(Outcome&) { throw Error(Errc::WireFormat, "the driver sent the outcome of a call"); }
+
+  template <class Condition>
+  void fail_awaited(const Error& why, const Condition& condition) {
+    std::vector<std::shared_ptr<Promise<Payload>>> failed;
+    {
+      const std::scoped_lock lock(mutex);
+      for (const auto& [id, argument] : awaited) {
+        if (condition(argument)) {
+          failed.push_back(argument.promise);
+        }
+      }
+    }
+    for (const auto& promise : failed) {
+      promise->set_error(why);
+    }
+  }
+
+  void close(const Error& why) {
+    std::map<ActorId, std::shared_ptr<HostedActor>> ended;
+    {
+      const std::scoped_lock lock(mutex);
+      if (std::exchange(is_closed, true)) {
+        return;
+      }
+      ended.swap(actors);
+    }
+    end->close(why);
+    for (const auto& [id, actor] : ended) {
+      actor->abandon(why);
+    }
+    fail_awaited(why, [](const Awaited&) { return true; });
+  }
+};
+
+RankActors::RankActors(std::shared_ptr<Transport> end,
+                       Epoch generation,
+                       std::shared_ptr<const ActorTypes> types)
+    : state_(std::make_shared<State>(std::move(end), generation, std::move(types))) {
+  state_->driver->listen(
+      [weak = std::weak_ptr<State>(state_)](RemoteMessage message) {
+        if (const auto self = weak.lock()) {
+          std::visit([&](auto& m) { self->take(m); }, message);
+        }
+      },
+      [weak = std::weak_ptr<State>(state_)](const Error& why) {
+        if (const auto self = weak.lock()) {
+          if (why.code() != Errc::TransportClosed) {
+            log(Level::Error, "the actors of a rank end", {{"why", why.what()}});
+          }
+          self->close(why);
+        }
+      });
+}
+
+RankActors::~RankActors() {
+  state_->close(Error(Errc::WorkerLost, "the cluster of the actor has ended"));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,637 @@
+#include "stagecraft/actors/remote/remote_actors.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/remote/wire/message_stream.h"
+#include "stagecraft/actors/remote/wire/payload_transfer.h"
+#include "stagecraft/actors/remote/wire/remote_tags.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/base/process/process_end.h"
+#include "stagecraft/futures/collective/job_thread.h"
+
+namespace stagecraft {
+namespace {
+
+/// Releases of values that need little memory go together, so many.
+constexpr std::size_t kReleasesTogether = 256;
+
+Error loss(Rank rank, const std::string& cause) {
+  return Error(Errc::WorkerLost,
+               fmt::format("{} is lost{}", peer_name(rank), cause.empty() ? "" : ": " + cause))
+      .advise("cluster.replace(rank), and make its actors again");
+}
+
+/// Sends a message about an actor or a value that ends with its rank anyway.
+void send_quietly(MessageStream& stream, const RemoteMessage& message) {
+  try {
+    stream.send(message);
+  } catch (const Error& error) {
+    log(Level::Debug, "a message about an actor was not sent", {{"why", error.what()}});
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<ActorMethod>& methods) {
+  std::vector<std::string> names;
+  for (const ActorMethod& method : methods) {
+    names.push_back(method.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
+  /// RankSide is the rank's side of the actors, as it was started last.
+  struct RankSide {
+    Epoch generation{0};
+    std::shared_ptr<MessageStream> stream;  ///< null: not started
+    std::optional<Error> lost;
+    std::vector<CallId> released;  ///< that the rank has not been told
+  };
+  struct Actor {
+    Rank rank;
+    Epoch generation;
+    std::string type;
+    std::vector<std::string> methods;
+    int most_calls = 0;
+    std::chrono::milliseconds limit;
+    int under_way = 0;
+  };
+  /// Pending is a call without an outcome, or a value that stays on its rank and was not read.
+  struct Pending {
+    ActorId actor;
+    Rank rank;
+    std::string name;  ///< of the method
+    std::unique_ptr<Completion> completion;
+    std::chrono::milliseconds limit;
+    std::optional<Deadline> deadline;
+    bool has_ended = false;
+    bool is_wanted = false;
+    bool is_released = false;
+  };
+  using Completions = std::vector<std::unique_ptr<Completion>>;
+
+  State(std::shared_ptr<Launcher> l, int n, std::shared_ptr<const Clock> c)
+      : launcher(std::move(l)), clock(std::move(c)), sides(static_cast<std::size_t>(n)) {}
+
+  ~State() {
+    if (here != nullptr) {
+      here->close(Error(Errc::ClusterClosed, "the cluster has ended"));
+    }
+    if (continuations != nullptr) {
+      // The last handle may go in a continuation, whose thread cannot wait for itself.
+      std::thread([last = std::move(continuations)]() mutable { last.reset(); }).detach();
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  const std::shared_ptr<Launcher> launcher;
+  const std::shared_ptr<const Clock> clock;
+  const std::shared_ptr<ActorTypes> types = std::make_shared<ActorTypes>();
+
+  std::mutex starting;  ///< held while a rank's side starts, which waits for its process
+  std::shared_ptr<Binding> binding;
+  std::shared_ptr<Transport> here;
+
+  std::mutex mutex;  ///< guards all below
+  std::condition_variable ended;
+  std::vector<RankSide> sides;
+  std::map<ActorId, Actor> actors;
+  std::unordered_map<CallId, Pending> pending;
+  std::set<std::pair<Deadline, CallId>> deadlines;
+  std::optional<Deadline> timer;  ///< when the next look at the deadlines comes
+  std::int64_t last_actor = 0;
+  std::int64_t last_call = 0;
+  std::int64_t last_delivery = 0;
+
+  std::unique_ptr<JobThread> continuations;  ///< null before the first one
+
+  // ---- ranks --------------------------------------------------------------------------------
+
+  void start(Rank rank) {
+    const std::scoped_lock one_at_a_time(starting);
+    if (binding == nullptr) {
+      binding = launcher->bind(static_cast<int>(sides.size()));
+      here = binding->driver_end();
+    }
+    RankSide& side = sides[rank.index()];
+    Epoch generation;
+    {
+      const std::scoped_lock lock(mutex);
+      if (side.stream != nullptr && !side.lost && !binding->was_replaced(rank)) {
+        return;
+      }
+      generation = Epoch(side.generation.value + 1);
+    }
+    binding->launch_actors(rank, generation, types);
+    const auto stream = std::make_shared<MessageStream>(here, rank, generation);
+    {
+      const std::scoped_lock lock(mutex);
+      side = {.generation = generation, .stream = stream, .lost = {}, .released = {}};
+    }
+    const std::weak_ptr<State> weak = weak_from_this();
+    stream->listen(
+        [weak](RemoteMessage message) {
+          if (const auto self = weak.lock()) {
+            auto* outcome = std::get_if<Outcome>(&message);
+            if (outcome == nullptr) {
+              throw Error(Errc::WireFormat, "a rank sent a message of the driver");
+            }
+            self->take(*outcome);
+          }
+        },
+        [weak, rank, generation](const Error& why) {
+          if (const auto self = weak.lock()) {
+            self->lose(rank, generation, why.message());
+          }
+        });
+    const Future<std::string> cause = binding->cause_of_end(rank);
+    (void)cause.on_ready([weak, rank, generation, cause] {
+      if (const auto self = weak.lock()) {
+        self->lose(rank, generation, cause.get());  // never fails (Binding::cause_of_end)
+      }
+    });
+  }
+
+  /// Keeps RA-1 for a rank.
+  void lose(Rank rank, Epoch generation, const std::string& cause) {
+    const Error why = loss(rank, cause);
+    Completions failed;
+    RankLost message{.rank = rank, .before = {}, .why = to_chain(why)};
+    std::vector<std::shared_ptr<MessageStream>> others;
+    {
+      const std::scoped_lock lock(mutex);
+      RankSide& side = sides[rank.index()];
+      if (side.generation != generation || side.lost) {
+        return;
+      }
+      side.lost = why;
+      message.before = DeliveryId(last_delivery + 1);
+      for (const RankSide& other : sides) {
+        if (other.stream != nullptr && !other.lost) {
+          others.push_back(other.stream);
+        }
+      }
+      for (auto one = pending.begin(); one != pending.end();) {
+        const auto next = std::next(one);
+        if (one->second.rank == rank) {
+          failed.push_back(remove(one));
+        }
+        one = next;
+      }
+      ended.notify_all();
+    }
+    for (const auto& completion : failed) {
+      completion->error(why);
+    }
+    for (const auto& other : others) {
+      send_quietly(*other, message);
+    }
+  }
+
+  // ---- calls --------------------------------------------------------------------------------
+
+  /// Takes a call out of the tables. Requires: the mutex is held.
+  std::unique_ptr<Completion> remove(std::unordered_map<CallId, Pending>::iterator one) {
+    Pending& call = one->second;
+    end_of(one->first, call);
+    std::unique_ptr<Completion> completion = std::move(call.completion);
+    pending.erase(one);
+    return completion;
+  }
+
+  /// Notes that the call runs no more. Requires: the mutex is held.
+  void end_of(CallId id, Pending& call) {
+    if (call.deadline) {
+      deadlines.erase({*call.deadline, id});
+      call.deadline.reset();
+    }
+    if (!std::exchange(call.has_ended, true)) {
+      if (const auto actor = actors.find(call.actor); actor != actors.end()) {
+        --actor->second.under_way;
+        ended.notify_all();
+      }
+    }
+  }
+
+  void take(Outcome& outcome) {
+    std::unique_ptr<Completion> completion;
+    {
+      const std::scoped_lock lock(mutex);
+      const auto found = pending.find(outcome.call);
+      if (found == pending.end()) {
+        return;  // too late, or nobody is left who wants it
+      }
+      if (outcome.error.empty() && !outcome.value) {
+        end_of(found->first, found->second);
+        if (found->second.is_released) {
+          completion = remove(found);
+        } else if (found->second.is_wanted) {
+          set_deadline(found->first, found->second);  // of the wait for the value
+        }
+        return;
+      }
+      completion = remove(found);
+    }
+    if (outcome.error.empty()) {
+      completion->value(*outcome.value);
+    } else {
+      completion->error(to_error(outcome.error));
+    }
+  }
+
+  /// Requires: the mutex is held.
+  void set_deadline(CallId id, Pending& call) {
+    call.deadline = clock->now() + call.limit;
+    deadlines.insert({*call.deadline, id});
+    set_timer();
+  }
+
+  /// Requires: the mutex is held.
+  void set_timer() {
+    if (deadlines.empty() || (timer && *timer <= deadlines.begin()->first)) {
+      return;
+    }
+    timer = deadlines.begin()->first;
+    const auto delay = std::chrono::ceil<std::chrono::milliseconds>(*timer - clock->now());
+    call_later(launcher->host(),
+               std::max(delay, std::chrono::milliseconds(0)),
+               [weak = weak_from_this(), when = *timer] {
+                 if (const auto self = weak.lock()) {
+                   self->look_at_deadlines(when);
+                 }
+               });
+  }
+
+  void look_at_deadlines(Deadline when) {
+    std::vector<std::pair<std::unique_ptr<Completion>, Error>> late;
+    {
+      const std::scoped_lock lock(mutex);
+      if (timer == when) {
+        timer.reset();
+      }
+      while (!deadlines.empty() && deadlines.begin()->first <= clock->now()) {
+        const auto found = pending.find(deadlines.begin()->second);
+        Error error(Errc::ClusterTimeout,
+                    fmt::format("{} on {} has not answered within {} ms",
+                                found->second.name,
+                                peer_name(found->second.rank),
+                                found->second.limit.count()));
+        late.emplace_back(remove(found), std::move(error));
+      }
+      set_timer();
+    }
+    for (const auto& [completion, error] : late) {
+      completion->error(error);
+    }
+  }
+
+  void continue_with(std::function<void()> work) {
+    const std::scoped_lock lock(mutex);
+    if (continuations == nullptr) {
+      continuations = std::make_unique<JobThread>();
+    }
+    continuations->post(std::move(work));
+  }
+
+  // ---- values -------------------------------------------------------------------------------
+
+  void want(CallId id) {
+    std::shared_ptr<MessageStream> stream;
+    {
+      const std::scoped_lock lock(mutex);
+      const auto found = pending.find(id);
+      if (found == pending.end() || std::exchange(found->second.is_wanted, true)) {
+        return;
+      }
+      if (found->second.has_ended) {
+        set_deadline(id, found->second);
+      }
+      stream = sides[found->second.rank.index()].stream;
+    }
+    send_quietly(*stream, WantValue{id});
+  }
+
+  void cancel(CallId id) {
+    std::shared_ptr<MessageStream> stream;
+    {
+      const std::scoped_lock lock(mutex);
+      const auto found = pending.find(id);
+      if (found == pending.end() || found->second.has_ended) {
+        return;
+      }
+      stream = sides[found->second.rank.index()].stream;
+    }
+    send_quietly(*stream, CancelCall{id});
+  }
+
+  /// Frees a value whose last future has gone. A small one may wait for others.
+  void release(CallId id, Rank rank, Epoch generation) {
+    std::shared_ptr<MessageStream> stream;
+    std::unique_ptr<Completion> unread;
+    ReleaseValues message;
+    {
+      const std::scoped_lock lock(mutex);
+      RankSide& side = sides[rank.index()];
+      if (side.generation != generation || side.lost) {
+        return;
+      }
+      side.released.push_back(id);
+      const auto found = pending.find(id);
+      if (found == pending.end() && side.released.size() < kReleasesTogether) {
+        return;
+      }
+      if (found != pending.end() && found->second.has_ended) {
+        unread = remove(found);
+      } else if (found != pending.end()) {
+        found->second.is_released = true;
+      }
+      message.values.swap(side.released);
+      stream = side.stream;
+    }
+    send_quietly(*stream, message);
+  }
+};
+
+namespace {
+
+/// RemoteOrigin is the place of a call's value.
+class RemoteOrigin final : public FutureOrigin {
+ public:
+  RemoteOrigin(std::shared_ptr<RemoteActors::State> state,
+               CallId call,
+               Rank rank,
+               Epoch generation,
+               bool comes_unasked)
+      : state_(std::move(state)),
+        call_(call),
+        rank_(rank),
+        generation_(generation),
+        comes_unasked_(comes_unasked) {}
+  ~RemoteOrigin() override { state_->release(call_, rank_, generation_); }
+  RemoteOrigin(const RemoteOrigin&) = delete;
+  RemoteOrigin& operator=(const RemoteOrigin&) = delete;
+
+  void wanted() override {
+    if (!comes_unasked_) {
+      state_->want(call_);
+    }
+  }
+  void cancel() override { state_->cancel(call_); }
+  void later(std::function<void()> work) override { state_->continue_with(std::move(work)); }
+
+  [[nodiscard]] bool is_of(const RemoteActors::State& state) const {
+    return state_.get() == &state;
+  }
+  [[nodiscard]] CallId call() const { return call_; }
+  [[nodiscard]] Rank rank() const { return rank_; }
+  [[nodiscard]] Epoch generation() const { return generation_; }
+
+ private:
+  const std::shared_ptr<RemoteActors::State> state_;
+  const CallId call_;
+  const Rank rank_;
+  const Epoch generation_;
+  const bool comes_unasked_;
+};
+
+/// Tells a thread that waits how its call ended.
+class Answer final : public Completion {
+ public:
+  [[nodiscard]] Future<std::monostate> future() const { return promise_.future(); }
+  void value(const Payload&) override { promise_.set_value({}); }
+  void error(const Error& error) override { promise_.set_error(error); }
+
+ private:
+  Promise<std::monostate> promise_;
+};
+
+/// Passings are the messages that bring the arguments of a call to its rank.
+struct Passings {
+  struct FromRank {
+    std::shared_ptr<MessageStream> owner;
+    ForwardValue message;
+  };
+  struct FromDriver {
+    DeliveryId delivery;
+    GivenFuture given;
+  };
+  std::vector<FromRank> from_ranks;
+  std::vector<FromDriver> from_driver;
+};
+
+/// Returns the arguments as they travel. Requires: the mutex of `state` is held, so no future goes
+/// here: its end would want the mutex.
+/// Errors: WorkerLost for a value whose rank is lost.
+std::vector<Argument> arguments_for(RemoteActors::State& state,
+                                    Rank rank,
+                                    std::vector<GivenArgument>& given,
+                                    Passings& passings) {
+  std::vector<Argument> arguments;
+  for (GivenArgument& one : given) {
+    if (auto* payload = std::get_if<Payload>(&one)) {
+      arguments.emplace_back(std::move(*payload));
+      continue;
+    }
+    auto& future = std::get<GivenFuture>(one);
+    const auto* origin = dynamic_cast<const RemoteOrigin*>(future.origin.get());
+    if (origin == nullptr || !origin->is_of(state)) {
+      const DeliveryId delivery(++state.last_delivery);
+      arguments.emplace_back(DeliveredArgument{kDriver, delivery});
+      passings.from_driver.push_back({delivery, std::move(future)});
+      continue;
+    }
+    const auto& owner = state.sides[origin->rank().index()];
+    if (owner.lost || owner.generation != origin->generation()) {
+      throw Error(owner.lost ? *owner.lost : loss(origin->rank(), "it was replaced"));
+    }
+    if (origin->rank() == rank) {
+      arguments.emplace_back(KeptArgument{origin->call()});
+      continue;
+    }
+    const DeliveryId delivery(++state.last_delivery);
+    arguments.emplace_back(DeliveredArgument{origin->rank(), delivery});
+    passings.from_ranks.push_back({owner.stream, {origin->call(), rank, delivery}});
+  }
+  return arguments;
+}
+
+void start_passings(RemoteActors::State& state, Rank rank, Passings passings) {
+  for (const Passings::FromRank& passing : passings.from_ranks) {
+    passing.owner->send(passing.message);
+  }
+  for (const Passings::FromDriver& passing : passings.from_driver) {
+    passing.given.read([here = state.here, rank, tag = delivery_tag(passing.delivery)](
+                           const Delivered& delivered) {
+      try {
+        send_payload(*here, rank, tag, pack(delivered));
+      } catch (const Error& error) {  // the network is closed, and the call fails with it
+        log(Level::Debug, "an argument was not sent", {{"why", error.what()}});
+      }
+    });
+  }
+}
+
+}  // namespace
+
+RemoteActors::RemoteActors(std::shared_ptr<Launcher> launcher,
+                           int ranks,
+                           std::shared_ptr<const Clock> clock)
+    : state_(std::make_shared<State>(std::move(launcher), ranks, std::move(clock))) {}
+
+RemoteActors::~RemoteActors() = default;
+
+ActorId RemoteActors::make(const On& on, ActorType type, std::vector<GivenArgument> arguments) {
+  const Rank rank = on.rank();
+  if (rank.value < 0 || rank.index() >= state_->sides.size()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("an actor runs on one of the ranks 0 to {}, not on {}",
+                            state_->sides.size() - 1,
+                            rank.value));
+  }
+  if (on.concurrency() < 1 || on.most_calls() < 1 || on.limit().count() < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("an actor has at least 1 thread, 1 call and 1 ms, not {}, {} and {} ms",
+                            on.concurrency(),
+                            on.most_calls(),
+                            on.limit().count()));
+  }
+  const process_end::Elsewhere waiting;
+  MakeActor message{.call = {},
+                    .actor = {},
+                    .type = type.name,
+                    .methods = names_of(type.methods),
+                    .concurrency = on.concurrency(),
+                    .arguments = {}};
+  State::Actor actor{.rank = rank,
+                     .generation = {},
+                     .type = type.name,
+                     .methods = message.methods,
+                     .most_calls = on.most_calls(),
+                     .limit = on.limit()};
+  state_->types->add(std::move(type));
+  state_->start(rank);
+  auto answer = std::make_unique<Answer>();
+  const Future<std::monostate> made = answer->future();
+  Passings passings;
+  std::shared_ptr<MessageStream> stream;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    const State::RankSide& side = state_->sides[rank.index()];
+    if (side.lost) {
+      throw Error(*side.lost);
+    }
+    stream = side.stream;
+    actor.generation = side.generation;
+    message.arguments = arguments_for(*state_, rank, arguments, passings);
+    message.call = CallId(++state_->last_call);
+    message.actor = ActorId(++state_->last_actor);
+    State::Pending& call = state_->pending[message.call];
+    call = {.actor = message.actor,
+            .rank = rank,
+            .name = "the constructor of " + actor.type,
+            .completion = std::move(answer),
+            .limit = on.limit(),
+            .deadline = {}};
+    state_->set_deadline(message.call, call);
+    actor.under_way = 1;
+    state_->actors.emplace(message.actor, std::move(actor));
+  }
+  try {
+    stream->send(message);
+    start_passings(*state_, rank, std::move(passings));
+    (void)made.get();
+  } catch (const Error&) {
+    end(message.actor);
+    throw;
+  }
+  return message.actor;
+}
+
+std::shared_ptr<FutureOrigin> RemoteActors::call(ActorId actor_id,
+                                                 std::size_t method,
+                                                 std::vector<GivenArgument> arguments,
+                                                 std::unique_ptr<Completion> completion,
+                                                 bool comes_unasked) {
+  CallMethod message{
+      .call = {}, .actor = actor_id, .method = static_cast<std::uint32_t>(method), .arguments = {}};
+  Passings passings;
+  std::shared_ptr<MessageStream> stream;
+  std::shared_ptr<FutureOrigin> origin;
+  Rank rank;
+  {
+    std::unique_lock lock(state_->mutex);
+    State::Actor& actor = state_->actors.at(actor_id);
+    rank = actor.rank;
+    const State::RankSide& side = state_->sides[rank.index()];
+    const auto is_lost = [&] { return side.lost || side.generation != actor.generation; };
+    if (actor.under_way >= actor.most_calls) {
+      const process_end::Elsewhere waiting;
+      const bool has_room =
+          state_->clock->wait_until(state_->ended, lock, state_->clock->now() + actor.limit, [&] {
+            return actor.under_way < actor.most_calls || is_lost();
+          });
+      if (!has_room) {
+        throw Error(Errc::ClusterTimeout,
+                    fmt::format("{} calls of {} on {} are under way, as many as may be, and none "
+                                "has ended within {} ms",
+                                actor.under_way,
+                                actor.type,
+                                peer_name(rank),
+                                actor.limit.count()));
+      }
+    }
+    if (is_lost()) {
+      throw Error(side.lost ? *side.lost : loss(rank, "it was replaced"));
+    }
+    stream = side.stream;
+    message.arguments = arguments_for(*state_, rank, arguments, passings);
+    message.call = CallId(++state_->last_call);
+    State::Pending& call = state_->pending[message.call];
+    call = {.actor = actor_id,
+            .rank = rank,
+            .name = actor.methods[method],
+            .completion = std::move(completion),
+            .limit = actor.limit,
+            .deadline = {}};
+    state_->set_deadline(message.call, call);
+    ++actor.under_way;
+    origin =
+        std::make_shared<RemoteOrigin>(state_, message.call, rank, actor.generation, comes_unasked);
+  }
+  stream->send(message);
+  start_passings(*state_, rank, std::move(passings));
+  return origin;
+}
+
+void RemoteActors::end(ActorId actor) {
+  std::shared_ptr<MessageStream> stream;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    const auto found = state_->actors.find(actor);
+    if (found == state_->actors.end()) {
+      return;
+    }
+    const State::RankSide& side = state_->sides[found->second.rank.index()];
+    if (side.generation == found->second.generation && !side.lost) {
+      stream = side.stream;
+    }
+    state_->actors.erase(found);
+  }
+  if (stream != nullptr) {
+    send_quietly(*stream, EndActor{actor});
+  }
+}
+
+}  // namespace stagecraft
