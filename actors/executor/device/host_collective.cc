@@ -1,4 +1,4 @@
-#include "stagecraft/futures/collective/host_collective.h"
+#include "stagecraft/actors/executor/device/host_collective.h"
 
 #include <algorithm>
 #include <utility>
