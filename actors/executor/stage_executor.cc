@@ -13,6 +13,7 @@
 #include "stagecraft/actors/executor/device/accelerator.h"
 #include "stagecraft/actors/executor/device/device.h"
 #include "stagecraft/actors/executor/device/device_name.h"
+#include "stagecraft/actors/executor/device/host_collective.h"
 #include "stagecraft/actors/executor/device/libtorch_gate.h"
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/device/stream_passing.h"
@@ -29,7 +30,6 @@
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/futures/collective/host_collective.h"
 #include "stagecraft/futures/collective/transport_collective.h"
 
 namespace stagecraft {

@@ -38,6 +38,10 @@ at::Tensor pinned_like(const at::Tensor& tensor) {
       });
 }
 
+at::Tensor pinned(const at::Tensor& on_host) {
+  return on_host.is_pinned() ? on_host : pinned_like(on_host).copy_(on_host);
+}
+
 }  // namespace
 
 HostMemory memory_for(const std::string& device) {
@@ -65,8 +69,11 @@ at::Tensor copy_to_host(const at::Tensor& on_device) {
 }
 
 at::Tensor copy_to_device(const at::Tensor& on_host, const c10::Device& device) {
-  const at::Tensor pinned = on_host.is_pinned() ? on_host : pinned_like(on_host).copy_(on_host);
-  return pinned.to(device, /*non_blocking=*/true);
+  return pinned(on_host).to(device, /*non_blocking=*/true);
+}
+
+void copy_to_device(const at::Tensor& on_host, const at::Tensor& on_device) {
+  (void)on_device.copy_(pinned(on_host), /*non_blocking=*/true);
 }
 
 }  // namespace stagecraft

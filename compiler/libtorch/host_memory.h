@@ -27,5 +27,7 @@ enum class HostMemory : std::uint8_t { Pageable, Pinned };
 [[nodiscard]] at::Tensor copy_to_host(const at::Tensor& on_device);
 /// Returns a copy on the device, by way of pinned memory. The host goes on. Requires: likewise.
 [[nodiscard]] at::Tensor copy_to_device(const at::Tensor& on_host, const c10::Device& device);
+/// Copies likewise into a tensor of a device.
+void copy_to_device(const at::Tensor& on_host, const at::Tensor& on_device);
 
 }  // namespace stagecraft

@@ -8,6 +8,7 @@
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/compiler/libtorch/same_bits.h"
 #include "stagecraft/stagecraft.h"
+#include "stagecraft/tests/integration/usual_trainer.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 

@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/reference/reference.h"
 #include "stagecraft/stagecraft.h"
+#include "stagecraft/tests/integration/usual_trainer.h"
 
 namespace stagecraft::tests {
 

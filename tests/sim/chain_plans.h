@@ -15,10 +15,11 @@ namespace stagecraft::tests {
 struct Chain {
   static constexpr int kMicrobatches = 4;
 
-  explicit Chain(int stages, const Recompute& recompute = {}) {
+  /// `rows`: of each microbatch.
+  explicit Chain(int stages, const Recompute& recompute = {}, int rows = 1) {
     torch::manual_seed(21);
-    inputs = {torch::randn({kMicrobatches, 8})};
-    labels = {torch::randn({kMicrobatches, 8})};
+    inputs = {torch::randn({kMicrobatches * rows, 8})};
+    labels = {torch::randn({kMicrobatches * rows, 8})};
     program = compile(testing::Chain(stages),
                       {.inputs = inputs,
                        .labels = labels,

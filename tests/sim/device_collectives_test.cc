@@ -14,9 +14,9 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/ScopeExit.h>
 
+#include "stagecraft/actors/executor/device/host_collective.h"
 #include "stagecraft/actors/executor/device/stream_passing.h"
 #include "stagecraft/actors/executor/nccl/nccl_collective.h"
-#include "stagecraft/futures/collective/host_collective.h"
 #include "stagecraft/futures/collective/transport_collective.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/conformance/collective_conformance.h"

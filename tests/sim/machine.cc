@@ -45,6 +45,7 @@ void Machine::restart(Options begun) {
     }
   }
   issuers_.clear();
+  calls_.clear();
   failure_ = nullptr;
   (void)detector_.take_reports();
 }
@@ -124,12 +125,15 @@ void Machine::launch(Stream& stream,
                      const std::vector<Access>& accesses,
                      Kernel kernel) {
   std::vector<Detector::Access> seen;
+  std::string call = name;
   for (const Access& access : accesses) {
+    call += (access.writes ? " w" : " r") + std::to_string(access.bytes);
     seen.push_back(
         {reinterpret_cast<std::uintptr_t>(on_host(access.data)), access.bytes, access.writes});
   }
   Lock lock(mutex_);
   issuers_.insert(std::this_thread::get_id());
+  note_call(stream.name(), std::move(call));
   detector_.issue(stream.in_detector, name, seen);
   if (options_.at_once) {
     lock.unlock();
@@ -141,6 +145,7 @@ void Machine::launch(Stream& stream,
 
 std::shared_ptr<Mark> Machine::record(Stream& stream) {
   const Lock lock(mutex_);
+  note_call(stream.name(), "record");
   const std::shared_ptr<Mark> mark = mark_end_locked(stream);
   mark->clock = detector_.record(stream.in_detector);
   return mark;
@@ -171,6 +176,7 @@ void Machine::wait(Stream& stream, const std::shared_ptr<Mark>& mark) {
   if (options_.left_out_wait == StreamCall{stream.device, stream.number, stream.waits++}) {
     return;
   }
+  note_call(stream.name(), "wait for " + mark->of);
   detector_.wait(stream.in_detector, mark->clock);
   if (options_.at_once) {
     return;
@@ -205,6 +211,7 @@ bool Machine::is_idle(const Stream& stream) {
 
 void Machine::synchronize(const Mark& mark) {
   Lock lock(mutex_);
+  note_call(mark.of, kHostWaits);
   wait_on_host(lock, [&] { return mark.is_done; });
   detector_.wait_on_host(mark.clock);
 }
@@ -228,6 +235,7 @@ void Machine::synchronize(int device) {
 }
 
 void Machine::synchronize_locked(Lock& lock, Stream& stream) {
+  note_call(stream.name(), kHostWaits);
   const std::uint64_t given = stream.given;
   const Detector::Clock clock = detector_.record(stream.in_detector);
   wait_on_host(lock, [&] { return stream.done >= given; });
@@ -320,14 +328,14 @@ void Machine::use_on(void* data, Stream& stream) {
 }
 
 std::vector<StreamCall> Machine::waited() {
-  return calls(&Stream::waits);
+  return numbered(&Stream::waits);
 }
 
 std::vector<StreamCall> Machine::kept() {
-  return calls(&Stream::kept);
+  return numbered(&Stream::kept);
 }
 
-std::vector<StreamCall> Machine::calls(int Stream::*count) {
+std::vector<StreamCall> Machine::numbered(int Stream::*count) {
   const Lock lock(mutex_);
   std::vector<StreamCall> all;
   for (const auto& of_device : streams_) {
@@ -338,6 +346,17 @@ std::vector<StreamCall> Machine::calls(int Stream::*count) {
     }
   }
   return all;
+}
+
+Machine::Calls Machine::calls() {
+  const Lock lock(mutex_);
+  return calls_;
+}
+
+void Machine::note_call(const std::string& stream, std::string call) {
+  if (options_.keeps_calls) {
+    calls_[stream].push_back(std::move(call));
+  }
 }
 
 std::int64_t Machine::bytes_in_use(int device) {

@@ -19,6 +19,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,8 @@ namespace stagecraft::sim {
 
 /// The streams of a device: the default one, a pool of these many, and one of high priority.
 inline constexpr int kPool = 32;
+/// Machine::calls() has this where the host waited for a stream.
+inline const std::string kHostWaits = "the host waits";
 
 /// StreamCall names the n-th wait that a stream of a device is given, or the n-th block of memory
 /// that is kept for it, from 0.
@@ -57,6 +60,7 @@ struct Options {
   std::chrono::milliseconds standstill{std::chrono::minutes(1)};  ///< SM-2: without an end
   std::optional<StreamCall> left_out_wait;
   std::optional<StreamCall> left_out_keep;
+  bool keeps_calls = false;  ///< for Machine::calls()
 };
 
 /// Mark is one recording of an event.
@@ -72,6 +76,7 @@ struct Stream;
 class Machine {
  public:
   using Kernel = std::function<void()>;
+  using Calls = std::map<std::string, std::vector<std::string>>;  ///< by name of a stream
 
   /// Access is memory that a kernel uses, by the address that the host would use.
   struct Access {
@@ -122,6 +127,9 @@ class Machine {
   /// since restart().
   [[nodiscard]] std::vector<StreamCall> waited();
   [[nodiscard]] std::vector<StreamCall> kept();
+  /// Returns what the host has called for each stream since restart(), in order: kernels, with the
+  /// bytes of each tensor that they read or write; points and waits for points; and its own waits.
+  [[nodiscard]] Calls calls();
   [[nodiscard]] std::int64_t bytes_in_use(int device);
   [[nodiscard]] std::int64_t peak_bytes(int device);
   void reset_peak(int device);
@@ -140,7 +148,8 @@ class Machine {
   using Lock = std::unique_lock<std::mutex>;
 
   Machine() = default;
-  [[nodiscard]] std::vector<StreamCall> calls(int Stream::*count);
+  [[nodiscard]] std::vector<StreamCall> numbered(int Stream::*count);
+  void note_call(const std::string& stream, std::string call);
   Stream& add_stream(int device, std::size_t number);
   void seed(Stream& stream) const;
   void work(Stream& stream);
@@ -161,6 +170,7 @@ class Machine {
   std::int64_t host_waits_ = 0;
   std::atomic<std::int64_t> pageable_copies_{0};
   std::set<std::thread::id> issuers_;
+  Calls calls_;
   int hosts_waiting_ = 0;    ///< now
   std::uint64_t ended_ = 0;  ///< kernels of all streams
   std::exception_ptr failure_;

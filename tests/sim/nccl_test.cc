@@ -227,8 +227,11 @@ TEST_CASE("the host waits for no transfer", "[sim][nccl]") {
   CHECK(SimDevices::host_waits() - before == kRanks * (1 + kStreams) + kForLosses);
 }
 
-TEST_CASE("ranks without a link send through the host's memory, and agree on it", "[sim][nccl]") {
+TEST_CASE("ranks without a link send and sum through pinned memory of the host, and agree on it",
+          "[sim][nccl]") {
   const SimDevices devices;
+  const bool sums = GENERATE(false, true);
+  CAPTURE(sums);
   PipelineOptions options{.device = "sim"};
   SECTION("they share a device") {
     options.device = "sim:1";
@@ -236,7 +239,7 @@ TEST_CASE("ranks without a link send through the host's memory, and agree on it"
   SECTION("the options say so") {
     options.device_transport = DeviceTransport::Host;
   }
-  Both both(two_stages(), options);
+  Both both(sums ? copies() : two_stages(), options);
   const std::int64_t before = sim::nccl_transfers();
   both.step();
   const std::int64_t copies = SimDevices::pageable_copies();

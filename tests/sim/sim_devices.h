@@ -40,6 +40,7 @@ class SimDevices {
   [[nodiscard]] static std::int64_t pageable_copies() {
     return sim::Machine::the().pageable_copies();
   }
+  [[nodiscard]] static sim::Machine::Calls calls() { return sim::Machine::the().calls(); }
   /// Waits until nothing runs, and begins anew (Machine::restart).
   static void restart(sim::Options options = {}) {
     finish();

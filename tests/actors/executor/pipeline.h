@@ -2,7 +2,6 @@
 /// driver's part.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -24,20 +23,9 @@
 #include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/support/apart_transport.h"
+#include "stagecraft/tests/support/usual_device.h"
 
 namespace stagecraft::testing {
-
-/// The device of pipelines that name none. A program of tests may set it before they run.
-inline std::string usual_device = "cpu";
-/// For programs with devices: called before a test reads or writes what ranks hold, and at the end
-/// of each pipeline.
-inline std::function<void()> before_use = [] {}, at_the_end = [] {};
-
-/// Returns whether norms of gradients are equal, as far as that device adds as the CPU does.
-inline bool same_norm(double a, double b) {
-  constexpr double kRounding = 1e-12;
-  return usual_device == "cpu" ? a == b : std::abs(a - b) <= kRounding * std::abs(b);
-}
 
 struct PipelineOptions {
   Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};

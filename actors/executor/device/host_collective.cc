@@ -1,7 +1,9 @@
-#include "stagecraft/futures/collective/host_collective.h"
+#include "stagecraft/actors/executor/device/host_collective.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "stagecraft/compiler/libtorch/host_memory.h"
 
 namespace stagecraft {
 namespace {
@@ -14,7 +16,11 @@ class OnDevice final : public PendingResult {
 
   [[nodiscard]] at::Tensor wait(Deadline deadline) override {
     const at::Tensor result = on_host_->wait(deadline);
-    return buffer_.defined() ? buffer_.copy_(result) : result.to(device_);
+    if (!buffer_.defined()) {
+      return copy_to_device(result, device_);
+    }
+    copy_to_device(result, buffer_);
+    return buffer_;
   }
   void abandon() override { on_host_->abandon(); }
 
@@ -24,10 +30,11 @@ class OnDevice final : public PendingResult {
   at::Tensor buffer_;
 };
 
-/// Returns a copy in the host's memory; a buffer that is not flat, which every form refuses, as it
-/// is.
+/// Returns a copy in pinned memory of the host; a buffer that is not flat, which every form
+/// refuses, as it is.
 at::Tensor host_copy(const at::Tensor& buffer) {
-  return buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous() ? buffer.cpu() : buffer;
+  return buffer.defined() && buffer.dim() == 1 && buffer.is_contiguous() ? copy_to_host(buffer)
+                                                                         : buffer;
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 /// another form. It passes on tensors of the CPU, and all tensors of a group in one process.
 ///
 /// A rank has one, around the form for CPUs. NcclCollective takes over the groups that it connects.
-/// For the others the host waits for the current stream when an operation starts, and copies its
-/// result when it is awaited.
+/// For the others the host waits for the current stream when an operation starts, and its result is
+/// copied to the device when it is awaited. Both cross in pinned memory.
 #pragma once
 
 #include <memory>
