@@ -162,9 +162,9 @@ class Future {
   void forget(CallbackId callback) const { cell().forget(callback); }
 
   /// Returns the future of `work(value)`. With an origin, `work` runs on a thread of the origin's,
-  /// and may compute but not wait; without one it is a callback (F-4). If this future fails, `work`
-  /// does not run and the returned one fails alike, as it does if `work` throws. Where `work`
-  /// returns nothing, the value is a std::monostate.
+  /// and may wait, but for no other continuation; without one it is a callback (F-4). If this
+  /// future fails, `work` does not run and the returned one fails alike, as it does if `work`
+  /// throws. Where `work` returns nothing, the value is a std::monostate.
   template <class Work>
   auto then(Work work) const -> Future<detail::ResultOf<Work, T>>;
 
@@ -259,6 +259,8 @@ auto Future<T>::then(Work work) const -> Future<detail::ResultOf<Work, T>> {
     } catch (const std::exception& error) {
       promise->set_error(
           Error(Errc::WorkerFailed, std::string("a continuation threw: ") + error.what()));
+    } catch (...) {
+      promise->set_error(Error(Errc::WorkerFailed, "a continuation threw no std::exception"));
     }
   };
   on_ready([origin = origin_, run] {

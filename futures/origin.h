@@ -20,7 +20,7 @@ class FutureOrigin {
   virtual void wanted() = 0;
   /// Asks not to compute the value, if that has not begun.
   virtual void cancel() = 0;
-  /// Runs a continuation on a thread on which it may compute.
+  /// Runs a continuation on a thread for all of them, one after the other.
   virtual void later(std::function<void()> work) = 0;
 
  protected:

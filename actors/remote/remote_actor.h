@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -24,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/remote/remote_actors.h"
 
 namespace stagecraft {
@@ -43,8 +45,8 @@ class TypedCompletion final : public Completion {
   void value(const Payload& value) override {
     try {
       promise_->set_value(unpack<Result>(value));
-    } catch (const Error& error) {
-      promise_->set_error(error);
+    } catch (...) {
+      promise_->set_error(foreign_error(std::current_exception()));
     }
   }
   void error(const Error& error) override { promise_->set_error(error); }
@@ -60,8 +62,8 @@ void read_future(const Future<T>& future, const std::function<void(Delivered)>& 
     Delivered delivered;
     try {
       delivered.value = pack(future.get());
-    } catch (const Error& error) {
-      delivered.error = to_chain(error);
+    } catch (...) {
+      delivered.error = to_chain(foreign_error(std::current_exception()));
     }
     take(std::move(delivered));
   });
@@ -73,6 +75,9 @@ GivenArgument given_argument(Given&& given) {
   if constexpr (kIsFuture<Plain>) {
     static_assert(std::is_same_v<Plain, Future<Parameter>>,
                   "the future's value has another type than the parameter");
+    if (!given.valid()) {
+      throw Error(Errc::UsageArgument, "a call got a future without a promise as an argument");
+    }
     return GivenFuture{.origin = given.origin(),
                        .read = [future = given](const std::function<void(Delivered)>& take) {
                          read_future(future, take);

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/remote/wire/delivery.h"
 #include "stagecraft/actors/remote/wire/message_stream.h"
-#include "stagecraft/actors/remote/wire/payload_transfer.h"
 #include "stagecraft/actors/remote/wire/remote_tags.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
@@ -24,6 +24,8 @@ namespace {
 
 /// Releases of values that need little memory go together, so many.
 constexpr std::size_t kReleasesTogether = 256;
+constexpr int kMostThreads = 1024;
+constexpr std::chrono::hours kLongestLimit{24 * 365};
 
 Error loss(Rank rank, const std::string& cause) {
   return Error(Errc::WorkerLost,
@@ -132,13 +134,20 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       if (side.stream != nullptr && !side.lost && !binding->was_replaced(rank)) {
         return;
       }
+      generation = side.generation;
+    }
+    lose(rank, generation, "it was replaced");
+    {
+      const std::scoped_lock lock(mutex);
+      // From here on nothing belongs to the side before, whatever becomes of the new one.
       generation = Epoch(side.generation.value + 1);
+      side = {.generation = generation, .stream = {}, .lost = {}, .released = {}};
     }
     binding->launch_actors(rank, generation, types);
     const auto stream = std::make_shared<MessageStream>(here, rank, generation);
     {
       const std::scoped_lock lock(mutex);
-      side = {.generation = generation, .stream = stream, .lost = {}, .released = {}};
+      side.stream = stream;
     }
     const std::weak_ptr<State> weak = weak_from_this();
     stream->listen(
@@ -173,7 +182,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     {
       const std::scoped_lock lock(mutex);
       RankSide& side = sides[rank.index()];
-      if (side.generation != generation || side.lost) {
+      if (side.generation != generation || side.lost || side.stream == nullptr) {
         return;
       }
       side.lost = why;
@@ -192,6 +201,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       }
       ended.notify_all();
     }
+    here->advance(plan_of_side(rank), Epoch(generation.value + 1), why);
     for (const auto& completion : failed) {
       completion->error(why);
     }
@@ -275,7 +285,13 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
   }
 
   void look_at_deadlines(Deadline when) {
-    std::vector<std::pair<std::unique_ptr<Completion>, Error>> late;
+    struct Late {
+      CallId call;
+      std::shared_ptr<MessageStream> stream;
+      std::unique_ptr<Completion> completion;
+      Error error;
+    };
+    std::vector<Late> late;
     {
       const std::scoped_lock lock(mutex);
       if (timer == when) {
@@ -288,12 +304,15 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
                                 found->second.name,
                                 peer_name(found->second.rank),
                                 found->second.limit.count()));
-        late.emplace_back(remove(found), std::move(error));
+        const CallId id = found->first;
+        const auto stream = sides[found->second.rank.index()].stream;
+        late.push_back({id, stream, remove(found), std::move(error)});
       }
       set_timer();
     }
-    for (const auto& [completion, error] : late) {
-      completion->error(error);
+    for (const Late& one : late) {
+      send_quietly(*one.stream, CancelCall{one.call});  // it may wait for an argument
+      one.completion->error(one.error);
     }
   }
 
@@ -336,8 +355,8 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     send_quietly(*stream, CancelCall{id});
   }
 
-  /// Frees a value whose last future has gone. A small one may wait for others.
-  void release(CallId id, Rank rank, Epoch generation) {
+  /// Frees a value whose last future has gone. One that takes little memory may wait for others.
+  void release(CallId id, Rank rank, Epoch generation, bool is_small) {
     std::shared_ptr<MessageStream> stream;
     std::unique_ptr<Completion> unread;
     ReleaseValues message;
@@ -349,7 +368,10 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       }
       side.released.push_back(id);
       const auto found = pending.find(id);
-      if (found == pending.end() && side.released.size() < kReleasesTogether) {
+      if (is_small && side.released.size() < kReleasesTogether) {
+        if (found != pending.end()) {
+          found->second.is_released = true;
+        }
         return;
       }
       if (found != pending.end() && found->second.has_ended) {
@@ -379,7 +401,7 @@ class RemoteOrigin final : public FutureOrigin {
         rank_(rank),
         generation_(generation),
         comes_unasked_(comes_unasked) {}
-  ~RemoteOrigin() override { state_->release(call_, rank_, generation_); }
+  ~RemoteOrigin() override { state_->release(call_, rank_, generation_, comes_unasked_); }
   RemoteOrigin(const RemoteOrigin&) = delete;
   RemoteOrigin& operator=(const RemoteOrigin&) = delete;
 
@@ -433,7 +455,6 @@ struct Passings {
 
 /// Returns the arguments as they travel. Requires: the mutex of `state` is held, so no future goes
 /// here: its end would want the mutex.
-/// Errors: WorkerLost for a value whose rank is lost.
 std::vector<Argument> arguments_for(RemoteActors::State& state,
                                     Rank rank,
                                     std::vector<GivenArgument>& given,
@@ -446,15 +467,15 @@ std::vector<Argument> arguments_for(RemoteActors::State& state,
     }
     auto& future = std::get<GivenFuture>(one);
     const auto* origin = dynamic_cast<const RemoteOrigin*>(future.origin.get());
-    if (origin == nullptr || !origin->is_of(state)) {
+    const auto is_gone = [&] {  // but the driver may have read the value before
+      const auto& owner = state.sides[origin->rank().index()];
+      return owner.lost || owner.generation != origin->generation();
+    };
+    if (origin == nullptr || !origin->is_of(state) || is_gone()) {
       const DeliveryId delivery(++state.last_delivery);
       arguments.emplace_back(DeliveredArgument{kDriver, delivery});
       passings.from_driver.push_back({delivery, std::move(future)});
       continue;
-    }
-    const auto& owner = state.sides[origin->rank().index()];
-    if (owner.lost || owner.generation != origin->generation()) {
-      throw Error(owner.lost ? *owner.lost : loss(origin->rank(), "it was replaced"));
     }
     if (origin->rank() == rank) {
       arguments.emplace_back(KeptArgument{origin->call()});
@@ -462,24 +483,28 @@ std::vector<Argument> arguments_for(RemoteActors::State& state,
     }
     const DeliveryId delivery(++state.last_delivery);
     arguments.emplace_back(DeliveredArgument{origin->rank(), delivery});
-    passings.from_ranks.push_back({owner.stream, {origin->call(), rank, delivery}});
+    passings.from_ranks.push_back({state.sides[origin->rank().index()].stream,
+                                   {.value = origin->call(),
+                                    .to = rank,
+                                    .generation = state.sides[rank.index()].generation,
+                                    .delivery = delivery}});
   }
   return arguments;
 }
 
-void start_passings(RemoteActors::State& state, Rank rank, Passings passings) {
+/// `generation`: of the rank's side when the call was made.
+void start_passings(RemoteActors::State& state,
+                    Rank rank,
+                    Epoch generation,
+                    const Passings& passings) {
   for (const Passings::FromRank& passing : passings.from_ranks) {
     passing.owner->send(passing.message);
   }
   for (const Passings::FromDriver& passing : passings.from_driver) {
-    passing.given.read([here = state.here, rank, tag = delivery_tag(passing.delivery)](
-                           const Delivered& delivered) {
-      try {
-        send_payload(*here, rank, tag, pack(delivered));
-      } catch (const Error& error) {  // the network is closed, and the call fails with it
-        log(Level::Debug, "an argument was not sent", {{"why", error.what()}});
-      }
-    });
+    passing.given.read(
+        [here = state.here, rank, generation, id = passing.delivery](const Delivered& delivered) {
+          send_delivery(*here, rank, generation, id, delivered);
+        });
   }
 }
 
@@ -500,12 +525,16 @@ ActorId RemoteActors::make(const On& on, ActorType type, std::vector<GivenArgume
                             state_->sides.size() - 1,
                             rank.value));
   }
-  if (on.concurrency() < 1 || on.most_calls() < 1 || on.limit().count() < 1) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("an actor has at least 1 thread, 1 call and 1 ms, not {}, {} and {} ms",
-                            on.concurrency(),
-                            on.most_calls(),
-                            on.limit().count()));
+  if (on.concurrency() < 1 || on.concurrency() > kMostThreads || on.most_calls() < 1 ||
+      on.limit().count() < 1 || on.limit() > kLongestLimit) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("an actor has 1 to {} threads, at least 1 call and a limit from 1 ms to "
+                    "a year, not {}, {} and {} ms",
+                    kMostThreads,
+                    on.concurrency(),
+                    on.most_calls(),
+                    on.limit().count()));
   }
   const process_end::Elsewhere waiting;
   MakeActor message{.call = {},
@@ -526,14 +555,15 @@ ActorId RemoteActors::make(const On& on, ActorType type, std::vector<GivenArgume
   const Future<std::monostate> made = answer->future();
   Passings passings;
   std::shared_ptr<MessageStream> stream;
+  Epoch generation;
   {
     const std::scoped_lock lock(state_->mutex);
     const State::RankSide& side = state_->sides[rank.index()];
-    if (side.lost) {
-      throw Error(*side.lost);
+    if (side.lost || side.stream == nullptr) {
+      throw Error(side.lost ? *side.lost : loss(rank, "it is being replaced"));
     }
     stream = side.stream;
-    actor.generation = side.generation;
+    generation = actor.generation = side.generation;
     message.arguments = arguments_for(*state_, rank, arguments, passings);
     message.call = CallId(++state_->last_call);
     message.actor = ActorId(++state_->last_actor);
@@ -550,8 +580,9 @@ ActorId RemoteActors::make(const On& on, ActorType type, std::vector<GivenArgume
   }
   try {
     stream->send(message);
-    start_passings(*state_, rank, std::move(passings));
+    start_passings(*state_, rank, generation, passings);
     (void)made.get();
+    state_->release(message.call, rank, generation, /*is_small=*/true);
   } catch (const Error&) {
     end(message.actor);
     throw;
@@ -570,14 +601,16 @@ std::shared_ptr<FutureOrigin> RemoteActors::call(ActorId actor_id,
   std::shared_ptr<MessageStream> stream;
   std::shared_ptr<FutureOrigin> origin;
   Rank rank;
+  Epoch generation;
+  const process_end::Elsewhere perhaps_waiting;  // around the lock: its end may park the thread
   {
     std::unique_lock lock(state_->mutex);
     State::Actor& actor = state_->actors.at(actor_id);
     rank = actor.rank;
+    generation = actor.generation;
     const State::RankSide& side = state_->sides[rank.index()];
     const auto is_lost = [&] { return side.lost || side.generation != actor.generation; };
     if (actor.under_way >= actor.most_calls) {
-      const process_end::Elsewhere waiting;
       const bool has_room =
           state_->clock->wait_until(state_->ended, lock, state_->clock->now() + actor.limit, [&] {
             return actor.under_way < actor.most_calls || is_lost();
@@ -611,7 +644,7 @@ std::shared_ptr<FutureOrigin> RemoteActors::call(ActorId actor_id,
         std::make_shared<RemoteOrigin>(state_, message.call, rank, actor.generation, comes_unasked);
   }
   stream->send(message);
-  start_passings(*state_, rank, std::move(passings));
+  start_passings(*state_, rank, generation, passings);
   return origin;
 }
 

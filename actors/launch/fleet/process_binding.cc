@@ -91,6 +91,7 @@ class ProcessBinding final : public Binding {
                      Epoch generation,
                      std::shared_ptr<const ActorTypes> types) override {
     if (!is_remote(rank)) {
+      actors_.erase(rank);
       actors_[rank] =
           std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
       ends_[rank] = never_.future();

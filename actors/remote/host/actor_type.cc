@@ -35,8 +35,16 @@ ActorTypes::ActorTypes(std::vector<ActorType> types) {
 }
 
 void ActorTypes::add(ActorType type) {
+  const auto is_same = [](const ActorMethod& a, const ActorMethod& b) { return a.call == b.call; };
   const std::scoped_lock lock(mutex_);
-  types_.try_emplace(type.name, std::move(type));
+  const auto [known, is_new] = types_.try_emplace(type.name, type);
+  if (!is_new && (known->second.make != type.make ||
+                  !std::ranges::equal(known->second.methods, type.methods, is_same))) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("two classes of this program have the name {}, and actors are found by "
+                            "their class's name: rename one",
+                            type.name));
+  }
 }
 
 const ActorType& ActorTypes::find(const std::string& name,

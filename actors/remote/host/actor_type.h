@@ -146,7 +146,8 @@ class ActorTypes {
   ActorTypes() = default;
   explicit ActorTypes(std::vector<ActorType> types);
 
-  /// Adds a type, or changes nothing if there is one of that name.
+  /// Adds a type, or changes nothing if it is here.
+  /// Errors: UsageArgument if there is another one of that name.
   void add(ActorType type);
   /// Returns the type, which stays as long as this object. `methods`: as the caller lists them.
   /// Errors: UsageArgument for a type that is not here, or that lists other methods.

@@ -53,17 +53,17 @@ struct HostedActor::State {
   bool is_constructing = false;
   bool takes_more = true;
 
-  /// Waits for a call; returns nothing when there will be none.
-  std::optional<HostedCall> next() {
+  /// Waits for a call. Returns false when there will be none.
+  bool next(HostedCall& call) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return !is_constructing && (!calls.empty() || !takes_more); });
     if (calls.empty()) {
-      return std::nullopt;
+      return false;
     }
-    HostedCall call = std::move(calls.front());
+    call = std::move(calls.front());
     calls.pop_front();
     is_constructing = call.method == kConstruct;
-    return call;
+    return true;
   }
 
   Payload result_of(const HostedCall& call) {
@@ -82,8 +82,7 @@ struct HostedActor::State {
     return type.methods[call.method].call(object.get(), arguments);
   }
 
-  void run(HostedCall call) {
-    const process_end::AtWork at_work;
+  void run(const HostedCall& call) {
     const bool constructs = call.method == kConstruct;
     if (!constructs && call.outcome->future().ready()) {
       return;  // cancelled
@@ -116,8 +115,11 @@ HostedActor::HostedActor(std::shared_ptr<const ActorTypes> types,
     for (int i = 0; i < concurrency; ++i) {
       std::thread([state = state_]() mutable {
         set_own_thread_count(1);
-        while (std::optional<HostedCall> call = state->next()) {
-          state->run(std::move(*call));
+        HostedCall call;
+        while (state->next(call)) {
+          const process_end::AtWork at_work;
+          state->run(call);
+          call = {};  // frees tensors at work
         }
         const process_end::AtWork at_work;  // the last thread destroys the user's object
         state.reset();
@@ -139,9 +141,15 @@ HostedActor::~HostedActor() {
 }
 
 void HostedActor::post(HostedCall call) {
-  const std::scoped_lock lock(state_->mutex);
-  state_->calls.push_back(std::move(call));
-  state_->changed.notify_one();
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (state_->takes_more) {
+      state_->calls.push_back(std::move(call));
+      state_->changed.notify_one();
+      return;
+    }
+  }
+  call.outcome->set_error(Error(Errc::WorkerLost, "the actor has ended"));
 }
 
 void HostedActor::abandon(const Error& why) {

@@ -1,12 +1,15 @@
 #include "stagecraft/actors/remote/host/rank_actors.h"
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/remote/host/hosted_actor.h"
+#include "stagecraft/actors/remote/wire/delivery.h"
 #include "stagecraft/actors/remote/wire/message_stream.h"
 #include "stagecraft/actors/remote/wire/payload_transfer.h"
 #include "stagecraft/actors/remote/wire/remote_tags.h"
@@ -37,12 +40,14 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     std::shared_ptr<Promise<Payload>> promise;
   };
 
-  State(std::shared_ptr<Transport> e, Epoch generation, std::shared_ptr<const ActorTypes> t)
+  State(std::shared_ptr<Transport> e, Epoch g, std::shared_ptr<const ActorTypes> t)
       : end(std::move(e)),
-        driver(std::make_shared<MessageStream>(end, kDriver, generation)),
+        generation(g),
+        driver(std::make_shared<MessageStream>(end, end->self(), generation)),
         types(std::move(t)) {}
 
   const std::shared_ptr<Transport> end;
+  const Epoch generation;
   const std::shared_ptr<MessageStream> driver;
   const std::shared_ptr<const ActorTypes> types;
 
@@ -54,24 +59,28 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
   std::map<Rank, RankLost> lost;
   bool is_closed = false;
 
-  /// The other end may have gone; then nobody misses what is sent.
-  template <class Send>
-  void send_if_open(Send&& send) {
+  /// Sends the outcome, or why it cannot be sent. Nobody misses it after the close.
+  void tell(const Outcome& outcome) {
     try {
-      send();
-    } catch (const Error& error) {
-      if (error.code() != Errc::TransportClosed) {
-        log(Level::Error, "an actor's value was not sent", {{"why", error.what()}});
+      try {
+        driver->send(outcome);
+      } catch (...) {
+        driver->send(Outcome{.call = outcome.call,
+                             .error = chain_of(foreign_error(std::current_exception())),
+                             .value = {}});
       }
+    } catch (const std::exception& error) {
+      log(Level::Debug, "an outcome was not sent", {{"why", error.what()}});
     }
   }
 
-  void tell(Outcome outcome) {
-    send_if_open([&] { driver->send(std::move(outcome)); });
-  }
-
-  void deliver(Rank to, DeliveryId delivery, Delivered delivered) {
-    send_if_open([&] { send_payload(*end, to, delivery_tag(delivery), pack(delivered)); });
+  /// Tells the driver that no more messages are taken, so that it waits for no outcome.
+  void tell_end(const Error& why) {
+    try {
+      driver->send(StreamNotice{chain_of(why)});
+    } catch (const std::exception& error) {
+      log(Level::Debug, "the end of a rank's actors was not told", {{"why", error.what()}});
+    }
   }
 
   [[nodiscard]] ErrorChain chain_of(Error error) const {
@@ -112,22 +121,23 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
       const std::scoped_lock lock(mutex);
       open.erase(call);
     }
-    tell(std::move(outcome));
+    tell(outcome);
   }
 
   void take(MakeActor& m) {
     const auto outcome = begin(m.call);
+    auto arguments = arguments_of(m.call, m.arguments);
     try {
       const ActorType& type = types->find(m.type, m.methods);
       if (m.concurrency < 1 || m.arguments.size() != type.parameters) {
         throw Error(Errc::WireFormat, "a message that makes an actor has other numbers");
       }
       const auto actor = std::make_shared<HostedActor>(types, type, m.concurrency);
-      {
-        const std::scoped_lock lock(mutex);
+      actor->post({kConstruct, std::move(arguments), outcome});
+      const std::scoped_lock lock(mutex);
+      if (!is_closed) {
         actors[m.actor] = actor;
       }
-      actor->post({kConstruct, arguments_of(m.call, m.arguments), outcome});
     } catch (const Error& error) {
       outcome->set_error(error);
     }
@@ -135,13 +145,14 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
 
   void take(CallMethod& m) {
     const auto outcome = begin(m.call);
+    auto arguments = arguments_of(m.call, m.arguments);
     try {
       const std::shared_ptr<HostedActor> actor = actor_of(m.actor);
       if (m.method >= actor->type().methods.size() ||
           m.arguments.size() != actor->type().methods[m.method].parameters) {
         throw Error(Errc::WireFormat, "a message that calls an actor has other numbers");
       }
-      actor->post({m.method, arguments_of(m.call, m.arguments), outcome});
+      actor->post({m.method, std::move(arguments), outcome});
     } catch (const Error& error) {
       outcome->set_error(error);
     }
@@ -156,6 +167,7 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     return found->second;
   }
 
+  /// Never throws: an argument that cannot come is a failed future.
   std::vector<Future<Payload>> arguments_of(CallId call, std::vector<Argument>& arguments) {
     std::vector<Future<Payload>> futures;
     for (Argument& argument : arguments) {
@@ -175,10 +187,12 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
   [[nodiscard]] Future<Payload> value_of(CallId value) {
     const std::scoped_lock lock(mutex);
     const auto found = values.find(value);
-    if (found == values.end()) {
-      throw Error(Errc::Internal, "a value was released before it was passed");
+    if (found != values.end()) {
+      return found->second.future;
     }
-    return found->second.future;
+    Promise<Payload> missing;
+    missing.set_error(Error(Errc::Internal, "a value was released before it was passed"));
+    return missing.future();
   }
 
   Future<Payload> awaited_argument(CallId call, const DeliveredArgument& argument) {
@@ -187,12 +201,13 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
       const std::scoped_lock lock(mutex);
       const auto gone = lost.find(argument.from);
       if (gone != lost.end() && argument.delivery < gone->second.before) {
-        throw to_error(gone->second.why);
+        promise->set_error(to_error(gone->second.why));  // nobody reads it yet
+        return promise->future();
       }
       awaited[argument.delivery] = {call, argument.from, promise};
     }
-    const Future<Payload> arriving =
-        receive_payload(end, argument.from, delivery_tag(argument.delivery));
+    const Future<Payload> arriving = receive_payload(
+        end, argument.from, delivery_tag(end->self(), generation, argument.delivery));
     (void)arriving.on_ready([weak = weak_from_this(), arriving, promise, id = argument.delivery] {
       try {
         auto delivered = unpack<Delivered>(arriving.get());
@@ -201,8 +216,8 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
         } else {
           promise->set_error(to_error(delivered.error));
         }
-      } catch (const Error& error) {
-        promise->set_error(error);
+      } catch (...) {
+        promise->set_error(foreign_error(std::current_exception()));
       }
       if (const auto self = weak.lock()) {
         const std::scoped_lock lock(self->mutex);
@@ -230,24 +245,20 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
   }
 
   void take(ForwardValue& m) {
-    try {
-      const Future<Payload> future = value_of(m.value);
-      (void)future.on_ready([weak = weak_from_this(), future, to = m.to, delivery = m.delivery] {
-        const auto self = weak.lock();
-        if (self == nullptr) {
-          return;
-        }
-        Delivered delivered;
-        try {
-          delivered.value = future.get();
-        } catch (const Error& error) {
-          delivered.error = self->chain_of(error);
-        }
-        self->deliver(to, delivery, std::move(delivered));
-      });
-    } catch (const Error& error) {
-      deliver(m.to, m.delivery, {.error = chain_of(error), .value = {}});
-    }
+    const Future<Payload> future = value_of(m.value);
+    (void)future.on_ready([weak = weak_from_this(), future, m] {
+      const auto self = weak.lock();
+      if (self == nullptr) {
+        return;
+      }
+      Delivered delivered;
+      try {
+        delivered.value = future.get();
+      } catch (const Error& error) {
+        delivered.error = self->chain_of(error);
+      }
+      send_delivery(*self->end, m.to, m.generation, m.delivery, delivered);
+    });
   }
 
   void take(ReleaseValues& m) {
@@ -296,6 +307,7 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     }
   }
 
+  void take(StreamNotice&) {}  // the stream keeps them
   void take(Outcome&) { throw Error(Errc::WireFormat, "the driver sent the outcome of a call"); }
 
   template <class Condition>
@@ -303,11 +315,13 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     std::vector<std::shared_ptr<Promise<Payload>>> failed;
     {
       const std::scoped_lock lock(mutex);
-      for (const auto& [id, argument] : awaited) {
-        if (condition(argument)) {
-          failed.push_back(argument.promise);
+      std::erase_if(awaited, [&](const auto& one) {
+        const bool fails = condition(one.second);
+        if (fails) {
+          failed.push_back(one.second.promise);
         }
-      }
+        return fails;
+      });
     }
     for (const auto& promise : failed) {
       promise->set_error(why);
@@ -323,7 +337,7 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
       }
       ended.swap(actors);
     }
-    end->close(why);
+    end->advance(plan_of_side(end->self()), Epoch(generation.value + 1), why);
     for (const auto& [id, actor] : ended) {
       actor->abandon(why);
     }
@@ -335,6 +349,10 @@ RankActors::RankActors(std::shared_ptr<Transport> end,
                        Epoch generation,
                        std::shared_ptr<const ActorTypes> types)
     : state_(std::make_shared<State>(std::move(end), generation, std::move(types))) {
+  // What is on its way to a predecessor does not come here.
+  state_->end->advance(plan_of_side(state_->end->self()),
+                       generation,
+                       Error(Errc::WorkerAborted, "another side of the rank has begun"));
   state_->driver->listen(
       [weak = std::weak_ptr<State>(state_)](RemoteMessage message) {
         if (const auto self = weak.lock()) {
@@ -343,8 +361,9 @@ RankActors::RankActors(std::shared_ptr<Transport> end,
       },
       [weak = std::weak_ptr<State>(state_)](const Error& why) {
         if (const auto self = weak.lock()) {
-          if (why.code() != Errc::TransportClosed) {
+          if (why.code() != Errc::TransportClosed && why.code() != Errc::WorkerAborted) {
             log(Level::Error, "the actors of a rank end", {{"why", why.what()}});
+            self->tell_end(why);
           }
           self->close(why);
         }

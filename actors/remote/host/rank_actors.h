@@ -25,7 +25,7 @@ class RankActors {
   RankActors(std::shared_ptr<Transport> end,
              Epoch generation,
              std::shared_ptr<const ActorTypes> types);
-  /// Closes the end. Does not wait for methods that run.
+  /// Ends the generation at this end. Does not wait for methods that run.
   ~RankActors();
   RankActors(const RankActors&) = delete;
   RankActors& operator=(const RankActors&) = delete;

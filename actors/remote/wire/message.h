@@ -3,6 +3,7 @@
 ///   driver -> rank   MakeActor, CallMethod   each answered once by an Outcome
 ///                    WantValue               answered by an Outcome with the value
 ///                    ForwardValue, ReleaseValues, CancelCall, RankLost, EndActor
+///   both             StreamNotice
 ///
 /// They go over the data plane, because calls carry tensors and the data plane is the quicker way
 /// (message_stream.h). Order is that of each stream.
@@ -70,6 +71,7 @@ struct WantValue {
 struct ForwardValue {
   CallId value;
   Rank to;
+  Epoch generation;  ///< of the receiver's side
   DeliveryId delivery;
 };
 
@@ -77,7 +79,7 @@ struct ReleaseValues {
   std::vector<CallId> values;
 };
 
-/// CancelCall drops a call that has not begun.
+/// CancelCall ends a call with Errc::Cancelled. A method that runs goes on, without a reader.
 struct CancelCall {
   CallId call;
 };
@@ -97,6 +99,12 @@ struct EndActor {
 struct Delivered {
   ErrorChain error;
   Payload value;
+};
+
+/// StreamNotice takes the place of a message that could not be sent; or, with an error, tells that
+/// its sender takes no more messages.
+struct StreamNotice {
+  ErrorChain why;
 };
 
 /// Outcome has neither error nor value if the value stays with its rank.
@@ -128,7 +136,7 @@ decltype(auto) visit_fields(WantValue& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(ForwardValue& m, V&& v) {
-  return v(m.value, m.to, m.delivery);
+  return v(m.value, m.to, m.generation, m.delivery);
 }
 template <class V>
 decltype(auto) visit_fields(ReleaseValues& m, V&& v) {
@@ -151,6 +159,10 @@ decltype(auto) visit_fields(Delivered& m, V&& v) {
   return v(m.error, m.value);
 }
 template <class V>
+decltype(auto) visit_fields(StreamNotice& m, V&& v) {
+  return v(m.why);
+}
+template <class V>
 decltype(auto) visit_fields(Outcome& m, V&& v) {
   return v(m.call, m.error, m.value);
 }
@@ -163,6 +175,7 @@ using RemoteMessage = std::variant<MakeActor,
                                    CancelCall,
                                    RankLost,
                                    EndActor,
+                                   StreamNotice,
                                    Outcome>;
 
 }  // namespace stagecraft

@@ -6,8 +6,9 @@
 ///       thread that completes it (F-4).
 /// MG-2: no lock is held while a message is sent or taken, because in one process both are one call
 ///       chain: sending to an end may run its `take`, which may send.
-/// MG-3: after the transport's close, or a message that cannot be read, `end` gets the error, once,
-///       and no message follows.
+/// MG-3: after the transport's close, the end of the generation, a message that cannot be read or a
+///       StreamNotice with an error, `end` gets the error, once, and no message follows.
+/// MG-4: a message that cannot be sent leaves no gap: a StreamNotice takes its place.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,9 @@ class MessageStream : public std::enable_shared_from_this<MessageStream> {
   using Take = std::function<void(RemoteMessage)>;
   using End = std::function<void(const Error&)>;
 
-  /// `generation`: tells the streams of workers that had the rank one after the other apart.
-  MessageStream(std::shared_ptr<Transport> end, Rank peer, Epoch generation);
+  /// `rank`: whose side it is about, here or at the other end. `generation`: tells the sides that a
+  /// rank had one after the other apart.
+  MessageStream(std::shared_ptr<Transport> end, Rank rank, Epoch generation);
 
   /// Begins to take messages. The transport keeps the stream until it closes.
   void listen(Take take, End at_end);
@@ -41,6 +43,7 @@ class MessageStream : public std::enable_shared_from_this<MessageStream> {
   bool take(const Future<Payload>& arrived);
 
   const std::shared_ptr<Transport> end_;
+  const Rank rank_;
   const Rank peer_;
   const Epoch generation_;
   std::atomic<std::int64_t> sent_ = 0;

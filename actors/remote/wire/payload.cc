@@ -1,11 +1,24 @@
 #include "stagecraft/actors/remote/wire/payload.h"
 
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/futures/transport/zmq/frames/frame.h"
+
 namespace stagecraft::wire {
 
 void PayloadWriter::leaf(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     nil();
     return;
+  }
+  if (!has_frames(tensor.scalar_type()) || tensor.dim() > static_cast<int>(kMostDimensions)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a tensor of type {} with {} dimensions cannot go to another rank: "
+                            "make it a plain one with at most {}",
+                            c10::toString(tensor.scalar_type()),
+                            tensor.dim(),
+                            kMostDimensions));
   }
   natural(tensors_.size());
   tensors_.push_back(tensor.detach().cpu().contiguous());

@@ -45,6 +45,7 @@ namespace wire {
 class PayloadWriter : public Writer {
  public:
   using Leaves = std::tuple<at::Tensor>;
+  /// Errors: UsageArgument for a tensor that no transport carries.
   void leaf(const at::Tensor& tensor);
   [[nodiscard]] Payload take_payload() { return {take(), std::move(tensors_)}; }
 

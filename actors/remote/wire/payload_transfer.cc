@@ -67,10 +67,11 @@ std::size_t take_head(const at::Tensor& head, Arriving& arriving) {
 }  // namespace
 
 void send_payload(Transport& end, Rank to, const Tag& tag, Payload payload) {
-  end.send(to, tag, head_of(payload));
+  at::Tensor head = head_of(payload);
   for (std::size_t i = 0; i < payload.tensors.size(); ++i) {
     end.send(to, tensor_tag(tag, i), std::move(payload.tensors[i]));
   }
+  end.send(to, tag, std::move(head));  // last: who has it waits for all the others
 }
 
 Future<Payload> receive_payload(const std::shared_ptr<Transport>& end, Rank from, const Tag& tag) {

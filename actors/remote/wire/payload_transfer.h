@@ -11,7 +11,7 @@
 namespace stagecraft {
 
 /// Sends the payload's bytes under the tag, and its tensors under the microbatches after that.
-/// Errors: those of Transport::send.
+/// Errors: those of Transport::send; then the tag is still free for a payload without tensors.
 void send_payload(Transport& end, Rank to, const Tag& tag, Payload payload);
 
 /// Receives a payload that send_payload sends.

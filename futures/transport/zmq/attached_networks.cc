@@ -22,6 +22,12 @@ void AttachedNetworks::attach(NetworkId network,
 void AttachedNetworks::detach(NetworkId network) {
   const std::scoped_lock lock(mutex_);
   networks_.erase(network);
+  ended_.insert(network);
+}
+
+bool AttachedNetworks::has_ended(NetworkId network) const {
+  const std::scoped_lock lock(mutex_);
+  return ended_.contains(network);
 }
 
 std::shared_ptr<const Mailboxes> AttachedNetworks::find(NetworkId network) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "stagecraft/futures/transport/mailboxes.h"
 #include "stagecraft/futures/transport/zmq/frames/frame.h"
@@ -22,10 +23,13 @@ class AttachedNetworks {
 
   /// Returns the mailboxes of a network; null for a network that is not here.
   [[nodiscard]] std::shared_ptr<const Mailboxes> find(NetworkId network) const;
+  /// Returns whether a network was here and is detached.
+  [[nodiscard]] bool has_ended(NetworkId network) const;
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<NetworkId, std::weak_ptr<const Mailboxes>> networks_;
+  std::unordered_set<NetworkId> ended_;
 };
 
 }  // namespace stagecraft

@@ -276,7 +276,8 @@ void Receiver::count_misdirected(const std::string& key, const FrameHeader& head
   const std::int64_t misdirected =
       counter_.change([](PortCounts& counts) { return ++counts.tensors_misdirected; });
   if (is_logged(misdirected)) {
-    log(Level::Warning,
+    // The last messages of a network may come after its end.
+    log(networks_.has_ended(header.network) ? Level::Debug : Level::Warning,
         "tensor misdirected",
         {{"key", key},
          {"network", header.network},

@@ -3,12 +3,14 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <ATen/ops/ones.h>
 
+#include "stagecraft/actors/remote/wire/delivery.h"
 #include "stagecraft/actors/remote/wire/message_stream.h"
 #include "stagecraft/actors/remote/wire/payload_transfer.h"
 #include "stagecraft/actors/remote/wire/remote_tags.h"
@@ -35,13 +37,17 @@ class Played {
  public:
   Played() {
     stream_->listen(
-        [this](RemoteMessage message) {
+        [seen = seen_](RemoteMessage message) {
           auto& outcome = std::get<Outcome>(message);
-          const std::scoped_lock lock(mutex_);
-          outcomes_[outcome.call].push_back(std::move(outcome));
-          changed_.notify_all();
+          const std::scoped_lock lock(seen->mutex);
+          seen->outcomes[outcome.call].push_back(std::move(outcome));
+          seen->changed.notify_all();
         },
-        [](const Error&) {});
+        [seen = seen_](const Error& error) {
+          const std::scoped_lock lock(seen->mutex);
+          seen->ended = error.code();
+          seen->changed.notify_all();
+        });
     send(MakeActor{.call = CallId(1),
                    .actor = ActorId(1),
                    .type = "stagecraft::Writer",
@@ -66,36 +72,57 @@ class Played {
   }
   /// Returns the outcome of a call: the n-th, from 0.
   Outcome outcome(std::int64_t id, std::size_t n = 0) {
-    std::unique_lock lock(mutex_);
-    REQUIRE(Clock::steady()->wait_until(
-        changed_, lock, patience(), [&] { return outcomes_[CallId(id)].size() > n; }));
-    return outcomes_[CallId(id)][n];
+    wait([&] { return seen_->outcomes[CallId(id)].size() > n; });
+    const std::scoped_lock lock(seen_->mutex);
+    return seen_->outcomes[CallId(id)][n];
   }
   [[nodiscard]] std::size_t outcomes(std::int64_t id) {
-    const std::scoped_lock lock(mutex_);
-    return outcomes_[CallId(id)].size();
+    const std::scoped_lock lock(seen_->mutex);
+    return seen_->outcomes[CallId(id)].size();
   }
+  /// Waits for the end of the rank's stream.
+  Errc end() {
+    wait([&] { return seen_->ended.has_value(); });
+    return *seen_->ended;
+  }
+  /// Starts another side of the rank at the same end.
+  void restart() { actors_.emplace(network_.endpoint(kMe), Epoch(2), types<Writer>()); }
+  [[nodiscard]] const std::shared_ptr<Transport>& driver() const { return driver_; }
   /// Receives a delivery as the other rank.
   Delivered delivered(std::int64_t id) {
-    const auto arrived = receive_payload(other_, kMe, delivery_tag(DeliveryId(id)));
+    const auto arrived =
+        receive_payload(other_, kMe, delivery_tag(kOther, Epoch(5), DeliveryId(id)));
     REQUIRE(arrived.wait_until(patience()));
     return unpack<Delivered>(arrived.get());
   }
   /// Sends a delivery as the other rank.
   void deliver(std::int64_t id, const Delivered& delivered) {
-    send_payload(*other_, kMe, delivery_tag(DeliveryId(id)), pack(delivered));
+    send_delivery(*other_, kMe, Epoch(1), DeliveryId(id), delivered);
   }
 
  private:
+  /// Also for a thread that still takes a message when the test is over.
+  struct Seen {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<CallId, std::vector<Outcome>> outcomes;
+    std::optional<Errc> ended;
+  };
+
+  template <class Condition>
+  void wait(const Condition& condition) {
+    std::unique_lock lock(seen_->mutex);
+    REQUIRE(Clock::steady()->wait_until(seen_->changed, lock, patience(), condition));
+  }
+
+  const std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
   const InprocNetwork network_{2};
   const std::shared_ptr<Transport> driver_ = network_.endpoint(kDriver);
   const std::shared_ptr<Transport> other_ = network_.endpoint(kOther);
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<CallId, std::vector<Outcome>> outcomes_;
   const std::shared_ptr<MessageStream> stream_ =
       std::make_shared<MessageStream>(driver_, kMe, Epoch(1));
-  const RankActors actors_{network_.endpoint(kMe), Epoch(1), types<Writer>()};
+  std::optional<RankActors> actors_{
+      std::in_place, network_.endpoint(kMe), Epoch(1), types<Writer>()};
 };
 
 Errc failed_as(const ErrorChain& chain) {
@@ -124,9 +151,9 @@ TEST_CASE("a value is there until it is released; passings that were asked for t
           "[remote][host]") {
   Played rank;
   rank.call(2, 0, {pack(std::int64_t{100'000})});
-  rank.send(ForwardValue{CallId(2), kOther, DeliveryId(1)});
+  rank.send(ForwardValue{CallId(2), kOther, Epoch(5), DeliveryId(1)});
   rank.send(ReleaseValues{{CallId(2)}});
-  rank.send(ForwardValue{CallId(2), kOther, DeliveryId(2)});
+  rank.send(ForwardValue{CallId(2), kOther, Epoch(5), DeliveryId(2)});
   CHECK(unpack<std::string>(rank.delivered(1).value).size() == 100'000);
   CHECK(failed_as(rank.delivered(2).error) == Errc::Internal);
 }
@@ -163,6 +190,31 @@ TEST_CASE("the loss of a rank ends waits for its earlier passings, and not for l
   rank.call(5, 1, {DeliveredArgument{kOther, DeliveryId(4)}});
   rank.deliver(4, {.error = to_chain(Error(Errc::NonFinite, "not a number")), .value = {}});
   CHECK(failed_as(rank.outcome(5).error) == Errc::NonFinite);
+}
+
+TEST_CASE("a rank that cannot read a message says so, and fails what waits",
+          "[remote][host][failure]") {
+  Played rank;
+  rank.call(2, 1, {DeliveredArgument{kOther, DeliveryId(1)}});
+  rank.send(Outcome{.call = CallId(9), .error = {}, .value = {}});
+  CHECK(rank.end() == Errc::WireFormat);
+}
+
+TEST_CASE("a rank that is started again takes the messages of its new generation",
+          "[remote][host]") {
+  Played rank;
+  rank.restart();
+  rank.call(2, 0, {pack(std::int64_t{1})});  // of the generation before
+  const auto stream = std::make_shared<MessageStream>(rank.driver(), kMe, Epoch(2));
+  const auto answered = std::make_shared<Promise<Errc>>();
+  stream->listen(
+      [answered](const RemoteMessage& message) {
+        answered->set_value(failed_as(std::get<Outcome>(message).error));
+      },
+      [](const Error&) {});
+  stream->send(CallMethod{.call = CallId(1), .actor = ActorId(1), .method = 0, .arguments = {}});
+  CHECK(answered->future().get() == Errc::UsageArgument);  // the actor ended with the other one
+  CHECK(rank.outcomes(2) == 0);
 }
 
 TEST_CASE("a cancelled call does not run, and its wait for an argument ends", "[remote][host]") {

@@ -24,7 +24,7 @@ struct Ends {
   std::shared_ptr<MessageStream> driver =
       std::make_shared<MessageStream>(driver_end, Rank(0), Epoch(1));
   std::shared_ptr<MessageStream> rank =
-      std::make_shared<MessageStream>(rank_end, kDriver, Epoch(1));
+      std::make_shared<MessageStream>(rank_end, Rank(0), Epoch(1));
   std::vector<std::int64_t> taken;
   std::optional<Errc> ended;
 
@@ -66,15 +66,17 @@ TEST_CASE("a message whose tensors are late holds back those behind it (MG-1)",
   const at::Tensor late = first.tensors.front();
   // The parts of the first message by hand, its tensor after the second message.
   const InprocNetwork other(1);
-  send_payload(*other.endpoint(kDriver), Rank(0), message_tag(Epoch(1), 0), std::move(first));
-  const auto head = other.endpoint(Rank(0))->receive(kDriver, message_tag(Epoch(1), 0)).get();
-  ends.driver_end->send(Rank(0), message_tag(Epoch(1), 0), head);
+  send_payload(
+      *other.endpoint(kDriver), Rank(0), message_tag(Rank(0), Epoch(1), 0), std::move(first));
+  const auto head =
+      other.endpoint(Rank(0))->receive(kDriver, message_tag(Rank(0), Epoch(1), 0)).get();
+  ends.driver_end->send(Rank(0), message_tag(Rank(0), Epoch(1), 0), head);
   send_payload(*ends.driver_end,
                Rank(0),
-               message_tag(Epoch(1), 1),
+               message_tag(Rank(0), Epoch(1), 1),
                pack(RemoteMessage(WantValue{CallId(2)})));
   CHECK(kinds.empty());
-  Tag tag = message_tag(Epoch(1), 0);
+  Tag tag = message_tag(Rank(0), Epoch(1), 0);
   tag.microbatch = Microbatch(1);
   ends.driver_end->send(Rank(0), tag, late);
   CHECK(kinds == std::vector<std::size_t>{outcome.index(), RemoteMessage(WantValue{}).index()});
@@ -88,11 +90,17 @@ TEST_CASE("a stream ends once, with the close or a message that cannot be read (
   Errc expected = Errc::TransportClosed;
   SECTION("closed") {}
   SECTION("no message") {
-    ends.driver_end->send(Rank(0), message_tag(Epoch(1), 1), at::ones({20}, at::kByte));
+    ends.driver_end->send(Rank(0), message_tag(Rank(0), Epoch(1), 1), at::ones({20}, at::kByte));
     expected = Errc::WireFormat;
   }
+  SECTION("told by the other end") {
+    ends.driver->send(StreamNotice{});  // takes the place of a message
+    ends.driver->send(StreamNotice{to_chain(Error(Errc::WorkerLost, "no more"))});
+    ends.driver->send(WantValue{CallId(2)});
+    expected = Errc::WorkerLost;
+  }
   SECTION("no bytes") {
-    ends.driver_end->send(Rank(0), message_tag(Epoch(1), 1), at::ones({2}));
+    ends.driver_end->send(Rank(0), message_tag(Rank(0), Epoch(1), 1), at::ones({2}));
     expected = Errc::WireFormat;
   }
   ends.close();

@@ -9,6 +9,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/quantize_per_tensor.h>
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
@@ -67,6 +68,12 @@ TEST_CASE("a tensor travels without its graph and in order of its elements", "[r
   CHECK_FALSE(back.requires_grad());
   CHECK(back.is_contiguous());
   CHECK(back.sizes() == turned.sizes());
+}
+
+TEST_CASE("a tensor that no transport carries is refused before anything is sent",
+          "[remote][payload]") {
+  const at::Tensor quantized = at::quantize_per_tensor(at::ones(4), 0.1, 0, at::kQInt8);
+  CHECK(thrown_by([&] { (void)pack(quantized); }) == Errc::UsageArgument);
 }
 
 TEST_CASE("a payload of another type, or a broken one, is refused", "[remote][payload]") {
