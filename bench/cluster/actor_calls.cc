@@ -180,6 +180,7 @@ int run(int argc, char** argv) {
   bare_threads = std::min(bare_threads, hand_off());
   const Cluster cluster = Cluster::spawn(2, {.program = "/proc/self/exe"});
   if (is_pinned) {
+    (void)cluster.spawn<CallTarget>(on(Rank(0)));  // starts the processes
     for (const WorkerPlace& worker : cluster.workers()) {
       restrict_to(static_cast<pid_t>(worker.process), {usable.back()});
     }
