@@ -26,7 +26,6 @@ class ThreadBinding final : public Binding {
   void launch_actors(Rank rank,
                      Epoch generation,
                      std::shared_ptr<const ActorTypes> types) override {
-    actors_.erase(rank);
     actors_[rank] =
         std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
     ends_[rank] = never_.future();

@@ -11,7 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/driver/lost_workers.h"
 #include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/remote/host/hosted_actor.h"
 #include "stagecraft/actors/remote/wire/delivery.h"
 #include "stagecraft/actors/remote/wire/message_stream.h"
 #include "stagecraft/actors/remote/wire/remote_tags.h"
@@ -28,9 +30,7 @@ constexpr int kMostThreads = 1024;
 constexpr std::chrono::hours kLongestLimit{24 * 365};
 
 Error loss(Rank rank, const std::string& cause) {
-  return Error(Errc::WorkerLost,
-               fmt::format("{} is lost{}", peer_name(rank), cause.empty() ? "" : ": " + cause))
-      .advise("cluster.replace(rank), and make its actors again");
+  return lost_worker(rank, cause, "make its actors again");
 }
 
 /// Sends a message about an actor or a value that ends with its rank anyway.
@@ -68,14 +68,16 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     int most_calls = 0;
     std::chrono::milliseconds limit;
     int under_way = 0;
+
+    [[nodiscard]] std::string name_of(std::size_t method) const {
+      return method == kConstruct ? "the constructor of " + type : methods[method];
+    }
   };
   /// Pending is a call without an outcome, or a value that stays on its rank and was not read.
   struct Pending {
-    ActorId actor;
-    Rank rank;
-    std::string name;  ///< of the method
+    std::shared_ptr<Actor> actor;
+    std::size_t method = kConstruct;
     std::unique_ptr<Completion> completion;
-    std::chrono::milliseconds limit;
     std::optional<Deadline> deadline;
     bool has_ended = false;
     bool is_wanted = false;
@@ -109,7 +111,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
   std::mutex mutex;  ///< guards all below
   std::condition_variable ended;
   std::vector<RankSide> sides;
-  std::map<ActorId, Actor> actors;
+  std::map<ActorId, std::shared_ptr<Actor>> actors;
   std::unordered_map<CallId, Pending> pending;
   std::set<std::pair<Deadline, CallId>> deadlines;
   std::optional<Deadline> timer;  ///< when the next look at the deadlines comes
@@ -182,7 +184,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     {
       const std::scoped_lock lock(mutex);
       RankSide& side = sides[rank.index()];
-      if (side.generation != generation || side.lost || side.stream == nullptr) {
+      if (is_gone(rank, generation) || side.stream == nullptr) {
         return;
       }
       side.lost = why;
@@ -194,7 +196,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       }
       for (auto one = pending.begin(); one != pending.end();) {
         const auto next = std::next(one);
-        if (one->second.rank == rank) {
+        if (one->second.actor->rank == rank) {
           failed.push_back(remove(one));
         }
         one = next;
@@ -207,6 +209,21 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     }
     for (const auto& other : others) {
       send_quietly(*other, message);
+    }
+  }
+
+  /// Returns whether the side that the rank had then has gone. Requires: the mutex is held.
+  [[nodiscard]] bool is_gone(Rank rank, Epoch generation) const {
+    const RankSide& side = sides[rank.index()];
+    return side.lost || side.generation != generation;
+  }
+
+  /// Throws why the side that the rank had then has gone; returns if it has not.
+  /// Requires: the mutex is held.
+  void require_side(Rank rank, Epoch generation) const {
+    const RankSide& side = sides[rank.index()];
+    if (is_gone(rank, generation) || side.stream == nullptr) {
+      throw Error(side.lost ? *side.lost : loss(rank, "it was replaced"));
     }
   }
 
@@ -228,10 +245,8 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       call.deadline.reset();
     }
     if (!std::exchange(call.has_ended, true)) {
-      if (const auto actor = actors.find(call.actor); actor != actors.end()) {
-        --actor->second.under_way;
-        ended.notify_all();
-      }
+      --call.actor->under_way;
+      ended.notify_all();
     }
   }
 
@@ -261,9 +276,24 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     }
   }
 
+  /// Registers a call of `actor` and returns its number. Requires: the mutex is held.
+  CallId add(std::shared_ptr<Actor> actor,
+             std::size_t method,
+             std::unique_ptr<Completion> completion) {
+    const CallId id(++last_call);
+    ++actor->under_way;
+    Pending& call = pending[id];
+    call = {.actor = std::move(actor),
+            .method = method,
+            .completion = std::move(completion),
+            .deadline = {}};
+    set_deadline(id, call);
+    return id;
+  }
+
   /// Requires: the mutex is held.
   void set_deadline(CallId id, Pending& call) {
-    call.deadline = clock->now() + call.limit;
+    call.deadline = clock->now() + call.actor->limit;
     deadlines.insert({*call.deadline, id});
     set_timer();
   }
@@ -299,13 +329,14 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       }
       while (!deadlines.empty() && deadlines.begin()->first <= clock->now()) {
         const auto found = pending.find(deadlines.begin()->second);
+        const Actor& actor = *found->second.actor;
         Error error(Errc::ClusterTimeout,
                     fmt::format("{} on {} has not answered within {} ms",
-                                found->second.name,
-                                peer_name(found->second.rank),
-                                found->second.limit.count()));
+                                actor.name_of(found->second.method),
+                                peer_name(actor.rank),
+                                actor.limit.count()));
         const CallId id = found->first;
-        const auto stream = sides[found->second.rank.index()].stream;
+        const auto stream = sides[actor.rank.index()].stream;
         late.push_back({id, stream, remove(found), std::move(error)});
       }
       set_timer();
@@ -337,7 +368,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       if (found->second.has_ended) {
         set_deadline(id, found->second);
       }
-      stream = sides[found->second.rank.index()].stream;
+      stream = sides[found->second.actor->rank.index()].stream;
     }
     send_quietly(*stream, WantValue{id});
   }
@@ -350,7 +381,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       if (found == pending.end() || found->second.has_ended) {
         return;
       }
-      stream = sides[found->second.rank.index()].stream;
+      stream = sides[found->second.actor->rank.index()].stream;
     }
     send_quietly(*stream, CancelCall{id});
   }
@@ -362,22 +393,19 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     ReleaseValues message;
     {
       const std::scoped_lock lock(mutex);
-      RankSide& side = sides[rank.index()];
-      if (side.generation != generation || side.lost) {
+      if (is_gone(rank, generation)) {
         return;
       }
+      RankSide& side = sides[rank.index()];
       side.released.push_back(id);
       const auto found = pending.find(id);
-      if (is_small && side.released.size() < kReleasesTogether) {
-        if (found != pending.end()) {
-          found->second.is_released = true;
-        }
-        return;
-      }
       if (found != pending.end() && found->second.has_ended) {
         unread = remove(found);
       } else if (found != pending.end()) {
         found->second.is_released = true;
+      }
+      if (is_small && side.released.size() < kReleasesTogether) {
+        return;
       }
       message.values.swap(side.released);
       stream = side.stream;
@@ -467,11 +495,9 @@ std::vector<Argument> arguments_for(RemoteActors::State& state,
     }
     auto& future = std::get<GivenFuture>(one);
     const auto* origin = dynamic_cast<const RemoteOrigin*>(future.origin.get());
-    const auto is_gone = [&] {  // but the driver may have read the value before
-      const auto& owner = state.sides[origin->rank().index()];
-      return owner.lost || owner.generation != origin->generation();
-    };
-    if (origin == nullptr || !origin->is_of(state) || is_gone()) {
+    if (origin == nullptr || !origin->is_of(state) ||
+        state.is_gone(origin->rank(),
+                      origin->generation())) {  // the driver may have read it before
       const DeliveryId delivery(++state.last_delivery);
       arguments.emplace_back(DeliveredArgument{kDriver, delivery});
       passings.from_driver.push_back({delivery, std::move(future)});
@@ -543,12 +569,12 @@ ActorId RemoteActors::make(const On& on, ActorType type, std::vector<GivenArgume
                     .methods = names_of(type.methods),
                     .concurrency = on.concurrency(),
                     .arguments = {}};
-  State::Actor actor{.rank = rank,
-                     .generation = {},
-                     .type = type.name,
-                     .methods = message.methods,
-                     .most_calls = on.most_calls(),
-                     .limit = on.limit()};
+  const auto actor = std::make_shared<State::Actor>(State::Actor{.rank = rank,
+                                                                 .generation = {},
+                                                                 .type = type.name,
+                                                                 .methods = message.methods,
+                                                                 .most_calls = on.most_calls(),
+                                                                 .limit = on.limit()});
   state_->types->add(std::move(type));
   state_->start(rank);
   auto answer = std::make_unique<Answer>();
@@ -559,24 +585,13 @@ ActorId RemoteActors::make(const On& on, ActorType type, std::vector<GivenArgume
   {
     const std::scoped_lock lock(state_->mutex);
     const State::RankSide& side = state_->sides[rank.index()];
-    if (side.lost || side.stream == nullptr) {
-      throw Error(side.lost ? *side.lost : loss(rank, "it is being replaced"));
-    }
+    generation = actor->generation = side.generation;
+    state_->require_side(rank, generation);
     stream = side.stream;
-    generation = actor.generation = side.generation;
     message.arguments = arguments_for(*state_, rank, arguments, passings);
-    message.call = CallId(++state_->last_call);
     message.actor = ActorId(++state_->last_actor);
-    State::Pending& call = state_->pending[message.call];
-    call = {.actor = message.actor,
-            .rank = rank,
-            .name = "the constructor of " + actor.type,
-            .completion = std::move(answer),
-            .limit = on.limit(),
-            .deadline = {}};
-    state_->set_deadline(message.call, call);
-    actor.under_way = 1;
-    state_->actors.emplace(message.actor, std::move(actor));
+    state_->actors.emplace(message.actor, actor);
+    message.call = state_->add(actor, kConstruct, std::move(answer));
   }
   try {
     stream->send(message);
@@ -605,43 +620,29 @@ std::shared_ptr<FutureOrigin> RemoteActors::call(ActorId actor_id,
   const process_end::Elsewhere perhaps_waiting;  // around the lock: its end may park the thread
   {
     std::unique_lock lock(state_->mutex);
-    State::Actor& actor = state_->actors.at(actor_id);
-    rank = actor.rank;
-    generation = actor.generation;
-    const State::RankSide& side = state_->sides[rank.index()];
-    const auto is_lost = [&] { return side.lost || side.generation != actor.generation; };
-    if (actor.under_way >= actor.most_calls) {
+    const std::shared_ptr<State::Actor> actor = state_->actors.at(actor_id);
+    rank = actor->rank;
+    generation = actor->generation;
+    if (actor->under_way >= actor->most_calls) {
       const bool has_room =
-          state_->clock->wait_until(state_->ended, lock, state_->clock->now() + actor.limit, [&] {
-            return actor.under_way < actor.most_calls || is_lost();
+          state_->clock->wait_until(state_->ended, lock, state_->clock->now() + actor->limit, [&] {
+            return actor->under_way < actor->most_calls || state_->is_gone(rank, generation);
           });
       if (!has_room) {
         throw Error(Errc::ClusterTimeout,
                     fmt::format("{} calls of {} on {} are under way, as many as may be, and none "
                                 "has ended within {} ms",
-                                actor.under_way,
-                                actor.type,
+                                actor->under_way,
+                                actor->type,
                                 peer_name(rank),
-                                actor.limit.count()));
+                                actor->limit.count()));
       }
     }
-    if (is_lost()) {
-      throw Error(side.lost ? *side.lost : loss(rank, "it was replaced"));
-    }
-    stream = side.stream;
+    state_->require_side(rank, generation);
+    stream = state_->sides[rank.index()].stream;
     message.arguments = arguments_for(*state_, rank, arguments, passings);
-    message.call = CallId(++state_->last_call);
-    State::Pending& call = state_->pending[message.call];
-    call = {.actor = actor_id,
-            .rank = rank,
-            .name = actor.methods[method],
-            .completion = std::move(completion),
-            .limit = actor.limit,
-            .deadline = {}};
-    state_->set_deadline(message.call, call);
-    ++actor.under_way;
-    origin =
-        std::make_shared<RemoteOrigin>(state_, message.call, rank, actor.generation, comes_unasked);
+    message.call = state_->add(actor, method, std::move(completion));
+    origin = std::make_shared<RemoteOrigin>(state_, message.call, rank, generation, comes_unasked);
   }
   stream->send(message);
   start_passings(*state_, rank, generation, passings);
@@ -656,9 +657,9 @@ void RemoteActors::end(ActorId actor) {
     if (found == state_->actors.end()) {
       return;
     }
-    const State::RankSide& side = state_->sides[found->second.rank.index()];
-    if (side.generation == found->second.generation && !side.lost) {
-      stream = side.stream;
+    const State::Actor& gone = *found->second;
+    if (!state_->is_gone(gone.rank, gone.generation)) {
+      stream = state_->sides[gone.rank.index()].stream;
     }
     state_->actors.erase(found);
   }

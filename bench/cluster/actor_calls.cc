@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -30,13 +29,12 @@
 #include "stagecraft/bench/cluster/pinning.h"
 #include "stagecraft/bench/cluster/sides.h"
 #include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/futures/transport/shared_memory/memory_file.h"
 #include "stagecraft/futures/wait.h"
 
 namespace stagecraft::bench::actor_calls {
 namespace {
-
-using Time = std::chrono::steady_clock;
 
 constexpr int kRounds = 9;
 constexpr int kCalls = 1'000;
@@ -48,13 +46,13 @@ constexpr std::int64_t kFloats = 256 * 1024;  // 1 MiB
 double microseconds_of(int count, const std::function<void()>& work) {
   std::vector<double> rounds;
   for (int round = -1; round < kRounds; ++round) {  // the first one warms up
-    const auto begun = Time::now();
-    for (int i = 0; i < count; ++i) {
-      work();
-    }
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < count; ++i) {
+        work();
+      }
+    });
     if (round >= 0) {
-      rounds.push_back(std::chrono::duration<double, std::micro>(Time::now() - begun).count() /
-                       count);
+      rounds.push_back(seconds * 1e6 / count);
     }
   }
   return median(rounds);

@@ -90,7 +90,8 @@ class NotedSteps {
     return calls_ = SimDevices::calls();
   }
 
-  // Of the last step:
+  // These two are about the last step.
+
   [[nodiscard]] std::int64_t pageable_copies() const { return pageable_copies_; }
 
   /// Returns the instructions, but for votes, in which the host waited for the rank's device. At

@@ -72,18 +72,8 @@ class ProcessBinding final : public Binding {
       return worker;
     }
     const EncodedSetup encoded = encode(setup);
-    const FleetMember member = current_member(rank);
-    const RankStarted started = answer_of(member,
-                                          ask<RankStarted>(fleet_->host(),
-                                                           member.host,
-                                                           fleet_->name_of(member.place),
-                                                           kHostLimit,
-                                                           StartRank{id_, rank}));
-    if (!started.error.empty()) {
-      throw to_error(started.error).with({.rank = rank});
-    }
+    const auto started = start<RankStarted>(rank, StartRank{id_, rank});
     send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
-    watch(rank, member);
     return started.worker;
   }
 
@@ -91,23 +81,12 @@ class ProcessBinding final : public Binding {
                      Epoch generation,
                      std::shared_ptr<const ActorTypes> types) override {
     if (!is_remote(rank)) {
-      actors_.erase(rank);
       actors_[rank] =
           std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
       ends_[rank] = never_.future();
       return;
     }
-    const FleetMember member = current_member(rank);
-    const auto started = answer_of(member,
-                                   ask<ActorsStarted>(fleet_->host(),
-                                                      member.host,
-                                                      fleet_->name_of(member.place),
-                                                      kHostLimit,
-                                                      StartActors{id_, rank, generation}));
-    if (!started.error.empty()) {
-      throw to_error(started.error).with({.rank = rank});
-    }
-    watch(rank, member);
+    (void)start<ActorsStarted>(rank, StartActors{id_, rank, generation});
   }
 
   void hand_over(RankShape shape, PlanId plan, Submission request) override {
@@ -162,10 +141,22 @@ class ProcessBinding final : public Binding {
     return *members_[rank.index()];
   }
 
-  /// Watches for the end of the process in which the rank was launched.
-  void watch(Rank rank, const FleetMember& member) {
+  /// Asks the process in the rank's place to start something for the rank, and watches for the end
+  /// of that process. Errors: those of the process; ClusterMember, ClusterTimeout if it does not
+  /// answer.
+  template <class Started, class Message>
+  [[nodiscard]] Started start(Rank rank, const Message& message) {
+    const FleetMember member = current_member(rank);
+    auto started = answer_of(
+        member,
+        ask<Started>(
+            fleet_->host(), member.host, fleet_->name_of(member.place), kHostLimit, message));
+    if (!started.error.empty()) {
+      throw to_error(started.error).with({.rank = rank});
+    }
     launched_[rank.index()] = member.incarnation;
     ends_[rank] = fleet_->places().cause_of_end({member.place, member.incarnation});
+    return started;
   }
 
   /// Returns the number of places that the crew needs.

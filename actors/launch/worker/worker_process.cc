@@ -111,7 +111,6 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
         try {
           const auto found = self->state.networks.find(m.network);
           SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
-          self->state.actors.erase({m.network, m.rank});
           self->state.actors[{m.network, m.rank}] = std::make_unique<RankActors>(
               found->second->endpoint(m.rank), m.generation, process->types);
         } catch (const Error& error) {

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/remote/host/actor_type.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <c10/util/Type.h>
 #include <fmt/format.h>
@@ -65,11 +66,8 @@ const ActorType& ActorTypes::find(const std::string& name,
                     known.empty() ? "none at all" : fmt::format("{}", fmt::join(known, ", ")),
                     name));
   }
-  std::vector<std::string> mine;
-  for (const ActorMethod& method : found->second.methods) {
-    mine.push_back(method.name);
-  }
-  if (mine != methods) {
+  const auto mine = found->second.methods | std::views::transform(&ActorMethod::name);
+  if (!std::ranges::equal(mine, methods)) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the program of this worker lists other methods of {} than the "
                             "driver's: {} here, {} there; start all from the same build",

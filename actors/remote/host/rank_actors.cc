@@ -105,11 +105,14 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
   }
 
   void finish(CallId call, const Future<Payload>& future) {
+    {
+      const std::scoped_lock lock(mutex);
+      open.erase(call);
+    }
     Outcome outcome{.call = call, .error = {}, .value = {}};
     try {
       Payload value = future.get();
       const std::scoped_lock lock(mutex);
-      open.erase(call);
       const auto kept = values.find(call);
       if (kept != values.end() && !kept->second.is_wanted && !is_small(value)) {
         kept->second.stays = true;
@@ -118,8 +121,6 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
       }
     } catch (const Error& error) {
       outcome.error = chain_of(error);
-      const std::scoped_lock lock(mutex);
-      open.erase(call);
     }
     tell(outcome);
   }
@@ -349,7 +350,7 @@ RankActors::RankActors(std::shared_ptr<Transport> end,
                        Epoch generation,
                        std::shared_ptr<const ActorTypes> types)
     : state_(std::make_shared<State>(std::move(end), generation, std::move(types))) {
-  // What is on its way to a predecessor does not come here.
+  // Drop what is on its way to a predecessor.
   state_->end->advance(plan_of_side(state_->end->self()),
                        generation,
                        Error(Errc::WorkerAborted, "another side of the rank has begun"));

@@ -8,6 +8,7 @@
 #include "stagecraft/actors/remote/wire/remote_tags.h"
 
 namespace stagecraft {
+
 MessageStream::MessageStream(std::shared_ptr<Transport> end, Rank rank, Epoch generation)
     : end_(std::move(end)),
       rank_(rank),
@@ -33,9 +34,9 @@ void MessageStream::listen(Take take, End at_end) {
   pump();
 }
 
-/// A message that has already arrived is taken here, in a loop: as a callback of its future it
-/// would be taken within the callback of the one before it, and thousands would use up the stack.
-/// Of the two that notice an arrival, callback and loop, the second goes on.
+/// The loop takes messages that have already arrived. If the callback of each took the next one,
+/// thousands of nested calls would use up the stack. Callback and loop both notice an arrival, and
+/// the one that notices it second continues.
 void MessageStream::pump() {
   while (true) {
     const Future<Payload> next =

@@ -16,6 +16,7 @@
 #include "stagecraft/tests/actors/crew/played_workers.h"
 #include "stagecraft/tests/actors/driver/wait_plan.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/error_of.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
@@ -56,17 +57,6 @@ struct Played {
   Crew crew;
 };
 
-template <class Work>
-Error loss_in(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("nothing has failed");
-  return {Errc::Internal, ""};
-}
-
 void check_lost(const Error& error, int rank) {
   CHECK(error.code() == Errc::WorkerLost);
   CHECK(error.context().rank == Rank(rank));
@@ -79,20 +69,20 @@ void check_lost(const Error& error, int rank) {
 TEST_CASE("a worker lost between announcing its state and sending it ends the wait (CR-3)",
           "[actors][crew][faults]") {
   Played p({{1, Part::Announce}});
-  check_lost(loss_in([&] { (void)p.crew.read_state(); }), 1);
+  check_lost(thrown_error([&] { (void)p.crew.read_state(); }), 1);
 }
 
 TEST_CASE("a worker that is lost cannot be asked, and the cause is said (CR-3)",
           "[actors][crew][faults]") {
   Played p({{2, Part::Announce}});
-  check_lost(loss_in([&] { (void)p.crew.read_state(); }), 2);
-  check_lost(loss_in([&] { (void)p.crew.list_state(); }), 2);
-  check_lost(loss_in([&] { (void)p.crew.read_gradients(); }), 2);
+  check_lost(thrown_error([&] { (void)p.crew.read_state(); }), 2);
+  check_lost(thrown_error([&] { (void)p.crew.list_state(); }), 2);
+  check_lost(thrown_error([&] { (void)p.crew.read_gradients(); }), 2);
 }
 
 TEST_CASE("a worker that is lost while its trainer is made is named with the cause (CR-3)",
           "[actors][crew][faults]") {
-  const Error error = loss_in([] { const Played p({{0, Part::EndWithPlan}}); });
+  const Error error = thrown_error([] { const Played p({{0, Part::EndWithPlan}}); });
   check_lost(error, 0);
   CHECK_THAT(error.advice(), ContainsSubstring("then make the trainer again"));
 }
@@ -100,15 +90,16 @@ TEST_CASE("a worker that is lost while its trainer is made is named with the cau
 TEST_CASE("a rank does not wait for a copy whose keeper is lost (CR-3)", "[actors][crew][faults]") {
   Played p({{1, Part::KeepAndVanish}});
   const RecoveryPoint point{.updates = 3, .lost = {true, false, false}};
-  check_lost(loss_in([&] { p.crew.take_mirrors(point); }), 1);
+  check_lost(thrown_error([&] { p.crew.take_mirrors(point); }), 1);
 }
 
 TEST_CASE("a wait for a tensor ends with the loss of its sender alone (CR-3)",
           "[actors][crew][faults]") {
   Played p({{1, Part::Announce}});
-  (void)loss_in([&] { (void)p.crew.read_state(); });
+  (void)thrown_error([&] { (void)p.crew.read_state(); });
   const Promise<at::Tensor> never;
-  check_lost(loss_in([&] { (void)p.crew.wait(Rank(1), never.future(), p.crew.deadline(1h)); }), 1);
+  check_lost(thrown_error([&] { (void)p.crew.wait(Rank(1), never.future(), p.crew.deadline(1h)); }),
+             1);
   CHECK_FALSE(p.crew.wait(Rank(0), never.future(), p.crew.deadline(-1ms)));
   Promise<at::Tensor> here;
   (void)here.set_value(number(7));

@@ -7,6 +7,7 @@
 #include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/actors/crew/played_workers.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/error_of.h"
 
 namespace stagecraft {
 namespace {
@@ -61,17 +62,6 @@ struct Scene {
   const StateTransfer transfer{kPlan, workers, here, std::make_shared<StepLedger>(), epoch};
 };
 
-template <class Work>
-Error error_in(Work&& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("nothing has failed");
-  return {Errc::Internal, ""};
-}
-
 TEST_CASE("a state is read by rank, in the order of each listing", "[actors][crew]") {
   Scene scene;
   const auto state = scene.transfer.read();
@@ -116,7 +106,7 @@ TEST_CASE("a tensor that was announced and does not come ends the read at its de
           "[actors][crew][faults]") {
   Scene scene({{2, Part::Forget}});
   auto read = std::async(std::launch::async,
-                         [&] { return error_in([&] { (void)scene.transfer.read(); }); });
+                         [&] { return thrown_error([&] { (void)scene.transfer.read(); }); });
   REQUIRE(eventually([&] { return scene.clock->waits() == 1; }));
   scene.clock->advance(kStateDeadline - 1ms);
   CHECK(read.wait_for(0s) == std::future_status::timeout);
@@ -130,7 +120,7 @@ TEST_CASE("a loss is told with its cause once that is known, and without after i
           "[actors][crew][faults]") {
   Scene scene({{1, Part::Announce}}, /*tells_late=*/true);
   auto read = std::async(std::launch::async,
-                         [&] { return error_in([&] { (void)scene.transfer.read(); }); });
+                         [&] { return thrown_error([&] { (void)scene.transfer.read(); }); });
   const bool in_time = GENERATE(true, false);
   caf::scoped_actor self(scene.host.system());
   self->wait_for(scene.workers.all()[1].plan_thread);
@@ -155,7 +145,7 @@ TEST_CASE("a lost rank gets its state from its keeper, and each other has its ow
   Scene scene;
   // No copy is sent here: the exchange ends with the epoch of its request.
   auto taken = std::async(std::launch::async, [&] {
-    return error_in([&] {
+    return thrown_error([&] {
       scene.transfer.take_mirrors({.updates = 3, .lost = {false, true, false}});
     });
   });
