@@ -186,11 +186,11 @@ class Together {
     return SimDevices::take_reports();
   }
 
-  /// Starts the operation on both with memory for no more than what is given. Returns the errors.
+  /// Starts the operation on both without memory for more than what is given. Returns the errors.
   std::vector<std::optional<Errc>> without_memory() {
-    constexpr std::size_t kOneBlock = 512;
-    SimDevices::restart({.at_once = true, .memory = kOneBlock});
-    const auto pending = started();
+    std::vector<at::Tensor> tensors = given();
+    SimDevices::restart({.at_once = true, .memory = 0});
+    const auto pending = started(std::move(tensors));
     std::vector<std::optional<Errc>> errors;
     for (const auto& one : pending) {
       errors.push_back(thrown_by([&] { (void)one->wait(soon()); }));
@@ -201,7 +201,17 @@ class Together {
  private:
   static Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(30); }
 
-  std::vector<std::unique_ptr<PendingResult>> started() {
+  [[nodiscard]] std::vector<at::Tensor> given() const {
+    const c10::impl::VirtualGuardImpl guard(sim::kType);
+    std::vector<at::Tensor> tensors;
+    for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
+      (void)guard.exchangeStream(streams_[rank]);
+      tensors.push_back(at::ones({64}, at::TensorOptions(forms_[rank]->place)));
+    }
+    return tensors;
+  }
+
+  std::vector<std::unique_ptr<PendingResult>> started(std::vector<at::Tensor> tensors) {
     const c10::impl::VirtualGuardImpl guard(sim::kType);
     std::vector<std::unique_ptr<PendingResult>> pending;
     for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
@@ -209,7 +219,7 @@ class Together {
       pending.push_back((forms_[rank]->by_host.*operation_)(
           {.ranks = {Rank(0), Rank(1)}, .id = 0},
           {.submission = Submission(5), .number = number_},
-          at::ones({64}, at::TensorOptions(forms_[rank]->place))));
+          std::move(tensors[rank])));
     }
     ++number_;
     return pending;
@@ -217,7 +227,7 @@ class Together {
 
   void run() {
     const c10::impl::VirtualGuardImpl guard(sim::kType);
-    const auto pending = started();
+    const auto pending = started(given());
     for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
       (void)guard.exchangeStream(streams_[rank]);
       pending[rank]->wait(soon()).add_(1);
