@@ -30,6 +30,7 @@
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/compiler/module/metric.h"
+#include "stagecraft/compiler/native/native_stage.h"
 #include "stagecraft/compiler/program/check.h"
 #include "stagecraft/compiler/program/cut_report.h"
 #include "stagecraft/compiler/program/program.h"

@@ -22,12 +22,13 @@ std::string under_marker() {
 
 void check_replayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   if (reads_values(op)) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} reads a value that depends on an input or parameter{}; a decision "
-                            "by it would be frozen into the captured graph: keep the decision in "
-                            "tensors (torch::where), or move it out of the module",
-                            full_name(op),
-                            under_marker()));
+    throw Error(
+        Errc::CompileCapture,
+        fmt::format("{} reads a value that depends on an input or parameter{}; a decision "
+                    "by it would be frozen into the captured graph: keep the decision in "
+                    "tensors (torch::where), or make this part a native stage (sc::native_stage)",
+                    full_name(op),
+                    under_marker()));
   }
   if (shape_depends_on_values(op, arguments)) {
     throw Error(Errc::CompileCapture,
@@ -42,22 +43,24 @@ void check_replayable(const c10::OperatorHandle& op, const std::vector<c10::IVal
 void refuse_equal(const c10::OperatorHandle& op) {
   throw Error(
       Errc::CompileCapture,
-      fmt::format("{} finds two different tensors equal{}; a decision by this answer depends "
-                  "on their values and would be frozen into the captured graph: keep the "
-                  "decision in tensors (torch::where), or move it out of the module",
-                  full_name(op),
-                  under_marker()));
+      fmt::format(
+          "{} finds two different tensors equal{}; a decision by this answer depends "
+          "on their values and would be frozen into the captured graph: keep the "
+          "decision in tensors (torch::where), or make this part a native stage (sc::native_stage)",
+          full_name(op),
+          under_marker()));
 }
 
 void refuse_hidden_read(std::string_view running, const c10::OperatorHandle& op) {
   throw Error(
       Errc::CompileCapture,
-      fmt::format("{} reads, through {}, a value that depends on an input or parameter{}; a "
-                  "decision by it would be frozen into the captured graph: keep the "
-                  "decision in tensors (torch::where), or move it out of the module",
-                  running,
-                  full_name(op),
-                  under_marker()));
+      fmt::format(
+          "{} reads, through {}, a value that depends on an input or parameter{}; a "
+          "decision by it would be frozen into the captured graph: keep the "
+          "decision in tensors (torch::where), or make this part a native stage (sc::native_stage)",
+          running,
+          full_name(op),
+          under_marker()));
 }
 
 void refuse_hidden_draw(std::string_view running, const c10::OperatorHandle& op) {

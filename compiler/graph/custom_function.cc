@@ -14,6 +14,7 @@
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/graph/whole_backward.h"
 
 namespace stagecraft {
 namespace {
@@ -87,20 +88,12 @@ HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
   return out;
 }
 
-/// Application is one application of the function in a replay.
-///
-/// Keeps CF-3: the engine calls a node once in a whole backward and twice in a split one, each time
-/// for some of the gradients. The first call computes all gradients and keeps those that the second
-/// call needs.
-struct Application : autograd::Node {
+/// Application is one application of the function in a replay. Keeps CF-3.
+struct Application : WholeBackward {
   std::shared_ptr<const CustomFunction> function;
   std::vector<autograd::SavedVariable> saved;
-  autograd::variable_list kept;
 
-  autograd::variable_list apply(autograd::variable_list&& gradients) override {
-    if (!kept.empty()) {
-      return std::exchange(kept, {});
-    }
+  Gradients all_gradients(const Gradients& gradients) override {
     std::vector<at::Tensor> tensors;
     for (const autograd::SavedVariable& variable : saved) {
       tensors.push_back(variable.unpack(getptr()));
@@ -109,17 +102,7 @@ struct Application : autograd::Node {
     for (const autograd::Edge& edge : next_edges()) {
       joined.push_back(edge.is_valid());
     }
-    autograd::variable_list all = function->backward(gradients, tensors, joined);
-    for (std::size_t i = 0; i < joined.size(); ++i) {
-      if (joined[i] && !task_should_compute_output(i)) {
-        kept.resize(all.size());
-        kept[i] = all[i];
-      }
-    }
-    if (!kept.empty()) {
-      release_variables();
-    }
-    return all;
+    return function->backward(gradients, tensors, joined);
   }
   void release_variables() override {
     for (autograd::SavedVariable& variable : saved) {

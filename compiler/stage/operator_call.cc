@@ -25,6 +25,15 @@ c10::OperatorHandle operator_of(const Node& node) {
   return *found;
 }
 
+std::shared_ptr<const NativeCall> native_call_of(const StageProgram& stage, const Node& node) {
+  std::vector<Value> results;
+  for (const ValueId result : node.results) {
+    results.push_back(stage.at(result));
+  }
+  return std::make_shared<const NativeCall>(
+      std::get<c10::IValue>(node.operands.at(0)).toStringRef(), std::move(results));
+}
+
 std::vector<at::Tensor> tensors_at(const std::vector<int>& places,
                                    const std::vector<at::Tensor>& values) {
   std::vector<at::Tensor> tensors;
@@ -54,7 +63,9 @@ OperatorCall::OperatorCall(const StageProgram& stage,
       random_index_(node.random_index),
       answer_(node.answer),
       name_(operator_name(node)) {
-  if (node.function == kNoAttachment) {
+  if (node.name == kNativeOperator) {
+    native_ = native_call_of(stage, node);
+  } else if (node.function == kNoAttachment) {
     op_ = operator_of(node);
     check_ = argument_check(op_->operator_name());
   } else {
@@ -119,6 +130,8 @@ void OperatorCall::run(std::vector<at::Tensor>& values,
                        const std::string& stage_name) const {
   if (function_) {
     apply_function(values);
+  } else if (native_) {
+    run_native_stage(values);
   } else {
     call_operator(values, stack, key, stage_name);
   }
@@ -128,13 +141,26 @@ void OperatorCall::run(std::vector<at::Tensor>& values,
 }
 
 void OperatorCall::apply_function(std::vector<at::Tensor>& values) const {
-  const auto tensors = [&](std::size_t i) {
-    return tensors_at(std::get<PlaceList>(arguments_[i]).places, values);
-  };
-  const std::vector<at::Tensor> joined = function_->join(tensors(0), tensors(1), tensors(2));
-  for (std::size_t i = 0; i < joined.size(); ++i) {
+  store(function_->join(list(0, values), list(1, values), list(2, values)), values);
+}
+
+void OperatorCall::run_native_stage(std::vector<at::Tensor>& values) const {
+  const bool training = std::get<c10::IValue>(arguments_[4]).toBool();
+  store(native_->run(list(1, values), list(2, values), list(3, values), training), values);
+}
+
+/// Returns the tensors of an argument that is a list.
+std::vector<at::Tensor> OperatorCall::list(std::size_t argument,
+                                           const std::vector<at::Tensor>& values) const {
+  return tensors_at(std::get<PlaceList>(arguments_[argument]).places, values);
+}
+
+/// Requires: as many as results.
+void OperatorCall::store(const std::vector<at::Tensor>& results,
+                         std::vector<at::Tensor>& values) const {
+  for (std::size_t i = 0; i < results.size(); ++i) {
     if (results_[i] != kAbsent) {
-      at_place(values, results_[i]) = joined[i];
+      at_place(values, results_[i]) = results[i];
     }
   }
 }

@@ -22,6 +22,7 @@
 #include "stagecraft/compiler/graph/tensor_hooks.h"
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
 #include "stagecraft/compiler/libtorch/random.h"
+#include "stagecraft/compiler/stage/native_call.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 
 namespace stagecraft {
@@ -63,6 +64,10 @@ class OperatorCall {
 
   [[nodiscard]] Argument argument_of(const Operand& operand, const PlaceOf& place_of) const;
   void apply_function(std::vector<at::Tensor>& values) const;
+  void run_native_stage(std::vector<at::Tensor>& values) const;
+  [[nodiscard]] std::vector<at::Tensor> list(std::size_t argument,
+                                             const std::vector<at::Tensor>& values) const;
+  void store(const std::vector<at::Tensor>& results, std::vector<at::Tensor>& values) const;
   void call_operator(std::vector<at::Tensor>& values,
                      torch::jit::Stack& stack,
                      const RandomKey& key,
@@ -78,6 +83,7 @@ class OperatorCall {
   std::optional<c10::OperatorHandle> op_;           ///< set for an operator
   std::shared_ptr<const CustomFunction> function_;  ///< set for a custom function, with three lists
                                                     ///< of arguments
+  std::shared_ptr<const NativeCall> native_;        ///< set for a native stage
   ArgumentCheck check_ = nullptr;                   ///< of the operator's arguments
   std::vector<Argument> arguments_;
   std::vector<int> results_;

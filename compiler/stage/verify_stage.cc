@@ -10,9 +10,11 @@
 #include <ATen/core/jit_type.h>
 #include <fmt/format.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/allowed_operators.h"
 #include "stagecraft/compiler/libtorch/argument_type.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
+#include "stagecraft/compiler/native/native_code.h"
 
 namespace stagecraft {
 namespace {
@@ -308,7 +310,19 @@ class StageCheck {
               arguments[i].name());
       }
     }
+    if (node.name == kNativeOperator) {
+      check_native(node);
+    }
     check_results(node, op->schema().returns());
+  }
+
+  void check_native(const Node& node) {
+    const auto* name = std::get_if<c10::IValue>(&node.operands.front());
+    try {
+      require_native(name != nullptr && name->isString() ? name->toStringRef() : "");
+    } catch (const Error& error) {
+      fault("{}", error.message());
+    }
   }
 
   /// Checks the number of results. The length of a list is known only in a run.

@@ -56,6 +56,18 @@ TEST_CASE("a program is its own worker, whatever the generic one is",
   }
 }
 
+TEST_CASE("a stage that stays C++ trains alike in threads and in processes",
+          "[tools][examples][processes]") {
+  const std::string program = STAGECRAFT_BUILD_DIR "/bin/examples/native_stage";
+  const CommandResult threads = run_command({program}), processes = run_command({program, "apart"});
+  CAPTURE(threads.err, processes.err);
+  REQUIRE(threads.exit_code == 0);
+  const std::vector<double> losses = losses_of(threads.out);
+  REQUIRE(losses.size() == 40);
+  CHECK(losses.back() < 0.5 * losses.front());
+  CHECK(processes.out == threads.out);
+}
+
 TEST_CASE("actors of a program's own classes work together on their ranks",
           "[tools][examples][processes]") {
   const CommandResult result = run_command({STAGECRAFT_BUILD_DIR "/bin/examples/remote_actors"});

@@ -216,10 +216,10 @@ class Together {
     std::vector<std::unique_ptr<PendingResult>> pending;
     for (std::size_t rank = 0; rank < forms_.size(); ++rank) {
       (void)guard.exchangeStream(streams_[rank]);
-      pending.push_back((forms_[rank]->by_host.*operation_)(
-          {.ranks = {Rank(0), Rank(1)}, .id = 0},
-          {.submission = Submission(5), .number = number_},
-          std::move(tensors[rank])));
+      pending.push_back(
+          (forms_[rank]->by_host.*operation_)({.ranks = {Rank(0), Rank(1)}, .id = 0},
+                                              {.submission = Submission(5), .number = number_},
+                                              std::move(tensors[rank])));
     }
     ++number_;
     return pending;

@@ -1,0 +1,147 @@
+#include "stagecraft/compiler/native/native_code.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/graph/whole_backward.h"
+
+namespace stagecraft {
+namespace {
+
+namespace autograd = torch::autograd;
+
+using Tensors = NativeCode::Tensors;
+
+bool needs_gradient(const at::Tensor& tensor) {
+  return tensor.requires_grad();
+}
+
+/// NativeNode joins the results of one forward to autograd. Keeps NV-1.
+struct NativeNode : WholeBackward {
+  std::string of;
+  Tensors leaves;   ///< of the module's own graph, by next edge; undefined without an edge
+  Tensors results;  ///< of the module's own graph, those that a gradient may come to
+
+  Gradients all_gradients(const Gradients& gradients) override {
+    Tensors roots, given, wanted;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (gradients[i].defined()) {
+        roots.push_back(results[i]);
+        given.push_back(gradients[i]);
+      }
+    }
+    std::ranges::copy_if(leaves, std::back_inserter(wanted), &at::Tensor::defined);
+    Gradients all(leaves.size());
+    if (roots.empty()) {
+      return all;
+    }
+    Tensors found = autograd::grad(roots,
+                                   wanted,
+                                   given,
+                                   /*retain_graph=*/false,
+                                   /*create_graph=*/false,
+                                   /*allow_unused=*/true);
+    for (std::size_t i = 0, next = 0; i < leaves.size(); ++i) {
+      if (leaves[i].defined()) {
+        all[i] = std::move(found[next++]);
+      }
+    }
+    return all;
+  }
+  void release_variables() override {
+    results.clear();
+    leaves.clear();
+  }
+  [[nodiscard]] std::string name() const override { return "native stage " + of; }
+};
+
+std::vector<std::int64_t> versions_of(const Tensors& values, const NativeCode& code) {
+  std::vector<std::int64_t> versions;
+  for (const at::Tensor& value : values) {
+    versions.push_back(value.defined() ? value._version() : 0);
+  }
+  for (const NamedTensor& parameter : code.parameters) {
+    versions.push_back(parameter.tensor._version());
+  }
+  return versions;
+}
+
+/// Keeps NV-4.
+Tensors forward(const std::string& name, const NativeCode& code, const Tensors& values) {
+  const std::vector<std::int64_t> before = versions_of(values, code);
+  Tensors results = code.forward(values);
+  const std::vector<std::int64_t> after = versions_of(values, code);
+  const auto changed =
+      static_cast<std::size_t>(std::ranges::mismatch(before, after).in1 - before.begin());
+  if (changed < before.size()) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "the native stage \"{}\" writes {} in place, which others read: write a clone() "
+            "of it",
+            name,
+            changed < values.size()
+                ? fmt::format("its argument {}", changed)
+                : "its parameter " + code.parameters[changed - values.size()].name));
+  }
+  return results;
+}
+
+/// Returns the tensor as a leaf of the module's own graph.
+at::Tensor leaf_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().requires_grad_(tensor.requires_grad()) : tensor;
+}
+
+}  // namespace
+
+void NativeCode::train(bool training) const {
+  if (trains() != training) {
+    set_modes(std::vector<bool>(modes().size(), training));
+  }
+}
+
+Tensors run_native(const std::string& name,
+                   const NativeCode& code,
+                   const Tensors& values,
+                   const Tensors& parameters) {
+  if (!at::GradMode::is_enabled() || (std::ranges::none_of(values, needs_gradient) &&
+                                      std::ranges::none_of(parameters, needs_gradient))) {
+    return forward(name, code, values);
+  }
+  const std::shared_ptr<NativeNode> node(new NativeNode, autograd::deleteNode);
+  node->of = name;
+  autograd::edge_list edges;
+  const auto join = [&](const at::Tensor& outer, const at::Tensor& leaf) {
+    const bool joined = outer.defined() && outer.requires_grad();
+    edges.push_back(joined ? autograd::impl::gradient_edge(outer) : autograd::Edge());
+    node->leaves.push_back(joined ? leaf : at::Tensor());
+  };
+  Tensors inner;
+  for (const at::Tensor& value : values) {
+    inner.push_back(leaf_of(value));
+    join(value, inner.back());
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    join(parameters[i], code.parameters[i].tensor);
+  }
+  node->set_next_edges(std::move(edges));
+  Tensors joined;
+  for (const at::Tensor& result : forward(name, code, inner)) {
+    joined.push_back(result.detach());
+    if (result.requires_grad()) {
+      autograd::create_gradient_edge(joined.back(), node);
+      node->results.push_back(result);
+    }
+  }
+  return joined;
+}
+
+}  // namespace stagecraft
