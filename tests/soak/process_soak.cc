@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/tests/faults/actor_rounds.h"
 #include "stagecraft/tests/faults/noise.h"
 #include "stagecraft/tests/faults/process_view.h"
 
@@ -35,6 +36,8 @@ class ProcessSoak final : public Soak {
       lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
     } else if (fault.kind == "copy") {
       lose_copy(fault, outcome);
+    } else if (fault.kind == "actors") {
+      lose_actors(fault, outcome);
     } else if (fault.kind == "save") {
       lose_while_saving(fault, outcome);
     } else if (fault.kind == "several") {
@@ -109,6 +112,20 @@ class ProcessSoak final : public Soak {
     outcome.failed(failure->seconds, kClosedPromise);
     require_blamed(failure->error, Errc::WorkerLost, fault.rank);
     outcome.went_on(copies_->mend({fault.rank}, fault.recover));
+  }
+
+  /// Kills a worker that trains and has an actor, while actors of all ranks exchange tensors.
+  void lose_actors(const Fault& fault, Outcome& outcome) {
+    constexpr int kRounds = 300;
+    const std::chrono::milliseconds limit = kPatience * kClosedPromise;
+    ActorRounds actors(training_.cluster());
+    actors.begin(kRounds);
+    lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
+    actors.check({fault.rank}, limit);
+    actors.replace({fault.rank});
+    actors.begin(kRounds);
+    training_.train_step();
+    actors.check({}, limit);
   }
 
   /// Kills the worker while its state is read, or between two files: the failed save reports it.

@@ -1,5 +1,5 @@
 /// ProcessSoak causes faults of worker processes of this host: they are killed, stopped, starved,
-/// or get garbage.
+/// or get garbage; actors beside the training lose one of them.
 #pragma once
 
 #include <array>
@@ -10,8 +10,16 @@
 namespace stagecraft::tests {
 
 inline constexpr int kSoakRanks = 4;
-inline constexpr std::array<const char*, 9> kProcessFaults{
-    "kill", "copy", "save", "several", "stop", "exception", "memory", "garbage", "driver"};
+inline constexpr std::array<const char*, 10> kProcessFaults{"kill",
+                                                            "copy",
+                                                            "save",
+                                                            "several",
+                                                            "stop",
+                                                            "exception",
+                                                            "memory",
+                                                            "garbage",
+                                                            "actors",
+                                                            "driver"};
 
 [[nodiscard]] std::unique_ptr<Soak> make_process_soak(const SoakOptions& options);
 

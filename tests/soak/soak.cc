@@ -25,6 +25,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/tests/faults/actor_rounds.h"
 #include "stagecraft/tests/soak/fault.h"
 #include "stagecraft/tests/soak/hosts_soak.h"
 #include "stagecraft/tests/soak/process_soak.h"
@@ -264,7 +265,7 @@ SoakOptions parse(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   using namespace stagecraft::tests;
   if (stagecraft::is_worker(argc, argv)) {
-    return stagecraft::worker_main(argc, argv);
+    return stagecraft::worker_main(argc, argv, stagecraft::types<Exchange>());
   }
   try {
     const SoakOptions options = parse({argv + 1, argv + argc});
