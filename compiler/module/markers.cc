@@ -38,6 +38,10 @@ AnnotationCounter::~AnnotationCounter() {
   counter = nullptr;
 }
 
+bool AnnotationCounter::is_counting() {
+  return counter != nullptr;
+}
+
 Annotation AnnotationCounter::enter(std::string_view tag, std::string_view name) {
   const auto same_tag = [&](const Annotation& a) { return a.tag == tag; };
   if (tag == kStageTag) {

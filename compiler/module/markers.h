@@ -59,6 +59,9 @@ class AnnotationCounter {
   AnnotationCounter(const AnnotationCounter&) = delete;
   AnnotationCounter& operator=(const AnnotationCounter&) = delete;
 
+  /// Returns whether this thread has one.
+  [[nodiscard]] static bool is_counting();
+
   /// Returns the annotation for a scope that opens now.
   Annotation enter(std::string_view tag, std::string_view name);
 

@@ -31,6 +31,10 @@ struct NativeNode : WholeBackward {
   Tensors results;  ///< of the module's own graph, those that a gradient may come to
 
   Gradients all_gradients(const Gradients& gradients) override {
+    if (leaves.size() != num_outputs()) {
+      throw Error(Errc::UsageArgument,
+                  "the backward of the " + name() + " is called a second time: it runs once");
+    }
     Tensors roots, given, wanted;
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (gradients[i].defined()) {
@@ -101,6 +105,23 @@ at::Tensor leaf_of(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+void require_no_hooks(const std::string& name, const NativeCode& code) {
+  for (const auto& [parameter, tensor] : code.parameters) {
+    if (!autograd::impl::hooks(tensor).empty()) {
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("the parameter {} of the native stage \"{}\" has a hook, which would be "
+                      "called twice: register hooks in its forward, on other tensors",
+                      parameter,
+                      name));
+    }
+  }
+}
+
+void internal::refuse_undefined_result() {
+  throw Error(Errc::UsageArgument, "a native stage returns an undefined tensor: return zeros");
+}
 
 void NativeCode::train(bool training) const {
   if (trains() != training) {

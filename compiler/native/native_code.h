@@ -5,10 +5,15 @@
 /// of its own, made by name.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -51,10 +56,15 @@ struct NativeCode {
 /// Makes a rank's module. Errors: those of the user's code.
 using NativeMaker = std::function<NativeCode()>;
 
+/// Checks that nothing but the code of the module itself would be called with gradients.
+/// Errors: UsageArgument for hooks on a parameter.
+void require_no_hooks(const std::string& name, const NativeCode& code);
+
 /// Registers a maker. Errors: UsageArgument if the name is empty or taken.
 void register_native_maker(const std::string& name, NativeMaker make);
 
-/// Makes the module of this name. The default random generator is afterwards as before.
+/// Makes the module of this name. What that draws is given back to the default random generator, so
+/// it shows only to threads that draw meanwhile.
 /// Errors: UsageArgument for a name that this program has not registered; those of the maker.
 [[nodiscard]] NativeCode make_native(const std::string& name);
 
@@ -63,11 +73,46 @@ void require_native(const std::string& name);
 
 namespace internal {
 
+/// Throws UsageArgument for undefined tensors among the results.
+[[noreturn]] void refuse_undefined_result();
+
+/// NativeResult matches what a native stage may return: tensors in a form that can be made of them
+/// again.
+template <class T>
+consteval bool is_native_result() {
+  if constexpr (std::same_as<T, at::Tensor> || std::same_as<T, std::vector<at::Tensor>>) {
+    return true;
+  } else if constexpr (TupleLike<T>) {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (std::same_as<std::remove_cvref_t<std::tuple_element_t<I, T>>, at::Tensor> && ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>());
+  } else if constexpr (PlainStruct<T>) {
+    return is_native_result<decltype(members_of(std::declval<const T&>()))>();
+  } else {
+    return false;
+  }
+}
+template <class T>
+concept NativeResult = is_native_result<T>();
+
 struct TakeResults {
   using Result = NativeCode::Tensors;
-  template <MadeOfTensors T>
+  template <NativeResult T>
   Result operator()(const T& results) const {
-    return tensors_in(results);
+    Result list = tensors_in(results);
+    std::size_t count = 1;
+    if constexpr (std::same_as<T, Result>) {
+      count = results.size();
+    } else if constexpr (TupleLike<T>) {
+      count = std::tuple_size_v<T>;
+    } else if constexpr (!std::same_as<T, at::Tensor>) {
+      count = member_count<T>();
+    }
+    if (list.size() != count) {
+      refuse_undefined_result();
+    }
+    return list;
   }
 };
 

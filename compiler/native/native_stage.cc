@@ -81,6 +81,10 @@ namespace internal {
 
 Tensors call_native(const std::string& name, const NativeCode& code, const Tensors& values) {
   require_native(name);
+  require_no_hooks(name, code);
+  if (!AnnotationCounter::is_counting()) {
+    return code.forward(values);  // no program is captured: a plain call
+  }
   static const auto op =
       c10::Dispatcher::singleton()
           .findSchemaOrThrow(kNativeOperator.data(), "")
@@ -92,9 +96,12 @@ Tensors call_native(const std::string& name, const NativeCode& code, const Tenso
       name, values, tensors_of(code.parameters), tensors_of(code.buffers), code.trains());
 }
 
-void refuse_no_native_module(const std::string& name) {
+void refuse_made(const std::string& name, bool anything) {
   throw Error(Errc::UsageArgument,
-              fmt::format("the maker of the native stage \"{}\" made no module", name));
+              fmt::format("the maker of the native stage \"{}\" made {}: it must make a new module "
+                          "each time",
+                          name,
+                          anything ? "a module that others have too" : "no module"));
 }
 
 }  // namespace internal

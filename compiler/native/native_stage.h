@@ -11,9 +11,10 @@
 /// no difference. A worker process must run a program that registers the name: usually the driver's
 /// own.
 ///
-/// NV-1: the module's forward runs once for each forward of a microbatch, and its backward once,
-///       also if a schedule splits backwards: all of it then runs in the input half.
+/// NV-1: the module's backward runs once for each microbatch, also if a schedule splits backwards:
+///       all of it then runs in the input half. A forward runs once more if it is recomputed.
 /// NV-2: results have in every microbatch the number, shapes and types that they had at capture.
+///       No gradient flows through a result that needed none there.
 /// NV-3: it may read values, but draws no random numbers: capture refuses those that it sees.
 /// NV-4: it changes neither its arguments nor its parameters, and keeps what outlives a microbatch
 ///       in its buffers, which it writes in place. All its buffers count as written.
@@ -45,31 +46,31 @@ namespace internal {
 template <class>
 using AnyTensor = at::Tensor&;
 
-/// Throws UsageArgument.
-[[noreturn]] void refuse_no_native_module(const std::string& name);
+/// Throws UsageArgument: the maker made nothing, or a module that others have too.
+[[noreturn]] void refuse_made(const std::string& name, bool anything);
 
 }  // namespace internal
 
-/// Registers a native stage. `make` returns a shared_ptr to a module like the one in the user's
-/// program; its weights do not matter. Call it in main, before sc::worker_main() and before the
-/// module is compiled. Thread: any; ranks call `make` on their threads, one at a time.
+/// Registers a native stage. `make` returns a shared_ptr to a new module like the one in the user's
+/// program, each time; its weights do not matter. Call it in main, before sc::worker_main() and before
+/// the module is compiled. Thread: any; ranks call `make` on their threads, one at a time.
 /// Errors: UsageArgument if the name is empty or taken.
 template <class Make>
 requires requires(Make& make) {
-  *make();
+  make().use_count();
 }
 void register_native_stage(const std::string& name, Make make) {
   register_native_maker(name, [name, make = std::move(make)]() mutable {
     auto module = make();
-    if (internal::holds_nothing(module)) {
-      internal::refuse_no_native_module(name);
+    if (module.use_count() != 1) {
+      internal::refuse_made(name, module != nullptr);
     }
     return internal::native_code(*module, module);
   });
 }
 
-/// Runs `module` on tensors as the stage `name`, and returns what its forward returns: a tensor, or
-/// anything that can be taken apart into tensors and made of them again (structured_call.h).
+/// Runs `module` on tensors as the stage `name`, and returns what its forward returns: a tensor, a
+/// std::vector of them, or a tuple, pair, array or plain struct of them, all defined.
 /// Errors: UsageArgument for an unregistered name; those of stage() and of the forward.
 template <class Given, class... T>
 requires(std::convertible_to<const T&, at::Tensor>&&...) auto native_stage(const std::string& name,
@@ -80,11 +81,13 @@ requires(std::convertible_to<const T&, at::Tensor>&&...) auto native_stage(const
   }
   auto& callee = internal::callee_of(module);
   using Callee = std::remove_reference_t<decltype(callee)>;
-  static_assert(internal::kTaken<Callee, internal::TakeResults>.takes(sizeof...(T)),
-                "sc::native_stage: the module's forward does not take so many tensors, or its "
-                "result cannot be taken apart into tensors");
+  static_assert(internal::Callable<Callee, internal::AnyTensor<T>...>,
+                "sc::native_stage: the module's forward does not take these tensors one by one");
   using Result = std::remove_cvref_t<decltype(internal::call(
       callee, std::declval<internal::AnyTensor<T>>()...))>;
+  static_assert(internal::NativeResult<Result>,
+                "sc::native_stage: the module's forward must return a tensor, a std::vector of "
+                "tensors, or a tuple, pair, array or plain struct of them");
   const AnnotationScope scope(kStageTag, name);
   NativeCode::Tensors made =
       internal::call_native(name, internal::native_code(callee, nullptr), {at::Tensor(tensors)...});

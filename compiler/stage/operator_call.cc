@@ -63,7 +63,7 @@ OperatorCall::OperatorCall(const StageProgram& stage,
       random_index_(node.random_index),
       answer_(node.answer),
       name_(operator_name(node)) {
-  if (node.name == kNativeOperator) {
+  if (node.function == kNoAttachment && node.name == kNativeOperator) {
     native_ = native_call_of(stage, node);
   } else if (node.function == kNoAttachment) {
     op_ = operator_of(node);
@@ -183,7 +183,7 @@ void OperatorCall::call_operator(std::vector<at::Tensor>& values,
         fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
                     "module was captured and are {} now; a decision by this answer is fixed "
                     "in the captured graph: keep the decision in tensors (torch::where), or "
-                    "move it out of the module",
+                    "make this part a native stage (sc::native_stage)",
                     name_,
                     stage_name,
                     *answer_ ? "" : "not ",

@@ -317,6 +317,13 @@ class StageCheck {
   }
 
   void check_native(const Node& node) {
+    const bool has_lists =
+        std::all_of(node.operands.begin() + 1, node.operands.end() - 1, [](const Operand& operand) {
+          return std::holds_alternative<ValueList>(operand);
+        });
+    if (!has_lists || std::ranges::find(node.results, kNoValue) != node.results.end()) {
+      fault("{} needs lists of values, and each of its results", operator_name(node));
+    }
     const auto* name = std::get_if<c10::IValue>(&node.operands.front());
     try {
       require_native(name != nullptr && name->isString() ? name->toStringRef() : "");

@@ -74,16 +74,18 @@ void ActorRounds::check(const std::vector<Rank>& lost, std::chrono::milliseconds
     }
   }
   calls_.clear();
-  check_counts(lost);
+  check_counts(lost, deadline);
 }
 
 /// Each part was taken once, where the call has succeeded, and not at all where it has failed.
-void ActorRounds::check_counts(const std::vector<Rank>& lost) {
+void ActorRounds::check_counts(const std::vector<Rank>& lost, Deadline deadline) {
   for (std::size_t r = 0; r < actors_.size(); ++r) {
     if (has(lost, Rank(r))) {
       continue;
     }
-    const auto counted = actors_[r].call<&Exchange::taken>().get();
+    const Future<std::int64_t> answer = actors_[r].call<&Exchange::taken>();
+    require(answer.wait_until(deadline), fmt::format("the actor of rank {} does not answer", r));
+    const std::int64_t counted = answer.get();
     require(counted == taken_[r],
             fmt::format("the actor of rank {} took {} parts, and {} calls have succeeded",
                         r,

@@ -51,7 +51,7 @@ class ActorRounds {
   };
 
   [[nodiscard]] Rank next(Rank rank) const;
-  void check_counts(const std::vector<Rank>& lost);
+  void check_counts(const std::vector<Rank>& lost, Deadline deadline);
 
   const Cluster cluster_;
   std::vector<RemoteActor<Exchange>> actors_;  ///< by rank

@@ -49,12 +49,31 @@ struct Wider : torch::nn::Module {
   torch::nn::Linear layer;
 };
 
+/// Returns twice as many rows for values above 10.
+struct Growing : torch::nn::Module {
+  at::Tensor forward(at::Tensor x) {
+    return x.max().item<float>() > 10 ? torch::cat({x, x}) : x * 1;
+  }
+};
+/// Scales the inputs of the model, and decays the scale.
+struct Decay : torch::nn::Module {
+  at::Tensor scale = register_buffer("scale", torch::ones({kNativeWidth}));
+  torch::nn::Linear layer{register_module("layer", torch::nn::Linear(kNativeWidth, kNativeWidth))};
+  at::Tensor forward(at::Tensor x) {
+    const at::Tensor made = torch::tanh(layer(x)) * scale.clone();
+    scale.mul_(0.9);
+    return made;
+  }
+};
+
 inline void register_native_modules() {
   register_native_stage("loop", [] { return std::make_shared<Loop>(); });
   register_native_stage("selecting", [] { return std::make_shared<Selecting>(); });
   register_native_stage("drawing", [] { return std::make_shared<Drawing>(); });
   register_native_stage("writing", [] { return std::make_shared<Writing>(); });
   register_native_stage("wider", [] { return std::make_shared<Wider>(kNativeWidth + 1); });
+  register_native_stage("growing", [] { return std::make_shared<Growing>(); });
+  register_native_stage("decay", [] { return std::make_shared<Decay>(); });
   register_native_stage("nothing", [] { return std::shared_ptr<Writing>(); });
 }
 

@@ -2,7 +2,7 @@
 /// processes, and say what is wrong with them.
 #include "stagecraft/compiler/native/native_stage.h"
 
-#include <filesystem>
+#include <csignal>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/integration/native_modules.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -164,13 +165,13 @@ TEST_CASE("a native stage runs in processes that register it",
   const Cluster cluster = Cluster::spawn(3, {.program = STAGECRAFT_NATIVE_WORKER});
   check_equal_to_one_process(cluster, program, schedule);
 
-  const std::string file = std::filesystem::temp_directory_path() / "native-stage.ckpt";
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/native-stage.ckpt";
   Trainer first(cluster, program, schedule, AdamW{.lr = 1e-2}, {.seed = 5});
   (void)first.step(rows(0), labels(0)).get();
   first.save(file);
   Trainer second(Cluster::local(3), loop_program(), schedule, AdamW{.lr = 1e-2}, {.seed = 5});
   second.load(file);
-  std::filesystem::remove(file);
   CHECK(first.step(rows(1), labels(1)).get().losses ==
         second.step(rows(1), labels(1)).get().losses);
   CHECK(same_bits(first.state_dict(), second.state_dict()));
@@ -187,6 +188,77 @@ TEST_CASE("copies of a native stage have modules of their own", "[integration][n
         copies.step(rows(step), labels(step)).get().mean_loss,
         Catch::Matchers::WithinRel(one.step(rows(step), labels(step)).get().mean_loss, 1e-5));
   }
+}
+
+TEST_CASE("a native stage is refused where its results change their form in a step (NV-2)",
+          "[integration][native-stage][failure]") {
+  register_once();
+  Around<Growing> net("growing", std::make_shared<Growing>());
+  const Program program = program_of(net);
+  Trainer trainer(Cluster::local(3), program, one_f_one_b(3, kMicrobatches), AdamW{});
+  (void)trainer.step(rows(0), labels(0)).get();
+  const Error error = error_of(trainer.step(rows(0) * 1000, labels(0)));
+  CHECK(error.code() == Errc::CompileShape);
+  CHECK_THAT(error.what(),
+             ContainsSubstring("\"growing\" returns Float of shape [6, 6]") &&
+                 ContainsSubstring("Float of shape [3, 6] when it was captured"));
+  CHECK(error.context().rank == Rank(1));
+}
+
+/// DecayNet has its native stage first. Its buffers are written, and it owes no gradient.
+struct DecayNet : torch::nn::Module {
+  std::shared_ptr<Decay> decay = register_module("decay", std::make_shared<Decay>());
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(kNativeWidth, 1))};
+  at::Tensor forward(at::Tensor x) { return stage("out", out, native_stage("decay", decay, x)); }
+};
+
+TEST_CASE("a native stage may be first, recomputed or not, and split",
+          "[integration][native-stage]") {
+  const auto* name = GENERATE("1f1b", "zb-h1");
+  const auto recompute = GENERATE(Recompute::nothing(), Recompute::stages());
+  CAPTURE(name, recompute == Recompute::stages());
+  torch::manual_seed(4);
+  DecayNet net;
+  const Program program = program_of(net, recompute);
+  check_equal_to_one_process(
+      Cluster::local(2), program, schedule_for(name, program.stage_graph(), kMicrobatches));
+}
+
+TEST_CASE("frozen parameters of a native stage stay, and evaluation changes nothing",
+          "[integration][native-stage]") {
+  torch::manual_seed(4);
+  LoopNet net;
+  net.loop->layer->weight.set_requires_grad(false);
+  const at::Tensor frozen = net.loop->layer->weight.clone();
+  const Program program = program_of(net);
+  Trainer trainer(Cluster::local(3), program, one_f_one_b(3, kMicrobatches), AdamW{.lr = 1e-2});
+  (void)trainer.step(rows(0), labels(0)).get();
+  trainer.copy_to(net);
+  CHECK(net.loop->layer->weight.equal(frozen));
+  const StateDict before = trainer.state_dict();
+  CHECK(trainer.evaluate(rows(1), labels(1)) > 0);
+  CHECK(same_bits(trainer.state_dict(), before));
+}
+
+TEST_CASE("a rank that is replaced has its native stage again",
+          "[integration][native-stage][processes]") {
+  const Program program = loop_program();
+  const Cluster cluster = Cluster::spawn(3, {.program = STAGECRAFT_NATIVE_WORKER});
+  const Schedule schedule = one_f_one_b(3, kMicrobatches);
+  const TrainerOptions options{.seed = 5, .mirror = true};
+  Trainer trainer(cluster, program, schedule, AdamW{.lr = 1e-2}, options);
+  Trainer unbroken(Cluster::local(3), program, schedule, AdamW{.lr = 1e-2}, options);
+  (void)trainer.step(rows(0), labels(0)).get();
+  ::kill(static_cast<pid_t>(cluster.workers()[1].process), SIGKILL);
+  CHECK(error_of(trainer.step(rows(1), labels(1))).code() == Errc::WorkerLost);
+  cluster.replace(Rank(1));
+  for (std::int64_t step = trainer.recover(); step < 3; ++step) {
+    (void)trainer.step(rows(static_cast<int>(step)), labels(static_cast<int>(step))).get();
+  }
+  for (int step = 0; step < 3; ++step) {
+    (void)unbroken.step(rows(step), labels(step)).get();
+  }
+  CHECK(same_bits(trainer.state_dict(), unbroken.state_dict()));
 }
 
 TEST_CASE("what a native stage throws arrives with its place",
@@ -220,6 +292,14 @@ TEST_CASE("a native stage that a program cannot have is refused by name",
                  ContainsSubstring("one like the module that was compiled"));
   CHECK_THAT(refusal_of("nothing", std::make_shared<Wider>(kNativeWidth)),
              ContainsSubstring("\"nothing\" made no module"));
+  static const auto kept = std::make_shared<Writing>();
+  register_native_stage("kept", [] { return kept; });
+  CHECK_THAT(refusal_of("kept", std::make_shared<Wider>(kNativeWidth)),
+             ContainsSubstring("made a module that others have too"));
+  const auto hooked = std::make_shared<Wider>(kNativeWidth + 1);
+  hooked->layer->weight.register_hook([](const at::Tensor& gradient) { return gradient; });
+  CHECK_THAT(refusal_of("wider", hooked),
+             ContainsSubstring("the parameter layer.weight of the native stage \"wider\""));
   const std::shared_ptr<Wider> none;
   CHECK_THAT(refusal([&] { (void)native_stage("wider", none, rows(0)); }),
              ContainsSubstring("\"wider\""));

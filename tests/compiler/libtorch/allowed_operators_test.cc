@@ -15,6 +15,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/native/native_code.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -26,7 +27,7 @@ std::set<std::string> registry() {
   std::set<std::string> names;
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (dispatcher.findSchema(name)) {
+    if (dispatcher.findSchema(name) && name.name != kNativeOperator) {
       names.insert(c10::toString(name));
     }
   }
@@ -147,6 +148,9 @@ TEST_CASE("an operator of the user's own may stand in a stage, and in no file (A
   const auto why = operator_refusal(operator_named("mine::own"), ProgramOrigin::ModelFile);
   REQUIRE(why);
   CHECK_THAT(*why, ContainsSubstring("none of LibTorch's"));
+  const c10::OperatorName native(std::string(kNativeOperator), "");
+  CHECK_FALSE(operator_refusal(native, ProgramOrigin::OtherProcess));
+  CHECK(operator_refusal(native, ProgramOrigin::ModelFile));
 }
 
 TEST_CASE("an operator that does not check its arguments gets checked ones",

@@ -78,6 +78,24 @@ TEST_CASE("its backward runs once, though half of the gradients are asked for la
   CHECK(second.equal(whole[1]));
 }
 
+TEST_CASE("its backward is not called a second time", "[compiler][native]") {
+  const auto module = std::make_shared<Scaling>();
+  const torch::Tensor x = example().requires_grad_();
+  const torch::Tensor sum = run_native("scaling", code_of(module), {x}, {module->weight})[0].sum();
+  (void)torch::autograd::grad({sum}, {x, module->weight}, {}, /*retain_graph=*/true);
+  CHECK_THROWS(torch::autograd::grad({sum}, {x, module->weight}));
+}
+
+TEST_CASE("an undefined result is refused, as it could not be told from one that is left out",
+          "[compiler][native]") {
+  struct Half : torch::nn::Module {
+    std::vector<torch::Tensor> forward(torch::Tensor x) { return {x, torch::Tensor(), x}; }
+  };
+  const auto module = std::make_shared<Half>();
+  CHECK_THAT(refusal([&] { (void)internal::native_code(*module, module).forward({example()}); }),
+             ContainsSubstring("returns an undefined tensor"));
+}
+
 TEST_CASE("without gradients it is a plain call", "[compiler][native]") {
   const auto module = std::make_shared<Scaling>();
   const torch::NoGradGuard no_grad;
@@ -121,6 +139,7 @@ TEST_CASE("a module is made by name, and draws nothing that shows", "[compiler][
 TEST_CASE("a call outside of a program is that of the module", "[compiler][native]") {
   register_native_stage("test plain", [] { return std::make_shared<Scaling>(); });
   Scaling module;
+  const c10::InferenceMode serving;
   const auto [made, positive] = native_stage("test plain", module, example());
   CHECK(made.equal(std::get<0>(module.forward(example()))));
   CHECK(positive.equal((made > 0).to(torch::kLong)));
