@@ -52,8 +52,8 @@ using AnyTensor = at::Tensor&;
 }  // namespace internal
 
 /// Registers a native stage. `make` returns a shared_ptr to a new module like the one in the user's
-/// program, each time; its weights do not matter. Call it in main, before sc::worker_main() and before
-/// the module is compiled. Thread: any; ranks call `make` on their threads, one at a time.
+/// program, each time; its weights do not matter. Call it in main, before sc::worker_main() and
+/// before the module is compiled. Thread: any; ranks call `make` on their threads, one at a time.
 /// Errors: UsageArgument if the name is empty or taken.
 template <class Make>
 requires requires(Make& make) {

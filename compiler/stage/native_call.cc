@@ -34,8 +34,8 @@ NativeCall::State NativeCall::without_memory(const std::vector<NamedTensor>& own
   return state;
 }
 
-/// Lets the module's tensors use the memory of the given ones. Graphs of other microbatches may hold
-/// the module's buffers: their values are equal in both memories, unless one was written since then,
+/// Lets the module's tensors use the memory of the given ones. Graphs of other microbatches may
+/// hold its buffers: their values are equal in both memories, unless one was written since then,
 /// which its version shows to LibTorch.
 void NativeCall::take_over(const State& state, const Tensors& given, std::string_view what) const {
   const auto refuse = [&](const std::string& found) {
