@@ -68,9 +68,18 @@ NativeCode make_native(const std::string& name) {
   static std::mutex one_at_a_time;  // all ranks of a process draw from its default generator
   const std::scoped_lock lock(one_at_a_time);
   at::Generator random = default_generator();
-  const auto restore =
-      c10::make_scope_exit([&, state = random.get_state().clone()] { random.set_state(state); });
-  return make();
+  at::Tensor state;
+  {
+    const std::scoped_lock reading(random.mutex());
+    state = random.get_state().clone();
+  }
+  const auto restore = c10::make_scope_exit([&] {
+    const std::scoped_lock writing(random.mutex());
+    random.set_state(state);
+  });
+  NativeCode code = make();
+  require_no_hooks(name, code);
+  return code;
 }
 
 void require_native(const std::string& name) {

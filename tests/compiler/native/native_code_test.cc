@@ -136,6 +136,16 @@ TEST_CASE("a module is made by name, and draws nothing that shows", "[compiler][
   CHECK_FALSE(code.trains());
 }
 
+TEST_CASE("a maker's module has no hooks on its parameters", "[compiler][native]") {
+  register_native_stage("test hooked", [] {
+    auto module = std::make_shared<Scaling>();
+    module->weight.register_hook([](const torch::Tensor& gradient) { return gradient; });
+    return module;
+  });
+  CHECK_THAT(refusal([] { (void)make_native("test hooked"); }),
+             ContainsSubstring("the parameter weight of the native stage \"test hooked\""));
+}
+
 TEST_CASE("a call outside of a program is that of the module", "[compiler][native]") {
   register_native_stage("test plain", [] { return std::make_shared<Scaling>(); });
   Scaling module;
