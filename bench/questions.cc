@@ -11,6 +11,8 @@ namespace capture { int run(int argc, char** argv); }
 namespace cluster_join { int run(int argc, char** argv); }
 namespace collectives { int run(int argc, char** argv); }
 namespace control_plane { int run(int argc, char** argv); }
+namespace dispatch { int run(int argc, char** argv); }
+namespace driver_code { int run(int argc, char** argv); }
 namespace driver_scale { int run(int argc, char** argv); }
 namespace models { int run(int argc, char** argv); }
 namespace plan_memory { int run(int argc, char** argv); }
@@ -33,6 +35,8 @@ constexpr std::array kQuestions{
     Question{"train_llama", "what takes the time of a training step?", train_llama::run},
     Question{"replay", "how long does a captured stage take beside its module?", replay::run},
     Question{"capture", "what does it cost to load a model?", capture::run},
+    Question{"dispatch", "what does it cost to dispatch task by task?", dispatch::run},
+    Question{"driver_code", "what does code on the driver cost?", driver_code::run},
     Question{"timeline_cost", "what does it cost to record a step?", timeline_cost::run},
     Question{"models", "do measurements predict how long steps take?", models::run},
     Question{"profile_sum", "does a profile predict the time of a step?", profile_sum::run},

@@ -10,6 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/cut/cut_into_stages.h"
+#include "stagecraft/compiler/cut/driver_parts.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/measure/operator_costs.h"
@@ -111,7 +112,8 @@ void measure_costs(Compilation& c) {
 }
 
 void choose_stages(Compilation& c) {
-  c.program.assignment = cut_into_stages(c.program.graph, c.options.cut, c.costs);
+  c.program.assignment =
+      driver_parts(c.program.graph, cut_into_stages(c.program.graph, c.options.cut, c.costs));
   c.program.marked = std::holds_alternative<AtMarkers>(c.options.cut);
   c.program.cut = cut_report(c.program.graph, c.program.assignment, c.costs);
 }
@@ -127,6 +129,9 @@ void run_each_stage(Compilation& c) {
 void follow_gradients(Compilation& c) {
   find_gradient_flow(c.program.partition, c.runs);
   c.program.stage_graph = stage_graph_of(c.program.partition);
+  if (const StageParts& parts = c.program.assignment.parts; !parts.empty()) {
+    c.program.whole_stages = whole_stages(c.program.stage_graph, parts);
+  }
   if (std::ranges::none_of(c.program.partition.stages, &StageProgram::trains)) {
     throw Error(Errc::CompileCapture,
                 "the loss reaches no parameter that requires a gradient, so training would change "

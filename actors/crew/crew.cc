@@ -62,6 +62,10 @@ int ranks_of(const Job& job) {
   return static_cast<int>(job.train->ranks.size());
 }
 
+LastRank last_rank_of(const Job& job) {
+  return job.has_driver_row ? LastRank::Here : LastRank::LikeOthers;
+}
+
 }  // namespace
 
 struct Crew::Impl {
@@ -86,9 +90,9 @@ struct Crew::Impl {
       : host(launcher.host()),
         ledger(std::move(l)),
         job(std::move(j)),
-        recovers(job.options.mirror || every_stage_has_copies(*job.train)),
+        recovers(job.options.mirror || every_stage_has_copies(*job.train, job.has_driver_row)),
         clock(std::move(c)),
-        binding(launcher.bind(ranks_of(job))),
+        binding(launcher.bind(ranks_of(job), last_rank_of(job))),
         here(binding->driver_end()),
         workers(host, binding, ranks_of(job), job.options.state_deadline, clock),
         transfer(job.plan_id, workers, here, ledger, epoch),
@@ -163,6 +167,7 @@ struct Crew::Impl {
     d.ledger = ledger;
     d.base_learning_rate = base_learning_rate(job.optimizer);
     d.options = job.options;
+    d.columns = job.columns;
     d.recovers = recovers;
     d.causes = workers.causes();
     d.first_epoch = Epoch(*epoch);
@@ -233,7 +238,8 @@ Crew::Crew(Launcher& launcher,
   for (std::size_t r = 0; r < job.train->ranks.size(); ++r) {
     setups.push_back(rank_setup(job, Rank(r)));
   }
-  launcher.require_fit(setups);  // start nothing for a job that could not run there
+  launcher.require_fit(setups,
+                       last_rank_of(job));  // start nothing for a job that could not run there
   impl_ = std::make_unique<Impl>(launcher, std::move(ledger), std::move(job), std::move(clock));
   for (RankSetup& setup : setups) {
     impl_->workers.launch(std::move(setup));

@@ -15,6 +15,7 @@
 #include "stagecraft/actors/driver/step_round.h"
 #include "stagecraft/actors/driver/step_tensors.h"
 #include "stagecraft/actors/driver/step_timelines.h"
+#include "stagecraft/actors/driver/task_dispatch.h"
 #include "stagecraft/actors/driver/unfinished_update.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/messages/data_tags.h"
@@ -247,6 +248,9 @@ class Driver {
       send_inputs(*setup_.transport, tag, input);
     } catch (const Error& error) {
       round_->blame(error);
+    }
+    if (training && dispatch_) {
+      dispatch_->begin(tag, input.updates);
     }
     advance_round();
   }
@@ -571,6 +575,11 @@ class Driver {
 
   const Self self_;
   const DriverSetup setup_;
+  /// Null unless the driver releases the tasks of a step.
+  const std::unique_ptr<TaskDispatch> dispatch_ =
+      setup_.columns == nullptr ? nullptr
+                                : std::make_unique<TaskDispatch>(
+                                      setup_.transport, setup_.columns, setup_.options.on_column);
   std::deque<Submission> waiting_;
   LostWorkers lost_;
   // Count the lost workers, in their order, that the ledger knows, and that a failed step has

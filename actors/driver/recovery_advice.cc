@@ -1,16 +1,18 @@
 #include "stagecraft/actors/driver/recovery_advice.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <span>
 #include <utility>
 
 namespace stagecraft {
 namespace {
 
-/// Returns the number of ranks that have each stage of the program.
-std::map<StageId, int> ranks_by_stage(const Plan& plan) {
+/// Returns the number of ranks that have each stage of the program, on the first `count` ranks.
+std::map<StageId, int> ranks_by_stage(const Plan& plan, std::size_t count) {
   std::map<StageId, int> ranks;
-  for (const RankPlan& rank : plan.ranks) {
+  for (const RankPlan& rank : std::span(plan.ranks).first(count)) {
     std::map<StageId, int> of_rank;
     for (const StageId stage : plan.list_of(rank.rank).stages) {
       of_rank[plan.tables.stages[stage.index()].program] = 1;
@@ -28,12 +30,13 @@ bool has_copies(const std::pair<const StageId, int>& stage) {
 
 }  // namespace
 
-bool every_stage_has_copies(const Plan& plan) {
-  return std::ranges::all_of(ranks_by_stage(plan), has_copies);
+bool every_stage_has_copies(const Plan& plan, bool has_driver_row) {
+  const std::size_t with_state = plan.ranks.size() - (has_driver_row ? 1 : 0);
+  return std::ranges::all_of(ranks_by_stage(plan, with_state), has_copies);
 }
 
 bool any_stage_has_copies(const Plan& plan) {
-  return std::ranges::any_of(ranks_by_stage(plan), has_copies);
+  return std::ranges::any_of(ranks_by_stage(plan, plan.ranks.size()), has_copies);
 }
 
 }  // namespace stagecraft

@@ -22,6 +22,12 @@
 
 namespace stagecraft {
 
+/// LastRank says where the last rank of a crew has its place.
+enum class LastRank {
+  LikeOthers,
+  Here,  ///< it runs the driver's code, on a thread of this process
+};
+
 class Binding {
  public:
   Binding(const Binding&) = delete;
@@ -76,13 +82,13 @@ class Launcher {
   /// Returns the host of a crew's own actors, from which they can talk to its workers.
   [[nodiscard]] virtual ActorHost& host() const = 0;
 
-  /// Judges the setups of ranks before anything is started for them.
+  /// Judges the setups of all ranks before anything is started for them.
   /// Errors: UsageArgument, naming rank, stage and part, if a part exists in this process alone and
   ///         the rank's place is in another.
-  virtual void require_fit(const std::vector<RankSetup>& setups) const = 0;
+  virtual void require_fit(const std::vector<RankSetup>& setups, LastRank last) const = 0;
 
   /// Makes places for ranks 0 to ranks - 1. Errors: those of Binding::launch.
-  [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks, LastRank last) = 0;
 
   /// Returns the worker in the rank's place.
   [[nodiscard]] virtual WorkerPlace place(Rank rank) const = 0;

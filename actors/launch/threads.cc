@@ -107,7 +107,7 @@ RankShape Shelf::take(Rank rank, Submission request) {
   return std::move(found.mapped());
 }
 
-std::unique_ptr<Binding> ThreadLauncher::bind(int ranks) {
+std::unique_ptr<Binding> ThreadLauncher::bind(int ranks, LastRank) {
   return std::make_unique<ThreadBinding>(host(), ranks);
 }
 

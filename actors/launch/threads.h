@@ -45,8 +45,8 @@ class Shelf {
 class ThreadLauncher final : public Launcher {
  public:
   [[nodiscard]] ActorHost& host() const override { return ActorHost::of_this_process(); }
-  void require_fit(const std::vector<RankSetup>&) const override {}
-  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override;
+  void require_fit(const std::vector<RankSetup>&, LastRank) const override {}
+  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks, LastRank last) override;
   [[nodiscard]] WorkerPlace place(Rank rank) const override;
   [[nodiscard]] PortCounts traffic() const override { return {}; }
   void replace(Rank rank) override;

@@ -126,7 +126,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
   void start(Rank rank) {
     const std::scoped_lock one_at_a_time(starting);
     if (binding == nullptr) {
-      binding = launcher->bind(static_cast<int>(sides.size()));
+      binding = launcher->bind(static_cast<int>(sides.size()), LastRank::LikeOthers);
       here = binding->driver_end();
     }
     RankSide& side = sides[rank.index()];

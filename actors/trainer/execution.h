@@ -20,18 +20,19 @@
 namespace stagecraft {
 
 struct Execution {
-  Program program;  ///< as it was compiled
-  Program sized;    ///< its stages at their sizes of microbatches, and in their chunks
-  Schedule schedule;
-  Layout layout;
-  Strategy strategy;                           ///< the given one, or that of the schedule
+  Program program;      ///< as it was compiled
+  Program sized;        ///< its stages at their sizes of microbatches, and in their chunks
+  Schedule schedule;    ///< as ranks run it, with the driver's row if it has one
+  Layout layout;        ///< of that schedule
+  bool has_driver_row;  ///< the last rank is a thread of this process (native/on_driver.h)
+  Strategy strategy;    ///< the given one, or that of the schedule
   std::shared_ptr<const Plan> plan;            ///< of a training step of `sized`
   std::vector<PassTime> lowering;              ///< the passes that made the plan
   std::vector<std::string> reordered_buffers;  ///< as in CheckResult
   std::vector<std::string> notes;              ///< likewise
 
   /// Returns the graph of the schedule's stages, copies included.
-  [[nodiscard]] StageGraph stage_graph() const { return layout.expand(sized.stage_graph()); }
+  [[nodiscard]] StageGraph stage_graph() const;
 };
 
 /// Makes the execution of a schedule, by the strategy that it stands for. `copies`: how copies of a

@@ -36,14 +36,23 @@
 namespace stagecraft {
 namespace {
 
-void check_ranks(const Layout& layout, int available) {
-  if (layout.ranks() > available) {
+void check_ranks(const Execution& execution, int available) {
+  const int ranks = execution.layout.ranks() - (execution.has_driver_row ? 1 : 0);
+  if (ranks > available) {
     throw Error(Errc::ClusterMember,
                 fmt::format("the schedule runs on {} and the cluster has {}: make a cluster "
                             "of {}, or a schedule of fewer rows",
-                            count_text(layout.ranks(), "rank"),
+                            count_text(ranks, "rank"),
                             available,
-                            layout.ranks()));
+                            ranks));
+  }
+}
+
+void check_device(const TrainerOptions& options, const Execution& execution) {
+  if (execution.has_driver_row && options.device != "cpu") {
+    throw Error(Errc::UsageArgument,
+                "code of the driver (sc::on_driver) runs beside ranks on the CPU only yet: leave "
+                "the device out");
   }
 }
 
@@ -62,10 +71,16 @@ TrainerOptions checked(TrainerOptions options,
                        const Execution& execution,
                        int available) {
   check_options(options);
+  if (options.on_column && options.dispatch != Dispatch::PerTask) {
+    throw Error(Errc::UsageArgument,
+                "on_column looks at the columns that the driver dispatches: set dispatch to "
+                "Dispatch::PerTask, or leave on_column out");
+  }
   check_optimizer(optimizer);
   check_groups(options.groups, optimizer);
   check_groups_match(options.groups, execution.program.parameter_names());
-  check_ranks(execution.layout, available);
+  check_ranks(execution, available);
+  check_device(options, execution);
   check_mirror(options, execution.layout);
   return options;
 }
@@ -120,7 +135,14 @@ std::unique_ptr<Crew> launch(const Cluster& cluster,
   Job job{.program = execution.sized.shared(),
           .train = execution.plan,
           .optimizer = optimizer,
-          .options = options};
+          .options = options,
+          .has_driver_row = execution.has_driver_row,
+          .columns = {}};
+  if (options.dispatch == Dispatch::PerTask) {
+    job.columns = std::make_shared<const DispatchColumns>(dispatch_columns(
+        *execution.plan, execution.schedule, execution.layout, execution.stage_graph()));
+  }
+  job.options.tells_values = options.on_column != nullptr;
   return std::make_unique<Crew>(*cluster.launcher(), ledger, std::move(job));
 }
 
@@ -164,7 +186,9 @@ struct Trainer::Impl {
     const std::vector<WorkerPlace> workers = cluster.workers();
     std::set<std::string> all;
     for (const RankPlan& rank : execution.plan->ranks) {
-      const ProcessorFacts& processor = workers[rank.rank.index()].processor;
+      const bool here = execution.has_driver_row && &rank == &execution.plan->ranks.back();
+      const ProcessorFacts& processor =
+          here ? processor_of_this_process() : workers[rank.rank.index()].processor;
       if (!processor.capability.empty()) {  // empty: the rank has no worker now
         all.insert(choice_text(processor));
       }

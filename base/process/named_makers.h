@@ -51,16 +51,26 @@ class NamedMakers {
     const std::scoped_lock lock(mutex_);
     const auto found = makers_.find(name);
     if (found == makers_.end()) {
-      std::vector<std::string> known;
-      for (const auto& [other, maker] : makers_) {
-        known.push_back(other);
-      }
-      throw name_unknown(kind_, name, known);
+      throw unknown(name);
     }
     return found->second;
   }
 
+  /// Returns the message of at()'s error; empty for a registered name.
+  [[nodiscard]] std::string missing(const std::string& name) const {
+    const std::scoped_lock lock(mutex_);
+    return makers_.contains(name) ? "" : unknown(name).message();
+  }
+
  private:
+  [[nodiscard]] Error unknown(const std::string& name) const {
+    std::vector<std::string> known;
+    for (const auto& [other, maker] : makers_) {
+      known.push_back(other);
+    }
+    return name_unknown(kind_, name, known);
+  }
+
   const NamedKind kind_;
   mutable std::mutex mutex_;
   std::map<std::string, Maker> makers_;

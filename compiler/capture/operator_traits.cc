@@ -136,7 +136,8 @@ bool checks_what_it_reads(std::string_view name) {
                                                     "aten::cholesky",
                                                     "aten::linalg_matrix_exp",
                                                     "aten::matrix_exp"};
-  return name == kNativeOperator || std::ranges::find(kNames, name) != kNames.end();
+  return name == kNativeOperator || name == kDriverOperator ||
+         std::ranges::find(kNames, name) != kNames.end();
 }
 
 bool compares_with_itself(const c10::OperatorHandle& op,

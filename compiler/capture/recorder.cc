@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/compiler/graph/operator_paths.h"
 #include "stagecraft/compiler/libtorch/shares_memory.h"
+#include "stagecraft/compiler/native/on_driver.h"
 
 namespace stagecraft {
 
@@ -39,7 +40,7 @@ bool Recorder::before(const c10::OperatorHandle& op,
                       const torch::jit::Stack& stack,
                       int random_index) {
   std::vector<c10::IValue> arguments = arguments_on(stack, op);
-  bool any_dependent = random_index >= 0;
+  bool any_dependent = random_index >= 0 || op.schema().name() == kDriverOperator;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& t) {
       if (constants_.dependent(t) || adopt(t)) {
@@ -107,6 +108,10 @@ Node Recorder::node_of(const c10::OperatorHandle& op,
   node.autocast = AutocastGuard::now();
   node.grad_mode = at::GradMode::is_enabled();
   node.random_index = random_index;
+  if (node.name == kDriverOperator) {
+    node.function = static_cast<int>(graph_.attachments.size());
+    graph_.attachments.emplace_back(internal::driver_code_in_call());
+  }
   return node;
 }
 

@@ -119,16 +119,31 @@ class LikeCutter {
       }
     }
     if (const std::string name = stage_marker(node); model_.marked && !name.empty()) {
-      const auto place = std::ranges::find(model_.assignment.names, name);
-      if (place == model_.assignment.names.end()) {
+      const StageSet named = stages_named(name);
+      if (std::ranges::find(named, true) == named.end()) {
         return fmt::format("the module enters a stage \"{}\", which the program does not have",
                            name);
       }
-      StageSet only(model_.assignment.names.size(), false);
-      only[static_cast<std::size_t>(place - model_.assignment.names.begin())] = true;
-      choice_.restrict(group, only);
+      choice_.restrict(group, named);
+    }
+    if (const StageParts& parts = model_.assignment.parts; !parts.empty()) {
+      StageSet there;
+      for (const StagePart& part : parts) {
+        there.push_back(part.on_driver == (node.name == kDriverOperator));
+      }
+      choice_.restrict(group, there);
     }
     return {};
+  }
+
+  /// Returns the stages with this name, or the parts of the stage with this name.
+  [[nodiscard]] StageSet stages_named(const std::string& name) const {
+    StageSet named;
+    for (const std::string& one : model_.assignment.names) {
+      const StageParts& parts = model_.assignment.parts;
+      named.push_back((parts.empty() ? one : parts[named.size()].stage_name) == name);
+    }
+    return named;
   }
 
   [[nodiscard]] std::string no_stage_for(std::size_t group) const {
@@ -163,9 +178,10 @@ class LikeCutter {
   /// operator without operands comes as late as its readers allow.
   LikeCut place_others() {
     const std::vector<StageId>& order = model_.partition.order;
-    LikeCut result{
-        .assignment = {std::vector<int>(graph_.nodes.size(), 0), model_.assignment.names},
-        .misfit = {}};
+    LikeCut result{.assignment = {std::vector<int>(graph_.nodes.size(), 0),
+                                  model_.assignment.names,
+                                  model_.assignment.parts},
+                   .misfit = {}};
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const std::size_t group = group_of_[n];
       StageSet fed_by(order.size(), false);

@@ -13,11 +13,15 @@ std::vector<std::size_t> cut_points(const Graph& graph) {
   }
   std::vector<std::size_t> points;
   int open = 0;
+  bool computes = true;  // a rank has work since the last point
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     open += inside[n];
-    if (open == 0) {
+    const bool on_driver = graph.nodes[n].name == kDriverOperator;
+    if (open == 0 && (n == 0 || (computes && !on_driver))) {
       points.push_back(n);
+      computes = false;
     }
+    computes = computes || !on_driver;
   }
   return points;
 }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/compiler/graph/custom_function.h"
+#include "stagecraft/compiler/graph/driver_code.h"
 #include "stagecraft/compiler/graph/tensor_hooks.h"
 
 namespace stagecraft {

@@ -35,12 +35,14 @@ inline constexpr ValueId kNoValue{-1};
 enum class ValueKind : std::uint8_t { Input, Label, Parameter, Buffer, Constant, Computed };
 
 class CustomFunction;
+class DriverCode;
 class TensorHooks;
 
 /// Attachment is code of the user's program that replays call. It exists in this process alone.
 /// Elsewhere its name says what is missing.
-using Attachment =
-    std::variant<std::shared_ptr<const CustomFunction>, std::shared_ptr<const TensorHooks>>;
+using Attachment = std::variant<std::shared_ptr<const CustomFunction>,
+                                std::shared_ptr<const TensorHooks>,
+                                std::shared_ptr<const DriverCode>>;
 inline constexpr int kNoAttachment = -1;
 
 struct Value {
@@ -92,14 +94,17 @@ struct Node {
   /// The answer that the module got from an operator that compares (and returns no tensor). Every
   /// replay must get the same one.
   std::optional<bool> answer;
-  /// For kFunctionNode: the number of the attachment. Such a node's operands are three lists: the
-  /// tensors that gradients flow to, the tensors that the forward saved, and its return values. Its
-  /// results are the return values, joined to autograd.
+  /// For kFunctionNode and kDriverOperator: the number of the attachment. The operands of the first
+  /// are three lists: the tensors that gradients flow to, the tensors that the forward saved, and
+  /// its return values. Its results are the return values, joined to autograd.
   int function = kNoAttachment;
 };
 
 /// Names a node that is not an operator but an application of a custom function.
 inline constexpr std::string_view kFunctionNode = "stagecraft::custom_function";
+/// Names the operator that stands for code of the driver (driver_code.h): (name, values) ->
+/// results.
+inline constexpr std::string_view kDriverOperator = "stagecraft::on_driver";
 
 struct Graph {
   std::vector<Value> values;

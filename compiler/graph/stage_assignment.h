@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/scheduler/model/stage_parts.h"
+
 namespace stagecraft {
 
 struct StageAssignment {
   std::vector<int> stage_of;       ///< by operator
   std::vector<std::string> names;  ///< of the stages; each stage has an operator
+  StageParts parts = {};           ///< by stage, if they are parts of the stages of a schedule
 };
 
 }  // namespace stagecraft

@@ -26,7 +26,7 @@ bool needs_gradient(const at::Tensor& tensor) {
 
 /// NativeNode joins the results of one forward to autograd. Keeps NV-1.
 struct NativeNode : WholeBackward {
-  std::string of;
+  std::string what;
   Tensors leaves;   ///< of the module's own graph, by next edge; undefined without an edge
   Tensors results;  ///< of the module's own graph, those that a gradient may come to
 
@@ -64,7 +64,7 @@ struct NativeNode : WholeBackward {
     results.clear();
     leaves.clear();
   }
-  [[nodiscard]] std::string name() const override { return "native stage " + of; }
+  [[nodiscard]] std::string name() const override { return what; }
 };
 
 std::vector<std::int64_t> versions_of(const Tensors& values, const NativeCode& code) {
@@ -79,7 +79,7 @@ std::vector<std::int64_t> versions_of(const Tensors& values, const NativeCode& c
 }
 
 /// Keeps NV-4.
-Tensors forward(const std::string& name, const NativeCode& code, const Tensors& values) {
+Tensors forward(const std::string& what, const NativeCode& code, const Tensors& values) {
   const std::vector<std::int64_t> before = versions_of(values, code);
   Tensors results = code.forward(values);
   const std::vector<std::int64_t> after = versions_of(values, code);
@@ -88,13 +88,11 @@ Tensors forward(const std::string& name, const NativeCode& code, const Tensors& 
   if (changed < before.size()) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format(
-            "the native stage \"{}\" writes {} in place, which others read: write a clone() "
-            "of it",
-            name,
-            changed < values.size()
-                ? fmt::format("its argument {}", changed)
-                : "its parameter " + code.parameters[changed - values.size()].name));
+        fmt::format("the {} writes {} in place, which others read: write a clone() of it",
+                    what,
+                    changed < values.size()
+                        ? fmt::format("its argument {}", changed)
+                        : "its parameter " + code.parameters[changed - values.size()].name));
   }
   return results;
 }
@@ -120,25 +118,45 @@ void require_no_hooks(const std::string& name, const NativeCode& code) {
 }
 
 void internal::refuse_undefined_result() {
-  throw Error(Errc::UsageArgument, "a native stage returns an undefined tensor: return zeros");
+  throw Error(Errc::UsageArgument, "the code returns an undefined tensor: return zeros");
+}
+
+std::string native_text(const std::string& name) {
+  return fmt::format("native stage \"{}\"", name);
+}
+
+NativeCode driver_code(std::function<Tensors(const Tensors&)> call) {
+  return {.parameters = {},
+          .buffers = {},
+          .forward = std::move(call),
+          .trains = nullptr,
+          .modes = nullptr,
+          .set_modes = nullptr};
 }
 
 void NativeCode::train(bool training) const {
-  if (trains() != training) {
+  if (trains && trains() != training) {
     set_modes(std::vector<bool>(modes().size(), training));
   }
 }
 
-Tensors run_native(const std::string& name,
+Tensors run_native(const std::string& what,
                    const NativeCode& code,
                    const Tensors& values,
                    const Tensors& parameters) {
   if (!at::GradMode::is_enabled() || (std::ranges::none_of(values, needs_gradient) &&
                                       std::ranges::none_of(parameters, needs_gradient))) {
-    return forward(name, code, values);
+    Tensors results = forward(what, code, values);
+    for (at::Tensor& result : results) {
+      const bool given = std::ranges::any_of(
+          values, [&](const at::Tensor& value) { return value.is_same(result); });
+      // It is a value of its own, and no gradient flows to what only the code holds.
+      result = given || result.requires_grad() ? result.detach() : result;
+    }
+    return results;
   }
   const std::shared_ptr<NativeNode> node(new NativeNode, autograd::deleteNode);
-  node->of = name;
+  node->what = what;
   autograd::edge_list edges;
   const auto join = [&](const at::Tensor& outer, const at::Tensor& leaf) {
     const bool joined = outer.defined() && outer.requires_grad();
@@ -155,7 +173,7 @@ Tensors run_native(const std::string& name,
   }
   node->set_next_edges(std::move(edges));
   Tensors joined;
-  for (const at::Tensor& result : forward(name, code, inner)) {
+  for (const at::Tensor& result : forward(what, code, inner)) {
     joined.push_back(result.detach());
     if (result.requires_grad()) {
       autograd::create_gradient_edge(joined.back(), node);

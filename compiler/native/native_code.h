@@ -36,19 +36,26 @@ struct NativeCode {
 
   std::vector<NamedTensor> parameters, buffers;  ///< the module's own, each once
   std::function<Tensors(const Tensors& values)> forward;
+  std::function<bool()> trains;              ///< whether the module itself is in training mode
   std::function<std::vector<bool>()> modes;  ///< modes_of the module
   std::function<void(const std::vector<bool>&)> set_modes;
 
-  [[nodiscard]] bool trains() const { return modes().front(); }
   /// Sets all modes, unless the module itself is in this one.
   void train(bool training) const;
 };
 
+/// Returns the code of a call without parameters, buffers and modes.
+[[nodiscard]] NativeCode driver_code(
+    std::function<NativeCode::Tensors(const NativeCode::Tensors&)> call);
+
+/// Returns `native stage "a"`, for messages.
+[[nodiscard]] std::string native_text(const std::string& name);
+
 /// Returns the results of a forward. They are joined to autograd by one node, from which gradients
 /// flow to `values` and `parameters`. The node's backward runs that of the module. `parameters`:
-/// one for each of the code's, in whose place it stands.
+/// one for each of the code's, in whose place it stands. `what`: for messages, `native stage "a"`.
 /// Errors: UsageArgument if the code writes one of `values` or a parameter; those of the forward.
-[[nodiscard]] NativeCode::Tensors run_native(const std::string& name,
+[[nodiscard]] NativeCode::Tensors run_native(const std::string& what,
                                              const NativeCode& code,
                                              const NativeCode::Tensors& values,
                                              const NativeCode::Tensors& parameters);
@@ -68,8 +75,8 @@ void register_native_maker(const std::string& name, NativeMaker make);
 /// Errors: UsageArgument for a name that this program has not registered; those of the maker.
 [[nodiscard]] NativeCode make_native(const std::string& name);
 
-/// Checks that the name is registered. Errors: UsageArgument.
-void require_native(const std::string& name);
+/// Returns why there is no maker of this name; empty if there is one.
+[[nodiscard]] std::string missing_native(const std::string& name);
 
 namespace internal {
 
@@ -128,6 +135,7 @@ template <class Callee>
       .parameters = without_aliases(state.parameters),
       .buffers = without_aliases(state.buffers),
       .forward = forward,
+      .trains = [&base] { return base.is_training(); },
       .modes = [&base] { return modes_of(base); },
       .set_modes = [&base](const std::vector<bool>& modes) { internal::set_modes(base, modes); }};
 }

@@ -46,7 +46,7 @@ Tensors run_called(const std::string& name,
     }
   });
   code.train(training);
-  return run_native(name, code, values.vec(), parameters.vec());
+  return run_native(native_text(name), code, values.vec(), parameters.vec());
 }
 
 Tensors tensors_of(const std::vector<NamedTensor>& named) {
@@ -82,14 +82,16 @@ NativeCode make_native(const std::string& name) {
   return code;
 }
 
-void require_native(const std::string& name) {
-  (void)makers().at(name);
+std::string missing_native(const std::string& name) {
+  return makers().missing(name);
 }
 
 namespace internal {
 
 Tensors call_native(const std::string& name, const NativeCode& code, const Tensors& values) {
-  require_native(name);
+  if (const std::string missing = missing_native(name); !missing.empty()) {
+    throw Error(Errc::UsageArgument, missing);
+  }
   require_no_hooks(name, code);
   if (!AnnotationCounter::is_counting()) {
     return code.forward(values);  // no program is captured: a plain call

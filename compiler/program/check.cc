@@ -11,6 +11,7 @@
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/notes/accumulation.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/simulate/driver_row.h"
 
 namespace stagecraft {
 
@@ -141,9 +142,8 @@ void check_sizes(const Program& program, const StageGraph& graph, CheckResult& r
   }
 }
 
-}  // namespace
-
-CheckResult check(const Program& program, const Schedule& schedule) {
+/// Checks the schedule against the program's stages as `model` has them.
+CheckResult check_on(const Program& program, const Schedule& schedule, const StageGraph& model) {
   CheckResult result;
   StageGraph graph = schedule.stage_graph();
   const std::vector<int> sizes = graph.microbatch_sizes();
@@ -151,7 +151,7 @@ CheckResult check(const Program& program, const Schedule& schedule) {
     const Layout& layout = result.layout.emplace(Layout::of(schedule));
     const int copies = layout.units() * layout.replicas();
     if (program.microbatches() % copies == 0) {
-      graph = layout.expand(program.stage_graph());
+      graph = layout.expand(model);
       if (!sizes.empty()) {
         graph.set_microbatch_sizes(sizes);
       }
@@ -175,10 +175,6 @@ CheckResult check(const Program& program, const Schedule& schedule) {
     if (result.ok() && !sizes.empty()) {
       check_sizes(program, graph, result);
     }
-    if (result.ok()) {
-      find_divided_buffers(program.compiled(), layout, result);
-      find_reordered_buffers(program.compiled(), schedule, layout, result);
-    }
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParameter) {
       throw;
@@ -186,6 +182,52 @@ CheckResult check(const Program& program, const Schedule& schedule) {
     result.violations.push_back(misfit(error.message()));
   }
   result.grid = render(schedule, result.violations, {.graph = &graph});
+  return result;
+}
+
+/// Checks the schedule with the driver's row. Requires: without it the schedule is valid.
+CheckResult check_parts(const Program& program, const Schedule& schedule, CheckResult whole) {
+  const CompiledProgram& compiled = program.compiled();
+  const auto refused = [&](const std::string& why) {
+    whole.violations.push_back(misfit(why));
+    whole.grid = render(schedule, whole.violations);
+    return whole;
+  };
+  if (!schedule.stage_graph().microbatch_sizes().empty()) {
+    return refused(
+        "stages take microbatches of different sizes in a program without code on the driver "
+        "only: leave the schedule's @sizes out");
+  }
+  try {
+    const Schedule with_row =
+        with_driver_row(schedule, *whole.layout, compiled.stage_graph, compiled.assignment.parts);
+    CheckResult result = check_on(program, with_row, compiled.stage_graph);
+    if (result.ok()) {
+      result.schedule = with_row;
+    }
+    return result;
+  } catch (const Error& error) {
+    if (error.code() != Errc::ScheduleParameter && error.code() != Errc::ScheduleInvalid) {
+      throw;
+    }
+    return refused(error.message());
+  }
+}
+
+}  // namespace
+
+CheckResult check(const Program& program, const Schedule& schedule) {
+  CheckResult result = check_on(program, schedule, program.stage_graph());
+  if (result.ok()) {
+    result.schedule = schedule;
+  }
+  if (result.ok() && !program.compiled().assignment.parts.empty()) {
+    result = check_parts(program, schedule, std::move(result));
+  }
+  if (result.ok()) {
+    find_divided_buffers(program.compiled(), *result.layout, result);
+    find_reordered_buffers(program.compiled(), *result.schedule, *result.layout, result);
+  }
   return result;
 }
 

@@ -14,7 +14,10 @@ namespace stagecraft {
 
 struct CheckResult {
   std::vector<Violation> violations;
-  std::optional<Layout> layout;  ///< the layout by which to run the schedule; set if ok()
+  /// The schedule as ranks run it: the given one, with the driver's row if the program has code
+  /// there (driver_row.h). Set if ok().
+  std::optional<Schedule> schedule;
+  std::optional<Layout> layout;  ///< that of `schedule`; set if ok()
   /// Buffers that forwards write in another order than one process does, such as running
   /// statistics. They end with other bits. This is no fault, but a comparison of runs must take it
   /// into account.

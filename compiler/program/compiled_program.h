@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct CompiledProgram {
   Graph graph;
   Partition partition;
   StageGraph stage_graph;
+  std::optional<StageGraph> whole_stages;  ///< as schedules list them; absent: as they are
   StageAssignment assignment;
   bool marked = true;  ///< it was cut at the module's markers
   CutReport cut;

@@ -23,6 +23,8 @@ std::string recomputed(const StageProgram& stage) {
 
 std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
   const Graph& graph = program.graph;
+  const StageParts& parts = program.assignment.parts;
+  const bool on_driver = !parts.empty() && parts[stage.id.index()].on_driver;
   std::string text =
       fmt::format("stage {} \"{}\": {}, {} ({}), keeps {} per microbatch{}{}{}\n",
                   stage.id.value,
@@ -32,7 +34,9 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
                   bytes_text(static_cast<double>(weight_bytes(stage))),
                   bytes_text(static_cast<double>(stage.saved_bytes)),
                   recomputed(stage),
-                  program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
+                  on_driver                                    ? ", on the driver"
+                  : program.stage_graph.has_backward(stage.id) ? ""
+                                                               : ", frozen: no backward",
                   stage.loss == kNoValue ? "" : ", computes the loss");
   std::vector<std::string> reads;
   for (const StageInput& input : stage.inputs) {
@@ -88,7 +92,7 @@ Program::Program(std::shared_ptr<const CompiledProgram> compiled,
 }
 
 const StageGraph& Program::stage_graph() const {
-  return compiled_->stage_graph;
+  return compiled_->whole_stages ? *compiled_->whole_stages : compiled_->stage_graph;
 }
 
 int Program::microbatches() const {

@@ -31,7 +31,8 @@ class Program {
   Program& operator=(const Program&) = default;
   ~Program() = default;
 
-  /// Returns the stages, the edges between them, and which of them have a backward.
+  /// Returns the stages as a schedule lists them, the edges between them, and which of them have a
+  /// backward. Those with code on the driver are whole (stage_parts.h).
   [[nodiscard]] const StageGraph& stage_graph() const;
   [[nodiscard]] int microbatches() const;
   /// Returns the names of the parameters, in the module's order.

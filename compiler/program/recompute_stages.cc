@@ -37,6 +37,12 @@ const std::vector<Node>& nodes_of(const StageProgram& stage) {
   return stage.chunks.front().nodes;
 }
 
+/// Returns whether the stage calls the user, who must be called once.
+bool has_driver_code(const StageProgram& stage) {
+  return std::ranges::any_of(nodes_of(stage),
+                             [](const Node& node) { return node.name == kDriverOperator; });
+}
+
 /// Returns a region for each scope that `key_of` finds open at nodes. The nodes of a scope are
 /// consecutive.
 template <class KeyOf>
@@ -198,7 +204,7 @@ class Choice {
     Found found = Found::Nothing;
     for (const StageProgram& stage : partition_.stages) {
       for (const Region& region : regions_of(stage)) {
-        if (!stage_graph_.has_backward(stage.id)) {
+        if (!stage_graph_.has_backward(stage.id) || has_driver_code(stage)) {
           found = std::max(found, Found::WithoutBackward);
         } else if (region.begin < region.end) {
           found = Found::Something;

@@ -12,8 +12,8 @@
 namespace stagecraft {
 
 /// Cuts the stages that have a backward at the borders of the parts to be recomputed; the other
-/// stages keep nothing anyway. Regions that overlap become one region. A region inside another one
-/// is part of that one.
+/// stages keep nothing anyway. Code on the driver is not recomputed. Regions that overlap become
+/// one region. A region inside another one is part of that one.
 /// `runs`: the result of run_stages for the partition; their autograd graphs are freed.
 /// Errors: UsageArgument for a name that nothing has, with the names that exist, and for a name of
 ///         parts without a backward; those of cut_into_chunks.

@@ -1,5 +1,6 @@
 #include "stagecraft/compiler/shapes/evaluation_stages.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -57,6 +58,11 @@ void make_constants(StageProgram& stage,
 }  // namespace
 
 Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model) {
+  const bool calls_driver = std::ranges::any_of(
+      evaluation.nodes, [](const Node& node) { return node.name == kDriverOperator; });
+  if (calls_driver && model.assignment.parts.empty()) {
+    refuse_evaluation("it has code on the driver (sc::on_driver), and the training has none");
+  }
   const StageAssignment assignment = assigned(evaluation, model);
   Partition found = partition(evaluation, assignment, results_of(evaluation));
   const std::set<int> parameters = positions_in(model.partition, &StageProgram::parameters);

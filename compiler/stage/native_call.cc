@@ -17,12 +17,15 @@ std::string form_of(at::ScalarType type, at::IntArrayRef sizes) {
 
 }  // namespace
 
-NativeCall::NativeCall(std::string name, std::vector<Value> results)
-    : name_(std::move(name)),
-      code_(make_native(name_)),
+NativeCall::NativeCall(const std::string& name, std::vector<Value> results)
+    : what_(native_text(name)),
+      code_(make_native(name)),
       parameters_(without_memory(code_.parameters)),
       buffers_(without_memory(code_.buffers)),
       results_(std::move(results)) {}
+
+NativeCall::NativeCall(const DriverCode& code, std::vector<Value> results)
+    : what_(code.name()), code_(driver_code(code.call())), results_(std::move(results)) {}
 
 /// Frees the memory that the maker gave the tensors: their values do not matter.
 NativeCall::State NativeCall::without_memory(const std::vector<NamedTensor>& own) {
@@ -40,10 +43,9 @@ NativeCall::State NativeCall::without_memory(const std::vector<NamedTensor>& own
 void NativeCall::take_over(const State& state, const Tensors& given, std::string_view what) const {
   const auto refuse = [&](const std::string& found) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the maker that this program registers for the native stage \"{}\" "
-                            "makes a module with {}: it must make one like the module that was "
-                            "compiled",
-                            name_,
+                fmt::format("the maker that this program registers for the {} makes a module with "
+                            "{}: it must make one like the module that was compiled",
+                            what_,
                             found));
   };
   if (state.own.size() != given.size()) {
@@ -87,9 +89,9 @@ void NativeCall::check_results(const Tensors& results) const {
   }
   if (!found.empty()) {
     throw Error(Errc::CompileShape,
-                fmt::format("the native stage \"{}\" returns {}; its results must have the same "
-                            "form for every microbatch: pad what varies",
-                            name_,
+                fmt::format("the {} returns {}; its results must have the same form for every "
+                            "microbatch: pad what varies",
+                            what_,
                             found));
   }
 }
@@ -101,7 +103,7 @@ NativeCall::Tensors NativeCall::run(const Tensors& values,
   take_over(parameters_, parameters, "parameters");
   take_over(buffers_, buffers, "buffers");
   code_.train(training);
-  Tensors results = run_native(name_, code_, values, parameters);
+  Tensors results = run_native(what_, code_, values, parameters);
   check_results(results);
   return results;
 }

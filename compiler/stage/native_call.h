@@ -1,7 +1,8 @@
-/// NativeCall is a native stage's module (native_stage.h) as one rank runs it.
+/// NativeCall is a native stage's module (native_stage.h), or code of the driver (on_driver.h), as
+/// one rank runs it.
 ///
 /// OperatorCall holds it in the place of an operator. It makes the module by the name in the graph,
-/// and lets it work on the rank's parameters and buffers.
+/// and lets it work on the rank's parameters and buffers; code of the driver is in the graph.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/compiler/graph/driver_code.h"
 #include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/native/native_code.h"
 
@@ -20,8 +22,10 @@ class NativeCall {
  public:
   using Tensors = NativeCode::Tensors;
 
-  /// `results`: as they were captured. Errors: those of make_native.
-  NativeCall(std::string name, std::vector<Value> results);
+  /// Takes a native stage. `results`: as they were captured. Errors: those of make_native.
+  NativeCall(const std::string& name, std::vector<Value> results);
+  /// Takes code of the driver.
+  NativeCall(const DriverCode& code, std::vector<Value> results);
 
   /// Runs the module's forward, joined to autograd by run_native.
   /// Errors: CompileCapture if the module's state is not of the given form; CompileShape for other
@@ -42,7 +46,7 @@ class NativeCall {
   void take_over(const State& state, const Tensors& given, std::string_view what) const;
   void check_results(const Tensors& results) const;
 
-  const std::string name_;
+  const std::string what_;
   const NativeCode code_;
   const State parameters_, buffers_;
   const std::vector<Value> results_;

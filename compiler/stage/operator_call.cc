@@ -30,6 +30,12 @@ std::shared_ptr<const NativeCall> native_call_of(const StageProgram& stage, cons
   for (const ValueId result : node.results) {
     results.push_back(stage.at(result));
   }
+  if (node.name == kDriverOperator) {
+    return std::make_shared<const NativeCall>(
+        *std::get<std::shared_ptr<const DriverCode>>(
+            stage.attachments[static_cast<std::size_t>(node.function)]),
+        std::move(results));
+  }
   return std::make_shared<const NativeCall>(
       std::get<c10::IValue>(node.operands.at(0)).toStringRef(), std::move(results));
 }
@@ -63,7 +69,7 @@ OperatorCall::OperatorCall(const StageProgram& stage,
       random_index_(node.random_index),
       answer_(node.answer),
       name_(operator_name(node)) {
-  if (node.function == kNoAttachment && node.name == kNativeOperator) {
+  if (node.name == kNativeOperator || node.name == kDriverOperator) {
     native_ = native_call_of(stage, node);
   } else if (node.function == kNoAttachment) {
     op_ = operator_of(node);
@@ -131,7 +137,7 @@ void OperatorCall::run(std::vector<at::Tensor>& values,
   if (function_) {
     apply_function(values);
   } else if (native_) {
-    run_native_stage(values);
+    run_native_call(values);
   } else {
     call_operator(values, stack, key, stage_name);
   }
@@ -144,7 +150,11 @@ void OperatorCall::apply_function(std::vector<at::Tensor>& values) const {
   store(function_->join(list(0, values), list(1, values), list(2, values)), values);
 }
 
-void OperatorCall::run_native_stage(std::vector<at::Tensor>& values) const {
+void OperatorCall::run_native_call(std::vector<at::Tensor>& values) const {
+  if (arguments_.size() == 2) {  // code of the driver
+    store(native_->run(list(1, values), {}, {}, true), values);
+    return;
+  }
   const bool training = std::get<c10::IValue>(arguments_[4]).toBool();
   store(native_->run(list(1, values), list(2, values), list(3, values), training), values);
 }

@@ -64,7 +64,7 @@ class OperatorCall {
 
   [[nodiscard]] Argument argument_of(const Operand& operand, const PlaceOf& place_of) const;
   void apply_function(std::vector<at::Tensor>& values) const;
-  void run_native_stage(std::vector<at::Tensor>& values) const;
+  void run_native_call(std::vector<at::Tensor>& values) const;
   [[nodiscard]] std::vector<at::Tensor> list(std::size_t argument,
                                              const std::vector<at::Tensor>& values) const;
   void store(const std::vector<at::Tensor>& results, std::vector<at::Tensor>& values) const;
@@ -83,8 +83,8 @@ class OperatorCall {
   std::optional<c10::OperatorHandle> op_;           ///< set for an operator
   std::shared_ptr<const CustomFunction> function_;  ///< set for a custom function, with three lists
                                                     ///< of arguments
-  std::shared_ptr<const NativeCall> native_;        ///< set for a native stage
-  ArgumentCheck check_ = nullptr;                   ///< of the operator's arguments
+  std::shared_ptr<const NativeCall> native_;  ///< set for a native stage and code of the driver
+  ArgumentCheck check_ = nullptr;             ///< of the operator's arguments
   std::vector<Argument> arguments_;
   std::vector<int> results_;
   int random_index_ = -1;

@@ -272,6 +272,15 @@ class StageCheck {
 
   void check_function(const Node& node) {
     const auto is_list = [](const Operand& o) { return std::holds_alternative<ValueList>(o); };
+    if (node.name == kDriverOperator) {
+      if (!has_attachment<DriverCode>(node.function) || node.operands.size() != 2 ||
+          !is_list(node.operands[1])) {
+        fault("{} calls the code {}, which did not come with it, or not with a name and a list",
+              operator_name(node),
+              node.function);
+      }
+      return;
+    }
     if (!has_attachment<CustomFunction>(node.function) || node.operands.size() != 3 ||
         !std::ranges::all_of(node.operands, is_list)) {
       fault("{} calls the function {}, which did not come with it, or not with three lists",
@@ -325,10 +334,10 @@ class StageCheck {
       fault("{} needs lists of values, and each of its results", operator_name(node));
     }
     const auto* name = std::get_if<c10::IValue>(&node.operands.front());
-    try {
-      require_native(name != nullptr && name->isString() ? name->toStringRef() : "");
-    } catch (const Error& error) {
-      fault("{}", error.message());
+    const std::string missing =
+        missing_native(name != nullptr && name->isString() ? name->toStringRef() : "");
+    if (!missing.empty()) {
+      fault("{}", missing);
     }
   }
 

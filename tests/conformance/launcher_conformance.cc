@@ -46,8 +46,8 @@ struct Crewed {
     for (int r = 0; r < kRanks; ++r) {
       setups.push_back(rank_setup(job, Rank(r)));
     }
-    tested.launcher->require_fit(setups);
-    return tested.launcher->bind(kRanks);
+    tested.launcher->require_fit(setups, LastRank::LikeOthers);
+    return tested.launcher->bind(kRanks, LastRank::LikeOthers);
   }
 
   /// Launches a rank. It gets its setup, and answers.

@@ -56,9 +56,10 @@ TEST_CASE("a program is its own worker, whatever the generic one is",
   }
 }
 
-TEST_CASE("a stage that stays C++ trains alike in threads and in processes",
+TEST_CASE("what is not captured trains alike in threads and in processes",
           "[tools][examples][processes]") {
-  const std::string program = STAGECRAFT_BUILD_DIR "/bin/examples/native_stage";
+  const std::string name = GENERATE("native_stage", "matcher_on_driver", "pipelined_unet");
+  const std::string program = STAGECRAFT_BUILD_DIR "/bin/examples/" + name;
   const CommandResult threads = run_command({program}), processes = run_command({program, "apart"});
   CAPTURE(threads.err, processes.err);
   REQUIRE(threads.exit_code == 0);

@@ -20,6 +20,8 @@
 
 namespace stagecraft::tests {
 namespace {
+// Names of other tests in the same file of the build would meet these.
+namespace native_stage_cases {
 
 using Catch::Matchers::ContainsSubstring;
 
@@ -319,5 +321,6 @@ TEST_CASE("a native stage that a worker's program does not know is named with it
                  ContainsSubstring("/stagecraft on ") && ContainsSubstring("has none"));
 }
 
+}  // namespace native_stage_cases
 }  // namespace
 }  // namespace stagecraft::tests

@@ -20,6 +20,18 @@ bool is_of_update(Op op) {
 
 }  // namespace
 
+StepLoop::StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* recorder)
+    : rank_(rank), step_(step), tasks_(step, rank.times, rank.trained), recorder_(recorder) {
+  if (step.trains() && rank.setup.options.dispatch == Dispatch::PerTask) {
+    gate_.emplace(rank.transport,
+                  rank.progress.waits,
+                  rank.setup.options,
+                  Tag{.plan = rank.setup.plan_id,
+                      .epoch = step.order.epoch,
+                      .submission = step.order.submission});
+  }
+}
+
 void StepLoop::run() {
   const std::vector<BoundInstruction>& list = step_.plan.bound.list;
   for (std::size_t i = 0; i < list.size();) {
@@ -55,8 +67,16 @@ void StepLoop::issue(std::size_t position) {
   rank_.progress.begin(position);
   const Device::Event start = recorder_ != nullptr ? rank_.device.record(stream) : Device::Event();
   try {
+    if (gate_ && (bound.instruction->op == Op::Run || bound.instruction->op == Op::Vote)) {
+      const auto waiting = rank_.times.pass(&RankTimes::waiting);
+      gate_->wait(position);
+    }
     begin(bound);
     execute(bound, position);
+    if (gate_ && bound.instruction->op == Op::Run) {
+      rank_.device.synchronize();
+      gate_->tell(position, *bound.instruction, step_.plan.slots);
+    }
   } catch (...) {
     const PlanShare& share = *step_.plan.bound.share;
     throw foreign_error(std::current_exception())

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "stagecraft/actors/executor/commit/commit.h"
@@ -15,6 +16,7 @@
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/actors/executor/run/running_step.h"
+#include "stagecraft/actors/executor/run/task_gate.h"
 #include "stagecraft/actors/executor/run/task_runner.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/step/progress.h"
@@ -37,8 +39,7 @@ class StepLoop {
  public:
   /// Views all arguments. `recorder`: records the times of instructions; null if there is no
   /// timeline.
-  StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* recorder)
-      : rank_(rank), step_(step), tasks_(step, rank.times, rank.trained), recorder_(recorder) {}
+  StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* recorder);
 
   /// Runs the list to its end.
   /// Errors: those of an instruction, with rank, stage, microbatch, step and task.
@@ -63,6 +64,7 @@ class StepLoop {
   RunningStep& step_;
   TaskRunner tasks_;
   TimelineRecorder* const recorder_;
+  std::optional<TaskGate> gate_;  ///< if the driver dispatches the step by task
 };
 
 }  // namespace stagecraft

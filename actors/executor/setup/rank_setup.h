@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
+#include "stagecraft/actors/executor/setup/dispatch_columns.h"
 #include "stagecraft/actors/executor/setup/plan_share.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/base/ids.h"
@@ -33,6 +34,9 @@ struct Job {
   std::shared_ptr<const Plan> train;
   Optimizer optimizer;
   TrainerOptions options;
+  bool has_driver_row = false;  ///< the last rank runs it
+  /// For Dispatch::PerTask, else null.
+  std::shared_ptr<const DispatchColumns> columns;
 };
 
 struct RankSetup {

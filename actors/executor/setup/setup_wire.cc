@@ -23,6 +23,8 @@ template <>
 inline constexpr DeviceTransport kLast<DeviceTransport> = DeviceTransport::Host;
 template <>
 inline constexpr DeviceReduce kLast<DeviceReduce> = DeviceReduce::Nccl;
+template <>
+inline constexpr Dispatch kLast<Dispatch> = Dispatch::PerTask;
 
 }  // namespace wire
 

@@ -2,8 +2,8 @@
 ///
 /// The maker of a Trainer writes it. The trainer checks the options and passes this same record to
 /// its crew, its driver and the executor of every rank.
-/// OP-1: `visit_fields` lists what may travel to a rank: every option but before_instruction, which
-///       belongs to its own process, and LearningRate::of_step (LR-1).
+/// OP-1: `visit_fields` lists what may travel to a rank: every option but before_instruction and
+///       on_column, which belong to their own process, and LearningRate::of_step (LR-1).
 #pragma once
 
 #include <chrono>
@@ -15,6 +15,7 @@
 
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/step/dispatched_column.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
@@ -30,6 +31,12 @@ enum class DeviceTransport : std::uint8_t { Nccl, Host };
 /// on every run and as on the CPU. Nccl: NCCL's own, which depends on the machines; it is used
 /// where NCCL connects the ranks, and is the same on all of them.
 enum class DeviceReduce : std::uint8_t { ByRank, Nccl };
+
+/// Dispatch says who decides when a task of a training step begins.
+enum class Dispatch : std::uint8_t {
+  Plan,     ///< each rank follows its list, and waits for data alone
+  PerTask,  ///< the driver releases the tasks of one column of the schedule after the other
+};
 
 struct TrainerOptions {
   LearningRate learning_rate;
@@ -54,6 +61,10 @@ struct TrainerOptions {
   /// The most memory of the machine, in bytes, that the steps of one rank may hold, used and cached
   /// for the next step. Weights are not part of it. None: the machine's memory.
   std::optional<std::int64_t> memory_limit;
+  /// PerTask is for looking at steps and for comparisons: it has the same bits, and costs a message
+  /// to the rank and one back for each task, and a wait of all for each column.
+  Dispatch dispatch = Dispatch::Plan;
+  bool tells_values = false;     ///< set by the trainer if there is an `on_column`
   bool record_timeline = false;  ///< every step reports when each instruction of each rank ran
   bool mirror = false;           ///< a neighbor keeps each rank's state in memory: recover()
   int outstanding = 2;           ///< steps in progress before step() waits
@@ -66,6 +77,10 @@ struct TrainerOptions {
   /// A function that is called on a rank's thread before each of its instructions; may throw. Tests
   /// use it to let a rank fail.
   std::function<void(Rank, const Instruction&)> before_instruction;
+  /// PerTask: a function that gets each column when its tasks have run, with the shapes and norms
+  /// of what they made, before the next column or the update begins. Called on a thread of the
+  /// trainer; may throw, which fails the step. Empty: nobody looks.
+  std::function<void(const DispatchedColumn&)> on_column;
 };
 
 /// Returns a rank's longest wait for a peer. The driver's deadline comes first, because the driver
@@ -91,6 +106,8 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.device_transport,
            m.device_reduce,
            m.memory_limit,
+           m.dispatch,
+           m.tells_values,
            m.record_timeline,
            m.mirror,
            m.outstanding,

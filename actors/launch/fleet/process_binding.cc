@@ -43,9 +43,13 @@ std::vector<FleetMember> distinct(const Members& members) {
 
 class ProcessBinding final : public Binding {
  public:
-  ProcessBinding(std::shared_ptr<Fleet> fleet, const SpawnOptions& options, int ranks)
+  ProcessBinding(std::shared_ptr<Fleet> fleet,
+                 const SpawnOptions& options,
+                 int ranks,
+                 LastRank last)
       : fleet_(std::move(fleet)),
         options_(options),
+        elsewhere_(last == LastRank::Here ? ranks - 1 : ranks),
         id_(fleet_->next_network()),
         network_(fleet_->port(), id_, ranks),
         launched_(static_cast<std::size_t>(ranks)) {
@@ -108,7 +112,9 @@ class ProcessBinding final : public Binding {
   }
 
  private:
-  [[nodiscard]] bool is_remote(Rank rank) const { return lives_elsewhere(options_, rank); }
+  [[nodiscard]] bool is_remote(Rank rank) const {
+    return rank.value < elsewhere_ && lives_elsewhere(options_, rank);
+  }
   [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
   [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
   template <class TagOf>
@@ -160,7 +166,7 @@ class ProcessBinding final : public Binding {
   }
 
   /// Returns the number of places that the crew needs.
-  [[nodiscard]] int places() const { return places_for(options_, ranks()); }
+  [[nodiscard]] int places() const { return places_for(options_, elsewhere_); }
 
   /// Tells every process in a place the addresses of all others. No rank sends before all know
   /// them. Errors: ClusterMember if one of them is lost.
@@ -243,6 +249,7 @@ class ProcessBinding final : public Binding {
 
   const std::shared_ptr<Fleet> fleet_;
   const SpawnOptions options_;
+  const int elsewhere_;  ///< ranks from this number on are threads of this process
   const NetworkId id_;
   RoutedNetwork network_;
   const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< for ranks that are threads
@@ -257,8 +264,9 @@ class ProcessBinding final : public Binding {
 
 std::unique_ptr<Binding> bind_to_processes(std::shared_ptr<Fleet> fleet,
                                            const SpawnOptions& options,
-                                           int ranks) {
-  return std::make_unique<ProcessBinding>(std::move(fleet), options, ranks);
+                                           int ranks,
+                                           LastRank last) {
+  return std::make_unique<ProcessBinding>(std::move(fleet), options, ranks, last);
 }
 
 }  // namespace stagecraft

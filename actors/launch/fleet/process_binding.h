@@ -16,6 +16,7 @@ namespace stagecraft {
 /// ClusterMember if one of them is lost.
 [[nodiscard]] std::unique_ptr<Binding> bind_to_processes(std::shared_ptr<Fleet> fleet,
                                                          const SpawnOptions& options,
-                                                         int ranks);
+                                                         int ranks,
+                                                         LastRank last);
 
 }  // namespace stagecraft

@@ -25,10 +25,11 @@ class ProcessLauncher final : public Launcher {
 
   [[nodiscard]] ActorHost& host() const override { return fleet_->host(); }
 
-  void require_fit(const std::vector<RankSetup>& setups) const override {
+  void require_fit(const std::vector<RankSetup>& setups, LastRank last) const override {
     std::vector<std::string> all;
     for (const RankSetup& setup : setups) {
-      if (lives_elsewhere(options_, setup.rank())) {
+      const bool here = last == LastRank::Here && &setup == &setups.back();
+      if (!here && lives_elsewhere(options_, setup.rank())) {
         for (const std::string& one : obstacles(setup)) {
           all.push_back(fmt::format("rank {}: {}", setup.rank().value, one));
         }
@@ -55,8 +56,8 @@ class ProcessLauncher final : public Launcher {
     fleet_->processors().hold(narrowest);
   }
 
-  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override {
-    return bind_to_processes(fleet_, options_, ranks);
+  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks, LastRank last) override {
+    return bind_to_processes(fleet_, options_, ranks, last);
   }
 
   [[nodiscard]] WorkerPlace place(Rank rank) const override {

@@ -5,7 +5,7 @@
 
 namespace stagecraft {
 
-const Future<StepResult>& StepFuture::result() const {
+const Future<StepResult>& StepFuture::future() const {
   if (!valid()) {
     throw Error(Errc::UsageArgument,
                 "this StepFuture names no step: use one that Trainer::step returned and that was "
@@ -17,16 +17,16 @@ const Future<StepResult>& StepFuture::result() const {
 }
 
 bool StepFuture::ready() const {
-  return result().ready();
+  return future().ready();
 }
 
 bool StepFuture::wait_until(Deadline deadline) const {
-  return result().wait_until(deadline);
+  return future().wait_until(deadline);
 }
 
 StepResult StepFuture::get() const {
   try {
-    return result().get();
+    return future().get();
   } catch (const Error&) {
     process_end::admit();  // parks here if the process ends: that may be the only cause
     throw;

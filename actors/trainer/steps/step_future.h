@@ -30,9 +30,10 @@ class StepFuture {
   /// Errors: the step's, with rank, stage, microbatch and task if known; Cancelled.
   [[nodiscard]] StepResult get() const;
 
- private:
-  [[nodiscard]] const Future<StepResult>& result() const;
+  /// Returns the result as a future, for continuations and for waits of several (futures/).
+  [[nodiscard]] const Future<StepResult>& future() const;
 
+ private:
   Future<StepResult> result_;
   HomeProcess home_;
 };

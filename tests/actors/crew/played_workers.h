@@ -146,8 +146,8 @@ class PlayedLauncher final : public Launcher {
   explicit PlayedLauncher(std::map<int, Part> parts) : parts_(std::move(parts)) {}
 
   [[nodiscard]] ActorHost& host() const override { return ActorHost::of_this_process(); }
-  void require_fit(const std::vector<RankSetup>&) const override {}
-  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override {
+  void require_fit(const std::vector<RankSetup>&, LastRank) const override {}
+  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks, LastRank) override {
     return std::make_unique<PlayedBinding>(host(), ranks, parts_);
   }
   [[nodiscard]] WorkerPlace place(Rank rank) const override { return {.rank = rank}; }

@@ -106,7 +106,7 @@ TEST_CASE("a rank asks its source for the plan that it is told to load, and tell
 
 TEST_CASE("a rank of a binding has its setup from its launch, and its state from the driver's end",
           "[actors][launch]") {
-  const std::unique_ptr<Binding> binding = ThreadLauncher().bind(1);
+  const std::unique_ptr<Binding> binding = ThreadLauncher().bind(1, LastRank::LikeOthers);
   const Launched rank(binding->launch(setup_of_only_rank()));
   REQUIRE(rank.answer<Ready>(LoadPlan{.rank = Rank(0)}).error.empty());
   const Submission request(3);
@@ -117,7 +117,7 @@ TEST_CASE("a rank of a binding has its setup from its launch, and its state from
 
 TEST_CASE("a rank of a binding loads the shape that was handed over for the request",
           "[actors][launch]") {
-  const std::unique_ptr<Binding> binding = ThreadLauncher().bind(1);
+  const std::unique_ptr<Binding> binding = ThreadLauncher().bind(1, LastRank::LikeOthers);
   const RankSetup setup = setup_of_only_rank();
   const Launched rank(binding->launch(setup));
   REQUIRE(rank.answer<Ready>(LoadPlan{.rank = Rank(0)}).error.empty());
@@ -135,7 +135,7 @@ TEST_CASE("a rank of a binding loads the shape that was handed over for the requ
 
 TEST_CASE("a rank that the binding has no place for is refused before it starts",
           "[actors][launch][bad-input]") {
-  const std::unique_ptr<Binding> binding = ThreadLauncher().bind(2);
+  const std::unique_ptr<Binding> binding = ThreadLauncher().bind(2, LastRank::LikeOthers);
   RankSetup setup;
   setup.train.rank.rank = Rank(2);
   CHECK(thrown_by([&] { (void)binding->launch(setup); }) == Errc::TransportRefused);

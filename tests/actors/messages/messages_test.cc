@@ -219,7 +219,7 @@ TEST_CASE("a timeline survives being a tensor, in the reader's clock, and what i
   CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent).t(), 6, 0), Error);
 }
 
-TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
+TEST_CASE("options travel whole, but for the functions of their own process (OP-1)",
           "[actors][messages]") {
   TrainerOptions options;
   // Sets every option.
@@ -235,32 +235,22 @@ TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
          device_transport,
          device_reduce,
          memory_limit,
+         dispatch,
+         tells_values,
          record,
          mirror,
          outstanding,
          step,
          state,
          end,
-         hook] = options;
+         hook,
+         look] = options;
   hook = nullptr;
-  const std::vector<const void*> traveling{&rate,
-                                           &groups,
-                                           &decay_on,
-                                           &clip,
-                                           &loss_scaling,
-                                           &keep,
-                                           &seed,
-                                           &threads,
-                                           &device,
-                                           &device_transport,
-                                           &device_reduce,
-                                           &memory_limit,
-                                           &record,
-                                           &mirror,
-                                           &outstanding,
-                                           &step,
-                                           &state,
-                                           &end};
+  look = nullptr;
+  const std::vector<const void*> traveling{
+      &rate,    &groups, &decay_on,         &clip,          &loss_scaling, &keep,     &seed,
+      &threads, &device, &device_transport, &device_reduce, &memory_limit, &dispatch, &tells_values,
+      &record,  &mirror, &outstanding,      &step,          &state,        &end};
   const auto listed =
       visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
   CHECK((listed == traveling));

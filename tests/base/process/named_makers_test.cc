@@ -19,6 +19,8 @@ TEST_CASE("a name finds its maker", "[base][named-makers]") {
   all.add("square", [](int side) { return side * side; });
   CHECK(all.at("double")(5) == 10);
   CHECK(all.at("square")(5) == 25);
+  CHECK(all.missing("square").empty());
+  CHECK(all.missing("circle") == refusal([&] { (void)all.at("circle"); }));
 }
 
 TEST_CASE("a wrong name is refused, with those that are known", "[base][named-makers]") {

@@ -15,6 +15,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/native/native_code.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -27,7 +28,8 @@ std::set<std::string> registry() {
   std::set<std::string> names;
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
-    if (dispatcher.findSchema(name) && name.name != kNativeOperator) {
+    if (dispatcher.findSchema(name) && name.name != kNativeOperator &&
+        name.name != kDriverOperator) {
       names.insert(c10::toString(name));
     }
   }

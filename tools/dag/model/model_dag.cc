@@ -57,7 +57,7 @@ TrainingDag model_dag(const Program& program, const Schedule& schedule) {
   const CheckResult checked = check(program, schedule);
   checked.or_throw();
   return dag_in_layout(resize(program, schedule.stage_graph().microbatch_sizes()),
-                       strategy_of(schedule, *checked.layout),
+                       strategy_of(*checked.schedule, *checked.layout),
                        *checked.layout);
 }
 

@@ -46,6 +46,7 @@ struct PipelineOptions {
   std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or that of the cut's file
   Recompute recompute = Recompute::nothing();   ///< parts that run again before their backward
   Precision precision = Precision::Float32;
+  Dispatch dispatch = Dispatch::Plan;
 };
 
 /// PlannerOptions names the planner that chooses the pipeline instead.
@@ -80,6 +81,7 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> eval_every;
   std::optional<double> step_deadline;  ///< seconds; none: the trainer's
+  bool step_by_step = false;            ///< show each column, and wait for a line before the next
   bool dry_run = false;
   bool verify = false;
   bool json = false;

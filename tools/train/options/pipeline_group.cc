@@ -120,6 +120,13 @@ void add_pipeline(CLI::App& app, PipelineOptions& o) {
       "bf16, fp16: compute in bfloat16 or float16 where that is safe (autocast); weights and "
       "optimizer stay float32; with fp16 losses are scaled")
       ->group(kPipelineGroup);
+  add_choice<Dispatch>(app,
+                       "--dispatch",
+                       o.dispatch,
+                       {{"plan", Dispatch::Plan}, {"task", Dispatch::PerTask}},
+                       "plan: each rank follows its list; task: the driver releases the tasks of "
+                       "one column of the schedule after the other, for comparisons")
+      ->group(kPipelineGroup);
 }
 
 }  // namespace stagecraft::tools

@@ -39,6 +39,11 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->type_name("SECONDS")
       ->check(positive_number())
       ->group(kRunGroup);
+  app.add_flag("--step-by-step",
+               o.step_by_step,
+               "show each column of the schedule with what its tasks made, and wait for Enter "
+               "before the next; implies --dispatch task")
+      ->group(kRunGroup);
   app.add_flag("--verify",
                o.verify,
                "also train in one process, and compare bit by bit; for --device cpu")

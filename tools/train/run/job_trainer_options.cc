@@ -4,10 +4,11 @@
 #include <cstdint>
 
 #include "stagecraft/tools/train/options/update_rule.h"
+#include "stagecraft/tools/train/run/column_view.h"
 
 namespace stagecraft::tools {
 
-TrainerOptions trainer_options(const TrainJob& job) {
+TrainerOptions trainer_options(const TrainJob& job, Console& console) {
   constexpr std::int64_t kMiB = 1024 * 1024;
   const TrainOptions& options = job.options;
   TrainerOptions made{.learning_rate = make_learning_rate(options.optimizer, job.choice.steps),
@@ -20,6 +21,7 @@ TrainerOptions trainer_options(const TrainJob& job) {
                       .device = options.workers.device,
                       .device_transport = options.workers.device_transport,
                       .device_reduce = options.workers.device_reduce,
+                      .dispatch = options.pipeline.dispatch,
                       .record_timeline = true};
   if (options.workers.memory_limit) {
     made.memory_limit = *options.workers.memory_limit * kMiB;
@@ -27,6 +29,11 @@ TrainerOptions trainer_options(const TrainJob& job) {
   if (options.run.step_deadline) {
     made.step_deadline =
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));
+  }
+  if (options.run.step_by_step) {
+    made.dispatch = Dispatch::PerTask;
+    made.on_column = column_view(console, options.run.json);
+    made.step_deadline = std::chrono::hours(24 * 365);  // a person reads in between
   }
   return made;
 }

@@ -40,7 +40,10 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
-      trainer_(cluster, job.execution, make_optimizer(job.options.optimizer), trainer_options(job)),
+      trainer_(cluster,
+               job.execution,
+               make_optimizer(job.options.optimizer),
+               trainer_options(job, console)),
       ranks_(job.choice.layout) {
   if (job.options.run.verify) {
     one_process_.emplace(job);

@@ -1,0 +1,46 @@
+#include "stagecraft/tools/train/run/column_view.h"
+
+#include <sstream>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tools {
+namespace {
+
+const DispatchedColumn kColumn{
+    .number = 1,
+    .columns = 6,
+    .tasks = {{Rank(0), {CellKind::Forward, StageId(0), Microbatch(1)}, {{false, {4, 8}, 2.5}}},
+              {Rank(1), {CellKind::Backward, StageId(1), Microbatch(0)}, {{true, {4, 8}, 0.25}}}}};
+
+TEST_CASE("a column is shown, and waits for a line", "[tools][column-view]") {
+  std::istringstream in("\n\nrest");
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  const auto view = column_view(console, false);
+  view(kColumn);
+  CHECK(out.str() ==
+        "column 2 of 6\n"
+        "  rank 0   0F1  [4, 8] norm 2.5\n"
+        "  rank 1   1B0  gradient [4, 8] norm 0.25\n");
+  CHECK(in.tellg() == 1);
+  for (int i = 0; i < 3; ++i) {
+    view(kColumn);  // also after the end of the input
+  }
+  CHECK(in.eof());
+}
+
+TEST_CASE("a column is an event for programs", "[tools][column-view]") {
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  column_view(console, true)(kColumn);
+  CHECK(out.str() ==
+        R"({"event":"column","column":1,"columns":6,"tasks":[)"
+        R"({"rank":0,"task":"0F1","values":[{"gradient":false,"sizes":[4,8],"norm":2.5}]},)"
+        R"({"rank":1,"task":"1B0","values":[{"gradient":true,"sizes":[4,8],"norm":0.25}]}]})"
+        "\n");
+}
+
+}  // namespace
+}  // namespace stagecraft::tools
