@@ -12,6 +12,7 @@
 #include "stagecraft/actors/crew/state_transfer.h"
 #include "stagecraft/actors/driver/driver.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
+#include "stagecraft/actors/driver/task_dispatch.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/actors/launch/launcher.h"
@@ -79,6 +80,9 @@ struct Crew::Impl {
   const std::shared_ptr<Transport> here;
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
       std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest epoch that was begun
+  /// Null unless the driver releases the tasks of steps. Every driver of the crew has it, so that
+  /// one of them at a time calls the user; the user's last call ends before the crew.
+  const std::shared_ptr<TaskDispatch> dispatch;
   CrewWorkers workers;
   const StateTransfer transfer;
   std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
@@ -94,6 +98,9 @@ struct Crew::Impl {
         clock(std::move(c)),
         binding(launcher.bind(ranks_of(job), last_rank_of(job))),
         here(binding->driver_end()),
+        dispatch(job.columns == nullptr
+                     ? nullptr
+                     : std::make_shared<TaskDispatch>(here, job.columns, job.options.on_column)),
         workers(host, binding, ranks_of(job), job.options.state_deadline, clock),
         transfer(job.plan_id, workers, here, ledger, epoch),
         clock_offsets(job.train->ranks.size()) {}
@@ -167,7 +174,7 @@ struct Crew::Impl {
     d.ledger = ledger;
     d.base_learning_rate = base_learning_rate(job.optimizer);
     d.options = job.options;
-    d.columns = job.columns;
+    d.dispatch = dispatch;
     d.recovers = recovers;
     d.causes = workers.causes();
     d.first_epoch = Epoch(*epoch);

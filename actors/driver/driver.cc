@@ -249,8 +249,8 @@ class Driver {
     } catch (const Error& error) {
       round_->blame(error);
     }
-    if (training && dispatch_) {
-      dispatch_->begin(tag, input.updates);
+    if (training && setup_.dispatch) {
+      setup_.dispatch->begin(tag);
     }
     advance_round();
   }
@@ -575,11 +575,6 @@ class Driver {
 
   const Self self_;
   const DriverSetup setup_;
-  /// Null unless the driver releases the tasks of a step.
-  const std::unique_ptr<TaskDispatch> dispatch_ =
-      setup_.columns == nullptr ? nullptr
-                                : std::make_unique<TaskDispatch>(
-                                      setup_.transport, setup_.columns, setup_.options.on_column);
   std::deque<Submission> waiting_;
   LostWorkers lost_;
   // Count the lost workers, in their order, that the ledger knows, and that a failed step has

@@ -41,7 +41,6 @@
 #include <vector>
 
 #include "stagecraft/actors/driver/step_ledger.h"
-#include "stagecraft/actors/executor/setup/dispatch_columns.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/base/clock.h"
@@ -49,6 +48,8 @@
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
+
+class TaskDispatch;  // task_dispatch.h
 
 struct DriverSetup {
   std::vector<Worker> members;              ///< by rank
@@ -58,7 +59,7 @@ struct DriverSetup {
   std::shared_ptr<StepLedger> ledger;
   double base_learning_rate = 0.0;
   TrainerOptions options;
-  std::shared_ptr<const DispatchColumns> columns = {};  ///< for Dispatch::PerTask, else null
+  std::shared_ptr<TaskDispatch> dispatch = {};  ///< for Dispatch::PerTask, else null
   bool recovers = false;  ///< Trainer::recover restores the state of any one rank, for messages
   /// By rank: completes with the cause when the worker has ended (Binding::cause_of_end). Empty:
   /// nobody knows causes.

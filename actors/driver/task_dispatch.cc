@@ -26,49 +26,49 @@ at::Tensor text_tensor(const std::string& text) {
 
 }  // namespace
 
-void TaskDispatch::begin(const Tag& step, bool updates) {
-  thread_.post([this, step, updates] {
+void TaskDispatch::begin(const Tag& step) {
+  thread_.post([this, step] {
     try {
-      walk(step, updates);
-    } catch (const std::exception& error) {
-      // The step has ended, and its future tells why.
+      walk(step);
+    } catch (const Error& error) {
+      // A future of the walk has failed: the step has ended, and its own future tells why.
       log(Level::Debug, "dispatch ended", {{"why", error.what()}});
     }
   });
 }
 
-void TaskDispatch::walk(const Tag& step, bool updates) const {
+void TaskDispatch::walk(const Tag& step) const {
   std::string why;  // to end the step
   for (std::size_t c = 0; c < columns_->columns.size(); ++c) {
     if (columns_->columns[c].empty()) {
       continue;
     }
     if (!why.empty()) {
-      return release(step, columns_->columns[c].front(), why);
+      release(step, columns_->columns[c].front(), why);
+      return;
     }
-    const DispatchedColumn column = run(step, c);
-    if (look_) {
-      const process_end::Elsewhere in_the_users_code;
-      try {
-        look_(column);
-      } catch (const std::exception& error) {
-        why = fmt::format("on_column threw in column {}: {}", c, error.what());
-      } catch (...) {
-        why = fmt::format("on_column threw in column {}", c);
+    const std::vector<Made> made = run(step, c);
+    try {
+      if (look_) {
+        const DispatchedColumn seen = column(c, made);
+        const process_end::Elsewhere in_the_users_code;
+        look_(seen);
       }
+    } catch (const std::exception& error) {
+      why = fmt::format("on_column threw in column {}: {}", c + 1, error.what());
+    } catch (...) {
+      why = fmt::format("on_column threw in column {}", c + 1);
     }
   }
   for (const ReleasedTask& vote : columns_->votes) {
-    if (updates && !why.empty()) {
-      return release(step, vote, why);
-    }
-    if (updates) {
-      release(step, vote, "");
+    release(step, vote, why);
+    if (!why.empty()) {
+      return;
     }
   }
 }
 
-DispatchedColumn TaskDispatch::run(const Tag& step, std::size_t number) const {
+std::vector<TaskDispatch::Made> TaskDispatch::run(const Tag& step, std::size_t number) const {
   const std::vector<ReleasedTask>& tasks = columns_->columns[number];
   std::vector<std::vector<Future<at::Tensor>>> done;
   for (const ReleasedTask& task : tasks) {
@@ -78,29 +78,34 @@ DispatchedColumn TaskDispatch::run(const Tag& step, std::size_t number) const {
     }
   }
   for (const ReleasedTask& task : tasks) {
-    for (const std::size_t position : task.positions) {
-      here_->send(task.rank, release_tag(step, position), text_tensor(""));
+    release(step, task, "");
+  }
+  const process_end::Elsewhere waiting;
+  std::vector<Made> made;
+  for (const std::vector<Future<at::Tensor>>& parts : done) {
+    Made& of_task = made.emplace_back();
+    for (const Future<at::Tensor>& part : parts) {
+      of_task.push_back(part.get());
     }
   }
+  return made;
+}
+
+DispatchedColumn TaskDispatch::column(std::size_t number, const std::vector<Made>& made) const {
+  const std::vector<ReleasedTask>& tasks = columns_->columns[number];
   DispatchedColumn column{.number = number, .columns = columns_->columns.size(), .tasks = {}};
   for (std::size_t t = 0; t < tasks.size(); ++t) {
-    DispatchedTask& task =
-        column.tasks.emplace_back(DispatchedTask{tasks[t].rank, tasks[t].task, {}});
-    for (const Future<at::Tensor>& part : done[t]) {
-      at::Tensor packed;
-      {
-        const process_end::Elsewhere waiting;
-        packed = part.get();
-      }
+    column.tasks.push_back({.rank = tasks[t].rank, .task = tasks[t].task, .values = {}});
+    for (const at::Tensor& packed : made[t]) {
       for (DispatchedValue& value : unpack_values(packed)) {
-        task.values.push_back(std::move(value));
+        column.tasks.back().values.push_back(std::move(value));
       }
     }
   }
   return column;
 }
 
-/// Releases an instruction, or ends the step there.
+/// Releases a task, or ends the step there.
 void TaskDispatch::release(const Tag& step, const ReleasedTask& at, const std::string& why) const {
   for (const std::size_t position : at.positions) {
     here_->send(at.rank, release_tag(step, position), text_tensor(why));

@@ -3,9 +3,9 @@
 ///
 ///   column 0: release, release ... done, done    look    column 1: ...    last: release the votes
 ///
-/// The driver actor has one, and begins it with each training step. The columns of a step run on a
-/// thread of its own, because looking at them may take any time.
-/// CW-1: the next column begins when all tasks of the last one have run, and whoever looks has
+/// A crew has one, and its driver begins it with each training step. The columns of a step run on a
+/// thread of its own, because looking at them may take any time; its destructor waits for that.
+/// CW-1: a column begins when all tasks of the previous one have run, and whoever looks has
 ///       returned. The end of the step's epoch ends the walk.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "stagecraft/actors/executor/setup/dispatch_columns.h"
 #include "stagecraft/actors/executor/step/dispatched_column.h"
@@ -30,12 +31,16 @@ class TaskDispatch {
                std::function<void(const DispatchedColumn&)> look)
       : here_(std::move(here)), columns_(std::move(columns)), look_(std::move(look)) {}
 
-  /// Releases the tasks of a step that has been ordered. `updates`: it ends with a vote.
-  void begin(const Tag& step, bool updates);
+  /// Releases the tasks of a step that has been ordered.
+  void begin(const Tag& step);
 
  private:
-  void walk(const Tag& step, bool updates) const;
-  [[nodiscard]] DispatchedColumn run(const Tag& step, std::size_t number) const;
+  /// Packed descriptions of what a task has made, by its parts.
+  using Made = std::vector<at::Tensor>;
+
+  void walk(const Tag& step) const;
+  [[nodiscard]] std::vector<Made> run(const Tag& step, std::size_t number) const;
+  [[nodiscard]] DispatchedColumn column(std::size_t number, const std::vector<Made>& made) const;
   void release(const Tag& step, const ReleasedTask& at, const std::string& why) const;
 
   const std::shared_ptr<Transport> here_;

@@ -109,9 +109,18 @@ struct Pipelined::Impl {
     waits = waits && dropped != run;
   }
 
-  /// Gives the gradients of the whole results, and waits for the update. `rows`: of each result, by
-  /// microbatch.
-  void finish(const Tensors& gradients, const std::vector<std::vector<std::int64_t>>& rows) {
+  /// Gives the gradients of a run's whole results, and waits for the update. `rows`: of each
+  /// result, by microbatch.
+  void finish(std::int64_t of_run,
+              const StepFuture& of_step,
+              const Tensors& gradients,
+              const std::vector<std::vector<std::int64_t>>& rows) {
+    if (of_run != run) {
+      (void)of_step.get();  // tells why the step is over
+      throw Error(Errc::UsageArgument,
+                  "the step of this result of the pipelined module is over: call its backward() "
+                  "before the next call");
+    }
     waits = false;
     // Ranks divide the sum over the microbatches by their number.
     std::vector<Tensors> parts(static_cast<std::size_t>(microbatches), Tensors(gradients.size()));
@@ -222,7 +231,9 @@ Tensors Pipelined::all(const Batch& inputs) {
   }
   impl.waits = true;
   const std::shared_ptr<PipelinedNode> node(new PipelinedNode, autograd::deleteNode);
-  node->finish = [of = impl_, rows](const Tensors& gradients) { of->finish(gradients, rows); };
+  node->finish = [of = impl_, run, step = impl.step, rows](const Tensors& gradients) {
+    of->finish(run, step, gradients, rows);
+  };
   node->drop = [of = impl_, run] { of->drop(run); };
   for (at::Tensor& result : results) {
     if (result.is_floating_point()) {

@@ -54,6 +54,11 @@ void check_device(const TrainerOptions& options, const Execution& execution) {
                 "code of the driver (sc::on_driver) runs beside ranks on the CPU only yet: leave "
                 "the device out");
   }
+  if (options.dispatch == Dispatch::PerTask && options.device != "cpu") {
+    throw Error(Errc::UsageArgument,
+                "the driver dispatches by task on the CPU only yet: leave the device out, or run "
+                "by plan");
+  }
 }
 
 void check_mirror(const TrainerOptions& options, const Layout& layout) {

@@ -117,7 +117,7 @@ TEST_CASE("whoever looks may end the step, and nothing changes",
   const StateDict before = trainer.state_dict();
   const Error error = error_of(step_of(trainer, 0));
   CHECK_THAT(error.what(),
-             ContainsSubstring("on_column threw in column " + std::to_string(at)) &&
+             ContainsSubstring("on_column threw in column " + std::to_string(at + 1)) &&
                  ContainsSubstring("I have seen enough"));
   CHECK(same_bits(trainer.state_dict(), before));
   throws = false;
@@ -178,6 +178,69 @@ TEST_CASE("by task a strategy runs as by plan", "[integration][dispatch]") {
   Trainer task(Cluster::local(2), program, strategy, AdamW{}, by_task());
   CHECK(step_of(task, 0).get().losses == step_of(plan, 0).get().losses);
   CHECK(same_bits(task.state_dict(), plan.state_dict()));
+}
+
+struct FourLayers : torch::nn::Module {
+  torch::nn::ModuleList layers{register_module("layers", torch::nn::ModuleList())};
+  FourLayers() {
+    for (int s = 0; s < 4; ++s) {
+      layers->push_back(torch::nn::Linear(4, 4));
+    }
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (std::size_t s = 0; s < 4; ++s) {
+      x = stage(std::to_string(s),
+                [&] { return layers->ptr<torch::nn::LinearImpl>(s)->forward(x); });
+    }
+    return x;
+  }
+};
+
+TEST_CASE("a plan whose columns wait for later ones is refused by task, and runs by plan",
+          "[integration][dispatch][refusals]") {
+  const at::Tensor x = torch::ones({10, 4});
+  const Program program =
+      compile(std::make_shared<FourLayers>(),
+              {.inputs = {x}, .labels = {x}, .loss = torch::mse_loss, .microbatches = 5});
+  // Rank 1 sends 1F2 behind later forwards, and rank 0 reads it in a column before them.
+  const Schedule schedule = Schedule::parse(
+      "@form list\n"
+      "2F0 2I0 2W0 2F1 2F2 2F3 2F4 2I1 2W1 2I2 2W2 2I3 2I4 2W3 2W4\n"
+      "1F0 1F1 1F2 1F3 1F4 1I0 1W0 1I1 1W1 1I2 1W2 1I3 1W3 1I4 1W4\n"
+      "0F0 0F1 0F2 0F3 0F4 3F0 3I0 3W0 0I0 0W0 3F1 3I1 3F2 3F3 3F4 3I2 3I3 3I4 3W1 3W2 3W3 3W4 "
+      "0I1 0W1 0I2 0W2 0I3 0W3 0I4 0W4\n");
+  Trainer plan(Cluster::local(3), program, schedule, AdamW{});
+  CHECK(plan.step({x}, {x}).get().step == 1);
+  TrainerOptions options{.dispatch = Dispatch::PerTask};
+  const auto refused = [&](Errc how) {
+    return refusal([&] { Trainer task(Cluster::local(3), program, schedule, AdamW{}, options); },
+                   how);
+  };
+  CHECK_THAT(refused(Errc::ScheduleInvalid), ContainsSubstring("run it by its plan"));
+  options.device = "cuda";
+  CHECK_THAT(refused(Errc::UsageArgument), ContainsSubstring("on the CPU only yet"));
+}
+
+TEST_CASE("by task whoever looks has returned before a batch is over", "[integration][dispatch]") {
+  const Program program = make_program({.stages = 2});
+  std::size_t seen = 0, throws_at = 1000;
+  Trainer trainer(Cluster::local(2),
+                  program,
+                  make_schedule("1f1b", program),
+                  AdamW{},
+                  by_task([&](const DispatchedColumn& column) {
+                    ++seen;
+                    if (column.number == throws_at) {
+                      throw std::runtime_error("enough");
+                    }
+                  }));
+  const Data first = data(0);
+  (void)trainer.accumulate(first.inputs, first.labels).get();
+  const std::size_t columns = seen;
+  trainer.drop_accumulated();
+  throws_at = columns - 1;
+  CHECK_THAT(error_of(trainer.accumulate(first.inputs, first.labels)).what(),
+             ContainsSubstring("enough"));
 }
 
 TEST_CASE("nobody can look at columns of a plan", "[integration][dispatch][refusals]") {

@@ -59,37 +59,37 @@ std::size_t StepLoop::run_group(std::size_t begin) {
 
 void StepLoop::issue(std::size_t position) {
   const BoundInstruction& bound = step_.plan.bound.list[position];
-  const StreamId stream = bound.instruction->stream;
-  if (!step_.order.updates && is_of_update(bound.instruction->op)) {
-    skip(bound, position);
-    return;
-  }
+  const Instruction& instruction = *bound.instruction;
+  const bool is_task = instruction.op == Op::Run;
   rank_.progress.begin(position);
-  const Device::Event start = recorder_ != nullptr ? rank_.device.record(stream) : Device::Event();
   try {
-    if (gate_ && (bound.instruction->op == Op::Run || bound.instruction->op == Op::Vote)) {
+    if (gate_ && (is_task || instruction.op == Op::Vote)) {
       const auto waiting = rank_.times.pass(&RankTimes::waiting);
       gate_->wait(position);
     }
+    if (!step_.order.updates && is_of_update(instruction.op)) {
+      skip(bound, position);
+      return;
+    }
+    const Device::Event start =
+        recorder_ != nullptr ? rank_.device.record(instruction.stream) : Device::Event();
     begin(bound);
     execute(bound, position);
-    if (gate_ && bound.instruction->op == Op::Run) {
-      rank_.device.synchronize();
-      gate_->tell(position, *bound.instruction, step_.plan.slots);
+    if (bound.is_waited_for || recorder_ != nullptr) {
+      const Device::Event end = rank_.device.record(instruction.stream);
+      step_.plan.events[position] = end;
+      if (recorder_ != nullptr) {
+        record(bound, position, start, end);
+      }
+    }
+    if (gate_ && is_task) {
+      gate_->tell(position, instruction, step_.plan.slots);
     }
   } catch (...) {
     const PlanShare& share = *step_.plan.bound.share;
     throw foreign_error(std::current_exception())
         .with({.rank = rank_.setup.rank(), .step = step_.order.step})
-        .with(place_of(*share.tables, share.rank, *bound.instruction));
-  }
-  if (!bound.is_waited_for && recorder_ == nullptr) {
-    return;
-  }
-  const Device::Event end = rank_.device.record(stream);
-  step_.plan.events[position] = end;
-  if (recorder_ != nullptr) {
-    record(bound, position, start, end);
+        .with(place_of(*share.tables, share.rank, instruction));
   }
 }
 

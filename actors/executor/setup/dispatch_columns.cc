@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,6 +30,140 @@ Runs runs_of(const RankList& list, int microbatches) {
   }
   return runs;
 }
+
+/// Walk plays the release of a plan's tasks, to find out whether each column comes to its end: a
+/// rank issues its list in order, and a transfer or a sum that stands behind a task of a later
+/// column may be one that this column waits for.
+class Walk {
+ public:
+  explicit Walk(const Plan& plan) : plan_(plan) {
+    for (const RankPlan& rank : plan.ranks) {
+      const std::size_t count = plan.list_of(rank.rank).instructions.size();
+      ranks_.push_back({.plan = &rank,
+                        .released = std::vector<bool>(count, false),
+                        .issued = std::vector<bool>(count, false)});
+    }
+  }
+
+  /// Returns whether all tasks of the column run.
+  bool run(const std::vector<ReleasedTask>& column) {
+    for (const ReleasedTask& task : column) {
+      for (const std::size_t position : task.positions) {
+        ranks_[task.rank.index()].released[position] = true;
+      }
+    }
+    bool moves = true;
+    while (moves) {
+      moves = false;
+      for (RankWalk& rank : ranks_) {
+        moves = advance(rank) || moves;
+      }
+    }
+    return std::ranges::all_of(column, [&](const ReleasedTask& task) {
+      return std::ranges::all_of(task.positions, [&](std::size_t position) {
+        return static_cast<bool>(ranks_[task.rank.index()].issued[position]);
+      });
+    });
+  }
+
+ private:
+  struct RankWalk {
+    const RankPlan* plan = nullptr;
+    std::vector<bool> released, issued;
+    std::size_t first = 0;  ///< that is not issued
+  };
+  using Transfer = std::tuple<Rank, Rank, EdgeId, Microbatch>;  // from, to
+
+  [[nodiscard]] const std::vector<Instruction>& list(const RankWalk& rank) const {
+    return plan_.list_of(rank.plan->rank).instructions;
+  }
+
+  bool advance(RankWalk& rank) {
+    const std::vector<Instruction>& instructions = list(rank);
+    bool moved = false;
+    while (rank.first < instructions.size()) {
+      if (rank.issued[rank.first]) {
+        ++rank.first;
+      } else if (instructions[rank.first].overlap >= 0 ? issue_group(rank)
+                                                       : issue(rank, rank.first)) {
+        moved = true;
+      } else {
+        break;
+      }
+    }
+    return moved;
+  }
+
+  /// Issues what can be of the overlap group at the rank's place. Its tasks are in no order.
+  bool issue_group(RankWalk& rank) {
+    const std::vector<Instruction>& instructions = list(rank);
+    const std::int32_t group = instructions[rank.first].overlap;
+    bool moved = false;
+    std::set<Task> stuck;
+    for (std::size_t i = rank.first; i < instructions.size() && instructions[i].overlap == group;
+         ++i) {
+      if (!rank.issued[i] && !stuck.contains(instructions[i].task)) {
+        if (issue(rank, i)) {
+          moved = true;
+        } else {
+          stuck.insert(instructions[i].task);
+        }
+      }
+    }
+    return moved;
+  }
+
+  bool issue(RankWalk& rank, std::size_t i) {
+    const Instruction& instruction = list(rank)[i];
+    const Rank self = rank.plan->rank;
+    const auto peer = [&] {
+      return rank.plan->peers[static_cast<std::size_t>(instruction.peer.value)];
+    };
+    const auto microbatch = [&] {
+      return tagged_microbatch(plan_.tables, *rank.plan, instruction);
+    };
+    switch (instruction.op) {
+      case Op::Run:
+        if (!rank.released[i]) {
+          return false;
+        }
+        break;
+      case Op::Send:
+        sent_.emplace(self, peer(), instruction.edge, microbatch());
+        break;
+      case Op::Recv:
+        if (peer() != kDriver && !sent_.contains({peer(), self, instruction.edge, microbatch()})) {
+          return false;
+        }
+        break;
+      case Op::Start:
+        started_.emplace(self, instruction.group);
+        break;
+      case Op::Finish: {
+        const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(instruction.group)];
+        if (!std::ranges::all_of(group.members(self), [&](Rank member) {
+              return started_.contains({member, instruction.group});
+            })) {
+          return false;
+        }
+        break;
+      }
+      case Op::Free:
+      case Op::Accumulate:
+      case Op::Vote:
+      case Op::Update:
+      case Op::Regroup:
+        break;
+    }
+    rank.issued[i] = true;
+    return true;
+  }
+
+  const Plan& plan_;
+  std::vector<RankWalk> ranks_;
+  std::set<Transfer> sent_;
+  std::set<std::pair<Rank, std::int32_t>> started_;
+};
 
 void add_vote(const RankList& list, Rank rank, std::vector<ReleasedTask>& votes) {
   for (std::size_t i = 0; i < list.instructions.size(); ++i) {
@@ -74,6 +210,17 @@ DispatchColumns dispatch_columns(const Plan& plan,
                               "in no column of the schedule; run it by its plan",
                               rank.value,
                               to_string(left.begin()->first)));
+    }
+  }
+  Walk walk(plan);
+  for (std::size_t c = 0; c < result.columns.size(); ++c) {
+    if (!walk.run(result.columns[c])) {
+      throw Error(
+          Errc::ScheduleInvalid,
+          fmt::format("the driver cannot dispatch this by task: column {} waits for tasks of "
+                      "later columns, behind which the ranks' lists have its transfers; "
+                      "run it by its plan",
+                      c + 1));
     }
   }
   return result;

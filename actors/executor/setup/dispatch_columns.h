@@ -26,9 +26,11 @@ struct DispatchColumns {
   std::vector<ReleasedTask> votes;
 };
 
-/// Returns the columns of the schedule's array. `graph`: of its stages.
-/// Ensures: every Run of the plan is in one column.
-/// Errors: ScheduleInvalid for a schedule whose tasks are not those of the plan.
+/// Returns the columns of the schedule's array, which are the earliest ones (to_array.h), also if
+/// the schedule itself is an array with others. `graph`: of its stages.
+/// Ensures: every Run of the plan is in one column, and each column comes to its end.
+/// Errors: ScheduleInvalid for a plan that waits in a column for tasks of later ones, because its
+///         lists have chunks or transfers in another order; those of to_array.
 [[nodiscard]] DispatchColumns dispatch_columns(const Plan& plan,
                                                const Schedule& schedule,
                                                const Layout& layout,

@@ -28,11 +28,11 @@ nlohmann::ordered_json json_of(const DispatchedColumn& column) {
 
 }  // namespace
 
-std::function<void(const DispatchedColumn&)> column_view(Console& console, bool json) {
-  return [&console, json](const DispatchedColumn& column) {
-    print(json ? json_of(column).dump() + "\n" : to_string(column), console);
+std::function<void(const DispatchedColumn&)> column_view(Progress& progress, std::istream& in) {
+  return [&progress, &in](const DispatchedColumn& column) {
+    progress.report(to_string(column), json_of(column).dump());
     std::string line;
-    std::getline(console.in, line);
+    std::getline(in, line);
   };
 }
 

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 
 #include "stagecraft/actors/executor/step/dispatched_column.h"
-#include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/train/report/progress.h"
 
 namespace stagecraft::tools {
 
-/// Returns a function that prints a column to the console, and then waits for a line of standard
-/// input. At its end it no longer waits. `json`: prints one object, {"event": "column", ...}.
-/// Requires: while it runs, nothing else uses the console.
-[[nodiscard]] std::function<void(const DispatchedColumn&)> column_view(Console& console, bool json);
+/// Returns a function that reports a column, as text or as one object, {"event": "column", ...},
+/// and then waits for a line of `in`. At the end of `in` it no longer waits.
+/// Requires: both outlive it; while it runs, nothing else uses them.
+[[nodiscard]] std::function<void(const DispatchedColumn&)> column_view(Progress& progress,
+                                                                       std::istream& in);
 
 }  // namespace stagecraft::tools

@@ -3,12 +3,13 @@
 #include <chrono>
 #include <cstdint>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 #include "stagecraft/tools/train/run/column_view.h"
 
 namespace stagecraft::tools {
 
-TrainerOptions trainer_options(const TrainJob& job, Console& console) {
+TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console& console) {
   constexpr std::int64_t kMiB = 1024 * 1024;
   const TrainOptions& options = job.options;
   TrainerOptions made{.learning_rate = make_learning_rate(options.optimizer, job.choice.steps),
@@ -31,9 +32,17 @@ TrainerOptions trainer_options(const TrainJob& job, Console& console) {
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));
   }
   if (options.run.step_by_step) {
+    if (console.in_is_taken) {
+      throw Error(
+          Errc::UsageArgument,
+          "--step-by-step waits for lines of standard input, which another option has read: "
+          "give that a file");
+    }
     made.dispatch = Dispatch::PerTask;
-    made.on_column = column_view(console, options.run.json);
-    made.step_deadline = std::chrono::hours(24 * 365);  // a person reads in between
+    made.on_column = column_view(progress, console.in);
+    if (!options.run.step_deadline) {
+      made.step_deadline = std::chrono::hours(24);  // a person reads in between
+    }
   }
   return made;
 }

@@ -43,7 +43,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       trainer_(cluster,
                job.execution,
                make_optimizer(job.options.optimizer),
-               trainer_options(job, console)),
+               trainer_options(job, *progress_, console)),
       ranks_(job.choice.layout) {
   if (job.options.run.verify) {
     one_process_.emplace(job);
