@@ -116,7 +116,9 @@ struct WritingItself : torch::nn::Module {
 TEST_CASE("code that writes its parameters is refused (NV-4)", "[compiler][native]") {
   const auto module = std::make_shared<WritingItself>();
   const NativeCode code = internal::native_code(*module, module);
-  CHECK_THAT(refusal([&] { (void)run_native("doubling", code, {example()}, {module->weight}); }),
+  CHECK_THAT(refusal([&] {
+               (void)run_native(native_text("doubling"), code, {example()}, {module->weight});
+             }),
              ContainsSubstring("\"doubling\" writes its parameter weight in place"));
 }
 
