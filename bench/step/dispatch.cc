@@ -1,5 +1,5 @@
-/// What does it cost to dispatch task by task? This program trains a chain of small stages by the
-/// ranks' lists and by tasks that the driver releases column by column, with the same bits.
+/// What does it cost to dispatch task by task? This program trains a chain of small stages in two
+/// ways: the ranks follow their lists, or the driver releases each task. Both have the same bits.
 ///
 /// Both ways are measured in turns. The cost of a task is the difference of their steps, divided by
 /// the tasks; that of a column likewise.

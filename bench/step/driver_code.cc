@@ -1,6 +1,6 @@
-/// What does code on the driver cost? This program trains a chain of two layers in two stages, and
-/// puts code of the driver between them: none, code that hands its tensor on, that prints, that
-/// reads a value, and that reads all values.
+/// What does code on the driver cost? This program trains two stages of one layer each. Between
+/// them is no code, or code of the driver that hands its tensor on, prints its size, reads a value
+/// of it, or reads all values.
 ///
 /// Each way is measured in turns with all others, by the bytes of the tensor, with ranks that are
 /// threads and worker processes. The figures are microseconds of a microbatch's share of a step.

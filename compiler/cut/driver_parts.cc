@@ -42,6 +42,8 @@ class DriverParts {
   }
 
  private:
+  static bool is_on_driver(int level) { return level % 2 == 1; }
+
   /// Returns the level of the operator in its stage: odd for code of the driver, even for others.
   [[nodiscard]] int level_of(std::size_t n) const {
     int level = levels_[n];
@@ -52,7 +54,12 @@ class DriverParts {
         level = std::max(level, levels_[maker]);
       }
     }
-    return level + (is_driver_code(graph_.nodes[n]) != (level % 2 == 1) ? 1 : 0);
+    return fitting(n, level);
+  }
+
+  /// Returns the least level from this one on that the operator may have.
+  [[nodiscard]] int fitting(std::size_t n, int level) const {
+    return level + (is_driver_code(graph_.nodes[n]) != is_on_driver(level) ? 1 : 0);
   }
 
   /// Raises levels once, to those that operands and the memory that is written ask for. Returns
@@ -80,8 +87,7 @@ class DriverParts {
         level = std::max(level, levels_[n]);
       }
       for (const std::size_t n : group.operators) {
-        const int level = highest[stages_.stage_of[n]];
-        lift(n, level + (is_driver_code(graph_.nodes[n]) != (level % 2 == 1) ? 1 : 0));
+        lift(n, fitting(n, highest[stages_.stage_of[n]]));
       }
     }
     return changed;
@@ -99,7 +105,7 @@ class DriverParts {
       const auto& [stage, level] = key;
       const std::string& stage_name = stages_.names[static_cast<std::size_t>(stage)];
       number = static_cast<int>(result.names.size());
-      const bool on_driver = level % 2 == 1;
+      const bool on_driver = is_on_driver(level);
       result.parts.push_back({StageId(stage), stage_name, on_driver});
       if (on_driver) {
         result.names.push_back(unique(code_in(stage, level), taken));
