@@ -1,12 +1,10 @@
 #include "stagecraft/actors/driver/task_dispatch.h"
 
-#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/step/dispatch_tags.h"
@@ -14,17 +12,9 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/futures/transport/byte_tensor.h"
 
 namespace stagecraft {
-namespace {
-
-at::Tensor text_tensor(const std::string& text) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr(), text.data(), text.size());
-  return tensor;
-}
-
-}  // namespace
 
 void TaskDispatch::begin(const Tag& step) {
   thread_.post([this, step] {
@@ -108,7 +98,7 @@ DispatchedColumn TaskDispatch::column(std::size_t number, const std::vector<Made
 /// Releases a task, or ends the step there.
 void TaskDispatch::release(const Tag& step, const ReleasedTask& at, const std::string& why) const {
   for (const std::size_t position : at.positions) {
-    here_->send(at.rank, release_tag(step, position), text_tensor(why));
+    here_->send(at.rank, release_tag(step, position), byte_tensor(why));
   }
 }
 

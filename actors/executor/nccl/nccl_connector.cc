@@ -7,12 +7,12 @@
 #include <thread>
 #include <utility>
 
-#include <ATen/ops/empty.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/nccl/nccl_library.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/futures/transport/byte_tensor.h"
 
 namespace stagecraft {
 namespace {
@@ -23,12 +23,6 @@ using c10::impl::VirtualGuardImpl;
 constexpr EdgeId kJoinEdge{std::numeric_limits<std::int32_t>::min()};
 /// Never sent: its receive ends with the epoch.
 constexpr Microbatch kEndOfEpoch{1};
-
-at::Tensor bytes_of(std::string_view text) {
-  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
-  std::ranges::copy(text, reinterpret_cast<char*>(bytes.mutable_data_ptr<std::uint8_t>()));
-  return bytes;
-}
 
 std::string names_of(const std::vector<Rank>& peers) {
   std::string names;
@@ -167,7 +161,7 @@ void NcclConnector::settle(Nccl::Communicator& end, const std::vector<Rank>& pee
 
 void NcclConnector::say(const std::vector<Rank>& peers, const std::string& text) {
   for (const Rank peer : peers) {
-    transport_->send(peer, tag_, bytes_of(text));
+    transport_->send(peer, tag_, byte_tensor(text));
   }
 }
 

@@ -1,11 +1,9 @@
 #include "stagecraft/actors/launch/fleet/process_binding.h"
 
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/device/processor.h"
@@ -15,18 +13,13 @@
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/remote/host/rank_actors.h"
 #include "stagecraft/futures/routing/routed.h"
+#include "stagecraft/futures/transport/byte_tensor.h"
 
 namespace stagecraft {
 namespace {
 
 /// Longest wait for a worker host: it never computes.
 constexpr std::chrono::seconds kHostLimit{30};
-
-at::Tensor as_tensor(std::string_view bytes) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  return tensor;
-}
 
 /// Members by rank; none for threads of this process.
 using Members = std::vector<std::optional<FleetMember>>;
@@ -120,7 +113,7 @@ class ProcessBinding final : public Binding {
   template <class TagOf>
   void send(Rank rank, const EncodedSetup& encoded, const TagOf& tag_of) const {
     const std::shared_ptr<Transport> here = driver_end();
-    here->send(rank, tag_of(0), as_tensor(encoded.bytes));
+    here->send(rank, tag_of(0), byte_tensor(encoded.bytes));
     for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
       here->send(rank, tag_of(i + 1), encoded.tensors[i]);
     }
