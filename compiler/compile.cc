@@ -54,6 +54,12 @@ void check_options(Compilation& c) {
                 fmt::format("shapes must be at least 1, that of the example batch, found {}",
                             c.options.shapes));
   }
+  c.program.keep = c.options.keep;
+  std::vector<int>& kept = c.program.keep.outputs;
+  std::ranges::sort(kept);
+  if (std::ranges::adjacent_find(kept) != kept.end()) {
+    throw Error(Errc::UsageArgument, "CompileOptions::keep names an output twice");
+  }
   if (!c.workload.loss) {
     throw Error(
         Errc::UsageArgument,
@@ -119,7 +125,7 @@ void choose_stages(Compilation& c) {
 }
 
 void make_stages(Compilation& c) {
-  c.program.partition = partition(c.program.graph, c.program.assignment);
+  c.program.partition = partition_keeping(c.program.graph, c.program.assignment, c.program.keep);
 }
 
 void run_each_stage(Compilation& c) {

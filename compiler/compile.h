@@ -34,6 +34,7 @@
 #include "stagecraft/compiler/module/tensors_in.h"
 #include "stagecraft/compiler/module/workload.h"
 #include "stagecraft/compiler/program/program.h"
+#include "stagecraft/compiler/stage/kept_values.h"
 #include "stagecraft/compiler/stage/recompute.h"
 
 namespace stagecraft {
@@ -51,6 +52,9 @@ struct CompileOptions {
   /// Limits how many shapes the microbatches of all steps may have, including the example batch's.
   /// 1 allows only that one.
   int shapes = 8;
+  /// What each training step also leaves on the ranks that make it, as futures for actors and for
+  /// this program (StepFuture::losses, StepFuture::outputs).
+  KeptValues keep;
 };
 
 namespace internal {

@@ -84,6 +84,8 @@ class Cluster {
   }
 
   [[nodiscard]] int ranks() const { return ranks_; }
+  /// Knows the actors of the ranks, and the values that stay there.
+  [[nodiscard]] const std::shared_ptr<RemoteActors>& actors() const { return actors_; }
   /// Starts the workers of this cluster's trainers.
   [[nodiscard]] const std::shared_ptr<Launcher>& launcher() const { return launcher_; }
 

@@ -98,9 +98,9 @@ struct Crew::Impl {
         clock(std::move(c)),
         binding(launcher.bind(ranks_of(job), last_rank_of(job))),
         here(binding->driver_end()),
-        dispatch(job.columns == nullptr
+        dispatch(job.options.dispatch == Dispatch::Plan
                      ? nullptr
-                     : std::make_shared<TaskDispatch>(here, job.columns, job.options.on_column)),
+                     : std::make_shared<TaskDispatch>(here, job)),
         workers(host, binding, ranks_of(job), job.options.state_deadline, clock),
         transfer(job.plan_id, workers, here, ledger, epoch),
         clock_offsets(job.train->ranks.size()) {}
@@ -257,6 +257,10 @@ Crew::Crew(Launcher& launcher,
 }
 
 Crew::~Crew() = default;
+
+PlanId Crew::plan_id() const {
+  return impl_->job.plan_id;
+}
 
 void Crew::submit(Submission submission) {
   caf::anon_send(impl_->driver, Submit{submission});

@@ -54,6 +54,8 @@ class Crew {
   /// to its process.
   void add_shape(std::shared_ptr<const JobShape> shape);
 
+  [[nodiscard]] PlanId plan_id() const;
+
   /// Tells the driver that the ledger has a step for it.
   void submit(Submission submission);
 

@@ -59,7 +59,7 @@ struct DriverSetup {
   std::shared_ptr<StepLedger> ledger;
   double base_learning_rate = 0.0;
   TrainerOptions options;
-  std::shared_ptr<TaskDispatch> dispatch = {};  ///< for Dispatch::PerTask, else null
+  std::shared_ptr<TaskDispatch> dispatch = {};  ///< null for Dispatch::Plan
   bool recovers = false;  ///< Trainer::recover restores the state of any one rank, for messages
   /// By rank: completes with the cause when the worker has ended (Binding::cause_of_end). Empty:
   /// nobody knows causes.

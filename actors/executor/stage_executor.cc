@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/commit/commit.h"
@@ -132,6 +133,7 @@ struct StageExecutor::Impl {
   const RankSetup setup;
   const std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress;
+  const std::shared_ptr<StepValues> values;
   const std::unique_ptr<Device> device = device_of(setup);
   RankPrograms programs;
   Accumulation accumulation;
@@ -146,10 +148,14 @@ struct StageExecutor::Impl {
   std::vector<InstructionTime> timeline;  // of the last step
   const RankParts parts;
 
-  Impl(RankSetup s, std::shared_ptr<Transport> t, std::shared_ptr<Progress> p)
+  Impl(RankSetup s,
+       std::shared_ptr<Transport> t,
+       std::shared_ptr<Progress> p,
+       std::shared_ptr<StepValues> v)
       : setup(std::move(s)),
         transport(std::move(t)),
         progress(std::move(p)),
+        values(std::move(v)),
         programs(setup, device->place(), transport, board_of(progress)),
         sum_stream(is_program_device(device->place()) || setup.train.tables->groups.empty()
                        ? nullptr
@@ -176,6 +182,7 @@ struct StageExecutor::Impl {
               .transport = *transport,
               .device = *device,
               .progress = *progress,
+              .values = *values,
               .times = times,
               .commit = commit,
               .trained = programs.trained()} {}
@@ -302,11 +309,26 @@ struct StageExecutor::Impl {
     if (records(step)) {
       timeline = recorder.take();
     }
+    leave_values(step, report.losses);
     progress->end();
     if (!std::exchange(plan.has_run, true)) {
       arm_libtorch_gate();
     }
     return report;
+  }
+
+  void leave_values(RunningStep& step, const std::vector<MicrobatchLoss>& losses) {
+    MadeValues made = std::move(step.kept);
+    const bool keeps_losses = std::ranges::any_of(
+        programs.trained(), [](const StageRuntime& stage) { return stage.program->keeps_loss; });
+    if (step.trains() && keeps_losses) {
+      for (const MicrobatchLoss& loss : losses) {
+        made[{kLossValue, loss.microbatch}] = at::scalar_tensor(loss.value, at::kDouble);
+      }
+    }
+    if (!made.empty()) {
+      values->put({setup.plan_id, setup.rank(), step.order.submission}, std::move(made));
+    }
   }
 
   [[nodiscard]] Error failure(const std::exception_ptr& thrown, const StepOrder& order) const {
@@ -333,14 +355,18 @@ struct StageExecutor::Impl {
 
 StageExecutor::StageExecutor(RankSetup setup,
                              std::shared_ptr<Transport> transport,
-                             std::shared_ptr<Progress> progress) {
+                             std::shared_ptr<Progress> progress,
+                             std::shared_ptr<StepValues> values) {
   set_own_thread_count(
       setup.options.threads_per_worker);  // before any other call into LibTorch on this thread
-  impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), std::move(progress));
+  impl_ = std::make_unique<Impl>(
+      std::move(setup), std::move(transport), std::move(progress), std::move(values));
   arm_libtorch_gate();
 }
 
-StageExecutor::~StageExecutor() = default;
+StageExecutor::~StageExecutor() {
+  impl_->values->end(impl_->setup.plan_id, impl_->setup.rank());
+}
 
 void StageExecutor::add_shape(RankShape shape) {
   impl_->programs.add(std::move(shape));

@@ -29,6 +29,7 @@
 #include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/actors/executor/step/progress.h"
 #include "stagecraft/actors/executor/step/step_record.h"
+#include "stagecraft/actors/executor/step/step_values.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -38,11 +39,12 @@ using StateTensor = NamedTensor;
 
 class StageExecutor {
  public:
-  /// All state is zero until it is loaded.
+  /// All state is zero until it is loaded. `values`: gets what steps leave on this rank.
   /// Thread: the plan thread; sets LibTorch's thread count for it.
   StageExecutor(RankSetup setup,
                 std::shared_ptr<Transport> transport,
-                std::shared_ptr<Progress> progress = std::make_shared<Progress>());
+                std::shared_ptr<Progress> progress = std::make_shared<Progress>(),
+                std::shared_ptr<StepValues> values = std::make_shared<StepValues>());
   ~StageExecutor();
   StageExecutor(const StageExecutor&) = delete;
   StageExecutor& operator=(const StageExecutor&) = delete;

@@ -12,22 +12,24 @@ namespace {
 
 class ThreadBinding final : public Binding {
  public:
-  ThreadBinding(ActorHost& host, int ranks) : host_(host), network_(ranks) {}
+  ThreadBinding(ActorHost& host, int ranks, std::shared_ptr<StepValues> values)
+      : host_(host), network_(ranks), values_(std::move(values)) {}
 
   [[nodiscard]] std::shared_ptr<Transport> driver_end() const override {
     return network_.endpoint(kDriver);
   }
   [[nodiscard]] Worker launch(RankSetup setup) override {
     const Rank rank = setup.rank();
-    Worker worker = launch_thread(host_, network_.endpoint(rank), std::move(setup), shelf_);
+    Worker worker =
+        launch_thread(host_, network_.endpoint(rank), values_, std::move(setup), shelf_);
     ends_[rank] = end_of_thread(worker);
     return worker;
   }
   void launch_actors(Rank rank,
                      Epoch generation,
                      std::shared_ptr<const ActorTypes> types) override {
-    actors_[rank] =
-        std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
+    actors_[rank] = std::make_unique<RankActors>(
+        network_.endpoint(rank), generation, std::move(types), values_);
     ends_[rank] = never_.future();
   }
   void hand_over(RankShape shape, PlanId, Submission request) override {
@@ -41,6 +43,7 @@ class ThreadBinding final : public Binding {
  private:
   ActorHost& host_;
   const InprocNetwork network_;
+  const std::shared_ptr<StepValues> values_;
   const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
   const Promise<std::string> never_;  ///< the end of actors in this process
   std::map<Rank, Future<std::string>> ends_;
@@ -52,11 +55,13 @@ class ThreadBinding final : public Binding {
 static Worker launch_thread(ActorHost& host,
                             Rank rank,
                             std::shared_ptr<Transport> end,
+                            std::shared_ptr<StepValues> values,
                             SetupSource source,
                             ShapeSource shapes) {
   const auto context = std::make_shared<WorkerContext>();
   context->rank = rank;
   context->transport = std::move(end);
+  context->values = std::move(values);
   // Make the plan thread first: its thread is the resource that may be missing.
   PlanActor plan_thread = spawn_plan_thread(host, context, std::move(source), std::move(shapes));
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, context)};
@@ -65,12 +70,15 @@ static Worker launch_thread(ActorHost& host,
 Worker launch_thread(ActorHost& host,
                      Rank rank,
                      std::shared_ptr<Transport> end,
+                     std::shared_ptr<StepValues> values,
                      SetupSource source) {
-  return launch_thread(host, rank, std::move(end), std::move(source), received_shape);
+  return launch_thread(
+      host, rank, std::move(end), std::move(values), std::move(source), received_shape);
 }
 
 Worker launch_thread(ActorHost& host,
                      std::shared_ptr<Transport> end,
+                     std::shared_ptr<StepValues> values,
                      RankSetup setup,
                      std::shared_ptr<Shelf> shelf) {
   const Rank rank = setup.rank();
@@ -78,6 +86,7 @@ Worker launch_thread(ActorHost& host,
       host,
       rank,
       std::move(end),
+      std::move(values),
       [given = std::move(setup)](const WorkerContext&, const LoadPlan&) { return given; },
       [from = std::move(shelf)](const WorkerContext& context, const LoadShape& m, PlanId) {
         return from->take(context.rank, m.request);
@@ -108,7 +117,7 @@ RankShape Shelf::take(Rank rank, Submission request) {
 }
 
 std::unique_ptr<Binding> ThreadLauncher::bind(int ranks, LastRank) {
-  return std::make_unique<ThreadBinding>(host(), ranks);
+  return std::make_unique<ThreadBinding>(host(), ranks, values_);
 }
 
 WorkerPlace ThreadLauncher::place(Rank rank) const {

@@ -27,14 +27,16 @@ class Shelf {
 
 /// Starts a worker that is a thread of this process, at its end of a network. The rank gets its
 /// setup from `source`, and shapes over the data plane; or it gets `setup`, and shapes from the
-/// shelf.
+/// shelf. `values`: takes what its steps leave.
 /// Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    Rank rank,
                                    std::shared_ptr<Transport> end,
+                                   std::shared_ptr<StepValues> values,
                                    SetupSource source);
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    std::shared_ptr<Transport> end,
+                                   std::shared_ptr<StepValues> values,
                                    RankSetup setup,
                                    std::shared_ptr<Shelf> shelf);
 
@@ -50,6 +52,9 @@ class ThreadLauncher final : public Launcher {
   [[nodiscard]] WorkerPlace place(Rank rank) const override;
   [[nodiscard]] PortCounts traffic() const override { return {}; }
   void replace(Rank rank) override;
+
+ private:
+  const std::shared_ptr<StepValues> values_ = std::make_shared<StepValues>();
 };
 
 }  // namespace stagecraft

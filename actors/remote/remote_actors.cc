@@ -276,6 +276,20 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     }
   }
 
+  /// Fails a call of which its rank has not been told.
+  void drop(CallId id, const Error& why) {
+    std::unique_ptr<Completion> completion;
+    {
+      const std::scoped_lock lock(mutex);
+      if (const auto found = pending.find(id); found != pending.end()) {
+        completion = remove(found);
+      }
+    }
+    if (completion != nullptr) {
+      completion->error(why);
+    }
+  }
+
   /// Registers a call of `actor` and returns its number. Requires: the mutex is held.
   CallId add(std::shared_ptr<Actor> actor,
              std::size_t method,
@@ -373,7 +387,8 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
     send_quietly(*stream, WantValue{id});
   }
 
-  void cancel(CallId id) {
+  /// `why`: none: cancelled.
+  void cancel(CallId id, const std::optional<Error>& why = std::nullopt) {
     std::shared_ptr<MessageStream> stream;
     {
       const std::scoped_lock lock(mutex);
@@ -383,7 +398,7 @@ struct RemoteActors::State : std::enable_shared_from_this<RemoteActors::State> {
       }
       stream = sides[found->second.actor->rank.index()].stream;
     }
-    send_quietly(*stream, CancelCall{id});
+    send_quietly(*stream, CancelCall{id, why ? to_chain(*why) : ErrorChain{}});
   }
 
   /// Frees a value whose last future has gone. One that takes little memory may wait for others.
@@ -439,6 +454,7 @@ class RemoteOrigin final : public FutureOrigin {
     }
   }
   void cancel() override { state_->cancel(call_); }
+  void fail(const Error& why) { state_->cancel(call_, why); }
   void later(std::function<void()> work) override { state_->continue_with(std::move(work)); }
 
   [[nodiscard]] bool is_of(const RemoteActors::State& state) const {
@@ -647,6 +663,73 @@ std::shared_ptr<FutureOrigin> RemoteActors::call(ActorId actor_id,
   stream->send(message);
   start_passings(*state_, rank, generation, passings);
   return origin;
+}
+
+void RemoteActors::begin(Rank rank) {
+  const process_end::Elsewhere waiting;
+  state_->start(rank);
+}
+
+std::vector<std::shared_ptr<FutureOrigin>> RemoteActors::expect(
+    const StepValues::Place& step,
+    const std::vector<StepValueName>& values,
+    std::vector<std::unique_ptr<Completion>> completions,
+    std::chrono::milliseconds limit) {
+  std::vector<std::shared_ptr<FutureOrigin>> origins(values.size());
+  try {
+    if (step.rank.value < 0 || step.rank.index() >= state_->sides.size()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("rank {} is none of this cluster", step.rank.value));
+    }
+    begin(step.rank);
+    TakeStepValues message{.first = {},
+                           .plan = step.plan,
+                           .submission = step.submission,
+                           .task = step.task,
+                           .values = values};
+    std::shared_ptr<MessageStream> stream;
+    {
+      const std::scoped_lock lock(state_->mutex);
+      const State::RankSide& side = state_->sides[step.rank.index()];
+      const Epoch generation = side.generation;
+      state_->require_side(step.rank, generation);
+      stream = side.stream;
+      const auto maker = std::make_shared<State::Actor>(State::Actor{.rank = step.rank,
+                                                                     .generation = generation,
+                                                                     .type = "a step",
+                                                                     .methods = {"a step's value"},
+                                                                     .most_calls = 0,
+                                                                     .limit = limit});
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const CallId id = state_->add(maker, 0, std::move(completions[i]));
+        message.first = i == 0 ? id : message.first;
+        origins[i] = std::make_shared<RemoteOrigin>(
+            state_, id, step.rank, generation, /*comes_unasked=*/false);
+      }
+    }
+    stream->send(message);
+  } catch (const Error& why) {
+    for (const auto& completion : completions) {
+      if (completion != nullptr) {
+        completion->error(why);
+      }
+    }
+    for (const auto& origin : origins) {
+      if (origin != nullptr) {
+        state_->drop(dynamic_cast<RemoteOrigin&>(*origin).call(), why);
+      }
+    }
+  }
+  return origins;
+}
+
+void RemoteActors::fail_expected(const std::vector<std::shared_ptr<FutureOrigin>>& values,
+                                 const Error& why) {
+  for (const auto& value : values) {
+    if (value != nullptr) {
+      dynamic_cast<RemoteOrigin&>(*value).fail(why);
+    }
+  }
 }
 
 void RemoteActors::end(ActorId actor) {

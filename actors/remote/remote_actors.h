@@ -1,5 +1,5 @@
 /// RemoteActors is the driver's side of a cluster's remote actors: it makes them, calls their
-/// methods, and knows which values live where.
+/// methods, and knows which values live where, also those that training steps leave on ranks.
 ///
 /// RemoteActor<T> is the typed handle over it. The cluster, handles and futures share it. Any
 /// thread may use it; a mutex guards the tables, and no future completes and no message goes while
@@ -8,8 +8,9 @@
 ///       when its rank is lost. So does a value that stays on a rank and has not been read.
 /// RA-2: a value stays on its rank until its last future has gone. To another call it goes from
 ///       rank to rank, and never through the driver.
-/// RA-3: a rank's first actor starts the rank's side. After the rank was replaced, the next actor
-///       starts a new one, with the next generation.
+/// RA-3: a rank's first actor, or first trainer whose steps leave values, starts the rank's side.
+///       After the rank was replaced, the next actor or step starts a new one, with the next
+///       generation.
 #pragma once
 
 #include <chrono>
@@ -80,6 +81,22 @@ class RemoteActors {
 
   /// Ends the actor after the calls that it has.
   void end(ActorId actor);
+
+  /// Starts the rank's side, so that nothing has to wait for it later. Requires: the cluster has
+  /// the rank. Errors: those of the launcher.
+  void begin(Rank rank);
+
+  /// Expects the values that a training step will leave on a rank, and returns their origins.
+  /// Never throws: if the rank's side cannot have them, the completions fail. `limit`: for each
+  /// wait, as that of a call.
+  [[nodiscard]] std::vector<std::shared_ptr<FutureOrigin>> expect(
+      const StepValues::Place& step,
+      const std::vector<StepValueName>& values,
+      std::vector<std::unique_ptr<Completion>> completions,
+      std::chrono::milliseconds limit);
+
+  /// Fails those of the expected values that the step has not left, because it failed.
+  void fail_expected(const std::vector<std::shared_ptr<FutureOrigin>>& values, const Error& why);
 
   struct State;
 

@@ -28,6 +28,7 @@
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/plan/own_slots.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
@@ -54,10 +55,27 @@ void check_device(const TrainerOptions& options, const Execution& execution) {
                 "code of the driver (sc::on_driver) runs beside ranks on the CPU only yet: leave "
                 "the device out");
   }
-  if (options.dispatch == Dispatch::PerTask && options.device != "cpu") {
+  if (options.dispatch != Dispatch::Plan && options.device != "cpu") {
     throw Error(Errc::UsageArgument,
                 "the driver dispatches by task on the CPU only yet: leave the device out, or run "
                 "by plan");
+  }
+}
+
+void check_dispatch(const TrainerOptions& options) {
+  if (options.on_column && options.dispatch == Dispatch::Plan) {
+    throw Error(Errc::UsageArgument,
+                "on_column looks at the columns that the driver dispatches: set dispatch to "
+                "Dispatch::PerTask or Dispatch::Decided, or leave on_column out");
+  }
+  if (options.column_tensors && !options.on_column && !options.decide) {
+    throw Error(Errc::UsageArgument,
+                "column_tensors is for those who look at columns: set on_column, or leave it out");
+  }
+  if ((options.dispatch == Dispatch::Decided) != (options.decide != nullptr)) {
+    throw Error(Errc::UsageArgument,
+                "Dispatch::Decided needs a function that names the tasks, and nothing else uses "
+                "one: set both dispatch and decide, or neither");
   }
 }
 
@@ -76,11 +94,7 @@ TrainerOptions checked(TrainerOptions options,
                        const Execution& execution,
                        int available) {
   check_options(options);
-  if (options.on_column && options.dispatch != Dispatch::PerTask) {
-    throw Error(Errc::UsageArgument,
-                "on_column looks at the columns that the driver dispatches: set dispatch to "
-                "Dispatch::PerTask, or leave on_column out");
-  }
+  check_dispatch(options);
   check_optimizer(optimizer);
   check_groups(options.groups, optimizer);
   check_groups_match(options.groups, execution.program.parameter_names());
@@ -123,6 +137,21 @@ int most_ranks(const Schedule& schedule) {
   return static_cast<int>(std::max({std::size_t{1}, schedule.rows().size(), ranks}));
 }
 
+/// Returns the longest wait for a value of a step: until all steps in progress have ended.
+std::chrono::milliseconds longest_wait_for_values(const TrainerOptions& options) {
+  constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365);
+  const std::int64_t steps = std::int64_t{options.outstanding} + 1;
+  return patience(options) > kMost / steps ? kMost : steps * patience(options);
+}
+
+/// Returns the execution with the plan that this dispatch needs.
+Execution in_form_for(Dispatch dispatch, Execution execution) {
+  if (dispatch == Dispatch::Decided) {
+    execution.plan = std::make_shared<const Plan>(with_own_slots(*execution.plan));
+  }
+  return execution;
+}
+
 UnusedState unused_of(const Program& program) {
   const OnCallersThread scope;
   return UnusedState(program.compiled());
@@ -141,13 +170,29 @@ std::unique_ptr<Crew> launch(const Cluster& cluster,
           .train = execution.plan,
           .optimizer = optimizer,
           .options = options,
-          .has_driver_row = execution.has_driver_row,
-          .columns = {}};
+          .has_driver_row = execution.has_driver_row};
   if (options.dispatch == Dispatch::PerTask) {
     job.columns = std::make_shared<const DispatchColumns>(dispatch_columns(
-        *execution.plan, execution.schedule, execution.layout, execution.stage_graph()));
+        *job.train, execution.schedule, execution.layout, execution.stage_graph()));
+  } else if (options.dispatch == Dispatch::Decided) {
+    job.decidable = std::make_shared<const DecidableTasks>(
+        decidable_tasks(*job.train, execution.schedule, execution.layout, execution.stage_graph()));
   }
-  job.options.tells_values = options.on_column != nullptr;
+  job.options.tells_values = options.on_column || options.decide;
+  if (options.column_tensors) {
+    const Rank drivers = execution.has_driver_row ? execution.plan->ranks.back().rank : kDriver;
+    job.task_values =
+        [actors = cluster.actors(), drivers, limit = longest_wait_for_values(options)](
+            const StepValues::Place& made, std::size_t count) {
+          return made.rank == drivers ? values_on_driver(count)
+                                      : task_values(*actors, made, count, limit);
+        };
+    for (int rank = 0; rank < execution.layout.ranks(); ++rank) {
+      if (Rank(rank) != drivers) {
+        cluster.actors()->begin(Rank(rank));
+      }
+    }
+  }
   return std::make_unique<Crew>(*cluster.launcher(), ledger, std::move(job));
 }
 
@@ -179,6 +224,11 @@ struct Trainer::Impl {
         entry(*crew,
               *ledger,
               programs,
+              StepKeeper(cluster.actors(),
+                         crew->plan_id(),
+                         program.compiled(),
+                         *execution.plan,
+                         longest_wait_for_values(options)),
               unused.tensors(),
               options.device,
               options.outstanding,
@@ -260,8 +310,10 @@ Trainer::Trainer(const Cluster& cluster,
                  Execution execution,
                  Optimizer optimizer,
                  TrainerOptions options)
-    : impl_(std::make_unique<Impl>(
-          cluster, std::move(execution), std::move(optimizer), std::move(options))) {}
+    : impl_(std::make_unique<Impl>(cluster,
+                                   in_form_for(options.dispatch, std::move(execution)),
+                                   std::move(optimizer),
+                                   std::move(options))) {}
 
 Trainer::Trainer(const Cluster& cluster,
                  Program program,

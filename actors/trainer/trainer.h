@@ -12,9 +12,9 @@
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. A step that
 ///       fails later leaves weights undefined: every step, save and state_dict fails until load()
 ///       or recover().
-/// TR-3: destroying a trainer cancels the steps in progress and takes a bounded time. A trainer
-///       that is never destroyed, or only among static objects, does not harm the end of the
-///       process.
+/// TR-3: destroying a trainer cancels the steps in progress and takes a bounded time, beside that
+///       of a call of on_column or decide in progress. A trainer that is never destroyed, or only
+///       among static objects, does not harm the end of the process.
 /// TR-4: a trainer that was moved from, and the copy of one in a child of fork(), fail every call
 ///       with that reason, and may be destroyed.
 #pragma once

@@ -154,8 +154,8 @@ Ready StageWorker::load(const LoadPlan& m) {
     plan_ = setup.plan_id;
     state_deadline_ = setup.options.state_deadline;
     feed_ = std::make_unique<LocalFeed>(setup);
-    executor_ =
-        std::make_unique<StageExecutor>(std::move(setup), context_->transport, context_->progress);
+    executor_ = std::make_unique<StageExecutor>(
+        std::move(setup), context_->transport, context_->progress, context_->values);
     phase_ = Phase::Loaded;
     ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
   });

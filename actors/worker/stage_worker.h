@@ -39,6 +39,7 @@ struct WorkerContext {
   Rank rank;
   std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
+  std::shared_ptr<StepValues> values = std::make_shared<StepValues>();  ///< for the rank's actors
 };
 
 /// SetupSource returns a rank's setup; called once for each LoadPlan on the plan thread. Within one

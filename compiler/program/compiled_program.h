@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/program/chunk_borders.h"
 #include "stagecraft/compiler/program/cut_report.h"
 #include "stagecraft/compiler/program/pass_time.h"
+#include "stagecraft/compiler/stage/kept_values.h"
 #include "stagecraft/compiler/stage/partition.h"
 #include "stagecraft/compiler/stage/recompute.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
@@ -29,6 +30,7 @@ struct CompiledProgram {
   bool marked = true;  ///< it was cut at the module's markers
   CutReport cut;
   Recompute recompute;
+  KeptValues keep;                          ///< ascending outputs
   std::vector<ChunkBorders> chunk_borders;  ///< by stage, of sums in parts; empty without
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch

@@ -75,7 +75,7 @@ std::string other_border(const StageProgram& program, const StageProgram& stage)
            a.owes_gradient == b.owes_gradient;
   };
   const auto same_output = [](const StageOutput& a, const StageOutput& b) {
-    return a.consumers == b.consumers && a.gradient_from == b.gradient_from;
+    return a.consumers == b.consumers && a.gradient_from == b.gradient_from && a.kept == b.kept;
   };
   if (!std::ranges::equal(program.inputs, stage.inputs, same_input)) {
     return fmt::format(

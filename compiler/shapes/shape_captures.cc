@@ -150,7 +150,7 @@ Partition stages_like(const CompiledProgram& model, const Graph& graph) {
   if (!cut.misfit.empty()) {
     refuse_misfit(cut.misfit);
   }
-  return partition(graph, cut.assignment);
+  return partition_keeping(graph, cut.assignment, model.keep);
 }
 
 void check_count(const std::vector<StageProgram>& model, const std::vector<StageProgram>& stages) {

@@ -38,6 +38,9 @@ struct StageOutput {
   ValueId value;
   std::vector<StageId> consumers;   ///< in the order of their creation, earliest first
   std::vector<bool> gradient_from;  ///< per consumer: it sends a gradient back
+  /// The numbers that it has among the module's outputs, if training steps leave these on the rank
+  /// (kept_values.h); ascending, each once.
+  std::vector<std::int32_t> kept;
 };
 
 struct StageParameter {
@@ -83,6 +86,7 @@ struct StageProgram {
   std::vector<Attachment> attachments;  ///< valid in this process alone, like the attachments that
                                         ///< nodes call by number
   ValueId loss = kNoValue;              ///< set if this stage computes it
+  bool keeps_loss = false;              ///< training steps leave it on the rank
   // Measured on one microbatch when compiled, in bytes.
   std::int64_t saved_bytes = 0;      ///< kept from forward until backward
   std::int64_t transient_bytes = 0;  ///< forward's peak above what it keeps
@@ -117,7 +121,7 @@ decltype(auto) visit_fields(StageInput& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StageOutput& m, V&& v) {
-  return v(m.value, m.consumers, m.gradient_from);
+  return v(m.value, m.consumers, m.gradient_from, m.kept);
 }
 template <class V>
 decltype(auto) visit_fields(StageParameter& m, V&& v) {
@@ -148,6 +152,7 @@ decltype(auto) visit_fields(StageProgram& m, V&& v) {
            m.values,
            m.attachments,
            m.loss,
+           m.keeps_loss,
            m.saved_bytes,
            m.transient_bytes);
 }

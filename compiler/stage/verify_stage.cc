@@ -205,6 +205,9 @@ class StageCheck {
               output.consumers.size(),
               output.gradient_from.size());
       }
+      if (std::ranges::any_of(output.kept, [](std::int32_t number) { return number < 0; })) {
+        fault("its output %{} is kept under a number below 0", output.value.value);
+      }
     }
   }
 

@@ -10,6 +10,7 @@
 #include "stagecraft/actors/executor/setup/bound_plan.h"
 #include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/actors/executor/step/step_record.h"
+#include "stagecraft/actors/executor/step/step_values.h"
 
 namespace stagecraft {
 
@@ -19,6 +20,7 @@ struct RunningStep {
   int microbatches = 1;  ///< of a batch
   LoadedPlan& plan = *program.plan;
   StepLosses losses = {};
+  MadeValues kept = {};        ///< the outputs that stay on the rank
   NcclLinks* links = nullptr;  ///< null: tensors cross in the host's memory between processes
 
   [[nodiscard]] bool trains() const { return order.program == kTraining; }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "stagecraft/actors/executor/run/decided_tasks.h"
 #include "stagecraft/actors/executor/run/overlap_group.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/process/process_end.h"
@@ -22,10 +23,12 @@ bool is_of_update(Op op) {
 
 StepLoop::StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* recorder)
     : rank_(rank), step_(step), tasks_(step, rank.times, rank.trained), recorder_(recorder) {
-  if (step.trains() && rank.setup.options.dispatch == Dispatch::PerTask) {
+  if (step.trains() && rank.setup.options.dispatch != Dispatch::Plan) {
     gate_.emplace(rank.transport,
                   rank.progress.waits,
                   rank.setup.options,
+                  rank.values,
+                  rank.trained,
                   Tag{.plan = rank.setup.plan_id,
                       .epoch = step.order.epoch,
                       .submission = step.order.submission});
@@ -33,6 +36,10 @@ StepLoop::StepLoop(const RankParts& rank, RunningStep& step, TimelineRecorder* r
 }
 
 void StepLoop::run() {
+  if (gate_ && rank_.setup.options.dispatch == Dispatch::Decided) {
+    run_decided();
+    return;
+  }
   const std::vector<BoundInstruction>& list = step_.plan.bound.list;
   for (std::size_t i = 0; i < list.size();) {
     if (list[i].instruction->overlap >= 0) {
@@ -40,6 +47,35 @@ void StepLoop::run() {
     } else {
       issue(i++);
     }
+  }
+}
+
+/// Runs the tasks in the order in which the driver names them, then what belongs to no task.
+void StepLoop::run_decided() {
+  DecidedTasks tasks(step_.plan.bound.share->list->instructions);
+  const auto issue_next = [&](std::size_t position) {
+    issue(position);
+    for (const std::size_t free : tasks.frees_after(position)) {
+      issue(free);
+    }
+  };
+  while (const std::optional<std::size_t> run = next_task()) {
+    for (const std::size_t position : tasks.take(*run)) {
+      issue_next(position);
+    }
+  }
+  for (const std::size_t position : tasks.rest()) {
+    issue_next(position);
+  }
+}
+
+std::optional<std::size_t> StepLoop::next_task() {
+  try {
+    const auto waiting = rank_.times.pass(&RankTimes::waiting);
+    return gate_->next();
+  } catch (...) {
+    throw foreign_error(std::current_exception())
+        .with({.rank = rank_.setup.rank(), .step = step_.order.step});
   }
 }
 
@@ -63,7 +99,8 @@ void StepLoop::issue(std::size_t position) {
   const bool is_task = instruction.op == Op::Run;
   rank_.progress.begin(position);
   try {
-    if (gate_ && (is_task || instruction.op == Op::Vote)) {
+    if (gate_ && rank_.setup.options.dispatch == Dispatch::PerTask &&
+        (is_task || instruction.op == Op::Vote)) {
       const auto waiting = rank_.times.pass(&RankTimes::waiting);
       gate_->wait(position);
     }

@@ -30,6 +30,7 @@ struct RankParts {
   Transport& transport;
   Device& device;
   Progress& progress;
+  StepValues& values;
   StepTimes& times;
   Commit& commit;
   std::vector<StageRuntime>& trained;
@@ -47,6 +48,8 @@ class StepLoop {
 
  private:
   [[nodiscard]] std::size_t run_group(std::size_t begin);
+  void run_decided();
+  [[nodiscard]] std::optional<std::size_t> next_task();
   void issue(std::size_t position);
   void begin(const BoundInstruction& bound);
   void execute(const BoundInstruction& bound, std::size_t position);

@@ -7,6 +7,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "stagecraft/actors/executor/run/regrouped.h"
+#include "stagecraft/compiler/libtorch/memory_order.h"
 
 namespace stagecraft {
 namespace {
@@ -38,6 +39,7 @@ void TaskRunner::forward(const BoundInstruction& bound) {
                                     bound.keeps_graphs,
                                     random_key(bound, shape),
                                     saved);
+  keep(bound, stage, made.outputs);
   for (std::size_t i = 0; i < made.outputs.size(); ++i) {
     if (bound.outputs[i].value >= 0) {
       slots_.put(bound.outputs[i], std::move(made.outputs[i]));
@@ -48,6 +50,24 @@ void TaskRunner::forward(const BoundInstruction& bound) {
   }
   if (bound.saved.value >= 0 && bound.begins) {
     slots_.put(bound.saved, std::move(fresh), bound.keeps_graphs ? stage.program->saved_bytes : 0);
+  }
+}
+
+/// Keeps the module's outputs that stay on the rank. One in the memory of a parameter or buffer is
+/// copied, because the next update writes there.
+void TaskRunner::keep(const BoundInstruction& bound,
+                      const StageRuntime& stage,
+                      const std::vector<at::Tensor>& outputs) {
+  for (std::size_t i = 0; i < outputs.size() && step_.trains(); ++i) {
+    for (const std::int32_t number : stage.program->outputs[i].kept) {
+      if (outputs[i].defined()) {
+        const MemoryOrder& order = stage.program->at(stage.program->outputs[i].value).order;
+        step_.kept.insert_or_assign(
+            {number, bound.microbatch},
+            from_memory_order(stage.shares_state(outputs[i]) ? outputs[i].clone() : outputs[i],
+                              order));
+      }
+    }
   }
 }
 

@@ -31,6 +31,9 @@ class TaskRunner {
 
  private:
   void forward(const BoundInstruction& bound);
+  void keep(const BoundInstruction& bound,
+            const StageRuntime& stage,
+            const std::vector<at::Tensor>& outputs);
   void backward(const BoundInstruction& bound);
   [[nodiscard]] std::vector<at::Tensor> inputs(const BoundInstruction& bound) const;
   [[nodiscard]] std::vector<at::Tensor> output_gradients(const BoundInstruction& bound) const;

@@ -165,6 +165,19 @@ class Walk {
   std::set<std::pair<Rank, std::int32_t>> started_;
 };
 
+/// Errors: ScheduleInvalid for a task that the schedule does not have.
+void require_none_left(const std::map<Rank, Runs>& runs) {
+  for (const auto& [rank, left] : runs) {
+    if (!left.empty()) {
+      throw Error(Errc::ScheduleInvalid,
+                  fmt::format("the driver cannot dispatch this by task: rank {} runs {}, which is "
+                              "in no column of the schedule; run it by its plan",
+                              rank.value,
+                              to_string(left.begin()->first)));
+    }
+  }
+}
+
 void add_vote(const RankList& list, Rank rank, std::vector<ReleasedTask>& votes) {
   for (std::size_t i = 0; i < list.instructions.size(); ++i) {
     if (list.instructions[i].op == Op::Vote) {
@@ -179,7 +192,8 @@ DispatchColumns dispatch_columns(const Plan& plan,
                                  const Schedule& schedule,
                                  const Layout& layout,
                                  const StageGraph& graph) {
-  const Schedule array = layout.with_step_microbatches(to_array(schedule.to_list(), graph));
+  const Schedule own = to_array(schedule.to_list(), graph);
+  const Schedule array = layout.with_step_microbatches(own);
   const int microbatches = plan.tables.microbatches / layout.units();
   DispatchColumns result;
   std::map<Rank, Runs> runs;  // those in no column yet
@@ -193,25 +207,21 @@ DispatchColumns dispatch_columns(const Plan& plan,
       if (c >= array.rows()[row].size()) {
         continue;
       }
-      for (const Task& task : array.rows()[row][c].tasks()) {
+      const auto tasks = array.rows()[row][c].tasks(), scheduled = own.rows()[row][c].tasks();
+      for (std::size_t t = 0; t < tasks.size(); ++t) {
         for (const Rank rank : layout.ranks_of(static_cast<int>(row))) {
-          auto found = runs.at(rank).extract(task);
-          for (auto& [own, positions] : found ? found.mapped() : Runs::mapped_type()) {
-            column.push_back({.rank = rank, .task = own, .positions = std::move(positions)});
+          auto found = runs.at(rank).extract(tasks[t]);
+          for (auto& [numbered, positions] : found ? found.mapped() : Runs::mapped_type()) {
+            column.push_back({.rank = rank,
+                              .task = numbered,
+                              .scheduled = scheduled[t],
+                              .positions = std::move(positions)});
           }
         }
       }
     }
   }
-  for (const auto& [rank, left] : runs) {
-    if (!left.empty()) {
-      throw Error(Errc::ScheduleInvalid,
-                  fmt::format("the driver cannot dispatch this by task: rank {} runs {}, which is "
-                              "in no column of the schedule; run it by its plan",
-                              rank.value,
-                              to_string(left.begin()->first)));
-    }
-  }
+  require_none_left(runs);
   Walk walk(plan);
   for (std::size_t c = 0; c < result.columns.size(); ++c) {
     if (!walk.run(result.columns[c])) {
@@ -223,6 +233,46 @@ DispatchColumns dispatch_columns(const Plan& plan,
                       c + 1));
     }
   }
+  return result;
+}
+
+DecidableTasks decidable_tasks(const Plan& plan,
+                               const Schedule& schedule,
+                               const Layout& layout,
+                               const StageGraph& graph) {
+  const Schedule own = schedule.to_list(), of_step = layout.with_step_microbatches(own);
+  const int microbatches = plan.tables.microbatches / layout.units();
+  DecidableTasks result{.schedule = own, .graph = graph, .tasks = {}, .ranks = {}};
+  std::map<Rank, Runs> runs;
+  for (const RankPlan& rank : plan.ranks) {
+    runs[rank.rank] = runs_of(plan.list_of(rank.rank), microbatches);
+    result.ranks.push_back(rank.rank);
+  }
+  const auto add = [&](const Task& task, const Task& in_step, Rank rank) {
+    std::vector<ReleasedTask>& on_ranks = result.tasks[task];
+    auto found = runs.at(rank).extract(in_step);
+    for (auto& [numbered, positions] : found ? found.mapped() : Runs::mapped_type()) {
+      if (positions.size() != 1) {
+        throw Error(Errc::ScheduleInvalid,
+                    fmt::format("the order of {} cannot be decided while it runs, because it runs "
+                                "in chunks: run the schedule by its plan",
+                                to_string(task)));
+      }
+      on_ranks.push_back(
+          {.rank = rank, .task = numbered, .scheduled = task, .positions = std::move(positions)});
+    }
+  };
+  for (std::size_t row = 0; row < own.rows().size(); ++row) {
+    for (std::size_t c = 0; c < own.rows()[row].size(); ++c) {
+      const auto tasks = own.rows()[row][c].tasks(), in_step = of_step.rows()[row][c].tasks();
+      for (std::size_t t = 0; t < tasks.size(); ++t) {
+        for (const Rank rank : layout.ranks_of(static_cast<int>(row))) {
+          add(tasks[t], in_step[t], rank);
+        }
+      }
+    }
+  }
+  require_none_left(runs);
   return result;
 }
 

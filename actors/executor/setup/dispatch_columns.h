@@ -1,8 +1,10 @@
-/// dispatch_columns finds the instructions of a plan that run the tasks of each column of its
-/// schedule, so that the driver can release them column by column (Dispatch::PerTask).
+/// dispatch_columns finds the instructions of a plan that run the tasks of its schedule, so that
+/// the driver can release them: column by column (Dispatch::PerTask), or in an order that is
+/// decided while they run (Dispatch::Decided).
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <vector>
 
 #include "stagecraft/base/ids.h"
@@ -17,6 +19,7 @@ namespace stagecraft {
 struct ReleasedTask {
   Rank rank;
   Task task;                           ///< as the rank numbers it
+  Task scheduled;                      ///< as the schedule has it
   std::vector<std::size_t> positions;  ///< in the rank's list: one for each part of the task
 };
 
@@ -24,6 +27,14 @@ struct DispatchColumns {
   std::vector<std::vector<ReleasedTask>> columns;
   /// By rank: its vote, before which it waits, too.
   std::vector<ReleasedTask> votes;
+};
+
+/// DecidableTasks holds the tasks of a schedule whose order is decided while they run.
+struct DecidableTasks {
+  Schedule schedule;
+  StageGraph graph;                                 ///< of its stages
+  std::map<Task, std::vector<ReleasedTask>> tasks;  ///< by the task of the schedule
+  std::vector<Rank> ranks;
 };
 
 /// Returns the columns of the schedule's array, which are the earliest ones (to_array.h), also if
@@ -35,5 +46,12 @@ struct DispatchColumns {
                                                const Schedule& schedule,
                                                const Layout& layout,
                                                const StageGraph& graph);
+
+/// Returns the tasks of the schedule. `graph`: likewise.
+/// Errors: ScheduleInvalid for a plan that runs tasks in chunks: their sums begin between tasks.
+[[nodiscard]] DecidableTasks decidable_tasks(const Plan& plan,
+                                             const Schedule& schedule,
+                                             const Layout& layout,
+                                             const StageGraph& graph);
 
 }  // namespace stagecraft

@@ -11,7 +11,9 @@
 /// RU-2: it holds no weights: they come as state, over the data plane.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,11 +21,13 @@
 #include "stagecraft/actors/executor/setup/dispatch_columns.h"
 #include "stagecraft/actors/executor/setup/plan_share.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/actors/executor/step/step_values.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/module/split_batch.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/stage/stage_program.h"
+#include "stagecraft/futures/future.h"
 
 namespace stagecraft {
 
@@ -35,8 +39,13 @@ struct Job {
   Optimizer optimizer;
   TrainerOptions options;
   bool has_driver_row = false;  ///< the last rank runs it
-  /// For Dispatch::PerTask, else null.
-  std::shared_ptr<const DispatchColumns> columns;
+  // What the driver releases; both are null for Dispatch::Plan.
+  std::shared_ptr<const DispatchColumns> columns = {};   ///< for Dispatch::PerTask
+  std::shared_ptr<const DecidableTasks> decidable = {};  ///< for Dispatch::Decided
+  /// Returns futures of so many values that a task has made and that stay on its rank; empty
+  /// without TrainerOptions::column_tensors.
+  std::function<std::vector<Future<at::Tensor>>(const StepValues::Place& made, std::size_t count)>
+      task_values = {};
 };
 
 struct RankSetup {

@@ -24,7 +24,7 @@ inline constexpr DeviceTransport kLast<DeviceTransport> = DeviceTransport::Host;
 template <>
 inline constexpr DeviceReduce kLast<DeviceReduce> = DeviceReduce::Nccl;
 template <>
-inline constexpr Dispatch kLast<Dispatch> = Dispatch::PerTask;
+inline constexpr Dispatch kLast<Dispatch> = Dispatch::Decided;
 
 }  // namespace wire
 

@@ -2,8 +2,8 @@
 ///
 /// The maker of a Trainer writes it. The trainer checks the options and passes this same record to
 /// its crew, its driver and the executor of every rank.
-/// OP-1: `visit_fields` lists what may travel to a rank: every option but before_instruction and
-///       on_column, which belong to their own process, and LearningRate::of_step (LR-1).
+/// OP-1: `visit_fields` lists what may travel to a rank: every option but before_instruction,
+///       on_column and decide, which belong to their own process, and LearningRate::of_step (LR-1).
 #pragma once
 
 #include <chrono>
@@ -19,6 +19,8 @@
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
+#include "stagecraft/scheduler/model/cell.h"
+#include "stagecraft/scheduler/model/schedule.h"
 
 namespace stagecraft {
 
@@ -36,6 +38,7 @@ enum class DeviceReduce : std::uint8_t { ByRank, Nccl };
 enum class Dispatch : std::uint8_t {
   Plan,     ///< each rank follows its list, and waits for data alone
   PerTask,  ///< the driver releases the tasks of one column of the schedule after the other
+  Decided,  ///< likewise, and TrainerOptions::decide names the tasks of each column
 };
 
 struct TrainerOptions {
@@ -62,9 +65,11 @@ struct TrainerOptions {
   /// for the next step. Weights are not part of it. None: the machine's memory.
   std::optional<std::int64_t> memory_limit;
   /// PerTask is for looking at steps and for comparisons: it has the same bits, and costs a message
-  /// to the rank and one back for each task, and a wait of all for each column.
+  /// to the rank and one back for each task, and a wait of all for each column. So does Decided,
+  /// which has the bits of its order.
   Dispatch dispatch = Dispatch::Plan;
-  bool tells_values = false;     ///< set by the trainer if there is an `on_column`
+  bool tells_values = false;     ///< set by the trainer if it has on_column or decide
+  bool column_tensors = false;   ///< those get the values themselves too (DispatchedTask::tensors)
   bool record_timeline = false;  ///< every step reports when each instruction of each rank ran
   bool mirror = false;           ///< a neighbor keeps each rank's state in memory: recover()
   int outstanding = 2;           ///< steps in progress before step() waits
@@ -77,10 +82,15 @@ struct TrainerOptions {
   /// A function that is called on a rank's thread before each of its instructions; may throw. Tests
   /// use it to let a rank fail.
   std::function<void(Rank, const Instruction&)> before_instruction;
-  /// PerTask: a function that gets each column when its tasks have run, with the shapes and norms
-  /// of what they made, before the next column or the update begins. Called on a thread of the
-  /// trainer; may throw, which fails the step. Empty: nobody looks.
+  /// PerTask, Decided: a function that gets each column when its tasks have run, with the shapes
+  /// and norms of what they made, before the next column or the update begins. Called on a thread
+  /// of the trainer; may throw, which fails the step. Empty: nobody looks.
   std::function<void(const DispatchedColumn&)> on_column;
+  /// Decided: a function that names the tasks of the next column; a rank runs several in turn. It
+  /// gets the columns so far, as an array, and what the last one has made (without tasks before the
+  /// first). The tasks, and their rows, are those of the trainer's schedule; each column is proved
+  /// before its tasks are released (decided_order.h). Called and failing like on_column.
+  std::function<std::vector<Task>(const Schedule& so_far, const DispatchedColumn& last)> decide;
 };
 
 /// Returns a rank's longest wait for a peer. The driver's deadline comes first, because the driver
@@ -108,6 +118,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.memory_limit,
            m.dispatch,
            m.tells_values,
+           m.column_tensors,
            m.record_timeline,
            m.mirror,
            m.outstanding,

@@ -275,6 +275,12 @@ void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
   saved.loss = std::move(result.loss);
 }
 
+bool StageRuntime::shares_state(const at::Tensor& tensor) const {
+  const auto shares = [&](const at::Tensor& other) { return tensor.is_alias_of(other); };
+  return std::ranges::any_of(state.parameters, shares) ||
+         std::ranges::any_of(state.buffers, shares);
+}
+
 std::vector<std::size_t> StageRuntime::completed_in(const ChunkRange& range) const {
   std::vector<std::size_t> completed;
   for (std::int32_t c = range.first; c < range.end(); ++c) {

@@ -107,6 +107,9 @@ class StageRuntime {
   /// tensors.
   void append_state(std::vector<NamedTensor>& all) const;
 
+  /// Returns whether the tensor lies in the memory of a parameter or buffer, to which steps write.
+  [[nodiscard]] bool shares_state(const at::Tensor& tensor) const;
+
   /// Returns the name of the model's parameter `position`, if this stage has it.
   [[nodiscard]] std::optional<std::string> name_of_parameter(std::int64_t position) const;
 

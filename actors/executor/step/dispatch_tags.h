@@ -1,5 +1,6 @@
 /// dispatch_tags defines the tags by which the driver releases the tasks of a step, and by which
-/// ranks say that they have run (Dispatch::PerTask). The epoch of the step ends all these waits.
+/// ranks say that they have run (Dispatch::PerTask, Dispatch::Decided). The epoch of the step ends
+/// all these waits.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,10 @@ namespace stagecraft {
 inline constexpr EdgeId kReleaseEdge{std::numeric_limits<std::int32_t>::max() - 16};
 inline constexpr EdgeId kDoneEdge{kReleaseEdge.value - 1};
 
-/// Returns the tag that releases the instruction at `position` of a rank's list. `step`: the tag of
-/// the step. The tensor is empty, or the text of the reason why the step ends here.
+/// Returns the tag that releases the instruction at `position` of a rank's list, or, for an order
+/// that is decided while the step runs, the rank's next task of this number. `step`: the tag of the
+/// step. The tensor is bytes: none, or the text of the reason why the step ends here. For a next
+/// task it is a number: the position of its Run, or -1 if there is none.
 [[nodiscard]] constexpr Tag release_tag(Tag step, std::size_t position) {
   step.edge = kReleaseEdge;
   step.microbatch = Microbatch(position);

@@ -82,7 +82,8 @@ std::vector<DispatchedValue> unpack_values(const at::Tensor& packed) {
 }
 
 std::string to_string(const DispatchedColumn& column) {
-  std::string text = fmt::format("column {} of {}\n", column.number + 1, column.columns);
+  std::string text = fmt::format("column {}", column.number + 1);
+  text += column.columns > 0 ? fmt::format(" of {}\n", column.columns) : "\n";
   for (const DispatchedTask& task : column.tasks) {
     text += fmt::format("  rank {:<3} {}", task.rank.value, to_string(task.task));
     for (const DispatchedValue& value : task.values) {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/executor/step/step_values.h"
 #include "stagecraft/actors/launch/fleet/admission.h"
 #include "stagecraft/actors/launch/fleet/fleet_credentials.h"
 #include "stagecraft/actors/launch/fleet/places.h"
@@ -36,6 +37,8 @@ class Fleet {
   [[nodiscard]] ActorHost& host() const { return host_; }
   [[nodiscard]] const std::shared_ptr<DataPort>& port() const { return port_; }
   [[nodiscard]] ProcessorHold& processors() { return processors_; }
+  /// Returns what steps leave on the ranks that are threads of this process.
+  [[nodiscard]] const std::shared_ptr<StepValues>& step_values() const { return step_values_; }
   [[nodiscard]] NetworkId next_network() { return NetworkId(++networks_); }
   /// Returns the places, with the events of workers and the workers in them.
   [[nodiscard]] Places& places() { return *places_; }
@@ -79,6 +82,7 @@ class Fleet {
   ActorHost& host_;
   const std::shared_ptr<Places> places_;
   ProcessorHold processors_;
+  const std::shared_ptr<StepValues> step_values_ = std::make_shared<StepValues>();
   const std::shared_ptr<DataPort> port_;
   std::atomic<std::uint64_t> networks_{0};
   std::once_flag opened_;

@@ -63,8 +63,8 @@ class ProcessBinding final : public Binding {
   [[nodiscard]] Worker launch(RankSetup setup) override {
     const Rank rank = setup.rank();
     if (!is_remote(rank)) {
-      Worker worker =
-          launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup), shelf_);
+      Worker worker = launch_thread(
+          fleet_->host(), network_.endpoint(rank), fleet_->step_values(), std::move(setup), shelf_);
       ends_[rank] = end_of_thread(worker);
       return worker;
     }
@@ -78,8 +78,8 @@ class ProcessBinding final : public Binding {
                      Epoch generation,
                      std::shared_ptr<const ActorTypes> types) override {
     if (!is_remote(rank)) {
-      actors_[rank] =
-          std::make_unique<RankActors>(network_.endpoint(rank), generation, std::move(types));
+      actors_[rank] = std::make_unique<RankActors>(
+          network_.endpoint(rank), generation, std::move(types), fleet_->step_values());
       ends_[rank] = never_.future();
       return;
     }

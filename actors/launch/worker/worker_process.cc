@@ -40,6 +40,7 @@ struct WorkerProcess {
   ActorHost& host;
   std::shared_ptr<DataPort> port;
   std::shared_ptr<const ActorTypes> types;
+  std::shared_ptr<StepValues> values;
   Promise<std::string> ended;  ///< with the reason
 };
 
@@ -99,8 +100,11 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
         try {
           const auto found = self->state.networks.find(m.network);
           SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
-          started.worker =
-              launch_thread(process->host, m.rank, found->second->endpoint(m.rank), received_setup);
+          started.worker = launch_thread(process->host,
+                                         m.rank,
+                                         found->second->endpoint(m.rank),
+                                         process->values,
+                                         received_setup);
         } catch (const Error& error) {
           started.error = to_chain(error);
         }
@@ -112,7 +116,7 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
           const auto found = self->state.networks.find(m.network);
           SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
           self->state.actors[{m.network, m.rank}] = std::make_unique<RankActors>(
-              found->second->endpoint(m.rank), m.generation, process->types);
+              found->second->endpoint(m.rank), m.generation, process->types, process->values);
         } catch (const Error& error) {
           started.error = to_chain(error);
         }
@@ -272,8 +276,12 @@ std::string run_worker_process(const WorkerProcessOptions& options,
   port.when_cut = [&host, admission](const std::string& key, const Error& why) {
     tell_cut(host, admission, key, why);
   };
-  const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
-      .host = host, .port = DataPort::open(port), .types = std::move(types), .ended = {}});
+  const auto process =
+      std::make_shared<WorkerProcess>(WorkerProcess{.host = host,
+                                                    .port = DataPort::open(port),
+                                                    .types = std::move(types),
+                                                    .values = std::make_shared<StepValues>(),
+                                                    .ended = {}});
   join_cluster(admission, process, options, deadline);
   const auto standstills = watch_standstills();  // logs standstills of this process
   const std::string why = process->ended.future().get();

@@ -25,6 +25,15 @@ bool is_small(const Payload& value) {
   return value.tensors.empty() && value.bytes.size() <= kSmallValue;
 }
 
+/// Errors: Internal if there is no such value.
+at::Tensor value_named(const StepValueName& name, const MadeValues& made) {
+  const auto found = made.find(name);
+  if (found == made.end()) {
+    throw Error(Errc::Internal, "a step has not made a value that it was to leave");
+  }
+  return found->second;
+}
+
 }  // namespace
 
 struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
@@ -40,16 +49,21 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     std::shared_ptr<Promise<Payload>> promise;
   };
 
-  State(std::shared_ptr<Transport> e, Epoch g, std::shared_ptr<const ActorTypes> t)
+  State(std::shared_ptr<Transport> e,
+        Epoch g,
+        std::shared_ptr<const ActorTypes> t,
+        std::shared_ptr<StepValues> v)
       : end(std::move(e)),
         generation(g),
         driver(std::make_shared<MessageStream>(end, end->self(), generation)),
-        types(std::move(t)) {}
+        types(std::move(t)),
+        step_values(std::move(v)) {}
 
   const std::shared_ptr<Transport> end;
   const Epoch generation;
   const std::shared_ptr<MessageStream> driver;
   const std::shared_ptr<const ActorTypes> types;
+  const std::shared_ptr<StepValues> step_values;
 
   std::mutex mutex;  ///< guards all below; futures complete and actors end after its release
   std::map<ActorId, std::shared_ptr<HostedActor>> actors;
@@ -245,6 +259,23 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     tell({.call = m.value, .error = {}, .value = future.get()});
   }
 
+  void take(TakeStepValues& m) {
+    std::vector<std::shared_ptr<Promise<Payload>>> outcomes;
+    for (std::size_t i = 0; i < m.values.size(); ++i) {
+      outcomes.push_back(begin(CallId(m.first.value + static_cast<std::int64_t>(i))));
+    }
+    const Future<MadeValues> made = step_values->take({m.plan, end->self(), m.submission, m.task});
+    (void)made.on_ready([made, outcomes, names = m.values] {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        try {
+          outcomes[i]->set_value(pack(value_named(names[i], made.get())));
+        } catch (...) {
+          outcomes[i]->set_error(foreign_error(std::current_exception()));
+        }
+      }
+    });
+  }
+
   void take(ForwardValue& m) {
     const Future<Payload> future = value_of(m.value);
     (void)future.on_ready([weak = weak_from_this(), future, m] {
@@ -282,9 +313,10 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
       }
     }
     if (outcome != nullptr) {
-      outcome->cancel();
-      fail_awaited(Error(Errc::Cancelled, "the call was cancelled"),
-                   [&](const Awaited& argument) { return argument.call == m.call; });
+      const Error why =
+          m.why.empty() ? Error(Errc::Cancelled, "the call was cancelled") : to_error(m.why);
+      outcome->set_error(why);
+      fail_awaited(why, [&](const Awaited& argument) { return argument.call == m.call; });
     }
   }
 
@@ -348,8 +380,10 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
 
 RankActors::RankActors(std::shared_ptr<Transport> end,
                        Epoch generation,
-                       std::shared_ptr<const ActorTypes> types)
-    : state_(std::make_shared<State>(std::move(end), generation, std::move(types))) {
+                       std::shared_ptr<const ActorTypes> types,
+                       std::shared_ptr<StepValues> values)
+    : state_(std::make_shared<State>(
+          std::move(end), generation, std::move(types), std::move(values))) {
   // Drop what is on its way to a predecessor.
   state_->end->advance(plan_of_side(state_->end->self()),
                        generation,

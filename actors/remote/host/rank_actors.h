@@ -1,4 +1,5 @@
-/// RankActors holds the remote actors of one rank, and the values that their methods have made.
+/// RankActors holds the remote actors of one rank, and the values that their methods and training
+/// steps have made.
 ///
 /// It takes the driver's messages (wire/message.h) on the thread that brings them, and never blocks
 /// there: actors have threads of their own (hosted_actor.h), and values are futures.
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "stagecraft/actors/executor/step/step_values.h"
 #include "stagecraft/actors/remote/host/actor_type.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/futures/transport/transport.h"
@@ -22,9 +24,11 @@ namespace stagecraft {
 class RankActors {
  public:
   /// Begins to listen at its end of the network. `generation`: as the driver's MessageStream.
+  /// `values`: what training steps leave on this rank.
   RankActors(std::shared_ptr<Transport> end,
              Epoch generation,
-             std::shared_ptr<const ActorTypes> types);
+             std::shared_ptr<const ActorTypes> types,
+             std::shared_ptr<StepValues> values);
   /// Ends the generation at this end. Does not wait for methods that run.
   ~RankActors();
   RankActors(const RankActors&) = delete;

@@ -2,6 +2,7 @@
 ///
 ///   driver -> rank   MakeActor, CallMethod   each answered once by an Outcome
 ///                    WantValue               answered by an Outcome with the value
+///                    TakeStepValues          an Outcome for each of its values
 ///                    ForwardValue, ReleaseValues, CancelCall, RankLost, EndActor
 ///   both             StreamNotice
 ///
@@ -17,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "stagecraft/actors/executor/step/step_values.h"
 #include "stagecraft/actors/remote/wire/payload.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
@@ -67,6 +69,16 @@ struct WantValue {
   CallId value;
 };
 
+/// TakeStepValues takes the values that a training step leaves on the rank (step_values.h). Each
+/// gets a number of its own, from `first` on.
+struct TakeStepValues {
+  CallId first;
+  PlanId plan;
+  Submission submission;
+  std::int32_t task = -1;  ///< as StepValues::Place
+  std::vector<StepValueName> values;
+};
+
 /// ForwardValue sends a value to `to`, when there is one.
 struct ForwardValue {
   CallId value;
@@ -79,9 +91,11 @@ struct ReleaseValues {
   std::vector<CallId> values;
 };
 
-/// CancelCall ends a call with Errc::Cancelled. A method that runs goes on, without a reader.
+/// CancelCall ends a call with `why`; empty: with Errc::Cancelled. A method that runs goes on,
+/// without a reader.
 struct CancelCall {
   CallId call;
+  ErrorChain why = {};
 };
 
 /// RankLost ends all waits for values of a rank, and those of calls that come later.
@@ -135,6 +149,10 @@ decltype(auto) visit_fields(WantValue& m, V&& v) {
   return v(m.value);
 }
 template <class V>
+decltype(auto) visit_fields(TakeStepValues& m, V&& v) {
+  return v(m.first, m.plan, m.submission, m.task, m.values);
+}
+template <class V>
 decltype(auto) visit_fields(ForwardValue& m, V&& v) {
   return v(m.value, m.to, m.generation, m.delivery);
 }
@@ -144,7 +162,7 @@ decltype(auto) visit_fields(ReleaseValues& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(CancelCall& m, V&& v) {
-  return v(m.call);
+  return v(m.call, m.why);
 }
 template <class V>
 decltype(auto) visit_fields(RankLost& m, V&& v) {
@@ -176,6 +194,7 @@ using RemoteMessage = std::variant<MakeActor,
                                    RankLost,
                                    EndActor,
                                    StreamNotice,
-                                   Outcome>;
+                                   Outcome,
+                                   TakeStepValues>;
 
 }  // namespace stagecraft

@@ -36,7 +36,7 @@ Evaluator::UnderWay Evaluator::begin(const Program& of, const Batch& inputs, con
   StepInput input = entry_.input(sent, parts);
   const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
   input.results = results;
-  StepFuture step(entry_.enter(std::move(input)));
+  StepFuture step = entry_.enter(std::move(input));
   return {sent, std::move(parts), std::move(step), results};
 }
 

@@ -23,10 +23,12 @@ StepInput StepEntry::input(const KnownPrograms::Sent& sent, Parts& split, double
           .parts = std::move(runs)};
 }
 
-Future<StepResult> StepEntry::enter(StepInput input) {
+StepFuture StepEntry::enter(StepInput input) {
+  const bool trains = input.program == kTraining;
   EnteredStep entered = ledger_.enter(std::move(input), outstanding_);
+  auto kept = trains ? keeper_.expect(entered) : nullptr;
   crew_.submit(entered.submission);
-  return std::move(entered.result);
+  return StepFuture(std::move(entered.result), std::move(kept));
 }
 
 }  // namespace stagecraft

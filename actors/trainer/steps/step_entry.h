@@ -11,6 +11,8 @@
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/step_ledger.h"
+#include "stagecraft/actors/trainer/steps/kept_futures.h"
+#include "stagecraft/actors/trainer/steps/step_future.h"
 #include "stagecraft/compiler/libtorch/host_memory.h"
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/shapes/parts.h"
@@ -19,12 +21,13 @@ namespace stagecraft {
 
 class StepEntry {
  public:
-  /// Views all references. `unused`: the parameters and buffers that no stage has. `device`: of the
-  /// ranks (TrainerOptions). `outstanding`: the most steps in progress. `seed`: of the random
-  /// operators of the steps to come.
+  /// Views all references. `keeper`: of training steps. `unused`: the parameters and buffers that
+  /// no stage has. `device`: of the ranks (TrainerOptions). `outstanding`: the most steps in
+  /// progress. `seed`: of the random operators of the steps to come.
   StepEntry(Crew& crew,
             StepLedger& ledger,
             KnownPrograms& programs,
+            StepKeeper keeper,
             const std::vector<StateTensor>& unused,
             std::string device,
             int outstanding,
@@ -32,6 +35,7 @@ class StepEntry {
       : crew_(crew),
         ledger_(ledger),
         programs_(programs),
+        keeper_(std::move(keeper)),
         unused_(unused),
         device_(std::move(device)),
         outstanding_(outstanding),
@@ -59,12 +63,13 @@ class StepEntry {
 
   /// Waits while too many steps are in progress, and enters another one.
   /// Errors: those of StepLedger::enter.
-  [[nodiscard]] Future<StepResult> enter(StepInput input);
+  [[nodiscard]] StepFuture enter(StepInput input);
 
  private:
   Crew& crew_;
   StepLedger& ledger_;
   KnownPrograms& programs_;
+  const StepKeeper keeper_;
   const std::vector<StateTensor>& unused_;
   const std::string device_;
   const int outstanding_;

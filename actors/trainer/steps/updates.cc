@@ -37,7 +37,7 @@ StepFuture Updates::enter(Parts parts, const LocalBatch& local, bool updates) {
   input.update = number_;
   input.batch = batches_;
   input.updates = updates;
-  StepFuture result(entry_.enter(std::move(input)));
+  StepFuture result = entry_.enter(std::move(input));
   if (updates) {
     begin();
   } else {

@@ -94,8 +94,11 @@ TEST_CASE("a shape that is put again for a request replaces the first", "[actors
 TEST_CASE("a rank asks its source for the plan that it is told to load, and tells its refusal",
           "[actors][launch]") {
   const InprocNetwork network(2);
-  const Launched rank(
-      launch_thread(Launched::host(), Rank(1), network.endpoint(Rank(1)), no_setup));
+  const Launched rank(launch_thread(Launched::host(),
+                                    Rank(1),
+                                    network.endpoint(Rank(1)),
+                                    std::make_shared<StepValues>(),
+                                    no_setup));
   const auto ready = rank.answer<Ready>(LoadPlan{.rank = Rank(1), .plan = PlanId(9)});
   CHECK(ready.rank == Rank(1));
   REQUIRE_FALSE(ready.error.empty());
@@ -146,8 +149,11 @@ TEST_CASE("the end of a thread is told without a cause, whichever of its actors 
   const bool agent_first = GENERATE(true, false);
   CAPTURE(agent_first);
   const InprocNetwork network(1);
-  const Launched rank(
-      launch_thread(Launched::host(), Rank(0), network.endpoint(Rank(0)), no_setup));
+  const Launched rank(launch_thread(Launched::host(),
+                                    Rank(0),
+                                    network.endpoint(Rank(0)),
+                                    std::make_shared<StepValues>(),
+                                    no_setup));
   const Future<std::string> end = end_of_thread(rank.worker());
   CHECK_FALSE(end.ready());
   agent_first ? rank.end_agent() : rank.end_plan_thread();

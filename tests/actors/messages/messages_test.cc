@@ -237,6 +237,7 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
          memory_limit,
          dispatch,
          tells_values,
+         tensors,
          record,
          mirror,
          outstanding,
@@ -244,13 +245,15 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
          state,
          end,
          hook,
-         look] = options;
+         look,
+         decide] = options;
   hook = nullptr;
   look = nullptr;
+  decide = nullptr;
   const std::vector<const void*> traveling{
       &rate,    &groups, &decay_on,         &clip,          &loss_scaling, &keep,     &seed,
       &threads, &device, &device_transport, &device_reduce, &memory_limit, &dispatch, &tells_values,
-      &record,  &mirror, &outstanding,      &step,          &state,        &end};
+      &tensors, &record, &mirror,           &outstanding,   &step,         &state,    &end};
   const auto listed =
       visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
   CHECK((listed == traveling));

@@ -101,6 +101,7 @@ class OneRank {
   const std::unique_ptr<Device> device_;
   StepTimes times_{*device_, setup.train.list->instructions.size()};
   Progress progress_;
+  StepValues values_;
   TransportCollective collective_{transport};
 
  public:
@@ -110,6 +111,7 @@ class OneRank {
                         .transport = *transport,
                         .device = *device_,
                         .progress = progress_,
+                        .values = values_,
                         .times = times_,
                         .commit = commit,
                         .trained = programs.trained()};

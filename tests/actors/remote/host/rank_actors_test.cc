@@ -86,8 +86,14 @@ class Played {
     return *seen_->ended;
   }
   /// Starts another side of the rank at the same end.
-  void restart() { actors_.emplace(network_.endpoint(kMe), Epoch(2), types<Writer>()); }
+  void restart() {
+    actors_.emplace(network_.endpoint(kMe), Epoch(2), types<Writer>(), step_values_);
+  }
   [[nodiscard]] const std::shared_ptr<Transport>& driver() const { return driver_; }
+  /// Puts a value as a training step of the rank does.
+  void put(std::int64_t submission, MadeValues values) {
+    step_values_->put({PlanId(9), kMe, Submission(submission)}, std::move(values));
+  }
   /// Receives a delivery as the other rank.
   Delivered delivered(std::int64_t id) {
     const auto arrived =
@@ -116,14 +122,19 @@ class Played {
   }
 
   const std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
+  const std::shared_ptr<StepValues> step_values_ = std::make_shared<StepValues>();
   const InprocNetwork network_{2};
   const std::shared_ptr<Transport> driver_ = network_.endpoint(kDriver);
   const std::shared_ptr<Transport> other_ = network_.endpoint(kOther);
   const std::shared_ptr<MessageStream> stream_ =
       std::make_shared<MessageStream>(driver_, kMe, Epoch(1));
   std::optional<RankActors> actors_{
-      std::in_place, network_.endpoint(kMe), Epoch(1), types<Writer>()};
+      std::in_place, network_.endpoint(kMe), Epoch(1), types<Writer>(), step_values_};
 };
+
+std::int64_t number_of_elements(const Outcome& outcome) {
+  return unpack<at::Tensor>(*outcome.value).numel();
+}
 
 Errc failed_as(const ErrorChain& chain) {
   REQUIRE_FALSE(chain.empty());
@@ -231,6 +242,53 @@ TEST_CASE("a cancelled call does not run, and its wait for an argument ends", "[
   rank.call(5, 0, {pack(std::int64_t{1})});
   CHECK(rank.outcome(5).error.empty());
   CHECK(rank.outcomes(4) == 1);
+}
+
+TEST_CASE("values of a step are the rank's values, before and after the step", "[remote][host]") {
+  Played rank;
+  const StepValueName loss{kLossValue, Microbatch(1)}, output{0, Microbatch(1)};
+  const auto take = [&](std::int64_t first, std::int64_t submission) {
+    rank.send(TakeStepValues{.first = CallId(first),
+                             .plan = PlanId(9),
+                             .submission = Submission(submission),
+                             .values = {loss, output}});
+  };
+  const MadeValues made{{loss, at::ones({})}, {output, at::ones({2, 3})}};
+  const bool is_early = GENERATE(true, false);
+  if (is_early) {
+    take(10, 4);
+    rank.call(12, 1, {KeptArgument{CallId(11)}});  // a call that waits for the step
+    rank.put(4, made);
+  } else {
+    rank.put(4, made);
+    take(10, 4);
+    rank.call(12, 1, {KeptArgument{CallId(11)}});
+  }
+  CHECK_FALSE(rank.outcome(10).value);  // it stays
+  CHECK(rank.outcome(11).error.empty());
+  CHECK(unpack<double>(*rank.outcome(12).value) == 6);
+  rank.send(WantValue{CallId(10)});
+  CHECK(number_of_elements(rank.outcome(10, 1)) == 1);
+  rank.put(5, {{loss, at::ones({})}});
+  take(20, 5);
+  CHECK(rank.outcome(20).error.empty());
+  CHECK(failed_as(rank.outcome(21).error) == Errc::Internal);
+}
+
+TEST_CASE("values of a step that fails have its error, also in calls", "[remote][host]") {
+  Played rank;
+  rank.send(TakeStepValues{.first = CallId(10),
+                           .plan = PlanId(9),
+                           .submission = Submission(4),
+                           .values = {{kLossValue, Microbatch(0)}}});
+  rank.call(12, 1, {KeptArgument{CallId(10)}});
+  rank.send(CancelCall{CallId(10), to_chain(Error(Errc::WorkerFailed, "a stage threw"))});
+  CHECK(failed_as(rank.outcome(10).error) == Errc::WorkerFailed);
+  CHECK(failed_as(rank.outcome(12).error) == Errc::WorkerFailed);
+  rank.put(4, {{{kLossValue, Microbatch(0)}, at::ones({})}});  // too late
+  rank.call(13, 0, {pack(std::int64_t{1})});
+  CHECK(rank.outcome(13).error.empty());
+  CHECK(rank.outcomes(10) == 1);
 }
 
 }  // namespace

@@ -9,11 +9,14 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-const DispatchedColumn kColumn{
-    .number = 1,
-    .columns = 6,
-    .tasks = {{Rank(0), {CellKind::Forward, StageId(0), Microbatch(1)}, {{false, {4, 8}, 2.5}}},
-              {Rank(1), {CellKind::Backward, StageId(1), Microbatch(0)}, {{true, {4, 8}, 0.25}}}}};
+const DispatchedColumn kColumn{.number = 1,
+                               .columns = 6,
+                               .tasks = {{.rank = Rank(0),
+                                          .task = {CellKind::Forward, StageId(0), Microbatch(1)},
+                                          .values = {{false, {4, 8}, 2.5}}},
+                                         {.rank = Rank(1),
+                                          .task = {CellKind::Backward, StageId(1), Microbatch(0)},
+                                          .values = {{true, {4, 8}, 0.25}}}}};
 
 TEST_CASE("a column is shown, and waits for a line", "[tools][column-view]") {
   std::istringstream in("\n\nrest");
