@@ -34,11 +34,22 @@ std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<Unfini
   return *std::ranges::max_element(chains, {}, weight);
 }
 
-/// Returns what the rank at a chain's end is doing, as a clause to follow its name.
-std::string end_text(const WaitGraph& waits, Rank end) {
+/// Returns what the driver does for the rank that waits for it: tensors go at once, and releases of
+/// tasks when earlier ones have run (Dispatch::PerTask).
+std::string driver_text(const WaitGraph& waits, Rank rank) {
+  const Instruction* in = waits.instruction(rank);
+  return in != nullptr && in->op == Op::Recv
+             ? "has sent what it had"
+             : "has not released its next task: those of the column before, on_column or decide "
+               "have not ended";
+}
+
+/// Returns what the rank at the chain's end is doing, as a clause to follow its name.
+std::string end_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
+  const Rank end = chain.back();
   const UnfinishedRank* unfinished = waits.find(end);
   if (unfinished == nullptr) {
-    return end == kDriver ? "has sent what it had"
+    return end == kDriver ? driver_text(waits, chain[chain.size() - 2])
                           : "has answered and is in none of its instructions";
   }
   const Instruction* in = waits.instruction(end);
@@ -57,7 +68,7 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
   const Rank end = chain.back();
   const std::string ways = waits.text(chain);
   if (chain.size() == 1) {
-    return fmt::format("{} {}", peer_name(end), end_text(waits, end));
+    return fmt::format("{} {}", peer_name(end), end_text(waits, chain));
   }
   if (std::ranges::count(chain, end) > 1) {
     return fmt::format("{}; so {} waits for itself", ways, peer_name(end));
@@ -66,8 +77,8 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
   if (named_last && waits.is_silent(end)) {
     return fmt::format("{}, silent since {:.1f} s", ways, *waits.find(end)->silent_for);
   }
-  return named_last ? fmt::format("{}, which {}", ways, end_text(waits, end))
-                    : fmt::format("{}; {} {}", ways, peer_name(end), end_text(waits, end));
+  return named_last ? fmt::format("{}, which {}", ways, end_text(waits, chain))
+                    : fmt::format("{}; {} {}", ways, peer_name(end), end_text(waits, chain));
 }
 
 /// Returns whether the rank is in a sum that lacks the gradients of `other`.

@@ -108,7 +108,7 @@ Node Recorder::node_of(const c10::OperatorHandle& op,
   node.autocast = AutocastGuard::now();
   node.grad_mode = at::GradMode::is_enabled();
   node.random_index = random_index;
-  if (node.name == kDriverOperator) {
+  if (is_driver_code(node)) {
     node.function = static_cast<int>(graph_.attachments.size());
     graph_.attachments.emplace_back(internal::driver_code_in_call());
   }

@@ -154,7 +154,7 @@ class Cutter {
       for (std::size_t n = points[i]; n < end; ++n) {
         const OperatorCost& cost = costs_[n];
         // The driver's thread has the time of its code.
-        items[i].time += graph_.nodes[n].name == kDriverOperator ? 0.0 : cost.time();
+        items[i].time += is_driver_code(graph_.nodes[n]) ? 0.0 : cost.time();
         items[i].bytes += cost.kept + state_bytes(graph_.nodes[n], held);
       }
       items[i].crossing = crossing[end - 1];

@@ -129,7 +129,7 @@ class LikeCutter {
     if (const StageParts& parts = model_.assignment.parts; !parts.empty()) {
       StageSet there;
       for (const StagePart& part : parts) {
-        there.push_back(part.on_driver == (node.name == kDriverOperator));
+        there.push_back(part.on_driver == is_driver_code(node));
       }
       choice_.restrict(group, there);
     }

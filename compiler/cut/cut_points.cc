@@ -16,7 +16,7 @@ std::vector<std::size_t> cut_points(const Graph& graph) {
   bool computes = true;  // a rank has work since the last point
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     open += inside[n];
-    const bool on_driver = graph.nodes[n].name == kDriverOperator;
+    const bool on_driver = is_driver_code(graph.nodes[n]);
     if (open == 0 && (n == 0 || (computes && !on_driver))) {
       points.push_back(n);
       computes = false;

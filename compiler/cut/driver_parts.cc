@@ -17,10 +17,6 @@
 namespace stagecraft {
 namespace {
 
-bool is_driver_code(const Node& node) {
-  return node.name == kDriverOperator;
-}
-
 const std::string& given_name(const Graph& graph, const Node& node) {
   return std::get<std::shared_ptr<const DriverCode>>(
              graph.attachments[static_cast<std::size_t>(node.function)])

@@ -94,6 +94,10 @@ bool in_loss(const Node& node) {
                              [](const Annotation& a) { return a.tag == kLossTag; });
 }
 
+bool is_driver_code(const Node& node) {
+  return node.name == kDriverOperator;
+}
+
 std::string value_name(const Value& value, ValueId id) {
   switch (value.kind) {
     case ValueKind::Input:

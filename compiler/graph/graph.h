@@ -139,6 +139,9 @@ struct Graph {
 /// Returns whether the loss made the node, not the module's forward.
 [[nodiscard]] bool in_loss(const Node& node);
 
+/// Returns whether the node is code of the driver.
+[[nodiscard]] bool is_driver_code(const Node& node);
+
 /// Returns the values of an evaluation's graph that its stages send to the driver: the module's
 /// outputs if it has no loss, else the metrics.
 [[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);

@@ -39,8 +39,7 @@ const std::vector<Node>& nodes_of(const StageProgram& stage) {
 
 /// Returns whether the stage calls the user, who must be called once.
 bool has_driver_code(const StageProgram& stage) {
-  return std::ranges::any_of(nodes_of(stage),
-                             [](const Node& node) { return node.name == kDriverOperator; });
+  return std::ranges::any_of(nodes_of(stage), is_driver_code);
 }
 
 /// Returns a region for each scope that `key_of` finds open at nodes. The nodes of a scope are

@@ -58,8 +58,7 @@ void make_constants(StageProgram& stage,
 }  // namespace
 
 Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model) {
-  const bool calls_driver = std::ranges::any_of(
-      evaluation.nodes, [](const Node& node) { return node.name == kDriverOperator; });
+  const bool calls_driver = std::ranges::any_of(evaluation.nodes, is_driver_code);
   if (calls_driver && model.assignment.parts.empty()) {
     refuse_evaluation("it has code on the driver (sc::on_driver), and the training has none");
   }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/graph/driver_code.h"
 
 namespace stagecraft {
 namespace {
@@ -27,7 +26,7 @@ void require_made(const Graph& graph, int output) {
                             "an input, a parameter, a buffer or a constant; leave it out",
                             output));
   }
-  if (graph.nodes[static_cast<std::size_t>(value.position)].name == kDriverOperator) {
+  if (is_driver_code(graph.nodes[static_cast<std::size_t>(value.position)])) {
     throw Error(Errc::UsageArgument,
                 fmt::format("CompileOptions::keep names output {}, which code of the driver makes "
                             "(sc::on_driver): take it there, or leave it out",

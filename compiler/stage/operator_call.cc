@@ -30,7 +30,7 @@ std::shared_ptr<const NativeCall> native_call_of(const StageProgram& stage, cons
   for (const ValueId result : node.results) {
     results.push_back(stage.at(result));
   }
-  if (node.name == kDriverOperator) {
+  if (is_driver_code(node)) {
     return std::make_shared<const NativeCall>(
         *std::get<std::shared_ptr<const DriverCode>>(
             stage.attachments[static_cast<std::size_t>(node.function)]),
@@ -69,7 +69,7 @@ OperatorCall::OperatorCall(const StageProgram& stage,
       random_index_(node.random_index),
       answer_(node.answer),
       name_(operator_name(node)) {
-  if (node.name == kNativeOperator || node.name == kDriverOperator) {
+  if (node.name == kNativeOperator || is_driver_code(node)) {
     native_ = native_call_of(stage, node);
   } else if (node.function == kNoAttachment) {
     op_ = operator_of(node);

@@ -275,7 +275,7 @@ class StageCheck {
 
   void check_function(const Node& node) {
     const auto is_list = [](const Operand& o) { return std::holds_alternative<ValueList>(o); };
-    if (node.name == kDriverOperator) {
+    if (is_driver_code(node)) {
       if (!has_attachment<DriverCode>(node.function) || node.operands.size() != 2 ||
           !is_list(node.operands[1])) {
         fault("{} calls the code {}, which did not come with it, or not with a name and a list",

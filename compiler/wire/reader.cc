@@ -40,7 +40,9 @@ class Tokens : public msgpack::null_visitor {
     return add({Token::Kind::Number, 0, std::bit_cast<std::uint64_t>(v)});
   }
   bool visit_str(const char* v, std::uint32_t size) {
-    return add({Token::Kind::Text, size, static_cast<std::uint64_t>(v - bytes_.data())});
+    // The parser gives no place for an empty text.
+    const auto at = size == 0 ? 0 : static_cast<std::uint64_t>(v - bytes_.data());
+    return add({Token::Kind::Text, size, at});
   }
   bool start_array(std::uint32_t count) {
     return claim(count) && add({Token::Kind::Array, count, 0});

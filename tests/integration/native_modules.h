@@ -66,7 +66,30 @@ struct Decay : torch::nn::Module {
   }
 };
 
+/// Doubles, with another gradient than that of doubling.
+struct Doubled : torch::autograd::Function<Doubled> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) {
+    return x * 2;
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext*,
+                                               const torch::autograd::tensor_list& gradients) {
+    return {gradients[0] * 0.5};
+  }
+};
+/// Has a custom function and a hook on its result.
+struct Custom : torch::nn::Module {
+  torch::nn::Linear layer{register_module("layer", torch::nn::Linear(kNativeWidth, kNativeWidth))};
+  at::Tensor forward(at::Tensor x) {
+    at::Tensor h = Doubled::apply(layer(x));
+    if (h.requires_grad()) {
+      h.register_hook([](const at::Tensor& gradient) { return gradient * 3; });
+    }
+    return h;
+  }
+};
+
 inline void register_native_modules() {
+  register_native_stage("custom", [] { return std::make_shared<Custom>(); });
   register_native_stage("loop", [] { return std::make_shared<Loop>(); });
   register_native_stage("selecting", [] { return std::make_shared<Selecting>(); });
   register_native_stage("drawing", [] { return std::make_shared<Drawing>(); });

@@ -3,9 +3,12 @@
 #include "stagecraft/compiler/native/native_stage.h"
 
 #include <csignal>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include <ATen/autocast_mode.h>
 
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -177,6 +180,90 @@ TEST_CASE("a native stage runs in processes that register it",
   CHECK(first.step(rows(1), labels(1)).get().losses ==
         second.step(rows(1), labels(1)).get().losses);
   CHECK(same_bits(first.state_dict(), second.state_dict()));
+}
+
+TEST_CASE("a native stage may have custom functions and hooks, also in processes",
+          "[integration][native-stage][processes]") {
+  const bool has_processes = GENERATE(false, true);
+  CAPTURE(has_processes);
+  torch::manual_seed(4);
+  Around<Custom> net("custom", std::make_shared<Custom>());
+  const Program program = program_of(net);
+  const Cluster cluster =
+      has_processes ? Cluster::spawn(3, {.program = STAGECRAFT_NATIVE_WORKER}) : Cluster::local(3);
+  Trainer trainer(cluster, program, one_f_one_b(3, kMicrobatches), Sgd{.lr = 1e-3});
+  torch::optim::SGD plain(net.parameters(), 1e-3);
+  for (int step = 0; step < 2; ++step) {
+    (void)trainer.step(rows(step), labels(step)).get();
+    plain.zero_grad();
+    for (int m = 0; m < kMicrobatches; ++m) {
+      const auto part = [&](const at::Tensor& batch) { return batch.chunk(kMicrobatches)[m]; };
+      (torch::mse_loss(net.forward(part(rows(step))), part(labels(step))) / kMicrobatches)
+          .backward();
+    }
+    plain.step();
+  }
+  for (const auto& [name, weight] : trainer.state_dict()) {
+    CAPTURE(name);
+    CHECK(at::allclose(weight, net.named_parameters()[name]));
+  }
+}
+
+/// Sets autocast to bfloat16 while it lives.
+struct Narrowed {
+  Narrowed() {
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+  }
+  ~Narrowed() {
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+  }
+  Narrowed(const Narrowed&) = delete;
+  Narrowed& operator=(const Narrowed&) = delete;
+};
+
+TEST_CASE("a native stage computes under the autocast of compile", "[integration][native-stage]") {
+  torch::manual_seed(4);
+  Around<Wider> net("wider", std::make_shared<Wider>(kNativeWidth + 1));
+  const Schedule schedule = one_f_one_b(3, kMicrobatches);
+  const Program wide = program_of(net);
+  std::optional<Program> narrow;
+  {
+    const Narrowed bfloat16;
+    narrow.emplace(program_of(net));
+  }
+  check_equal_to_one_process(Cluster::local(3), *narrow, schedule);
+  Trainer a(Cluster::local(3), wide, schedule, AdamW{}),
+      b(Cluster::local(3), *narrow, schedule, AdamW{});
+  const double exact = a.step(rows(0), labels(0)).get().mean_loss;
+  const double rounded = b.step(rows(0), labels(0)).get().mean_loss;
+  CHECK(rounded != exact);
+  CHECK_THAT(rounded, Catch::Matchers::WithinRel(exact, 0.05));
+}
+
+TEST_CASE("a native stage takes batches of another shape", "[integration][native-stage]") {
+  torch::manual_seed(4);
+  LoopNet net;
+  const Program program = program_of(net);
+  Trainer trainer(Cluster::local(3), program, one_f_one_b(3, kMicrobatches), Sgd{.lr = 0.1});
+  for (int step = 0; step < 2; ++step) {
+    const auto part = [&](const at::Tensor& batch, int m) {
+      return batch.slice(0, 0, 2 * kMicrobatches).chunk(kMicrobatches)[m];
+    };
+    trainer.copy_to(net);
+    double mean = 0;
+    for (int m = 0; m < kMicrobatches; ++m) {
+      mean +=
+          torch::mse_loss(net.forward(part(rows(step), m)), part(labels(step), m)).item<double>() /
+          kMicrobatches;
+    }
+    const StepResult result = trainer
+                                  .step(rows(step).slice(0, 0, 2 * kMicrobatches),
+                                        labels(step).slice(0, 0, 2 * kMicrobatches))
+                                  .get();
+    CHECK_THAT(result.mean_loss, Catch::Matchers::WithinRel(mean, 1e-5));
+  }
 }
 
 TEST_CASE("copies of a native stage have modules of their own", "[integration][native-stage]") {

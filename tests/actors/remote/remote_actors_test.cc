@@ -71,6 +71,7 @@ TEST_CASE("values of all kinds go there and back", "[remote]") {
   CHECK(back.name == "cat");
   CHECK(at::equal(back.cost, at::full({2, 2}, 0.5)));
   CHECK(book.call<&Notebook::text>(1'000'000).get().size() == 1'000'000);
+  CHECK(book.call<&Notebook::text>(0).get().empty());
   CHECK(at::equal(book.call<&Notebook::tensor>(500'000, 2.5).get(), at::full({500'000}, 2.5F)));
   CHECK((book.call<&Notebook::process>().get() == getpid()) == !has_processes);
 }

@@ -65,6 +65,15 @@ TEST_CASE("values come back in their order", "[compiler][wire]") {
   CHECK_NOTHROW(in.end());
 }
 
+TEST_CASE("a text may be empty, also as the only value", "[compiler][wire]") {
+  Writer out;
+  out.text("");
+  const std::string bytes = out.take();
+  Reader in(bytes);
+  CHECK(in.text().empty());
+  in.end();
+}
+
 TEST_CASE("WW-1: numbers keep all their bits", "[compiler][wire]") {
   const std::vector<double> numbers{0.0, -0.0, 1.0, -3.0, 0.1, std::nan(""), HUGE_VAL, -HUGE_VAL};
   const std::vector<std::int64_t> integers{0,
