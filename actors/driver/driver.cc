@@ -56,7 +56,7 @@ class Driver {
   Driver(Self self, DriverSetup setup)
       : self_(self),
         setup_(std::move(setup)),
-        lost_(setup_.recovers),
+        lost_(setup_.recovers, setup_.options.dispatch != Dispatch::Decided),
         answers_(ranks()),
         epoch_(setup_.first_epoch) {
     for (std::size_t r = 0; r < setup_.members.size(); ++r) {

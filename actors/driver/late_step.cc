@@ -35,7 +35,8 @@ std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<Unfini
 }
 
 /// Returns what the driver does for the rank that waits for it: tensors go at once, and releases of
-/// tasks when earlier ones have run (Dispatch::PerTask).
+/// tasks when earlier ones have run (Dispatch). A rank whose order is decided waits between tasks,
+/// and its instruction is the last one before.
 std::string driver_text(const WaitGraph& waits, Rank rank) {
   const Instruction* in = waits.instruction(rank);
   return in != nullptr && in->op == Op::Recv

@@ -95,12 +95,12 @@ Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const P
   const WaitGraph waits(unfinished, plan);
   const Rank first = ranks_.front();
   std::string text = what_happened(first);
-  const std::optional<Task> task = waits.last_begun(first);
+  const std::optional<Task> task = in_order_ ? waits.last_begun(first) : std::nullopt;
   if (waits.find(first) == nullptr) {
     text += ", after it had done its part of the step";
   } else if (task) {
     text += fmt::format("; the last task that it is known to have begun is {}", to_string(*task));
-  } else {
+  } else if (in_order_) {
     text += "; it is not known to have begun a task of this step";
   }
   const std::vector<Rank> chain = waits.chain_to(first);

@@ -33,8 +33,10 @@ namespace stagecraft {
 
 class LostWorkers {
  public:
-  /// `mirrored`: neighbors keep copies of states.
-  explicit LostWorkers(bool mirrored) : mirrored_(mirrored) {}
+  /// `mirrored`: neighbors keep copies of states. `in_order`: ranks follow the order of their
+  /// lists, which tells what a lost one had begun.
+  explicit LostWorkers(bool mirrored, bool in_order = true)
+      : mirrored_(mirrored), in_order_(in_order) {}
 
   /// Adds a lost rank. Its cause is awaited until `deadline`, unless it is known.
   void add(Rank rank, Clock::Time deadline);
@@ -71,6 +73,7 @@ class LostWorkers {
                                         const std::vector<Rank>& chain) const;
 
   bool mirrored_;
+  bool in_order_;
   std::vector<Rank> ranks_;
   std::map<Rank, std::string> causes_;
   std::map<Rank, Clock::Time> deadlines_;  ///< of lost ranks whose causes are not known

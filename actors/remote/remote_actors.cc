@@ -666,6 +666,9 @@ std::shared_ptr<FutureOrigin> RemoteActors::call(ActorId actor_id,
 }
 
 void RemoteActors::begin(Rank rank) {
+  if (rank.value < 0 || rank.index() >= state_->sides.size()) {
+    throw Error(Errc::UsageArgument, fmt::format("rank {} is none of this cluster", rank.value));
+  }
   const process_end::Elsewhere waiting;
   state_->start(rank);
 }
@@ -677,10 +680,6 @@ std::vector<std::shared_ptr<FutureOrigin>> RemoteActors::expect(
     std::chrono::milliseconds limit) {
   std::vector<std::shared_ptr<FutureOrigin>> origins(values.size());
   try {
-    if (step.rank.value < 0 || step.rank.index() >= state_->sides.size()) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("rank {} is none of this cluster", step.rank.value));
-    }
     begin(step.rank);
     TakeStepValues message{.first = {},
                            .plan = step.plan,

@@ -82,8 +82,8 @@ class RemoteActors {
   /// Ends the actor after the calls that it has.
   void end(ActorId actor);
 
-  /// Starts the rank's side, so that nothing has to wait for it later. Requires: the cluster has
-  /// the rank. Errors: those of the launcher.
+  /// Starts the rank's side, so that nothing has to wait for it later. Errors: UsageArgument for a
+  /// rank that is not in the cluster; those of the launcher.
   void begin(Rank rank);
 
   /// Expects the values that a training step will leave on a rank, and returns their origins.

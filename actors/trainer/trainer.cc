@@ -55,6 +55,11 @@ void check_device(const TrainerOptions& options, const Execution& execution) {
                 "code of the driver (sc::on_driver) runs beside ranks on the CPU only yet: leave "
                 "the device out");
   }
+  if (execution.has_driver_row && options.dispatch == Dispatch::Decided) {
+    throw Error(Errc::UsageArgument,
+                "the order of a program with code of the driver (sc::on_driver) cannot be decided "
+                "while it runs yet, because its stages run in parts: use Dispatch::PerTask");
+  }
   if (options.dispatch != Dispatch::Plan && options.device != "cpu") {
     throw Error(Errc::UsageArgument,
                 "the driver dispatches by task on the CPU only yet: leave the device out, or run "

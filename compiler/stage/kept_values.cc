@@ -44,6 +44,12 @@ Partition partition_keeping(const Graph& graph,
     require_made(graph, output);
     kept.push_back(graph.outputs[static_cast<std::size_t>(output)]);
   }
+  if (keep.losses &&
+      is_driver_code(graph.nodes[static_cast<std::size_t>(graph.at(graph.loss).position)])) {
+    throw Error(Errc::UsageArgument,
+                "CompileOptions::keep names the losses, which code of the driver makes "
+                "(sc::on_driver): take them there, or leave keep.losses out");
+  }
   Partition made = partition(graph, assignment, kept);
   for (StageProgram& stage : made.stages) {
     stage.keeps_loss = keep.losses && stage.loss != kNoValue;

@@ -17,8 +17,8 @@ struct KeptValues {
 };
 
 /// Divides a graph as partition() does. Each kept output also becomes an output of its stage.
-/// Errors: those of partition; UsageArgument for an output that the module does not have, or that
-/// no rank makes.
+/// Errors: those of partition; UsageArgument for an output that the module does not have, and for
+/// what no rank makes.
 [[nodiscard]] Partition partition_keeping(const Graph& graph,
                                           const StageAssignment& assignment,
                                           const KeptValues& keep);

@@ -397,8 +397,62 @@ TEST_CASE("a loss on the driver lets any schedule go", "[integration][on-driver]
                       const at::Tensor& label) { return on_driver("rest", rest, out, label); },
        .microbatches = kMicrobatches});
   CHECK(program.compiled().assignment.names.back() == "rest");
+  CHECK_THAT(refusal([&] {
+               (void)compile(net,
+                             {.inputs = {rows(0)},
+                              .labels = {labels(0)},
+                              .loss =
+                                  [rest](const at::Tensor& out, const at::Tensor& label) {
+                                    return on_driver("rest", rest, out, label);
+                                  },
+                              .microbatches = kMicrobatches,
+                              .keep = {.losses = true}});
+             }),
+             ContainsSubstring("keep names the losses, which code of the driver makes"));
   check_equal_to_one_process(
       Cluster::local(3), program, schedule_for(name, program.stage_graph(), kMicrobatches));
+}
+
+TEST_CASE("beside code on the driver, values stay on the other ranks",
+          "[integration][on-driver][kept]") {
+  torch::manual_seed(4);
+  const Program program = compile(std::make_shared<Matched>(),
+                                  {.inputs = {rows(0)},
+                                   .labels = {labels(0)},
+                                   .loss = torch::mse_loss,
+                                   .microbatches = kMicrobatches,
+                                   .keep = {.losses = true, .outputs = {0}}});
+  const Schedule schedule = one_f_one_b(3, kMicrobatches);
+  const int ranks = GENERATE(3, 4);  // as many as the schedule has, and more
+  std::size_t on_ranks = 0, on_driver_row = 0;
+  TrainerOptions options{.dispatch = Dispatch::PerTask};
+  options.column_tensors = true;
+  options.on_column = [&](const DispatchedColumn& column) {
+    for (const DispatchedTask& task : column.tasks) {
+      REQUIRE(task.tensors.size() == task.values.size());
+      for (std::size_t v = 0; v < task.tensors.size(); ++v) {
+        if (task.rank == Rank(3)) {
+          CHECK_THROWS_AS((void)task.tensors[v].get(), Error);
+          ++on_driver_row;
+        } else {
+          CHECK(task.tensors[v].get().sizes() == at::IntArrayRef(task.values[v].sizes));
+          ++on_ranks;
+        }
+      }
+    }
+  };
+  Trainer trainer(Cluster::local(ranks), program, schedule, AdamW{}, options);
+  const StepFuture step = trainer.step(rows(0), labels(0));
+  const StepResult result = step.get();
+  CHECK(step.losses()[1].get().item<double>() == result.losses[1]);
+  CHECK(step.outputs()[0].get().size(0) == kRows / kMicrobatches);
+  CHECK(on_ranks > 0);
+  CHECK(on_driver_row >= kMicrobatches);
+  options = {.dispatch = Dispatch::Decided};
+  options.decide = [](const auto&, const auto&) { return std::vector<Task>{}; };
+  CHECK_THAT(
+      refusal([&] { Trainer decided(Cluster::local(ranks), program, schedule, AdamW{}, options); }),
+      ContainsSubstring("cannot be decided while it runs yet"));
 }
 
 TEST_CASE("driver code that a program cannot have is refused by name",

@@ -30,6 +30,9 @@ RankSetup rank_setup(const Job& job, Rank rank) {
   for (const RankPlan& other : job.train->ranks) {
     setup.ranks.push_back(other.rank);
   }
+  if (job.has_driver_row && rank == job.train->ranks.back().rank) {
+    setup.options.column_tensors = false;  // nobody can take them there
+  }
   return setup;
 }
 

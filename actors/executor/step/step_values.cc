@@ -44,6 +44,7 @@ void StepValues::end(PlanId plan, Rank rank) {
   std::vector<Promise<MadeValues>> dropped;
   {
     const std::scoped_lock lock(mutex_);
+    ended_.emplace(plan, rank);
     auto one = waiting_.lower_bound({plan, rank, Submission(0)});
     while (one != waiting_.end() && one->first.plan == plan && one->first.rank == rank) {
       dropped.push_back(std::move(one->second.values));
@@ -57,6 +58,11 @@ void StepValues::end(PlanId plan, Rank rank) {
 
 Future<MadeValues> StepValues::take(const Place& place) {
   const std::scoped_lock lock(mutex_);
+  if (ended_.contains({place.plan, place.rank})) {
+    Promise<MadeValues> none;
+    none.cancel();
+    return none.future();
+  }
   const auto [here, is_new] = waiting_.try_emplace(place);
   Future<MadeValues> made = here->second.values.future();
   if (here->second.is_put) {

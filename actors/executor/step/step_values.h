@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 
@@ -57,7 +59,8 @@ class StepValues {
   void put(const Place& place, MadeValues values);
   /// Returns the values, when there are any. Completes with Cancelled if the step failed.
   [[nodiscard]] Future<MadeValues> take(const Place& place);
-  /// Drops what waits of a rank that runs no more steps of the plan.
+  /// Drops what waits of a rank that runs no more steps of the plan. What is taken later completes
+  /// with Cancelled.
   void end(PlanId plan, Rank rank);
 
  private:
@@ -68,6 +71,7 @@ class StepValues {
 
   std::mutex mutex_;
   std::map<Place, Entry> waiting_;
+  std::set<std::pair<PlanId, Rank>> ended_;
 };
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/remote/host/rank_actors.h"
 
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -260,6 +261,10 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
   }
 
   void take(TakeStepValues& m) {
+    if (m.first.value < 1 || m.first.value > std::numeric_limits<std::int64_t>::max() -
+                                                 static_cast<std::int64_t>(m.values.size())) {
+      throw Error(Errc::WireFormat, "a message about a step's values has other numbers");
+    }
     std::vector<std::shared_ptr<Promise<Payload>>> outcomes;
     for (std::size_t i = 0; i < m.values.size(); ++i) {
       outcomes.push_back(begin(CallId(m.first.value + static_cast<std::int64_t>(i))));

@@ -91,6 +91,9 @@ TEST_CASE("a chain that ends outside of the silent ranks blames none of them", "
   const Error driver = late({waiting(0, 2.0, {kDriver}), waiting(1, 2.0, {Rank(0)})});
   CHECK_FALSE(driver.context().rank);
   CHECK_THAT(driver.message(), ContainsSubstring("the driver, which has not released its next"));
+  const Error between =
+      late_step({stuck_at(1, 2, {kDriver})}, wait_plan(), std::chrono::milliseconds(250));
+  CHECK_THAT(between.message(), ContainsSubstring("has not released its next"));
   const Error input =
       late_step({stuck_at(1, 0, {kDriver})}, wait_plan(), std::chrono::milliseconds(250));
   CHECK_THAT(input.message(), ContainsSubstring("the driver, which has sent what it had"));

@@ -64,6 +64,7 @@ TEST_CASE("nothing waits for a rank that has ended", "[executor][step-values]") 
   const Future<MadeValues> waits = values.take(place(2));
   values.end(PlanId(7), Rank(0));
   CHECK(failure_of(waits) == Errc::Cancelled);
+  CHECK(failure_of(values.take(place(3))) == Errc::Cancelled);
   CHECK(watched.use_count() == 2);  // the other rank's
   values.end(PlanId(7), Rank(1));
   CHECK(watched.use_count() == 1);
