@@ -1,8 +1,10 @@
 #include "stagecraft/actors/executor/setup/dispatch_columns.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -165,6 +167,27 @@ class Walk {
   std::set<std::pair<Rank, std::int32_t>> started_;
 };
 
+/// Takes the tasks of a cell out of the runs of the ranks of its row. `in_step`: the cell with the
+/// microbatches of the step.
+std::vector<ReleasedTask> taken(std::map<Rank, Runs>& runs,
+                                const Cell& cell,
+                                const Cell& in_step,
+                                std::span<const Rank> ranks) {
+  std::vector<ReleasedTask> tasks;
+  for (std::size_t t = 0; t < cell.tasks().size(); ++t) {
+    for (const Rank rank : ranks) {
+      auto found = runs.at(rank).extract(in_step.tasks()[t]);
+      for (auto& [numbered, positions] : found ? found.mapped() : Runs::mapped_type()) {
+        tasks.push_back({.rank = rank,
+                         .task = numbered,
+                         .scheduled = cell.tasks()[t],
+                         .positions = std::move(positions)});
+      }
+    }
+  }
+  return tasks;
+}
+
 /// Errors: ScheduleInvalid for a task that the schedule does not have.
 void require_none_left(const std::map<Rank, Runs>& runs) {
   for (const auto& [rank, left] : runs) {
@@ -207,18 +230,11 @@ DispatchColumns dispatch_columns(const Plan& plan,
       if (c >= array.rows()[row].size()) {
         continue;
       }
-      const auto tasks = array.rows()[row][c].tasks(), scheduled = own.rows()[row][c].tasks();
-      for (std::size_t t = 0; t < tasks.size(); ++t) {
-        for (const Rank rank : layout.ranks_of(static_cast<int>(row))) {
-          auto found = runs.at(rank).extract(tasks[t]);
-          for (auto& [numbered, positions] : found ? found.mapped() : Runs::mapped_type()) {
-            column.push_back({.rank = rank,
-                              .task = numbered,
-                              .scheduled = scheduled[t],
-                              .positions = std::move(positions)});
-          }
-        }
-      }
+      std::ranges::move(taken(runs,
+                              own.rows()[row][c],
+                              array.rows()[row][c],
+                              layout.ranks_of(static_cast<int>(row))),
+                        std::back_inserter(column));
     }
   }
   require_none_left(runs);
@@ -248,27 +264,21 @@ DecidableTasks decidable_tasks(const Plan& plan,
     runs[rank.rank] = runs_of(plan.list_of(rank.rank), microbatches);
     result.ranks.push_back(rank.rank);
   }
-  const auto add = [&](const Task& task, const Task& in_step, Rank rank) {
-    std::vector<ReleasedTask>& on_ranks = result.tasks[task];
-    auto found = runs.at(rank).extract(in_step);
-    for (auto& [numbered, positions] : found ? found.mapped() : Runs::mapped_type()) {
-      if (positions.size() != 1) {
-        throw Error(Errc::ScheduleInvalid,
-                    fmt::format("the order of {} cannot be decided while it runs, because it runs "
-                                "in chunks: run the schedule by its plan",
-                                to_string(task)));
-      }
-      on_ranks.push_back(
-          {.rank = rank, .task = numbered, .scheduled = task, .positions = std::move(positions)});
-    }
-  };
   for (std::size_t row = 0; row < own.rows().size(); ++row) {
     for (std::size_t c = 0; c < own.rows()[row].size(); ++c) {
-      const auto tasks = own.rows()[row][c].tasks(), in_step = of_step.rows()[row][c].tasks();
-      for (std::size_t t = 0; t < tasks.size(); ++t) {
-        for (const Rank rank : layout.ranks_of(static_cast<int>(row))) {
-          add(tasks[t], in_step[t], rank);
+      const Cell& cell = own.rows()[row][c];
+      for (const Task& task : cell.tasks()) {
+        result.tasks[task];  // makes an entry, even if no rank has something to do for it
+      }
+      for (ReleasedTask& task :
+           taken(runs, cell, of_step.rows()[row][c], layout.ranks_of(static_cast<int>(row)))) {
+        if (task.positions.size() != 1) {
+          throw Error(Errc::ScheduleInvalid,
+                      fmt::format("the order of {} cannot be decided while it runs, because it "
+                                  "runs in chunks: run the schedule by its plan",
+                                  to_string(task.scheduled)));
         }
+        result.tasks[task.scheduled].push_back(std::move(task));
       }
     }
   }

@@ -271,9 +271,18 @@ struct RankActors::State : std::enable_shared_from_this<RankActors::State> {
     }
     const Future<MadeValues> made = step_values->take({m.plan, end->self(), m.submission, m.task});
     (void)made.on_ready([made, outcomes, names = m.values] {
+      MadeValues all;
+      try {
+        all = made.get();
+      } catch (const Error& why) {
+        for (const auto& outcome : outcomes) {
+          outcome->set_error(why);
+        }
+        return;
+      }
       for (std::size_t i = 0; i < names.size(); ++i) {
         try {
-          outcomes[i]->set_value(pack(value_named(names[i], made.get())));
+          outcomes[i]->set_value(pack(value_named(names[i], all)));
         } catch (...) {
           outcomes[i]->set_error(foreign_error(std::current_exception()));
         }
