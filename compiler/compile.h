@@ -52,8 +52,8 @@ struct CompileOptions {
   /// Limits how many shapes the microbatches of all steps may have, including the example batch's.
   /// 1 allows only that one.
   int shapes = 8;
-  /// What each training step also leaves on the ranks that make it, as futures for actors and for
-  /// this program (StepFuture::losses, StepFuture::outputs).
+  /// Selects values that each training step leaves on the ranks that make them. StepFuture::losses
+  /// and StepFuture::outputs give futures of them.
   KeptValues keep;
 };
 

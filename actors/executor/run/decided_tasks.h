@@ -19,8 +19,8 @@ class DecidedTasks {
   /// Views the list, in which each value has a slot of its own (own_slots.h).
   explicit DecidedTasks(const std::vector<Instruction>& list);
 
-  /// Returns the positions of the task whose Run is at `run`, in their order, and takes them out;
-  /// with them what others were to receive and it uses, too.
+  /// Returns the positions of the task whose Run is at `run`, in their order, and takes them out.
+  /// Also takes the receives of other tasks that bring what this task reads.
   /// Errors: PlanInvalid if there is no such Run, or it was taken before.
   [[nodiscard]] std::vector<std::size_t> take(std::size_t run);
 

@@ -39,7 +39,7 @@ struct Job {
   Optimizer optimizer;
   TrainerOptions options;
   bool has_driver_row = false;  ///< the last rank runs it
-  // What the driver releases; both are null for Dispatch::Plan.
+  // Hold what the driver releases. Both are null for Dispatch::Plan.
   std::shared_ptr<const DispatchColumns> columns = {};   ///< for Dispatch::PerTask
   std::shared_ptr<const DecidableTasks> decidable = {};  ///< for Dispatch::Decided
   /// Returns futures of so many values that a task has made and that stay on its rank; empty
