@@ -76,4 +76,9 @@ Schedule Schedule::to_list() const {
   return Schedule(Form::List, rows_, headers_);
 }
 
+std::string row_name(const Schedule& schedule, std::size_t row) {
+  const bool is_driver = schedule.headers().has_driver_row && row + 1 == schedule.rows().size();
+  return is_driver ? "driver" : "d" + std::to_string(row);
+}
+
 }  // namespace stagecraft

@@ -40,6 +40,8 @@ class Schedule {
     std::optional<StageGraph> graph;  ///< absent: one chain over the stages
     /// The ranks of each row, which run it side by side. Empty: one rank for each row with a task.
     std::vector<std::vector<Rank>> places = {};
+    /// The last row is code of the driver (simulate/driver_row.h). No text form has it.
+    bool has_driver_row = false;
   };
 
   Schedule(std::initializer_list<Row> rows);
@@ -77,6 +79,9 @@ class Schedule {
   int stages_seen_ = 0;
   int microbatches_seen_ = 0;
 };
+
+/// Returns the row's name in drawings: "d0", or "driver".
+[[nodiscard]] std::string row_name(const Schedule& schedule, std::size_t row);
 
 /// Returns the text form: header lines if needed, then one line per row. parse() reads it back.
 [[nodiscard]] std::string to_string(const Schedule& schedule);

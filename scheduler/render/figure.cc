@@ -242,8 +242,11 @@ Figure::Figure(const Schedule& schedule,
       length(timed ? timeline->makespan : static_cast<double>(schedule.columns())) {
   const bool groups = std::ranges::any_of(boxes, [](const Box& box) { return box.member > 0; });
   row_height = stretch * (groups ? kRowOfGroups : kRow);
-  left = 2 * kMargin +
-         std::max(text_width(axis_name), text_width(fmt::format("d{}", schedule.rows().size())));
+  double widest = text_width(axis_name);
+  for (std::size_t row = 0; row < schedule.rows().size(); ++row) {
+    widest = std::max(widest, text_width(row_name(schedule, row)));
+  }
+  left = 2 * kMargin + widest;
   const double right = timed ? kIdleNote : kMargin;
   if (options.width) {
     width = *options.width;

@@ -93,7 +93,7 @@ std::string Picture::draw_row(std::size_t row) const {
                                    figure_.length * figure_.scale,
                                    figure_.row_height - 4,
                                    fmt::format(R"(class="row" fill="{}")", drawing::kIdleColor));
-  text += svg_text(figure_.left - kMargin, middle, R"(class="label")", fmt::format("d{}", row));
+  text += svg_text(figure_.left - kMargin, middle, R"(class="label")", row_name(schedule_, row));
   if (timeline_ != nullptr) {
     text += svg_text(figure_.x(figure_.length) + 8,
                      middle,

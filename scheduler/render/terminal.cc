@@ -44,7 +44,7 @@ class Grid {
   std::set<std::pair<int, int>> marked_;  // row, column
   std::set<int> marked_rows_;
   std::vector<std::size_t> width_;  // by column, without the space between
-  std::size_t label_width_;
+  std::size_t label_width_ = 0;
 };
 
 Grid::Grid(const Schedule& schedule,
@@ -72,7 +72,9 @@ Grid::Grid(const Schedule& schedule,
   for (std::size_t c = 0; c < width_.size(); ++c) {
     width_[c] = std::max(width_[c], std::to_string(c).size());
   }
-  label_width_ = fmt::format("d{}", schedule.rows().size()).size() + 1;
+  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
+    label_width_ = std::max(label_width_, row_name(schedule, r).size() + 1);
+  }
 }
 
 std::string centered(const std::string& text, std::size_t width) {
@@ -156,7 +158,7 @@ std::string Grid::block(std::size_t begin, std::size_t end) const {
       ++hidden;
       continue;
     }
-    line = fmt::format("{:<{}}", fmt::format("d{}", r), label_width_);
+    line = fmt::format("{:<{}}", row_name(schedule_, r), label_width_);
     for (std::size_t c = begin; c < std::min(end, schedule_.rows()[r].size()); ++c) {
       line += ' ' + cell(r, c);
     }

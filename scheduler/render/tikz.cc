@@ -180,7 +180,7 @@ std::string TikzPicture::draw_rows() {
                          std::string(drawing::kIdleColor));
     text_of_rows += text(figure_.left - kMargin,
                          middle,
-                         fmt::format("d{}", row),
+                         row_name(schedule_, row),
                          "base east",
                          drawing::kTextSize,
                          kGray);

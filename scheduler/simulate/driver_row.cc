@@ -124,6 +124,7 @@ class Divider {
     headers.rows = static_cast<int>(rows_.size());
     headers.graph = graph();
     headers.stages = headers.graph->size();
+    headers.has_driver_row = true;
     if (!headers.places.empty()) {
       headers.places.resize(rows_.size() - 1);
       headers.places.push_back({Rank(layout_.ranks())});

@@ -229,6 +229,7 @@ std::string html_data(const Schedule& schedule,
       "\"surplus\":{},\"surplusText\":{},\n", surplus_kinds(graph), surplus_text(schedule, graph));
   out += "\"colors\":" + colors(schedule, graph) + ",\"chunks\":" + chunks(schedule, graph) + ",\n";
   out += "\"rows\":" + json_list(schedule.rows(), row_cells) + ",\n";
+  out += fmt::format("\"hasDriverRow\":{},\n", schedule.headers().has_driver_row);
   out += "\"times\":" + times(timeline) + ",\n";
   std::size_t marks = kMaxHtmlMarks;
   out += "\"violations\":" +

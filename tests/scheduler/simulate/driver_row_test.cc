@@ -6,6 +6,10 @@
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/builders/schedule_for.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
+#include "stagecraft/scheduler/render/html/html.h"
+#include "stagecraft/scheduler/render/svg.h"
+#include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/render/tikz.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -85,6 +89,19 @@ TEST_CASE("code in the first stage has its place in split backwards", "[schedule
   const Schedule schedule = zb_h1(2, 8);
   const Schedule with_row = with_driver_row(schedule, Layout::of(schedule), graph, parts);
   CHECK(validate(with_row, graph).empty());
+}
+
+TEST_CASE("drawings name the driver's row", "[scheduler][driver-row]") {
+  const Divided divided(2);
+  const Schedule schedule = divided.of(one_f_one_b(2, 2));
+  CHECK(row_name(schedule, 1) == "d1");
+  CHECK(row_name(schedule, 2) == "driver");
+  CHECK(row_name(one_f_one_b(2, 2), 1) == "d1");
+  CHECK(render(schedule).find("\ndriver  2F0") != std::string::npos);
+  CHECK(render_svg(schedule, divided.graph, nullptr).find(">driver</text>") != std::string::npos);
+  CHECK(render_tikz(schedule, divided.graph, nullptr).find("{driver}") != std::string::npos);
+  CHECK(render_html(schedule, divided.graph, nullptr).find("\"hasDriverRow\":true") !=
+        std::string::npos);
 }
 
 TEST_CASE("ranks of copies share one driver", "[scheduler][driver-row]") {

@@ -26,6 +26,10 @@ function taskKey(kind, stage, microbatch) {
   return (stage * 16777216 + microbatch) * 8 + kind;
 }
 
+function rowName(row) {
+  return data.hasDriverRow && row + 1 === model.rows ? "driver" : `d${row}`;
+}
+
 function unpack(source) {
   const columns = [];
   const taskBegin = [0];

@@ -149,7 +149,7 @@ function drawRowLabels(context, rowHeight, toTop, height) {
   for (let row = 0; row < model.rows; row += step) {
     const y = toTop(row) + rowHeight / 2;
     if (y > 4 && y < height) {
-      context.fillText(`d${row}`, layout.plotLeft - 10, y);
+      context.fillText(rowName(row), layout.plotLeft - 10, y);
     }
   }
 }

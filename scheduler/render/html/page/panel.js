@@ -202,7 +202,7 @@ function showBill() {
 function rankTable(rows) {
   const head = ["rank", ...kCauses.map((cause) => cause.name.replace("unication", "")), "idle",
                 "peak held"];
-  const body = rows.slice(0, kListed).map((row, r) => make("tr", {}, make("th", {scope: "row"}, `d${r}`),
+  const body = rows.slice(0, kListed).map((row, r) => make("tr", {}, make("th", {scope: "row"}, rowName(r)),
       ...row.bubbles.map((bubble) => make("td", {}, formatTime(bubble))),
       make("td", {}, formatShare(row.idle, data.times.makespan)),
       make("td", {}, String(row.peak))));
