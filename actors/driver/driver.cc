@@ -216,8 +216,14 @@ class Driver {
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
     const bool training = input.program == kTraining;
-    round_.emplace(
-        submission, step, training, ranks(), setup_.recovers, input.parts, input.updates);
+    round_.emplace(submission,
+                   step,
+                   training,
+                   ranks(),
+                   setup_.recovers,
+                   input.parts,
+                   input.updates,
+                   has_shards(*input.plan));
     plan_ = input.plan;
     timelines_ = StepTimelines(ranks());
     answers_.begin_step(submission);

@@ -82,7 +82,7 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
                     : fmt::format("{}; {} {}", ways, peer_name(end), end_text(waits, chain));
 }
 
-/// Returns whether the rank is in a sum that lacks the gradients of `other`.
+/// Returns whether the rank is in a sum or gather that lacks the part of `other`.
 bool waits_in_sum(const WaitGraph& waits, Rank rank, Rank other) {
   const Instruction* in = waits.instruction(rank);
   const std::vector<Rank> peers = waits.waiting_for(rank);

@@ -24,10 +24,10 @@ bool is_found_by_all(const Error& error) {
 
 /// Returns whether the other ranks finish the step without the one that reports the error.
 /// WorkerLost comes from an update: all ranks have voted by then, and no rank waits for another
-/// after the vote. An abort could stop one that has not received the result yet, and its weights
-/// would stay behind.
-bool others_finish(const Error& error) {
-  return is_found_by_all(error) || error.code() == Errc::WorkerLost;
+/// after the vote, except for weights of its shard. An abort could stop one that has not received
+/// the result yet, and its weights would stay behind.
+bool others_finish(const Error& error, bool shards) {
+  return is_found_by_all(error) || (error.code() == Errc::WorkerLost && !shards);
 }
 
 /// Weighs errors: the one with the highest weight is the primary. 2 for a cause, less for a
@@ -58,13 +58,15 @@ StepRound::StepRound(Submission submission,
                      int ranks,
                      bool mirrored,
                      PartRuns parts,
-                     bool updates)
+                     bool updates,
+                     bool shards)
     : submission_(submission),
       step_(step),
       training_(training),
       mirrored_(mirrored),
       parts_(std::move(parts)),
       updates_(updates),
+      shards_(shards),
       answers_(static_cast<std::size_t>(ranks)),
       settled_(static_cast<std::size_t>(ranks), false),
       missing_(ranks) {}
@@ -78,7 +80,7 @@ void StepRound::answered(StepReport done) {
   --missing_;
   if (!done.error.empty()) {
     const Error error = to_error(done.error);
-    needs_abort_ = needs_abort_ || !others_finish(error);
+    needs_abort_ = needs_abort_ || !others_finish(error, shards_);
     note(done.rank, error);
   }
   answers_[done.rank.index()] = std::move(done);

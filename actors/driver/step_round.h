@@ -25,14 +25,15 @@ namespace stagecraft {
 class StepRound {
  public:
   /// `mirrored`: neighbors keep copies of states, for messages. `parts`, `updates`: those of the
-  /// order.
+  /// order. `shards`: ranks gather weights after their updates.
   StepRound(Submission submission,
             Step step,
             bool training,
             int ranks,
             bool mirrored,
             PartRuns parts = {},
-            bool updates = true);
+            bool updates = true,
+            bool shards = false);
 
   [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
@@ -81,6 +82,7 @@ class StepRound {
   bool mirrored_;
   PartRuns parts_;
   bool updates_;
+  bool shards_;
   std::vector<std::optional<StepReport>> answers_;
   std::vector<bool> settled_;
   int missing_;

@@ -171,6 +171,13 @@ std::string WaitGraph::wait_text(Rank rank) const {
   if (in != nullptr && is_collective(in->op)) {
     const auto& groups = plan_->tables.groups;
     const auto group = static_cast<std::size_t>(in->group);
+    if (group < groups.size() && gathers_weights(plan_->tables, *in)) {
+      return fmt::format("waits for the weights of group {} ({}) that {} {}",
+                         group,
+                         to_string(plan_->tables, groups[group]),
+                         names,
+                         peers.size() == 1 ? "updates" : "update");
+    }
     return group >= groups.size()
                ? fmt::format("waits for the gradients of {}", names)
                : fmt::format("waits in the sum of group {} ({}) for the gradients of {}",

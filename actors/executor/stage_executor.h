@@ -14,7 +14,7 @@
 /// after a failed step the slots are empty and the next step may run.
 /// once its transport is closed, or the step's epoch is over, a rank begins no further
 ///      instruction. After the vote an abort comes too late, because a stop between two updates
-///      would only lose the weights.
+///      would only lose the weights; it ends the waits for weights of other shards, which are lost.
 #pragma once
 
 #include <memory>

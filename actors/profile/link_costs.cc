@@ -27,14 +27,14 @@ constexpr Tag kTag{
     .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{0}, .microbatch = Microbatch{0}};
 
 /// Both ends, and the objects that they need.
-struct Ends {
+struct LinkEnds {
   std::vector<std::shared_ptr<DataPort>> ports;
   std::vector<std::unique_ptr<Network>> networks;
   std::shared_ptr<Transport> here, there;
 };
 
-Ends ends_of(RankHomes homes) {
-  Ends ends;
+LinkEnds ends_of(RankHomes homes) {
+  LinkEnds ends;
   if (homes == RankHomes::Threads) {
     ends.networks.push_back(std::make_unique<InprocNetwork>(2));
     ends.here = ends.networks[0]->endpoint(kHere);
@@ -89,7 +89,7 @@ struct Times {
 
 /// Runs `there` on a thread of its own beside `here`, until both end. If `here` fails, closes the
 /// other end.
-void run_both(const Ends& ends,
+void run_both(const LinkEnds& ends,
               const std::function<void()>& here,
               const std::function<void()>& there) {
   std::thread other([&] {
@@ -151,7 +151,7 @@ class Member {
 }  // namespace
 
 std::vector<TransferTime> measure_transfers(RankHomes homes) {
-  const Ends ends = ends_of(homes);
+  const LinkEnds ends = ends_of(homes);
   std::vector<TransferTime> transfers;
   const auto here = [&] {
     for (const std::int64_t elements : sizes()) {
@@ -175,7 +175,7 @@ std::vector<TransferTime> measure_transfers(RankHomes homes) {
 }
 
 std::vector<TransferTime> measure_sums(RankHomes homes) {
-  const Ends ends = ends_of(homes);
+  const LinkEnds ends = ends_of(homes);
   std::vector<TransferTime> halves;
   const auto here = [&] {
     Member member(ends.here);

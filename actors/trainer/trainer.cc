@@ -8,12 +8,11 @@
 #include <set>
 #include <thread>
 
-#include <fmt/format.h>
-
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/trainer/checked_options.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/recovery.h"
 #include "stagecraft/actors/trainer/state/trainer_checkpoint.h"
@@ -23,7 +22,6 @@
 #include "stagecraft/actors/trainer/steps/evaluator.h"
 #include "stagecraft/actors/trainer/steps/step_entry.h"
 #include "stagecraft/actors/trainer/steps/updates.h"
-#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/random.h"
@@ -36,78 +34,6 @@
 
 namespace stagecraft {
 namespace {
-
-void check_ranks(const Execution& execution, int available) {
-  const int ranks = execution.layout.ranks() - (execution.has_driver_row ? 1 : 0);
-  if (ranks > available) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("the schedule runs on {} and the cluster has {}: make a cluster "
-                            "of {}, or a schedule of fewer rows",
-                            count_text(ranks, "rank"),
-                            available,
-                            ranks));
-  }
-}
-
-void check_device(const TrainerOptions& options, const Execution& execution) {
-  if (execution.has_driver_row && options.device != "cpu") {
-    throw Error(Errc::UsageArgument,
-                "code of the driver (sc::on_driver) runs beside ranks on the CPU only yet: leave "
-                "the device out");
-  }
-  if (execution.has_driver_row && options.dispatch == Dispatch::Decided) {
-    throw Error(Errc::UsageArgument,
-                "the order of a program with code of the driver (sc::on_driver) cannot be decided "
-                "while it runs yet, because its stages run in parts: use Dispatch::PerTask");
-  }
-  if (options.dispatch != Dispatch::Plan && options.device != "cpu") {
-    throw Error(Errc::UsageArgument,
-                "the driver dispatches by task on the CPU only yet: leave the device out, or run "
-                "by plan");
-  }
-}
-
-void check_dispatch(const TrainerOptions& options) {
-  if (options.on_column && options.dispatch == Dispatch::Plan) {
-    throw Error(Errc::UsageArgument,
-                "on_column looks at the columns that the driver dispatches: set dispatch to "
-                "Dispatch::PerTask or Dispatch::Decided, or leave on_column out");
-  }
-  if (options.column_tensors && !options.on_column && !options.decide) {
-    throw Error(Errc::UsageArgument,
-                "column_tensors is for those who look at columns: set on_column, or leave it out");
-  }
-  if ((options.dispatch == Dispatch::Decided) != (options.decide != nullptr)) {
-    throw Error(Errc::UsageArgument,
-                "Dispatch::Decided needs a function that names the tasks, and nothing else uses "
-                "one: set both dispatch and decide, or neither");
-  }
-}
-
-void check_mirror(const TrainerOptions& options, const Layout& layout) {
-  if (options.mirror && layout.ranks() < 2) {
-    throw Error(Errc::UsageArgument,
-                "mirror needs a neighbor to keep the copies, and this schedule runs on one rank: "
-                "leave it out, or use a schedule of more rows");
-  }
-}
-
-/// Returns the options after checking them. Errors: those of a Trainer's constructor that do not
-/// concern the schedule.
-TrainerOptions checked(TrainerOptions options,
-                       const Optimizer& optimizer,
-                       const Execution& execution,
-                       int available) {
-  check_options(options);
-  check_dispatch(options);
-  check_optimizer(optimizer);
-  check_groups(options.groups, optimizer);
-  check_groups_match(options.groups, execution.program.parameter_names());
-  check_ranks(execution, available);
-  check_device(options, execution);
-  check_mirror(options, execution.layout);
-  return options;
-}
 
 void tell(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
@@ -224,7 +150,7 @@ struct Trainer::Impl {
       : cluster(c),
         execution(std::move(e)),
         optimizer(std::move(o)),
-        options(checked(std::move(t), optimizer, execution, cluster.ranks())),
+        options(checked_options(std::move(t), optimizer, execution, cluster.ranks())),
         crew(launch(cluster, ledger, execution, optimizer, options)),
         entry(*crew,
               *ledger,

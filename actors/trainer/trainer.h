@@ -260,11 +260,11 @@ class Trainer {
 
   /// Takes all ranks back to the newest committed state of which every rank has a copy. With
   /// TrainerOptions::mirror a lost rank gets it from its keeper. Without mirrors, or if they have
-  /// no complete state, it gets it from a rank that trains a copy of the same stage. Call it after
-  /// a lost rank was replaced, or when a failure left weights undefined, as often as needed.
-  /// Returns the number of updates of that state, which steps() returns from then on. Continue with
-  /// the batch of that number: usually the one that failed, or the one before it if its last copies
-  /// had not arrived.
+  /// no complete state, it gets it from a rank that trains a copy of the same stage, unless copies
+  /// share the optimizer's state. Call it after a lost rank was replaced, or when a failure left
+  /// weights undefined, as often as needed. Returns the number of updates of that state, which
+  /// steps() returns from then on. Continue with the batch of that number: usually the one that
+  /// failed, or the one before it if its last copies had not arrived.
   /// Errors: UsageArgument without mirrors and copies; WorkerLost if neither has a complete state:
   /// a rank is lost with its keeper, the next rank, and with all copies of a stage; those of a rank
   /// that does not answer. Load a checkpoint then.

@@ -43,11 +43,16 @@ struct Way {
   const char* name;
   int stages;
   Schedule schedule;
+  ReplicateOptions copies = {};
 };
 
 std::vector<Way> ways() {
   return {{"PP4", 4, one_f_one_b(4, kMicrobatches)},
           {"PP2 x DP2", 2, in_copies(one_f_one_b(2, kMicrobatches / 2), 2)},
+          {"PP2 x DP2, zero 1",
+           2,
+           in_copies(one_f_one_b(2, kMicrobatches / 2), 2),
+           {.shard_optimizer = true}},
           {"PP2 x DP2, interleaved", 4, in_copies(interleaved(2, kMicrobatches / 2, 2), 2)},
           {"DP4", 1, in_copies(one_f_one_b(1, kMicrobatches / 4), 4)}};
 }
@@ -58,7 +63,8 @@ struct Sums {
   double lasted = 0, waited = 0;
 };
 
-/// Returns the bytes that the rank sends for the sums of its stages, by the formula.
+/// Returns the bytes that the rank sends for the sums of its stages, by the formula; a gather of
+/// weights sends as many as the half of a sum that it replaces.
 double bytes_sent(const Execution& execution, const std::vector<double>& stage_bytes, Rank rank) {
   double bytes = 0;
   for (const StageId stage : execution.layout.stages_of(rank)) {
@@ -106,7 +112,7 @@ struct Measured {
   explicit Measured(Way w)
       : way(std::move(w)),
         model(llama(kDim, way.stages)),
-        execution(make_execution(model.compile(), way.schedule)),
+        execution(make_execution(model.compile(), way.schedule, way.copies)),
         cluster(Cluster::local(kRanks)),
         trainer(cluster, execution, AdamW{}, {.record_timeline = true}) {
     const std::vector<double> bytes = bytes_by_stage(execution.program);

@@ -55,6 +55,10 @@ class Emission {
         emit_start(nodes_[i], node);
       }
     }
+    for (const auto& [n, start] :
+         unfinished_) {  // gathers of weights, whose users are in the next step
+      emit_finish(start);
+    }
     return std::move(list_).take();
   }
 
@@ -212,11 +216,15 @@ class Emission {
       if (found == unfinished_.end() || is_neighbor(in_.edge(e))) {
         continue;
       }
-      Instruction& finish = list_.emit(found->second.stream, Op::Finish);
-      finish.collective = found->second.collective;
-      finish.group = found->second.group;
+      emit_finish(found->second);
       unfinished_.erase(found);
     }
+  }
+
+  void emit_finish(const Instruction& start) {
+    Instruction& finish = list_.emit(start.stream, Op::Finish);
+    finish.collective = start.collective;
+    finish.group = start.group;
   }
 
   /// Returns whether the edge only keeps the order of a communication stream.

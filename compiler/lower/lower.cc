@@ -42,8 +42,7 @@ struct Lowering {
   Plan plan;
 };
 
-/// Refuses directives that divide weights, gradients or optimizer states among ranks: ranks cannot
-/// do that yet.
+/// Refuses directives that divide weights or gradients among ranks: ranks cannot do that yet.
 void refuse_sharding(Lowering& l) {
   if (!l.training) {
     return;
@@ -52,14 +51,12 @@ void refuse_sharding(Lowering& l) {
   const std::vector<Directive>& directives = l.strategy.directives();
   for (std::size_t i = 0; i < directives.size(); ++i) {
     const auto* const replicate = std::get_if<ReplicateDirective>(&directives[i]);
-    const bool divides = replicate != nullptr && (replicate->options.shard_optimizer ||
-                                                  replicate->options.shard_gradients ||
+    const bool divides = replicate != nullptr && (replicate->options.shard_gradients ||
                                                   replicate->options.shard_parameters);
     if (divides) {
-      faults.note(
-          i,
-          "copies cannot divide weights, gradients or optimizer states among them when they "
-          "train; leave shard_optimizer, shard_grads and shard_params out");
+      faults.note(i,
+                  "copies cannot divide weights or gradients among them when they train; write "
+                  "shard_optimizer instead of shard_grads and shard_params");
     } else if (std::holds_alternative<ShardDirective>(directives[i])) {
       faults.note(i, "ranks cannot divide the weights of a region when they train; leave it out");
     }
@@ -85,15 +82,19 @@ void put_in_order(Lowering& l) {
 /// Returns the copies of a bucket, on all their ranks.
 PlanGroup copies_of(const TrainingDag& dag, int bucket) {
   std::set<Rank> ranks;
+  bool shards = false;
   for (const DagNode& node : dag.nodes) {
-    if (node.kind == DagKind::AllReduce && node.bucket == bucket) {
+    const bool scatters = node.kind == DagKind::ReduceScatter;
+    if ((node.kind == DagKind::AllReduce || scatters) && node.bucket == bucket) {
+      shards = shards || scatters;
       const std::vector<Rank>& place = dag.places[static_cast<std::size_t>(node.place)];
       ranks.insert(place.begin(), place.end());
     }
   }
   PlanGroup group{.kind = PlanGroup::Kind::Copies,
                   .bucket = bucket,
-                  .stages = dag.buckets[static_cast<std::size_t>(bucket)].stages};
+                  .stages = dag.buckets[static_cast<std::size_t>(bucket)].stages,
+                  .shards = shards};
   if (!ranks.empty()) {
     group.sets.emplace_back(ranks.begin(), ranks.end());
   }

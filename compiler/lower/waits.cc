@@ -67,7 +67,9 @@ class Waits {
   }
 
   void follow_gradients(const Instruction& instruction) {
-    if (instruction.op == Op::Start) {
+    if (instruction.op == Op::Start && gathers_weights(tables_, instruction)) {
+      follow(updated_);
+    } else if (instruction.op == Op::Start) {
       const PlanGroup& group = tables_.groups[static_cast<std::size_t>(instruction.group)];
       for (const std::uint32_t tasks : accumulated_) {
         if (sums(tables_, group, list_.instructions[tasks])) {
@@ -113,6 +115,8 @@ class Waits {
       accumulated_.push_back(position);
     } else if (instruction.op == Op::Finish) {
       finished_.push_back(position);
+    } else if (instruction.op == Op::Update) {
+      updated_.push_back(position);
     }
   }
 
@@ -121,7 +125,7 @@ class Waits {
   IssueOrder order_;
   std::vector<SlotUsers> slots_;
   Positions earlier_;
-  Positions accumulated_, finished_;
+  Positions accumulated_, finished_, updated_;
 };
 
 }  // namespace

@@ -198,6 +198,15 @@ bool sums(const PlanTables& tables, const PlanGroup& group, const Instruction& a
   return accumulate.chunks.first < chunks.end() && chunks.first < accumulate.chunks.end();
 }
 
+bool gathers_weights(const PlanTables& tables, const Instruction& collective) {
+  return tables.groups[static_cast<std::size_t>(collective.group)].shards &&
+         collective.collective == CollectiveKind::AllGather;
+}
+
+bool has_shards(const Plan& plan) {
+  return std::ranges::any_of(plan.tables.groups, &PlanGroup::shards);
+}
+
 std::string to_string(const PlanTables& tables, const PlanGroup& group) {
   if (group.kind == PlanGroup::Kind::Tie) {
     return fmt::format("{} of {}", fmt::join(group.parameters, ", "), stages_text(group.stages));
@@ -257,8 +266,11 @@ std::string to_string(const Plan& plan) {
     for (const std::vector<Rank>& set : group.sets) {
       sets.push_back(ranks_text(group.members(set.front())));
     }
-    text += fmt::format(
-        "group {}: {} on {}\n", g, to_string(plan.tables, group), fmt::join(sets, "; on "));
+    text += fmt::format("group {}: {}{} on {}\n",
+                        g,
+                        to_string(plan.tables, group),
+                        group.shards ? ", in shards," : "",
+                        fmt::join(sets, "; on "));
   }
   for (std::size_t l = 0; l < plan.lists.size(); ++l) {
     const RankList& list = plan.lists[l];

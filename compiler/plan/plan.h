@@ -22,10 +22,11 @@
 ///      its list, and no send and no start waits.
 /// P-6: an instruction waits only for earlier ones of its list. The instruction that fills a slot
 ///      is over before another reads it.
-/// P-7: a training list has one vote, after all its tasks and collectives; after it only updates
-///      follow. A list of forwards has none of these. A group sums once in a step on every member,
-///      on streams of one name: a Start after the tasks whose gradients it sums, and a Finish on
-///      the same stream, before the vote.
+/// P-7: a training list has one vote, after all its tasks and sums; after it only updates follow,
+///      and gathers of what they have updated. A list of forwards has none of these. A group sums
+///      once in a step on every member, on streams of one name: a Start after the tasks whose
+///      gradients it sums, and a Finish on the same stream, before the vote. A group with shards
+///      gathers once on every member in the same way, after the updates of its bucket.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not
@@ -102,6 +103,9 @@ struct PlanGroup {
   /// Each set sums by itself. Copies: one set of all ranks, ascending. Tie: a set for each unit of
   /// samples, by stage: its rank.
   std::vector<std::vector<Rank>> sets;
+  /// Copies: every rank gets its part of the sum alone, has the optimizer's state of that part, and
+  /// gathers the weights that all have updated (ZeRO-1).
+  bool shards = false;
 
   /// Returns the ranks of the set with this rank, ascending, each once; empty if no set has it.
   [[nodiscard]] std::vector<Rank> members(Rank rank) const;
@@ -170,6 +174,13 @@ struct Plan {
                         const PlanGroup& group,
                         const Instruction& accumulate);
 
+/// Returns whether the Start or Finish is of a gather of updated weights. Requires: the plan has
+/// its group.
+[[nodiscard]] bool gathers_weights(const PlanTables& tables, const Instruction& collective);
+
+/// Returns whether ranks share an optimizer's state.
+[[nodiscard]] bool has_shards(const Plan& plan);
+
 /// Returns one line per instruction of each list, preceded by one per group.
 [[nodiscard]] std::string to_string(const Plan& plan);
 /// Returns "embed.weight of stages 0, 3", "stage 0" or "chunks 0-3 of stages 0, 7".
@@ -207,7 +218,7 @@ decltype(auto) visit_fields(PlanBucket& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(PlanGroup& m, V&& v) {
-  return v(m.kind, m.bucket, m.stages, m.parameters, m.sets);
+  return v(m.kind, m.bucket, m.stages, m.parameters, m.sets, m.shards);
 }
 template <class V>
 decltype(auto) visit_fields(PlanTables& m, V&& v) {

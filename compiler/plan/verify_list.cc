@@ -1,6 +1,7 @@
 /// verify(RankList) checks the rules of plan.h that one list shows: P-1, P-2, P-4 and P-6 to P-9.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -250,6 +251,8 @@ class ListCheck {
     slots_.resize(static_cast<std::size_t>(list_.slots));
     started_.resize(tables_.groups.size());
     finished_.resize(tables_.groups.size());
+    gathering_.resize(tables_.groups.size());
+    gathered_.resize(tables_.groups.size());
     for (const Instruction& i : list_.instructions) {
       for (const SlotUse& use : i.reads) {
         read(i, use);
@@ -273,6 +276,11 @@ class ListCheck {
       if (started_[g] && !finished_[g]) {
         faults_.push_back(
             fmt::format("P-7: {}: the sum of group {} is started and never finished", name_, g));
+      }
+      if ((started_[g] && tables_.groups[g].shards && !gathered_[g]) ||
+          (gathering_[g] && !gathered_[g])) {
+        faults_.push_back(
+            fmt::format("P-7: {}: the weights of group {} are never gathered", name_, g));
       }
     }
     if (tables_.training && !vote_) {
@@ -327,7 +335,8 @@ class ListCheck {
 
   /// Checks the part of P-7 that one list shows.
   void check_gradients(const Instruction& i) {
-    if (vote_ && i.op != Op::Update && i.op != Op::Free) {
+    const bool gathers = is_collective(i.op) && gathers_weights(tables_, i);
+    if (vote_ && i.op != Op::Update && i.op != Op::Free && !gathers) {
       fault("P-7", i, "comes behind the vote");
     }
     switch (i.op) {
@@ -340,10 +349,18 @@ class ListCheck {
         accumulated_.push_back(&i);
         break;
       case Op::Start:
-        check_start(i);
+        if (gathers) {
+          check_gather(i);
+        } else {
+          check_start(i);
+        }
         break;
       case Op::Finish:
-        check_finish(i);
+        if (gathers) {
+          check_finish(i, gathering_, gathered_);
+        } else {
+          check_finish(i, started_, finished_);
+        }
         break;
       case Op::Vote:
         for (const Instruction* tasks : accumulated_) {
@@ -362,7 +379,7 @@ class ListCheck {
         } else {
           require_over("P-7", *vote_, i);
         }
-        if (!updated_.insert({i.task.stage, i.bucket}).second) {
+        if (!updated_.insert({{i.task.stage, i.bucket}, i.id}).second) {
           fault("P-7", i, "updates its bucket again");
         }
         break;
@@ -374,8 +391,13 @@ class ListCheck {
   void check_start(const Instruction& i) {
     const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
     const bool tie = group.kind == PlanGroup::Kind::Tie;
-    if (i.collective != (tie ? CollectiveKind::AllGather : CollectiveKind::AllReduce)) {
-      fault("P-7", i, "gradients are reduced over copies, or gathered over a tie");
+    if (i.collective != (tie            ? CollectiveKind::AllGather
+                         : group.shards ? CollectiveKind::ReduceScatter
+                                        : CollectiveKind::AllReduce)) {
+      fault("P-7",
+            i,
+            "gradients are reduced over copies, scattered if these have shards, and gathered over "
+            "a tie");
     }
     if (started_[static_cast<std::size_t>(i.group)]) {
       fault("P-7", i, "its group sums twice");
@@ -398,13 +420,33 @@ class ListCheck {
     }
   }
 
-  void check_finish(const Instruction& i) {
-    const Instruction* start = started_[static_cast<std::size_t>(i.group)];
-    if (start == nullptr || finished_[static_cast<std::size_t>(i.group)] ||
-        start->stream != i.stream || start->collective != i.collective) {
+  void check_gather(const Instruction& i) {
+    const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
+    if (gathering_[static_cast<std::size_t>(i.group)]) {
+      fault("P-7", i, "its group gathers twice");
+    }
+    gathering_[static_cast<std::size_t>(i.group)] = &i;
+    for (const StageId stage : group.stages) {
+      const auto update = updated_.find({stage, group.bucket});
+      if (update != updated_.end()) {
+        require_over("P-7", update->second, i);
+      } else if (std::ranges::binary_search(list_.stages, stage)) {
+        fault("P-7", i, "gathers weights before their update");
+      }
+    }
+  }
+
+  using Ids = std::vector<std::optional<InstructionId>>;
+
+  void check_finish(const Instruction& i,
+                    const std::vector<const Instruction*>& started,
+                    Ids& finished) {
+    const Instruction* start = started[static_cast<std::size_t>(i.group)];
+    std::optional<InstructionId>& end = finished[static_cast<std::size_t>(i.group)];
+    if (start == nullptr || end || start->stream != i.stream || start->collective != i.collective) {
       fault("P-7", i, "has no start of its own before it on its stream");
     }
-    finished_[static_cast<std::size_t>(i.group)] = i.id;
+    end = i.id;
   }
 
   const RankList& list_;
@@ -414,10 +456,12 @@ class ListCheck {
   std::optional<IssueOrder> order_;
   std::vector<Slot> slots_;
   std::vector<const Instruction*> accumulated_;
-  std::vector<const Instruction*> started_;             // by group
-  std::vector<std::optional<InstructionId>> finished_;  // likewise
+  std::vector<const Instruction*> started_;    // by group: its sum
+  Ids finished_;                               // likewise
+  std::vector<const Instruction*> gathering_;  // by group: the gather of its weights
+  Ids gathered_;                               // likewise
   std::optional<InstructionId> vote_;
-  std::set<std::pair<StageId, std::int32_t>> updated_;
+  std::map<std::pair<StageId, std::int32_t>, InstructionId> updated_;
 };
 
 /// Checks that the tables refer to existing entries.
@@ -444,8 +488,9 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
     const PlanGroup& group = tables.groups[g];
     const bool tie = group.kind == PlanGroup::Kind::Tie;
     const bool sound = group.kind <= PlanGroup::Kind::Tie && has_stages(group.stages) &&
-                       (tie || (group.bucket >= 0 &&
-                                static_cast<std::size_t>(group.bucket) < tables.buckets.size())) &&
+                       (tie ? !group.shards
+                            : group.bucket >= 0 &&
+                                  static_cast<std::size_t>(group.bucket) < tables.buckets.size()) &&
                        std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {
                          return !set.empty() && (!tie || set.size() == group.stages.size());
                        });

@@ -68,26 +68,75 @@ void check_names(const Plan& plan, std::vector<std::string>& faults) {
   }
 }
 
-/// Checks that the lists of a group's members have its sum, and no others, and that a tie's parts
-/// are on the ranks of their stages.
-void check_groups(const Plan& plan, std::vector<std::string>& faults) {
-  std::vector<std::map<std::int32_t, std::string_view>> sums(plan.lists.size());  // their streams
+/// Holds the name of the stream on which each group starts, by list.
+using StreamsOfGroups = std::vector<std::map<std::int32_t, std::string_view>>;
+
+/// Returns those of sums, or of gathers.
+StreamsOfGroups streams_of(const Plan& plan, bool gathers) {
+  StreamsOfGroups streams(plan.lists.size());
   for (std::size_t l = 0; l < plan.lists.size(); ++l) {
     const RankList& list = plan.lists[l];
     for (const Instruction& i : list.instructions) {
-      if (i.op == Op::Start) {
-        sums[l].emplace(i.group,
-                        i.stream.value >= 0 && i.stream.index() < list.streams.size()
-                            ? list.streams[i.stream.index()]
-                            : std::string_view());
+      if (i.op == Op::Start && gathers_weights(plan.tables, i) == gathers) {
+        streams[l].emplace(i.group,
+                           i.stream.value >= 0 && i.stream.index() < list.streams.size()
+                               ? list.streams[i.stream.index()]
+                               : std::string_view());
       }
     }
   }
+  return streams;
+}
+
+/// Checks that the lists of a group's members have its sum, and no others.
+void check_members(const Plan& plan,
+                   std::size_t number,
+                   const StreamsOfGroups& started,
+                   std::string_view word,
+                   std::vector<std::string>& faults) {
+  const PlanGroup& group = plan.tables.groups[number];
+  std::set<Rank> members;
+  for (const std::vector<Rank>& set : group.sets) {
+    members.insert(set.begin(), set.end());
+  }
+  std::set<std::string_view> streams;
+  for (const RankPlan& rank : plan.ranks) {
+    const auto& of_list = started[static_cast<std::size_t>(rank.list)];
+    const auto found = of_list.find(static_cast<std::int32_t>(number));
+    const bool enters = found != of_list.end();
+    if (enters) {
+      streams.insert(found->second);
+    }
+    if (enters != members.contains(rank.rank)) {
+      faults.push_back(enters
+                           ? fmt::format("P-7: rank {} {}s in, and is no member of, group {}, {}",
+                                         rank.rank.value,
+                                         word,
+                                         number,
+                                         to_string(plan.tables, group))
+                           : fmt::format("P-7: rank {} does not {} in its group {}, {}",
+                                         rank.rank.value,
+                                         word,
+                                         number,
+                                         to_string(plan.tables, group)));
+    }
+  }
+  if (streams.size() > 1) {
+    faults.push_back(fmt::format("P-7: group {}, {}: its members {} on streams of other names: {}",
+                                 number,
+                                 to_string(plan.tables, group),
+                                 word,
+                                 fmt::join(streams, ", ")));
+  }
+}
+
+/// Checks the sums and gathers of groups, and that a tie's parts are on the ranks of their stages.
+void check_groups(const Plan& plan, std::vector<std::string>& faults) {
+  const StreamsOfGroups sums = streams_of(plan, false);
+  const StreamsOfGroups gathers = streams_of(plan, true);
   for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
     const PlanGroup& group = plan.tables.groups[g];
-    std::set<Rank> members;
     for (const std::vector<Rank>& set : group.sets) {
-      members.insert(set.begin(), set.end());
       for (std::size_t i = 0; group.kind == PlanGroup::Kind::Tie && i < set.size(); ++i) {
         if (!std::ranges::binary_search(plan.list_of(set[i]).stages, group.stages[i])) {
           faults.push_back(fmt::format(
@@ -95,29 +144,9 @@ void check_groups(const Plan& plan, std::vector<std::string>& faults) {
         }
       }
     }
-    std::set<std::string_view> streams;
-    for (const RankPlan& rank : plan.ranks) {
-      const auto& of_list = sums[static_cast<std::size_t>(rank.list)];
-      const auto started = of_list.find(static_cast<std::int32_t>(g));
-      const bool enters = started != of_list.end();
-      if (enters) {
-        streams.insert(started->second);
-      }
-      if (enters != members.contains(rank.rank)) {
-        faults.push_back(
-            fmt::format("P-7: rank {} {} group {}, {}",
-                        rank.rank.value,
-                        enters ? "sums in, and is no member of," : "does not sum in its",
-                        g,
-                        to_string(plan.tables, group)));
-      }
-    }
-    if (streams.size() > 1) {
-      faults.push_back(
-          fmt::format("P-7: group {}, {}: its members sum on streams of other names: {}",
-                      g,
-                      to_string(plan.tables, group),
-                      fmt::join(streams, ", ")));
+    check_members(plan, g, sums, "sum", faults);
+    if (group.shards) {
+      check_members(plan, g, gathers, "gather", faults);
     }
   }
 }
@@ -334,12 +363,16 @@ class Together {
     }
   }
 
-  /// Adds a vertex for each group, at which its members meet, and one for the vote.
+  /// Adds a vertex for each group's sum, at which its members meet, and one for its gather; and one
+  /// for the vote.
   [[nodiscard]] int meeting_of(const Instruction& i) const {
-    return size_ + (i.op == Op::Vote ? static_cast<int>(plan_.tables.groups.size()) : i.group);
+    const auto groups = static_cast<int>(plan_.tables.groups.size());
+    return i.op == Op::Vote                   ? size_ + 2 * groups
+           : gathers_weights(plan_.tables, i) ? size_ + groups + i.group
+                                              : size_ + i.group;
   }
   [[nodiscard]] int vertices() const {
-    return size_ + static_cast<int>(plan_.tables.groups.size()) + 1;
+    return size_ + 2 * static_cast<int>(plan_.tables.groups.size()) + 1;
   }
 
   /// Keeps P-5: each rank does one instruction after the other; sends and starts do not wait.
@@ -440,7 +473,7 @@ class Together {
   }
 
   /// Returns "all-reduce of group 1 (stage 1) of ranks 0, 1".
-  [[nodiscard]] std::string name_of_sum(std::int32_t number) const {
+  [[nodiscard]] std::string name_of_collective(std::int32_t number, bool gather) const {
     const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(number)];
     std::set<int> members;
     for (const std::vector<Rank>& set : group.sets) {
@@ -450,8 +483,9 @@ class Together {
     }
     const RankPlan& one = plan_.ranks[static_cast<std::size_t>(*members.begin())];
     const auto& instructions = plan_.list_of(one.rank).instructions;
-    const auto start = std::ranges::find_if(
-        instructions, [&](const Instruction& i) { return i.op == Op::Start && i.group == number; });
+    const auto start = std::ranges::find_if(instructions, [&](const Instruction& i) {
+      return i.op == Op::Start && i.group == number && gathers_weights(plan_.tables, i) == gather;
+    });
     const std::string name = start == instructions.end()
                                  ? fmt::format("start sum of group {}", number)
                                  : short_name(one, *start);
@@ -462,11 +496,12 @@ class Together {
   }
 
   [[nodiscard]] std::string name_of_vertex(int vertex, const std::vector<int>& meets) const {
-    if (vertex >= size_ + static_cast<int>(plan_.tables.groups.size())) {
+    const auto groups = static_cast<int>(plan_.tables.groups.size());
+    if (vertex >= size_ + 2 * groups) {
       return "the vote";
     }
     if (vertex >= size_) {
-      return name_of_sum(vertex - size_);
+      return name_of_collective((vertex - size_) % groups, vertex - size_ >= groups);
     }
     const auto one = [&](int v) {
       const auto rank = std::ranges::find_if(ranks_, [&](Rank r) {

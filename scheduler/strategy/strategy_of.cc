@@ -34,7 +34,8 @@ Strategy strategy_of(const Schedule& given, const Layout& layout, const Replicat
   }
   for (int s = 0; s < layout.stages(); ++s) {
     const std::span<const Rank> ranks = layout.ranks_of(StageId(s));
-    if (ranks.size() > 1) {
+    // Copies in the schedule share gradients without a directive, in the usual way.
+    if (ranks.size() > 1 || (layout.replicas() > 1 && options != ReplicateOptions())) {
       strategy.replicate(filters::stage(s), {ranks.begin(), ranks.end()}, options);
     }
   }

@@ -37,6 +37,7 @@ TraceStep trace_step(std::int64_t step,
            .edge = instruction.edge,
            .part = moves ? tagged_microbatch(plan.tables, of_rank, instruction) : Microbatch(),
            .group = instruction.group,
+           .gathers = is_collective(instruction.op) && gathers_weights(plan.tables, instruction),
            .time = timelines[rank][i]});
     }
     // An overlap group may have run its tasks in another order than the plan's.

@@ -19,11 +19,12 @@ namespace stagecraft::tools {
 
 struct TraceEvent {
   Op op = Op::Run;
-  Task task;        ///< in the schedule's numbers; a vote, a free and a sum have none
-  Rank peer;        ///< Send, Recv
-  EdgeId edge;      ///< Send, Recv
-  Microbatch part;  ///< Send, Recv: of the tag, so numbered in the step
-  int group = -1;   ///< Start, Finish: the group that adds up gradients; not read back
+  Task task;             ///< in the schedule's numbers; a vote, a free and a sum have none
+  Rank peer;             ///< Send, Recv
+  EdgeId edge;           ///< Send, Recv
+  Microbatch part;       ///< Send, Recv: of the tag, so numbered in the step
+  int group = -1;        ///< Start, Finish: the group that adds up gradients; not read back
+  bool gathers = false;  ///< likewise: it gathers updated weights instead
   InstructionTime time;
 };
 

@@ -267,8 +267,9 @@ void TraceWriter::write_sum(int rank, const TraceEvent& event) {
        {std::pair("b", started->second), std::pair("e", event.time.end)}) {
     text_ += fmt::format(
         ",\n"
-        R"({{"ph":"{}","name":"sum of group {}","cat":"sum","id":{},"ts":{},"pid":{},"tid":0}})",
+        R"({{"ph":"{}","name":"{} of group {}","cat":"sum","id":{},"ts":{},"pid":{},"tid":0}})",
         phase,
+        event.gathers ? "gather" : "sum",
         event.group,
         last_flow_,
         microseconds(at),

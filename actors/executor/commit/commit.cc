@@ -52,14 +52,28 @@ Deadline Commit::deadline() const {
   return clock_.now() + patience(setup_.options);
 }
 
-void Commit::start_sum(int group) {
+void Commit::start(const Instruction& collective) {
   const auto waiting = times_.pass(&RankTimes::waiting);
-  sums_[static_cast<std::size_t>(group)]->start(collective_, tags_);
+  GroupSum& sum = *sums_[static_cast<std::size_t>(collective.group)];
+  if (gathers_weights(*setup_.train.tables, collective)) {
+    if (!skips_) {
+      sum.start_gather(collective_, tags_);
+    }
+  } else {
+    sum.start(collective_, tags_);
+  }
 }
 
-void Commit::finish_sum(int group) {
+void Commit::finish(const Instruction& collective) {
   const auto waiting = times_.pass(&RankTimes::waiting);
-  sums_[static_cast<std::size_t>(group)]->finish(deadline());
+  GroupSum& sum = *sums_[static_cast<std::size_t>(collective.group)];
+  if (gathers_weights(*setup_.train.tables, collective)) {
+    if (!skips_) {
+      sum.finish_gather(deadline());
+    }
+  } else {
+    sum.finish(deadline());
+  }
 }
 
 void Commit::drop_sums() {
@@ -72,6 +86,7 @@ void Commit::drop_sums() {
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
   refuse_non_finite_losses(losses);
+  exchange_norms();
   Ballot ballot = make_ballot();
   if (mirror_ != nullptr) {
     ballot.mirrored = mirror_->newest_kept().value;
@@ -109,16 +124,33 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
   }
 }
 
+/// All are started before the first wait, so that no rank waits for another in a circle.
+void Commit::exchange_norms() {
+  {
+    const auto computing = times_.compute(&RankTimes::update);
+    for (const auto& sum : sums_) {
+      if (sum != nullptr) {
+        sum->start_norms(collective_, tags_);
+      }
+    }
+  }
+  const auto waiting = times_.pass(&RankTimes::waiting);
+  for (const auto& sum : sums_) {
+    if (sum != nullptr) {
+      sum->finish_norms(deadline());
+    }
+  }
+}
+
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank()};
   const double divisor = this->divisor();
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    // Other copies have the same gradients.
-    if (setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0) {
-      const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(divisor);
-      ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
-    }
+    // Other copies have the same gradients, but for their shards.
+    const bool whole = setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0;
+    const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(divisor, whole);
+    ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
   }
   return ballot;
 }
@@ -127,6 +159,7 @@ void Commit::update(StageRuntime& stage, std::size_t bucket) {
   const auto computing = times_.compute(&RankTimes::update);
   if (skips_) {
     stage.buckets.keep_gradients(bucket, divisor());
+    stage.buckets.drop_share(bucket);
     return;
   }
   stage.buckets.update(

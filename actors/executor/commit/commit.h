@@ -36,9 +36,10 @@ class Commit {
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const StepOrder& order, const Sequence& tags);
 
-  /// Begins and ends the sum of a group of the plan. Requires: a group of this rank.
-  void start_sum(int group);
-  void finish_sum(int group);
+  /// Begins and ends the sum of a group of the plan, or the gather of its weights. Requires: the
+  /// Start or Finish of a group of this rank.
+  void start(const Instruction& collective);
+  void finish(const Instruction& collective);
   /// Gives up the sums that a failed step has begun.
   void drop_sums();
   /// Checks the losses of a batch without a vote, before the next batches are added. Errors:
@@ -66,6 +67,7 @@ class Commit {
   [[nodiscard]] Deadline deadline() const;
   /// Returns the number by which sums of gradients are divided to get their mean.
   [[nodiscard]] double divisor() const;
+  void exchange_norms();
   [[nodiscard]] Ballot make_ballot();
 
   const RankSetup& setup_;

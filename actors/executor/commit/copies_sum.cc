@@ -59,12 +59,10 @@ at::Tensor packed(const std::vector<at::Tensor>& buffers, bool first) {
 
 }  // namespace
 
-CopiesSum::CopiesSum(Group members,
-                     std::vector<const StageRuntime*> mine,
-                     std::size_t bucket,
-                     bool first)
+CopiesSum::CopiesSum(Group members, std::vector<StageRuntime*> mine, std::size_t bucket, bool first)
     : members_(std::move(members)), mine_(std::move(mine)), bucket_(bucket), first_(first) {
   SC_CHECK(!mine_.empty(), "a rank of a group of copies holds one of its stages");
+  SC_CHECK(mine_.size() == 1 || !has_shards(), "a rank with a shard holds one copy");
 }
 
 void CopiesSum::start(Collective& collective, const Sequence& step) {
@@ -76,10 +74,21 @@ void CopiesSum::start(Collective& collective, const Sequence& step) {
       gradients[b].add_(mine_[i]->buckets.flat_gradients(bucket_)[b]);
     }
     sequence.number = static_cast<std::int32_t>(b);
-    sums_.push_back(collective.all_reduce(members_, sequence, gradients[b]));
+    sums_.push_back(has_shards() ? collective.reduce_scatter(members_, sequence, gradients[b])
+                                 : collective.all_reduce(members_, sequence, gradients[b]));
   }
-  sequence.number = static_cast<std::int32_t>(gradients.size());
+  sequence.number = number_of(Exchange::Buffers);
   start_buffers(collective, sequence);
+}
+
+bool CopiesSum::has_shards() const {
+  return mine_.front()->buckets.has_shards(bucket_);
+}
+
+/// Returns the number of an exchange among the step's collectives of the group.
+std::int32_t CopiesSum::number_of(Exchange exchange) const {
+  return static_cast<std::int32_t>(mine_.front()->buckets.flat_gradients(bucket_).size()) +
+         static_cast<std::int32_t>(exchange);
 }
 
 /// Only the first copy has words other than 0, so their sum is its buffers, and nobody has to look
@@ -93,13 +102,17 @@ void CopiesSum::start_buffers(Collective& collective, const Sequence& sequence) 
 
 void CopiesSum::finish(Deadline deadline) {
   const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> sums;
   for (std::size_t b = 0; b < sums_.size(); ++b) {
-    const at::Tensor sum = sums_[b]->wait(deadline);
+    sums.push_back(sums_[b]->wait(deadline));
     for (std::size_t i = 1; i < mine_.size(); ++i) {
-      mine_[i]->buckets.flat_gradients(bucket_)[b].copy_(sum);
+      mine_[i]->buckets.flat_gradients(bucket_)[b].copy_(sums.back());
     }
   }
   sums_.clear();
+  if (has_shards()) {
+    mine_.front()->buckets.take_share(bucket_, sums);
+  }
   if (buffers_ != nullptr) {
     take_buffers(deadline);
   }
@@ -115,14 +128,56 @@ void CopiesSum::take_buffers(Deadline deadline) {
   }
 }
 
-void CopiesSum::drop() {
-  for (const auto& sum : sums_) {
-    sum->abandon();
+void CopiesSum::start_norms(Collective& collective, const Sequence& step) {
+  if (!has_shards()) {
+    return;
   }
-  sums_.clear();
-  if (buffers_ != nullptr) {
-    buffers_->abandon();
-    buffers_.reset();
+  const at::Tensor squares = mine_.front()->buckets.divided_squares(bucket_);
+  if (squares.numel() > 0) {
+    Sequence sequence = step;
+    sequence.number = number_of(Exchange::Norms);
+    norms_ = collective.all_gather(members_, sequence, squares);
+  }
+}
+
+void CopiesSum::finish_norms(Deadline deadline) {
+  if (const std::unique_ptr<PendingResult> norms = std::move(norms_)) {
+    mine_.front()->buckets.take_divided_squares(bucket_, norms->wait(deadline));
+  }
+}
+
+/// Others read these weights until they have finished, and no rank votes in the next step before:
+/// no update writes to them meanwhile.
+void CopiesSum::start_gather(Collective& collective, const Sequence& step) {
+  Sequence sequence = step;
+  sequence.number = number_of(Exchange::Weights);
+  for (const at::Tensor& weights : mine_.front()->buckets.own_weights(bucket_)) {
+    weights_.push_back(collective.all_gather(members_, sequence, weights));
+    ++sequence.number;
+  }
+}
+
+void CopiesSum::finish_gather(Deadline deadline) {
+  std::vector<at::Tensor> weights;
+  for (const auto& pending : weights_) {
+    weights.push_back(pending->wait(deadline));
+  }
+  weights_.clear();
+  mine_.front()->buckets.take_weights(bucket_, weights);
+}
+
+void CopiesSum::drop() {
+  for (auto* pending : {&sums_, &weights_}) {
+    for (const auto& one : *pending) {
+      one->abandon();
+    }
+    pending->clear();
+  }
+  for (auto* pending : {&buffers_, &norms_}) {
+    if (*pending != nullptr) {
+      (*pending)->abandon();
+      pending->reset();
+    }
   }
 }
 

@@ -3,11 +3,14 @@
 ///
 /// It also gives all copies the buffers of the first copy, as data-parallel training in PyTorch
 /// does: statistics are then those of the first copy's share of the microbatches.
+/// If the copies have shards, a rank gets the sum of its own alone: it updates that part of the
+/// weights and gathers the others (BU-4).
 /// SU-1: copies on one rank are added in their order, and the ranks' sums in ascending order of
 ///       rank.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,22 +22,34 @@ class CopiesSum final : public GroupSum {
  public:
   /// `mine`: the copies on this rank, which outlive the sum. `bucket`: its number in them; the
   /// first one's sum brings the stage's buffers. `first`: the first copy of all is mine.front().
-  CopiesSum(Group members, std::vector<const StageRuntime*> mine, std::size_t bucket, bool first);
+  /// Requires: one copy here if the bucket has shards.
+  CopiesSum(Group members, std::vector<StageRuntime*> mine, std::size_t bucket, bool first);
 
   void start(Collective& collective, const Sequence& step) override;
   void finish(Deadline deadline) override;
+  void start_norms(Collective& collective, const Sequence& step) override;
+  void finish_norms(Deadline deadline) override;
+  void start_gather(Collective& collective, const Sequence& step) override;
+  void finish_gather(Deadline deadline) override;
   void drop() override;
 
  private:
+  /// What follows the sums of gradients.
+  enum class Exchange : std::uint8_t { Buffers, Norms, Weights };
+
+  [[nodiscard]] bool has_shards() const;
+  [[nodiscard]] std::int32_t number_of(Exchange exchange) const;
   void start_buffers(Collective& collective, const Sequence& sequence);
   void take_buffers(Deadline deadline);
 
   const Group members_;
-  const std::vector<const StageRuntime*> mine_;
+  const std::vector<StageRuntime*> mine_;
   const std::size_t bucket_;
   const bool first_;
-  std::vector<std::unique_ptr<PendingResult>> sums_;  // by buffer of gradients
-  std::unique_ptr<PendingResult> buffers_;            // null if there are none
+  std::vector<std::unique_ptr<PendingResult>> sums_;     // by buffer of gradients
+  std::unique_ptr<PendingResult> buffers_;               // null if there are none
+  std::unique_ptr<PendingResult> norms_;                 // likewise
+  std::vector<std::unique_ptr<PendingResult>> weights_;  // by buffer of weights
 };
 
 }  // namespace stagecraft

@@ -29,8 +29,8 @@ std::size_t number_in_stage(const PlanTables& tables, std::int32_t bucket) {
 std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
                                         const PlanGroup& group,
                                         Group members,
-                                        const std::vector<StageRuntime>& stages) {
-  std::vector<const StageRuntime*> mine;
+                                        std::vector<StageRuntime>& stages) {
+  std::vector<StageRuntime*> mine;
   bool first = false;
   for (const StageId id : group.stages) {
     const std::size_t position = position_of(share, id);
@@ -72,7 +72,7 @@ Group group_of(const PlanShare& share, std::int32_t number) {
 }
 
 std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
-                                                  const std::vector<StageRuntime>& stages) {
+                                                  std::vector<StageRuntime>& stages) {
   std::vector<std::unique_ptr<GroupSum>> sums;
   for (const PlanGroup& group : share.tables->groups) {
     Group members = group_of(share, static_cast<std::int32_t>(sums.size()));

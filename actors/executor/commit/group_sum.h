@@ -1,5 +1,6 @@
 /// GroupSum is one rank's part in the sum of a PlanGroup. It starts after the last backward whose
-/// gradients it sums and ends before the vote.
+/// gradients it sums and ends before the vote. If the group has shards, its norm and its gather
+/// follow, before and after the update.
 ///
 /// Commit makes one for each group of its rank and uses it on its plan thread.
 #pragma once
@@ -27,7 +28,14 @@ class GroupSum {
   virtual void start(Collective& collective, const Sequence& step) = 0;
   /// Waits, and replaces the gradients by the sum. Errors: those of PendingResult::wait.
   virtual void finish(Deadline deadline) = 0;
-  /// Gives up the started sum.
+  /// Hands over what other shards need for the norms of parameters that several of them have.
+  /// Requires: finish() was called.
+  virtual void start_norms(Collective& /*collective*/, const Sequence& /*step*/) {}
+  virtual void finish_norms(Deadline /*deadline*/) {}
+  /// Hands over the weights that this rank has updated, and takes those of other shards.
+  virtual void start_gather(Collective& /*collective*/, const Sequence& /*step*/) {}
+  virtual void finish_gather(Deadline /*deadline*/) {}
+  /// Gives up what was started.
   virtual void drop() = 0;
 
  protected:
@@ -41,7 +49,7 @@ class GroupSum {
 /// Returns the sums by group; null for a group without this rank. `stages`: those of the share's
 /// list, which outlive the sums.
 /// Requires: a sound setup (verify_setup.h).
-[[nodiscard]] std::vector<std::unique_ptr<GroupSum>> group_sums(
-    const PlanShare& share, const std::vector<StageRuntime>& stages);
+[[nodiscard]] std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
+                                                                std::vector<StageRuntime>& stages);
 
 }  // namespace stagecraft

@@ -23,7 +23,8 @@ void refuse_non_finite(const std::vector<StageRuntime>& stages,
                           : std::nullopt;
     if (name) {
       what = "the gradient of " + *name;
-      if (at::isfinite(stage.buckets.gradient(*name)).all().item<bool>()) {
+      const at::Tensor sum = stage.buckets.gradient_sum(*name);
+      if (sum.defined() && at::isfinite(sum).all().item<bool>()) {
         what += ", squared, is too large for its type: it";  // GN-1 counts it as not finite
       }
       place.rank.reset();  // the message is about this rank

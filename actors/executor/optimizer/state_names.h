@@ -4,6 +4,8 @@
 /// optimizer_registry.h has the optimizers' kinds (`state_names`), each followed by a colon here.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,5 +18,19 @@ inline constexpr std::string_view kBuffer = "buffer:";
 [[nodiscard]] inline std::string state_name(std::string_view kind, std::string_view name) {
   return std::string(kind).append(name);
 }
+
+/// StateShare is a part of a state tensor that a rank has: the elements [begin, end) of the whole
+/// tensor, in one dimension.
+struct StateShare {
+  std::string name;  ///< of the whole tensor
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Returns the name of a share: "exp_avg:fc.weight [1024, 4096)".
+[[nodiscard]] std::string share_name(std::string_view name, std::int64_t begin, std::int64_t end);
+
+/// Returns the share of this name; nothing for any other name.
+[[nodiscard]] std::optional<StateShare> share_named(std::string_view name);
 
 }  // namespace stagecraft

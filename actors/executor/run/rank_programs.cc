@@ -12,10 +12,10 @@
 namespace stagecraft {
 namespace {
 
-/// Returns whether other processes add gradients of this rank's copies.
+/// Returns whether other processes read gradients of this rank's copies where they lie.
 bool sums_with_other_processes(const PlanTables& tables, const Transport& transport) {
   return std::ranges::any_of(tables.groups, [&](const PlanGroup& group) {
-    return group.kind == PlanGroup::Kind::Copies &&
+    return group.kind == PlanGroup::Kind::Copies && !group.shards &&
            std::ranges::any_of(group.members(transport.self()),
                                [&](Rank member) { return !transport.hands_over(member); });
   });

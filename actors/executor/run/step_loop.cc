@@ -166,10 +166,10 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
       tasks_.accumulate(bound);
       break;
     case Op::Start:
-      rank_.commit.start_sum(bound.instruction->group);
+      rank_.commit.start(*bound.instruction);
       break;
     case Op::Finish:
-      rank_.commit.finish_sum(bound.instruction->group);
+      rank_.commit.finish(*bound.instruction);
       break;
     case Op::Vote:
       rank_.commit.cast_vote(step_.losses.read());

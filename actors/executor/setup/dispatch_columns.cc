@@ -139,12 +139,13 @@ class Walk {
         }
         break;
       case Op::Start:
-        started_.emplace(self, instruction.group);
+        started_.emplace(self, instruction.group, gathers_weights(plan_.tables, instruction));
         break;
       case Op::Finish: {
         const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(instruction.group)];
         if (!std::ranges::all_of(group.members(self), [&](Rank member) {
-              return started_.contains({member, instruction.group});
+              return started_.contains(
+                  {member, instruction.group, gathers_weights(plan_.tables, instruction)});
             })) {
           return false;
         }
@@ -164,7 +165,7 @@ class Walk {
   const Plan& plan_;
   std::vector<RankWalk> ranks_;
   std::set<Transfer> sent_;
-  std::set<std::pair<Rank, std::int32_t>> started_;
+  std::set<std::tuple<Rank, std::int32_t, bool>> started_;  // rank, group, of weights
 };
 
 /// Takes the tasks of a cell out of the runs of the ranks of its row. `in_step`: the cell with the

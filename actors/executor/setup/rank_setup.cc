@@ -4,15 +4,25 @@
 
 namespace stagecraft {
 
-std::vector<ChunkRange> RankSetup::buckets_of(std::size_t stage) const {
+std::vector<BucketCut> RankSetup::buckets_of(std::size_t stage) const {
   const StageId id = train.list->stages[stage];
-  std::vector<ChunkRange> chunks;
-  for (const PlanBucket& bucket : train.tables->buckets) {
-    if (std::ranges::find(bucket.stages, id) != bucket.stages.end()) {
-      chunks.push_back(bucket.chunks);
+  const PlanTables& tables = *train.tables;
+  std::vector<BucketCut> cuts;
+  for (std::size_t b = 0; b < tables.buckets.size(); ++b) {
+    if (std::ranges::find(tables.buckets[b].stages, id) == tables.buckets[b].stages.end()) {
+      continue;
+    }
+    BucketCut& cut = cuts.emplace_back(BucketCut{.chunks = tables.buckets[b].chunks});
+    const auto shares = std::ranges::find_if(tables.groups, [&](const PlanGroup& group) {
+      return group.shards && group.bucket == static_cast<std::int32_t>(b);
+    });
+    if (shares != tables.groups.end()) {
+      const std::vector<Rank> members = shares->members(rank());
+      cut.shard = static_cast<std::int32_t>(std::ranges::find(members, rank()) - members.begin());
+      cut.shards = std::max(1, static_cast<std::int32_t>(members.size()));
     }
   }
-  return chunks;
+  return cuts;
 }
 
 RankSetup rank_setup(const Job& job, Rank rank) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
+#include "stagecraft/actors/executor/setup/bucket_cut.h"
 #include "stagecraft/actors/executor/setup/dispatch_columns.h"
 #include "stagecraft/actors/executor/setup/plan_share.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
@@ -61,8 +62,8 @@ struct RankSetup {
   TrainerOptions options;
 
   [[nodiscard]] Rank rank() const { return train.rank.rank; }
-  /// Returns the chunks of the buckets of one of its stages, by position (PlanBucket).
-  [[nodiscard]] std::vector<ChunkRange> buckets_of(std::size_t stage) const;
+  /// Returns the buckets of one of its stages, by position (PlanBucket), with this rank's shard.
+  [[nodiscard]] std::vector<BucketCut> buckets_of(std::size_t stage) const;
 };
 
 /// Returns the setup of a rank. Requires: the job's plans have a list for `rank`.

@@ -148,7 +148,7 @@ class SetupCheck {
     for (std::size_t s = 0; s < held().size(); ++s) {
       std::int32_t end = 0;
       const auto chunks = static_cast<std::int32_t>(setup_.stages[s]->chunks.size());
-      for (const ChunkRange& bucket : setup_.buckets_of(s)) {
+      for (const auto& [bucket, shard, shards] : setup_.buckets_of(s)) {
         if (bucket.first < end || bucket.count < 1 || bucket.count > chunks - bucket.first) {
           fault("stage {} has a bucket of {} chunks from chunk {} on, of {}",
                 held()[s].value,
@@ -163,8 +163,17 @@ class SetupCheck {
   }
 
   void check_groups() {
+    std::set<std::int32_t> summed;  // buckets
     for (std::size_t g = 0; g < tables().groups.size(); ++g) {
       const PlanGroup& group = tables().groups[g];
+      if (group.kind == PlanGroup::Kind::Copies && !summed.insert(group.bucket).second) {
+        fault("group {} sums a bucket that another group sums", g);
+        return;
+      }
+      if (group.shards && setup_.options.device != "cpu") {
+        fault("group {} has shards, and the rank is not on the CPU", g);
+        return;
+      }
       for (const std::vector<Rank>& set : group.sets) {
         const bool known = std::ranges::all_of(
             set, [&](Rank rank) { return std::ranges::binary_search(setup_.ranks, rank); });
@@ -208,6 +217,11 @@ class SetupCheck {
     if (group.sets.size() != 1 || !ascending || members.empty() != (first == nullptr)) {
       fault("the ranks of group {} are not ascending, or not the ranks that hold its stages",
             number);
+    }
+    const auto held_here =
+        std::ranges::count_if(group.stages, [&](StageId s) { return program_of(s) != nullptr; });
+    if (group.shards && held_here > 1) {
+      fault("group {} has shards and two copies of its stage on this rank", number);
     }
   }
 

@@ -41,13 +41,22 @@ double sum_of_squares(const T* x, std::int64_t count) {
   return sum;
 }
 
-/// LibTorch's iterator distributes the blocks over its threads: it runs over one element per block.
+/// LibTorch's iterator distributes the blocks of a large tensor over its threads: it runs over one
+/// element per block.
 template <class T>
-double squared_norm(const T* x, std::int64_t count) {
-  if (count <= kNormBlock) {
-    return sum_of_squares(x, count);
-  }
+void add_squares(SquareTree& tree, std::int64_t first, const T* x, std::int64_t count) {
+  constexpr std::int64_t kAlone = 32 * kNormBlock;
   const std::int64_t blocks = (count + kNormBlock - 1) / kNormBlock;
+  const auto sum_of = [&](std::int64_t block) {
+    const std::int64_t begin = block * kNormBlock;
+    return sum_of_squares(x + begin, std::min(kNormBlock, count - begin));
+  };
+  if (count <= kAlone) {
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      tree.add({.level = 0, .index = first + b, .sum = sum_of(b)});
+    }
+    return;
+  }
   const at::Tensor numbers = at::arange(blocks, at::kLong);
   const at::Tensor sums = at::empty({blocks}, at::kDouble);
   at::TensorIterator each = at::TensorIteratorConfig()
@@ -59,28 +68,14 @@ double squared_norm(const T* x, std::int64_t count) {
       [&](char** data, const std::int64_t* strides, std::int64_t some, std::int64_t rows) {
         SC_CHECK(rows == 1, "the iterator has one dimension");
         for (std::int64_t i = 0; i < some; ++i) {
-          const auto begin =
-              *reinterpret_cast<const std::int64_t*>(data[1] + i * strides[1]) * kNormBlock;
           *reinterpret_cast<double*>(data[0] + i * strides[0]) =
-              sum_of_squares(x + begin, std::min(kNormBlock, count - begin));
+              sum_of(*reinterpret_cast<const std::int64_t*>(data[1] + i * strides[1]));
         }
       },
-      /*grain_size=*/1);
-  double total = 0.0;
+      /*grain_size=*/32);
   for (std::int64_t b = 0; b < blocks; ++b) {
-    total += sums.const_data_ptr<double>()[b];
+    tree.add({.level = 0, .index = first + b, .sum = sums.const_data_ptr<double>()[b]});
   }
-  return total;
-}
-
-/// Returns the squared norm of the mean; infinity if it exceeds the arithmetic of the type.
-double of_mean(double squared_sum, at::ScalarType type, double weight) {
-  double largest = 0.0;
-  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "squared_norm_of_mean", [&] {
-    largest = std::numeric_limits<at::opmath_type<scalar_t>>::max();
-  });
-  const double squared = squared_sum / (weight * weight);
-  return squared > largest ? std::numeric_limits<double>::infinity() : squared;
 }
 
 at::Tensor as_real(const at::Tensor& sum) {
@@ -89,15 +84,59 @@ at::Tensor as_real(const at::Tensor& sum) {
 
 }  // namespace
 
-double squared_norm_of_mean(const at::Tensor& sum, double weight) {
-  const at::Tensor real = as_real(sum);
+void SquareTree::add(Run run) {
+  while (!runs_.empty() && runs_.back().level == run.level && run.index % 2 == 1 &&
+         runs_.back().index + 1 == run.index) {
+    run = {run.level + 1, run.index / 2, runs_.back().sum + run.sum};
+    runs_.pop_back();
+  }
+  runs_.push_back(run);
+}
+
+double SquareTree::total() const {
+  double sum = 0.0;
+  for (std::size_t i = runs_.size(); i-- > 0;) {
+    sum = i + 1 == runs_.size() ? runs_[i].sum : runs_[i].sum + sum;
+  }
+  return sum;
+}
+
+std::vector<SquareTree::Run> SquareTree::runs_of(std::int64_t begin, std::int64_t end) {
+  std::vector<Run> runs;
+  while (begin < end) {
+    int level = 0;
+    while (begin % (std::int64_t{2} << level) == 0 && begin + (std::int64_t{2} << level) <= end) {
+      ++level;
+    }
+    runs.push_back({level, begin >> level, 0.0});
+    begin += std::int64_t{1} << level;
+  }
+  return runs;
+}
+
+SquareTree squares_of(const at::Tensor& part, std::int64_t begin) {
+  const at::Tensor real = as_real(part);
   SC_CHECK(real.is_contiguous(), "the sum of a gradient is contiguous");
-  double squared = 0.0;
+  const std::int64_t first = begin * (part.is_complex() ? 2 : 1) / kNormBlock;
+  SquareTree tree;
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, real.scalar_type(), "squares_of", [&] {
+    add_squares(tree, first, real.const_data_ptr<scalar_t>(), real.numel());
+  });
+  return tree;
+}
+
+double squared_norm_of_mean(double squared_sum, at::ScalarType type, double weight) {
+  double largest = 0.0;
   AT_DISPATCH_FLOATING_TYPES_AND2(
-      at::kHalf, at::kBFloat16, real.scalar_type(), "squared_norm_of_mean", [&] {
-        squared = squared_norm(real.const_data_ptr<scalar_t>(), real.numel());
+      at::kHalf, at::kBFloat16, c10::toRealValueType(type), "squared_norm_of_mean", [&] {
+        largest = std::numeric_limits<at::opmath_type<scalar_t>>::max();
       });
-  return of_mean(squared, real.scalar_type(), weight);
+  const double squared = squared_sum / (weight * weight);
+  return squared > largest ? std::numeric_limits<double>::infinity() : squared;
+}
+
+double squared_norm_of_mean(const at::Tensor& sum, double weight) {
+  return squared_norm_of_mean(squares_of(sum, 0).total(), sum.scalar_type(), weight);
 }
 
 std::vector<double> squared_norms_of_means(const std::vector<at::Tensor>& sums, double weight) {
@@ -115,7 +154,7 @@ std::vector<double> squared_norms_of_means(const std::vector<at::Tensor>& sums, 
   const at::Tensor read = at::stack(squared).cpu();
   for (std::size_t i = 0; i < sums.size(); ++i) {
     norms.push_back(
-        of_mean(read.const_data_ptr<double>()[i], as_real(sums[i]).scalar_type(), weight));
+        squared_norm_of_mean(read.const_data_ptr<double>()[i], sums[i].scalar_type(), weight));
   }
   return norms;
 }

@@ -11,6 +11,9 @@
 ///       calls. Gradients that were taken before (GS-1) follow the same order.
 /// BU-3: a frozen parameter (PG-2) has a place for its gradient, because ties and copies of the
 ///       stage sum it like any other. It has no optimizer state and no kept gradient.
+/// BU-4: a bucket with shards has the optimizer's state of its shard alone, and updates only the
+///       weights there. The caller brings the sums of its gradients (take_share), and the weights
+///       that others have updated (take_weights). Updates change the same bits as without shards.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +30,10 @@
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/setup/bucket_cut.h"
 #include "stagecraft/actors/executor/stage/gradient_sums.h"
+#include "stagecraft/actors/executor/stage/shard_layout.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
-#include "stagecraft/compiler/plan/instruction.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/futures/collective/vote.h"
 
@@ -64,11 +68,11 @@ struct GradientScale {
 class StageBuckets {
  public:
   /// Makes buckets with weights of value 0, which the caller loads, and the optimizer state of the
-  /// first step. `chunks`: the chunks of each bucket; if empty, one bucket holds the stage.
+  /// first step. `cuts`: one for each bucket; if empty, one bucket holds the stage.
   StageBuckets(const StageProgram& stage,
                const Optimizer& optimizer,
                const BucketOptions& options = {},
-               const std::vector<ChunkRange>& chunks = {});
+               const std::vector<BucketCut>& cuts = {});
 
   /// Returns the leaves to which autograd differentiates, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
@@ -102,8 +106,15 @@ class StageBuckets {
 
   /// Returns the squared norm of the mean over microbatches for each counted parameter that is not
   /// frozen. `weight`: the total weight of the microbatches. Reads the sums once and does not
-  /// change them.
-  [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight) const;
+  /// change them. `whole`: also those of buckets without shards. A parameter that several shards
+  /// have is returned with its first one; take_divided_squares() comes before.
+  [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight, bool whole = true) const;
+
+  /// Returns this shard's part of the squares of the parameters that several shards have: a flat
+  /// tensor of doubles, of one size for all shards; empty if there are none.
+  [[nodiscard]] at::Tensor divided_squares(std::size_t bucket) const;
+  /// Takes these parts of all shards, one after the other.
+  void take_divided_squares(std::size_t bucket, const at::Tensor& of_shards);
 
   /// Keeps the mean gradients of a bucket, if they are to be kept. An update does it too.
   void keep_gradients(std::size_t bucket, double weight);
@@ -119,6 +130,16 @@ class StageBuckets {
   /// Returns the living tensors: parameters first (kWeight), then the optimizer's state.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
+  [[nodiscard]] bool has_shards(std::size_t bucket) const { return cuts_[bucket].shards > 1; }
+  /// Takes the sums of the gradients of this shard, one buffer per dtype, until the update.
+  void take_share(std::size_t bucket, const std::vector<at::Tensor>& sums);
+  /// Frees them. An update does it too.
+  void drop_share(std::size_t bucket);
+  /// Returns the weights of this shard, one buffer per dtype.
+  [[nodiscard]] std::vector<at::Tensor> own_weights(std::size_t bucket) const;
+  /// Takes the weights of all shards, one buffer per dtype.
+  void take_weights(std::size_t bucket, const std::vector<at::Tensor>& weights) const;
+
   /// Returns the gradients of a bucket's trained parameters, one buffer per dtype.
   [[nodiscard]] const std::vector<at::Tensor>& flat_gradients(std::size_t bucket = 0) const {
     return flat_gradients_[bucket];
@@ -130,10 +151,32 @@ class StageBuckets {
 
   /// Returns the living gradients of the trained parameters, in their order.
   [[nodiscard]] const std::vector<at::Tensor>& living_gradients() const { return gradients_; }
+  /// Returns the sum of a parameter's gradients that counts in its norm; undefined if other shards
+  /// have it or a part of it. Requires: it trains.
+  [[nodiscard]] at::Tensor gradient_sum(std::string_view parameter) const;
   /// Returns the living gradient of a parameter. Requires: it trains.
   [[nodiscard]] at::Tensor gradient(std::string_view parameter) const;
 
  private:
+  /// Piece is what a bucket has to update of a parameter.
+  struct Piece {
+    std::size_t trained = 0;  // its number
+    std::size_t buffer = 0;   // of the bucket's
+    ShardLayout::Part part;
+    bool whole = true;
+  };
+  /// A parameter that several shards of a bucket have.
+  struct Divided {
+    std::size_t trained = 0;
+    std::vector<ShardLayout::Part> parts;  // by shard
+    double squares = 0.0;                  // of its gradient
+  };
+
+  template <class PartOf>
+  void note_divided(std::size_t bucket, std::size_t trained, const PartOf& part);
+  [[nodiscard]] std::int64_t runs_of_a_part(const std::vector<Divided>& all) const;
+  [[nodiscard]] std::string name_of(std::size_t bucket, std::size_t i) const;
+
   std::vector<std::string> names_;                      // of all parameters
   std::vector<at::Tensor> parameters_;                  // likewise
   std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
@@ -142,10 +185,14 @@ class StageBuckets {
   std::vector<std::size_t> all_;       // their numbers
   Optimizer optimizer_;
   std::vector<std::string> state_names_;
+  std::vector<BucketCut> cuts_;                             // by bucket
   std::vector<std::vector<OptimizedParameter>> optimized_;  // by bucket: all that are not frozen
-  std::vector<std::vector<at::Tensor>> kept_;               // like their gradients, or empty
+  std::vector<std::vector<Piece>> pieces_;                  // like these
+  std::vector<std::vector<Divided>> divided_;               // by bucket: those that count
+  std::vector<std::vector<at::Tensor>> kept_;               // like the gradients, or empty
   std::vector<std::pair<std::size_t, std::size_t>> order_;  // of these, as the stage has them
   std::vector<std::vector<at::Tensor>> flat_gradients_;     // by bucket: one per dtype
+  std::vector<std::vector<at::Tensor>> flat_weights_;       // of the trained ones, likewise
   std::vector<torch::autograd::Edge> gradient_edges_;
   std::shared_ptr<GradientSums> sums_;  // sums into the views; other shapes' buckets share it
 };

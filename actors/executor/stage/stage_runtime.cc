@@ -67,8 +67,8 @@ bool holds_more(const at::Tensor& loss) {
 StageRuntime::StageRuntime(const StageProgram& stage,
                            const Optimizer& optimizer,
                            const BucketOptions& options,
-                           const std::vector<ChunkRange>& bucket_chunks)
-    : program(&stage), device(options.device), buckets(stage, optimizer, options, bucket_chunks) {
+                           const std::vector<BucketCut>& bucket_cuts)
+    : program(&stage), device(options.device), buckets(stage, optimizer, options, bucket_cuts) {
   state.parameters = buckets.parameters();
   for (const StageBuffer& buffer : stage.buffers) {
     const Value& facts = stage.at(buffer.value);

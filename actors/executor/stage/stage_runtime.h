@@ -63,7 +63,7 @@ class StageRuntime {
   StageRuntime(const StageProgram& program,
                const Optimizer& optimizer,
                const BucketOptions& options = {},
-               const std::vector<ChunkRange>& bucket_chunks = {});
+               const std::vector<BucketCut>& bucket_cuts = {});
 
   /// Makes the same stage from another capture, for another shape or evaluation. It runs on the
   /// parameters and buffers of `of`, which also keeps gradients and optimizer state.

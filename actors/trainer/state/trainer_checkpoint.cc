@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/actors/trainer/state/state_shares.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -21,7 +23,11 @@ ExpectedState expected_state(const TrainerState& state,
   }
   for (const StateListing& listing : listings) {
     for (std::size_t i = 0; i < listing.names.size(); ++i) {
-      add(listing.names[i], listing.types[i], listing.shapes[i]);
+      if (const auto share = share_named(listing.names[i])) {
+        add(share->name, listing.types[i], whole_sizes(state.graph(), share->name));
+      } else {
+        add(listing.names[i], listing.types[i], listing.shapes[i]);
+      }
     }
   }
   return expected;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/actors/trainer/state/state_shares.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
@@ -48,7 +49,7 @@ std::vector<StateTensor> TrainerState::read() {
       }
     }
   }
-  return all;
+  return join_shares(program_.compiled().graph, all);
 }
 
 std::map<std::string, at::Tensor> TrainerState::read_by_name() {
@@ -89,11 +90,18 @@ std::vector<NamedTensor> TrainerState::read_gradients() {
     throw Error(Errc::UsageArgument,
                 "there are no gradients before a step is made: make one first");
   }
-  std::map<std::string, at::Tensor> by_name;
+  std::set<std::string> names;
+  std::vector<NamedTensor> all;
   for (std::vector<StateTensor>& of_rank : crew_.read_gradients()) {
     for (StateTensor& gradient : of_rank) {
-      by_name.try_emplace(std::move(gradient.name), std::move(gradient.tensor));
+      if (names.insert(gradient.name).second) {  // copies have the same ones
+        all.push_back(std::move(gradient));
+      }
     }
+  }
+  std::map<std::string, at::Tensor> by_name;
+  for (NamedTensor& gradient : join_shares(program_.compiled().graph, all)) {
+    by_name.emplace(std::move(gradient.name), std::move(gradient.tensor));
   }
   std::vector<NamedTensor> result;
   for (const std::string& name : program_.parameter_names()) {
@@ -118,7 +126,7 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
   for (const StateListing& listing : listings) {
     by_rank.emplace_back();
     for (const std::string& name : listing.names) {
-      by_rank.back().push_back({name, state.at(name)});
+      by_rank.back().push_back({name, tensor_or_share(state, name)});
     }
   }
   const auto write = [&] {

@@ -40,6 +40,8 @@ class TrainerState {
   /// nothing if none did.
   [[nodiscard]] std::optional<LossScale> loss_scale() const;
 
+  [[nodiscard]] const Graph& graph() const { return program_.compiled().graph; }
+
   /// Returns the list of each rank's state, by rank.
   [[nodiscard]] std::vector<StateListing> list() { return crew_.list_state(); }
 
@@ -48,7 +50,7 @@ class TrainerState {
 
   // The functions that read throw WorkerLost if the weights are undefined.
 
-  /// Returns copies of weights, optimizer state and buffers.
+  /// Returns copies of weights, optimizer state and buffers, each as a whole.
   [[nodiscard]] std::vector<StateTensor> read();
 
   /// Returns copies of weights and buffers under the module's names. One tensor has all names of a

@@ -154,6 +154,15 @@ class Replication {
     return update_of_.at({bucket, stage});
   }
 
+  /// Returns whether the ranks of a bucket share its optimizer's state only. A stage with a tied
+  /// parameter keeps the whole: the tie needs the whole sum of its gradients.
+  [[nodiscard]] bool shards_optimizer_alone(StageId stage, const ReplicateOptions& options) const {
+    return options.shard_optimizer && !options.shard_gradients && !options.shard_parameters &&
+           std::ranges::none_of(dag_.source.ties, [&](const DagTie& tie) {
+             return std::ranges::find(tie.stages, stage) != tie.stages.end();
+           });
+  }
+
   /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step
   /// and all copies there, or one for each microbatch if gradients are sharded.
   int reduction(int bucket, const ReplicateOptions& options, const DagNode& from) {
@@ -161,7 +170,7 @@ class Replication {
     const Microbatch microbatch = each ? from.microbatch : Microbatch(kNone);
     const auto [entry, added] = reduction_of_.try_emplace({bucket, from.place, microbatch}, kNone);
     if (added) {
-      const bool scatters = each || options.shard_optimizer;
+      const bool scatters = each || shards_optimizer_alone(from.stage, options);
       entry->second =
           dag_.add({.kind = scatters ? DagKind::ReduceScatter : DagKind::AllReduce,
                     .stage = from.stage,
@@ -238,11 +247,23 @@ class Replication {
         }
       }
     }
+    std::map<std::pair<int, int>, StageId> stage_at;  // by bucket, place
     for (const auto& [of, update] : update_of_) {
       const ReplicateOptions* options =
           options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
       if (options != nullptr && !options->shard_parameters &&
-          (options->shard_gradients || options->shard_optimizer)) {
+          (options->shard_gradients || shards_optimizer_alone(of.second, *options))) {
+        const int place = dag_.node(update).place;
+        const auto [other, alone] = stage_at.emplace(std::pair(of.first, place), of.second);
+        if (!alone) {
+          faults_.note(
+              fmt::format("stages {} and {} are copies of one stage on {}: leave shards "
+                          "out, or place them on other ranks",
+                          other->second.value,
+                          of.second.value,
+                          place_text(dag_, place)));
+          continue;
+        }
         const int gather = dag_.add(gather_node(of.first, *options, dag_.node(update)));
         dag_.connect(update, gather);
       }

@@ -297,7 +297,7 @@ class DriftingRank {
         break;
       }
       case Op::Start:
-        commit_.start_sum(bound.instruction->group);
+        commit_.start(*bound.instruction);
         break;
       case Op::Finish:
       case Op::Vote:
@@ -315,7 +315,7 @@ class DriftingRank {
 
   void finish(const BoundInstruction& bound) {
     if (bound.instruction->op == Op::Finish) {
-      commit_.finish_sum(bound.instruction->group);
+      commit_.finish(*bound.instruction);
     } else if (bound.instruction->op == Op::Vote) {
       commit_.cast_vote({});
     } else {

@@ -8,6 +8,7 @@
 
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tests/compiler/plan/small_plans.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -247,6 +248,76 @@ TEST_CASE("P-7: a sum that is missing, twice, early or of another group is found
   Plan plan = testing::chimera_plan();
   plan.tables.groups[0].sets[0].pop_back();
   CHECK(mentions(verify(plan), "P-7: rank 1 sums in, and is no member of, group 0"));
+}
+
+TEST_CASE("P-7: weights of shards are gathered once, behind their update",
+          "[compiler][plan][shards]") {
+  const Schedule schedule = in_copies(two_by_two(), 2);
+  const Layout layout = Layout::of(schedule);
+  const Plan sound = lower(chain_program(2, 4),
+                           strategy_of(schedule, layout, {.shard_optimizer = true}),
+                           layout,
+                           true)
+                         .plan;
+  CHECK(verify(sound).empty());
+  CHECK(has_shards(sound));
+  CHECK_THAT(to_string(sound),
+             ContainsSubstring("group 1: stage 1, in shards, on ranks 1, 3\n") &&
+                 ContainsSubstring("start reduce-scatter of group 0") &&
+                 ContainsSubstring("finish all-gather of group 0"));
+  const auto faults_of = [&](auto&& spoil) {
+    Plan plan = sound;
+    auto& list = list_of(plan, 1).instructions;
+    const auto gather = std::ranges::find_if(list, [&](const Instruction& i) {
+      return i.op == Op::Start && gathers_weights(plan.tables, i);
+    });
+    REQUIRE(gather != list.end());
+    spoil(plan, list, gather);
+    return verify(plan);
+  };
+  CHECK(mentions(faults_of([](Plan&, auto&, auto gather) { gather->waits.clear(); }),
+                 "may begin before"));
+  CHECK(mentions(faults_of([](Plan&, auto& list, auto gather) {
+                   gather->waits.clear();
+                   const auto update = std::ranges::find(list, Op::Update, &Instruction::op);
+                   std::rotate(update, gather, gather + 1);
+                 }),
+                 "gathers weights before their update"));
+  CHECK(mentions(faults_of([](Plan&, auto& list, auto) {
+                   list.back().op = Op::Free;
+                   list.back().reads = list.front().writes;
+                 }),
+                 "are never gathered"));
+  CHECK(mentions(faults_of([](Plan& plan, auto&, auto) {
+                   RankList& list = list_of(plan, 0);  // of stage 0, on ranks 0 and 2
+                   plan.lists.push_back(list);
+                   for (Instruction& i : plan.lists.back().instructions) {
+                     if (is_collective(i.op) && gathers_weights(plan.tables, i)) {
+                       i.stream = kCompute;
+                     }
+                   }
+                   plan.ranks[2].list = static_cast<std::int32_t>(plan.lists.size()) - 1;
+                 }),
+                 "its members gather on streams of other names: compute, gather"));
+  CHECK(mentions(faults_of([](Plan&, auto& list, auto) {
+                   for (Instruction& i : list) {
+                     if (i.collective == CollectiveKind::ReduceScatter) {
+                       i.collective = CollectiveKind::AllReduce;
+                     }
+                   }
+                 }),
+                 "scattered if these have shards"));
+  CHECK(mentions(faults_of([](Plan& plan, auto&, auto) { plan.tables.groups[0].shards = false; }),
+                 "P-7"));
+}
+
+TEST_CASE("copies of a stage on one rank cannot have shards", "[compiler][plan][shards]") {
+  const Schedule schedule = Schedule::parse("@replicas 0=1\n0F0 1F0 0B0 1B0\n");
+  const Layout layout = Layout::of(schedule);
+  const Strategy strategy = strategy_of(schedule, layout, {.shard_optimizer = true});
+  CHECK_THROWS_WITH(
+      lower(chain_program(1, 2), strategy, layout, true),
+      ContainsSubstring("stages 0 and 1 are copies of one stage on [0]: leave shards out"));
 }
 
 TEST_CASE("P-7: sums over ties come behind those over copies, where the tie's stages are",

@@ -129,6 +129,19 @@ void check_graph(const std::optional<StageGraph>& asked, const StageGraph& graph
   }
 }
 
+/// Errors: UsageArgument if copies are to share something and no stage can.
+void check_sharing(const ReplicateOptions& sharing, const Plan& plan) {
+  if (sharing.shard_optimizer && !has_shards(plan)) {
+    throw Error(
+        Errc::UsageArgument,
+        plan.tables.groups.empty()
+            ? "--zero expects copies of the pipeline, which share the optimizer's state, and "
+              "this run has none; add --dp, or leave --zero out"
+            : "--zero expects a stage without tied parameters, whose copies can share the "
+              "optimizer's state, and this run has none; leave --zero out");
+  }
+}
+
 /// Evaluations have microbatches of one size.
 void check_evaluation(const TrainOptions& options, const Choice& choice) {
   if (options.run.eval_every && !choice.schedule.stage_graph().microbatch_sizes().empty()) {
@@ -160,8 +173,10 @@ Decision decide(const TrainOptions& options,
   if (!choice.strategy) {
     build_over(program.stage_graph(), options.pipeline, choice);
   }
+  const ReplicateOptions sharing{.shard_optimizer = options.pipeline.zero >= 1};
   Execution execution = choice.strategy ? make_execution(program, *choice.strategy)
-                                        : make_execution(program, choice.schedule);
+                                        : make_execution(program, choice.schedule, sharing);
+  check_sharing(sharing, *execution.plan);
   choice.schedule = execution.schedule;
   choice.layout = execution.layout;
 
@@ -172,7 +187,7 @@ Decision decide(const TrainOptions& options,
       build_for(costs->costs, options.pipeline, choice);
     }
     if (choice.schedule != execution.schedule) {
-      execution = make_execution(program, choice.schedule);
+      execution = make_execution(program, choice.schedule, sharing);
     }
   }
   check_evaluation(options, choice);

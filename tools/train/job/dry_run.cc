@@ -112,6 +112,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
     }
     const bool tie = group.kind == PlanGroup::Kind::Tie;
     object["sums"].push_back({{"over", tie ? "tie" : "copies"},
+                              {"shards", group.shards},
                               {"parameters", group.parameters},
                               {"stages", numbers_of(group.stages)},
                               {"ranks", sets}});
@@ -169,9 +170,10 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   }
   const PlanTables& tables = job.execution.plan->tables;
   for (const PlanGroup& group : tables.groups) {
-    text += fmt::format("summed before the vote: gradients of {} on {}\n",
+    text += fmt::format("summed before the vote: gradients of {} on {}{}\n",
                         to_string(tables, group),
-                        ranks_text(group));
+                        ranks_text(group),
+                        group.shards ? ", which share the optimizer's state" : "");
   }
   text += prediction_text(job);
   return fmt::format("{}\n{}\n{}",

@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/job/memory_bill.h"
 
 #include <algorithm>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -66,6 +67,23 @@ void check(const MemoryBill& bill,
   }
 }
 
+/// Returns whether the ranks of a stage share the optimizer's state.
+bool shares_states(const TrainOptions& options, const Choice& choice) {
+  if (!choice.strategy) {
+    return options.pipeline.zero >= 1;
+  }
+  bool shares = false;
+  for (const Directive& directive : choice.strategy->directives()) {
+    if (const auto* replicate = std::get_if<ReplicateDirective>(&directive)) {
+      if (!replicate->options.shard_optimizer) {
+        return false;
+      }
+      shares = true;
+    }
+  }
+  return shares;
+}
+
 /// Returns on how many ranks a stage is, on average.
 double copies_of_stages(const Layout& layout) {
   double copies = 0.0;
@@ -93,6 +111,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double optimized = work.optimized.value_or(held);  // has optimizer states
   const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
   const double replicas = copies_of_stages(choice.layout);
+  const bool shares = shares_states(options, choice);
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);
   add(Time::Always, "modules and operators", work.description);
@@ -117,9 +136,10 @@ MemoryBill::MemoryBill(const TrainOptions& options,
     add(Time::Run, "LibTorch's CUDA part", (processes ? ranks : 1) * kCudaPart);
   }
   add_on_ranks(Time::Run,
-               fmt::format("weights, gradients, {} of all ranks",
-                           count_text(static_cast<std::int64_t>(states), "optimizer state")),
-               replicas * (2 * held + states * optimized));
+               fmt::format("weights, gradients, {} of all ranks{}",
+                           count_text(static_cast<std::int64_t>(states), "optimizer state"),
+                           shares ? ", states shared" : ""),
+               replicas * 2 * held + (shares ? 1.0 : replicas) * states * optimized);
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",
@@ -128,10 +148,14 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Step, "activations of all ranks", activations);
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
   add_on_ranks(Time::Step, "gradients of one microbatch", replicas * held);
+  if (shares) {
+    add_on_ranks(
+        Time::Step, "weights that ranks gather, and their parts of sums", (replicas + 1) * held);
+  }
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
-      replicas * (held + states * optimized) + weights);
+      replicas * held + (shares ? 2.0 : replicas) * states * optimized + weights);
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

@@ -44,6 +44,15 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->excludes("--strategy")
       ->type_name("N")
       ->group(kPipelineGroup);
+  app.add_option(
+         "--zero",
+         o.zero,
+         "1: copies share the optimizer's state, each has a part of it (ZeRO-1); weights get the "
+         "same bits")
+      ->check(whole_number(0, 1))
+      ->excludes("--strategy")
+      ->type_name("LEVEL")
+      ->group(kPipelineGroup);
   app.add_option("--ranks",
                  o.ranks,
                  "number of workers: rows of the schedule times copies of the pipeline [4, the "

@@ -48,8 +48,15 @@ void check_planner(const TrainOptions& options, const CLI::App& app) {
     }
     return;
   }
-  for (const char* name :
-       {"--schedule", "--strategy", "--dp", "--cut", "--graph", "--stages", "--chunks", "--set"}) {
+  for (const char* name : {"--schedule",
+                           "--strategy",
+                           "--dp",
+                           "--zero",
+                           "--cut",
+                           "--graph",
+                           "--stages",
+                           "--chunks",
+                           "--set"}) {
     if (app.count(name) > 0) {
       wrong_usage(kTrainCommand,
                   fmt::format("--plan decides {} itself; leave one of the two out", name));

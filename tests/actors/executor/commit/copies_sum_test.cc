@@ -16,11 +16,11 @@
 namespace stagecraft {
 namespace {
 
-using Copies = std::vector<const StageRuntime*>;
+using Copies = std::vector<StageRuntime*>;
 
-Copies copies_among(const std::vector<StageRuntime>& stages) {
+Copies copies_among(std::vector<StageRuntime>& stages) {
   Copies copies;
-  for (const StageRuntime& stage : stages) {
+  for (StageRuntime& stage : stages) {
     copies.push_back(&stage);
   }
   return copies;
@@ -51,7 +51,7 @@ TEST_CASE("CL-1: all copies of a stage get one sum, added in ascending order of 
   const StageProgram& program = chain.program.compiled().partition.stages[0];
   std::vector<torch::Tensor> found(3);
   testing::on_ranks(3, [&](Rank rank, Collective& collective) {
-    const StageRuntime stage = stage_of(program, rank.value);
+    StageRuntime stage = stage_of(program, rank.value);
     CopiesSum sum({.ranks = {Rank(0), Rank(1), Rank(2)}, .id = 1}, {&stage}, 0, rank == Rank(0));
     sum_up(sum, collective);
     found[rank.index()] = stage.buckets.flat_gradients()[0].clone();
@@ -70,8 +70,8 @@ TEST_CASE("SU-1: copies on one rank are added before the others are", "[executor
   const StageProgram& program = chain.program.compiled().partition.stages[0];
   std::vector<torch::Tensor> found(2), of_second(2);
   testing::on_ranks(2, [&](Rank rank, Collective& collective) {
-    const StageRuntime first = stage_of(program, 2 * rank.value);
-    const StageRuntime second = stage_of(program, 2 * rank.value + 1);
+    StageRuntime first = stage_of(program, 2 * rank.value);
+    StageRuntime second = stage_of(program, 2 * rank.value + 1);
     CopiesSum sum({.ranks = {Rank(0), Rank(1)}, .id = 1}, {&first, &second}, 0, rank == Rank(0));
     sum_up(sum, collective);
     found[rank.index()] = first.buckets.flat_gradients()[0].clone();

@@ -704,6 +704,17 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
        [](auto& s) {
          s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0), Rank(0)}}}};
        }},
+      {"group 1 sums a bucket that another group sums",
+       [](auto& s) {
+         s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}},
+                            {.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}}};
+       }},
+      {"group 0 has shards, and the rank is not on the CPU",
+       [](auto& s) {
+         s.options.device = "cuda";
+         s.tables.groups = {
+             {.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}, .shards = true}};
+       }},
       {"group 0 has no parameters",
        [](auto& s) {
          s.tables.groups = {tie({0}, {0})};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include <torch/torch.h>
@@ -52,18 +53,51 @@ TEST_CASE("a gradient's norm is that of double precision, whatever its size and 
 TEST_CASE("GN-1: neither threads nor the place in a buffer change a bit of a norm",
           "[executor][bucket]") {
   torch::manual_seed(2);
-  const torch::Tensor buffer = torch::randn({7 * kNormBlock + 100});
+  const torch::Tensor buffer = torch::randn({70 * kNormBlock + 100});
   std::vector<double> norms;
   for (const int threads : {1, 2, 3}) {
     on_threads(threads, [&] {
       for (const std::int64_t place : {0, 1, 50}) {
         const torch::Tensor moved = torch::zeros_like(buffer);
-        moved.narrow(0, place, 7 * kNormBlock).copy_(buffer.narrow(0, 0, 7 * kNormBlock));
-        norms.push_back(squared_norm_of_mean(moved.narrow(0, place, 7 * kNormBlock), 3.0));
+        moved.narrow(0, place, 70 * kNormBlock).copy_(buffer.narrow(0, 0, 70 * kNormBlock));
+        norms.push_back(squared_norm_of_mean(moved.narrow(0, place, 70 * kNormBlock), 3.0));
       }
     });
   }
   CHECK(norms == std::vector<double>(norms.size(), norms.front()));
+}
+
+TEST_CASE("GN-1: ranks that have parts of a gradient add up the bits of its norm",
+          "[executor][bucket][shards]") {
+  torch::manual_seed(3);
+  const auto type = GENERATE(torch::kFloat, torch::kBFloat16, torch::kComplexFloat);
+  const std::int64_t blocks = GENERATE(1, 2, 11, 64, 77);
+  const torch::Tensor sum = torch::randn({blocks * kNormBlock - 5}, torch::TensorOptions(type));
+  const double whole = squares_of(sum, 0).total();
+  for (std::int64_t first = 0; first <= blocks; ++first) {
+    for (const std::int64_t second : {first, (first + blocks) / 2, blocks}) {
+      SquareTree together;
+      std::int64_t begin = 0;
+      for (const std::int64_t end : {first, second, blocks}) {
+        const std::int64_t till = std::min(end * kNormBlock, sum.numel());
+        if (begin == till) {
+          continue;
+        }
+        const SquareTree part = squares_of(sum.narrow(0, begin, till - begin), begin);
+        const std::int64_t scale = type == torch::kComplexFloat ? 2 : 1;
+        const auto runs = SquareTree::runs_of(begin * scale / kNormBlock,
+                                              (till * scale + kNormBlock - 1) / kNormBlock);
+        REQUIRE(runs.size() == part.runs().size());
+        for (std::size_t r = 0; r < runs.size(); ++r) {
+          CHECK(runs[r].level == part.runs()[r].level);
+          CHECK(runs[r].index == part.runs()[r].index);
+          together.add(part.runs()[r]);
+        }
+        begin = till;
+      }
+      CHECK(together.total() == whole);
+    }
+  }
 }
 
 TEST_CASE("a norm tells of any element that is not finite, and of squares beyond the type",
@@ -217,6 +251,149 @@ TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves wha
     REQUIRE(bucket.gradients().size() == 1);
     CHECK(bucket.gradients()[0].name == "a.weight");
     CHECK(torch::equal(bucket.gradients()[0].tensor, keeps ? mean : applied));
+  }
+}
+
+// ---- shards -------------------------------------------------------------------------------------
+
+/// Its weights have 9000, 6000, and its biases 100 and 60 elements.
+struct Wide : torch::nn::Module {
+  torch::nn::Linear a{90, 100}, b{100, 60};
+
+  Wide() {
+    register_module("a", a);
+    register_module("b", b);
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return b(torch::tanh(a(x))); }
+};
+
+Program wide() {
+  torch::manual_seed(7);
+  Wide module;
+  return compile(module,
+                 {.inputs = {torch::randn({4, 90})},
+                  .labels = {torch::randn({4, 60})},
+                  .loss = testing::mean_square,
+                  .microbatches = 2});
+}
+
+std::int64_t bytes_of(const std::vector<NamedTensor>& state) {
+  std::int64_t bytes = 0;
+  for (const NamedTensor& tensor : state) {
+    bytes += static_cast<std::int64_t>(tensor.tensor.nbytes());
+  }
+  return bytes;
+}
+
+TEST_CASE("BU-4: shards together update the bits of the whole, with an n-th of the state each",
+          "[executor][bucket][shards]") {
+  const Program program = wide();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  const int shards = GENERATE(2, 3, 4);
+  const auto chunks = static_cast<std::int32_t>(stage.chunks.size());
+  const BucketOptions options{.groups = {{.match = "a.bias", .frozen = true}},
+                              .keep_gradients = true};
+  StageBuckets whole(stage, AdamW{}, options);
+  std::vector<StageBuckets> parts;
+  for (std::int32_t shard = 0; shard < shards; ++shard) {
+    parts.emplace_back(
+        stage, AdamW{}, options, std::vector<BucketCut>{{{0, chunks}, shard, shards}});
+  }
+  torch::manual_seed(8);
+  for (int step = 1; step <= 3; ++step) {
+    Tensors gradients;
+    for (const torch::Tensor& parameter : whole.parameters()) {
+      gradients.push_back(torch::randn_like(parameter).detach());
+    }
+    whole.begin_step();
+    whole.accumulate(gradients);
+    Tensors squares;
+    for (std::size_t shard = 0; shard < parts.size(); ++shard) {
+      parts[shard].begin_step();
+      parts[shard].accumulate(gradients);
+      const torch::Tensor sums = parts[shard].flat_gradients()[0];
+      const std::int64_t size = sums.numel() / shards;
+      parts[shard].take_share(
+          0, {sums.narrow(0, static_cast<std::int64_t>(shard) * size, size).clone()});
+      squares.push_back(parts[shard].divided_squares(0));
+    }
+    std::map<std::int64_t, double> norms, of_parts;
+    for (const SquaredNorm& norm : whole.squared_norms(2.0)) {
+      norms[norm.parameter] = norm.value;
+    }
+    for (StageBuckets& part : parts) {
+      part.take_divided_squares(0, torch::cat(squares));
+      for (const SquaredNorm& norm : part.squared_norms(2.0, /*whole=*/false)) {
+        CHECK(of_parts.emplace(norm.parameter, norm.value).second);
+      }
+    }
+    CHECK(of_parts == norms);
+    Tensors weights;
+    whole.update(0.1, {.weight = 2.0, .clip = 0.5}, step);
+    for (StageBuckets& part : parts) {
+      part.update(0, 0.1, {.weight = 2.0, .clip = 0.5}, step);
+      weights.push_back(part.own_weights(0)[0]);
+    }
+    for (const StageBuckets& part : parts) {
+      part.take_weights(0, {torch::cat(weights)});
+      for (std::size_t p = 0; p < part.parameters().size(); ++p) {
+        CHECK(torch::equal(part.parameters()[p], whole.parameters()[p]));
+      }
+    }
+  }
+  std::int64_t states = 0;
+  for (const StageBuckets& part : parts) {
+    const std::int64_t own = bytes_of(part.state()) - (15060 + 100) * 4;
+    CHECK(own <= 2 * 4 * ((15160 + shards - 1) / shards + 2 * kNormBlock));
+    states += own;
+  }
+  CHECK(states == 2 * 15060 * 4);  // of all but the frozen one
+}
+
+TEST_CASE("an optimizer gives a part of a large tensor the bits of the whole, on any threads",
+          "[executor][bucket][shards]") {
+  constexpr std::int64_t kSize = 100003;
+  constexpr std::int64_t kEnd = 41 * kNormBlock;
+  for (const OptimizerInfo& info : kOptimizers) {
+    Optimizer optimizer = optimizer_named(info.name).value();
+    for (const auto& [setting, value] : {std::pair("weight_decay", 0.1),
+                                         std::pair("momentum", 0.5),
+                                         std::pair("amsgrad", 1.0),
+                                         std::pair("centered", 1.0)}) {
+      (void)set_setting(optimizer, setting, value);  // of those that have it
+    }
+    torch::manual_seed(9);
+    OptimizedParameter whole{.parameter = torch::randn({kSize}),
+                             .gradient = torch::randn({kSize}),
+                             .state = {},
+                             .rule = {.weight_decay = 0.1},
+                             .name = "p"};
+    for (std::size_t s = 0; s < state_names(optimizer).size(); ++s) {
+      // The first holds squares, and no mean exceeds their roots.
+      whole.state.push_back(torch::rand({kSize}) * 0.1 + (s == 0 ? 1.0 : 0.0));
+    }
+    const auto part = [&](std::int64_t begin, std::int64_t end) {
+      OptimizedParameter made = whole;
+      const auto of = [&](const torch::Tensor& tensor) {
+        return tensor.narrow(0, begin, end - begin).clone();
+      };
+      made.parameter = of(whole.parameter);
+      made.gradient = of(whole.gradient);
+      for (torch::Tensor& state : made.state) {
+        state = of(state);
+      }
+      return made;
+    };
+    for (const int threads : {1, 2, 3}) {
+      CAPTURE(info.name, threads);
+      on_threads(threads, [&] {
+        std::vector<OptimizedParameter> all{part(0, kSize)};
+        std::vector<OptimizedParameter> parts{part(0, kEnd), part(kEnd, kSize)};
+        apply(optimizer, 0.1, 2, all, 3.0);
+        apply(optimizer, 0.1, 2, parts, 3.0);
+        CHECK(torch::equal(all[0].parameter, torch::cat({parts[0].parameter, parts[1].parameter})));
+      });
+    }
   }
 }
 

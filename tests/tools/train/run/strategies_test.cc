@@ -119,6 +119,37 @@ TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategie
   CHECK(train_json(again).sha256() == short_form.sha256());
 }
 
+TEST_CASE("--zero 1 trains the bits of --dp in less memory, and its strategy does the same",
+          "[tools][train][strategies][shards]") {
+  const Words copies{"--ranks", "4", "--dp", "2"};
+  Words shared = copies;
+  shared.insert(shared.end(), {"--zero", "1"});
+  const std::string file = write("shared.strategy", "");
+  Words written = shared;
+  written.insert(written.end(), {"--strategy-out", file});
+  const std::string sha256 = train_json(copies).sha256();
+  CHECK(train_json(written).sha256() == sha256);
+  CHECK_THAT(read_text_file(file), ContainsSubstring("shard_optimizer"));
+  CHECK(train_json({"--strategy", file}).sha256() == sha256);
+  const auto bytes_of = [](Words words) {
+    words.insert(words.end(), {"--dry-run", "--json"});
+    const CommandResult result = run_train(words);
+    CHECK(result.exit_code == 0);
+    const nlohmann::json memory =
+        nlohmann::json::parse(result.out.substr(0, result.out.find('\n'))).at("memory");
+    double run = 0.0;
+    for (const nlohmann::json& line : memory.at("lines")) {
+      run += line.at("time") == "in the run" ? line.at("bytes").get<double>() : 0.0;
+    }
+    return run;
+  };
+  CHECK(bytes_of(shared) < bytes_of(copies));
+  CHECK(bytes_of({"--strategy", file}) == bytes_of(shared));
+  CHECK_THAT(
+      run_train({"--ranks", "2", "--zero", "1"}).err,
+      ContainsSubstring("--zero expects copies of the pipeline") && ContainsSubstring("add --dp"));
+}
+
 TEST_CASE("the file of a strategy names the options that complete it",
           "[tools][train][strategies]") {
   const Words how{"--ranks",
@@ -273,10 +304,10 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
       {"split {} dim=MB n=4\nplace {PP:0} on [0]\nplace {PP:1} on [2]\n", {}, {"without a gap"}},
       {"place {PP:0} over [0]\n", {}, {"line 1"}},
       {two + "replicate {PP:1} on [0,1]\n", {}, {"replicate {PP:1} on [0,1]"}},
-      {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_optimizer\n"
+      {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_grads\n"
        "place {PP:1} on [2,3]\nreplicate {PP:1} on [2,3] shard_params\n",
        {},
-       {"directive 3 (line 3), replicate {PP:0} on [0,1] shard_optimizer: copies cannot divide",
+       {"directive 3 (line 3), replicate {PP:0} on [0,1] shard_grads: copies cannot divide",
         "directive 5 (line 5), replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
       {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_grads\n"
        "shard {PP:0} on [0,1]\n",

@@ -1,0 +1,106 @@
+#include "stagecraft/actors/trainer/checked_options.h"
+
+#include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/base/count_text.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+void check_ranks(const Execution& execution, int available) {
+  const int ranks = execution.layout.ranks() - (execution.has_driver_row ? 1 : 0);
+  if (ranks > available) {
+    throw Error(Errc::ClusterMember,
+                fmt::format("the schedule runs on {} and the cluster has {}: make a cluster "
+                            "of {}, or a schedule of fewer rows",
+                            count_text(ranks, "rank"),
+                            available,
+                            ranks));
+  }
+}
+
+void check_device(const TrainerOptions& options, const Execution& execution) {
+  if (execution.has_driver_row && options.device != "cpu") {
+    throw Error(Errc::UsageArgument,
+                "code of the driver (sc::on_driver) runs beside ranks on the CPU only yet: leave "
+                "the device out");
+  }
+  if (execution.has_driver_row && options.dispatch == Dispatch::Decided) {
+    throw Error(Errc::UsageArgument,
+                "the order of a program with code of the driver (sc::on_driver) cannot be decided "
+                "while it runs yet, because its stages run in parts: use Dispatch::PerTask");
+  }
+  if (options.dispatch != Dispatch::Plan && options.device != "cpu") {
+    throw Error(Errc::UsageArgument,
+                "the driver dispatches by task on the CPU only yet: leave the device out, or run "
+                "by plan");
+  }
+}
+
+void check_dispatch(const TrainerOptions& options) {
+  if (options.on_column && options.dispatch == Dispatch::Plan) {
+    throw Error(Errc::UsageArgument,
+                "on_column looks at the columns that the driver dispatches: set dispatch to "
+                "Dispatch::PerTask or Dispatch::Decided, or leave on_column out");
+  }
+  if (options.column_tensors && !options.on_column && !options.decide) {
+    throw Error(Errc::UsageArgument,
+                "column_tensors is for those who look at columns: set on_column, or leave it out");
+  }
+  if ((options.dispatch == Dispatch::Decided) != (options.decide != nullptr)) {
+    throw Error(Errc::UsageArgument,
+                "Dispatch::Decided needs a function that names the tasks, and nothing else uses "
+                "one: set both dispatch and decide, or neither");
+  }
+}
+
+void check_mirror(const TrainerOptions& options, const Layout& layout) {
+  if (options.mirror && layout.ranks() < 2) {
+    throw Error(Errc::UsageArgument,
+                "mirror needs a neighbor to keep the copies, and this schedule runs on one rank: "
+                "leave it out, or use a schedule of more rows");
+  }
+}
+
+void check_shards(const TrainerOptions& options, const Optimizer& optimizer, const Plan& plan) {
+  if (!has_shards(plan)) {
+    return;
+  }
+  if (std::holds_alternative<CustomOptimizer>(optimizer)) {
+    throw Error(
+        Errc::UsageArgument,
+        "an optimizer of your own updates whole parameters, and shard_optimizer gives ranks "
+        "parts of them: leave shard_optimizer out, or use an optimizer of the library");
+  }
+  if (options.device != "cpu") {
+    throw Error(Errc::UsageArgument,
+                "ranks share an optimizer's state (shard_optimizer) on the CPU only yet: leave the "
+                "device or shard_optimizer out");
+  }
+}
+
+}  // namespace
+
+TrainerOptions checked_options(TrainerOptions options,
+                               const Optimizer& optimizer,
+                               const Execution& execution,
+                               int available) {
+  check_options(options);
+  check_dispatch(options);
+  check_optimizer(optimizer);
+  check_groups(options.groups, optimizer);
+  check_groups_match(options.groups, execution.program.parameter_names());
+  check_ranks(execution, available);
+  check_device(options, execution);
+  check_mirror(options, execution.layout);
+  check_shards(options, optimizer, *execution.plan);
+  return options;
+}
+
+}  // namespace stagecraft
