@@ -10,9 +10,9 @@
 /// CL-2: a sequence is used once per group, and all members start a group's operations in one order
 ///       (NCCL pairs by it). A failed or timed out operation has used up its sequence, and the
 ///       epoch is over for the whole group: advance the transport before the next operation.
-/// CL-3: a contribution is handed over as by Transport::send: the caller does not write to it
-///       afterwards. A result is the caller's own. An all_reduce works in the buffer: the buffer is
-///       the operation's until its wait is over, and then the caller's again.
+/// CL-3: a contribution is handed over: the caller does not write to it before every member's wait
+///       is over, as a later vote shows, or the epoch is. A result is the caller's own. An
+///       all_reduce works in the buffer: it is the caller's again when its own wait is over.
 /// CL-4: a result needs the start of every member and the wait of none. So several operations may
 ///       be in progress and be waited for in any order, and a member that continues to compute
 ///       delays no other.
@@ -67,6 +67,12 @@ class PendingResult {
   /// and TransportClosed come from the transport. If sizes or dtypes differ, all members get
   /// Internal, which names two ranks that differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
+
+  /// Waits likewise and writes the result to `place`, a flat buffer of its size. An all_gather
+  /// whose contribution lies there already needs no other memory, and does not write to it.
+  virtual void wait_into(Deadline deadline, const at::Tensor& place) {
+    place.copy_(wait(deadline));
+  }
 
   /// Gives up the operation together with the step. From now on this member neither reads nor
   /// writes the buffer, and other members may wait for its part until their deadline.

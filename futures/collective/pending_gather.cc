@@ -21,6 +21,21 @@ PendingGather::PendingGather(std::string name,
       board_(std::move(board)) {}
 
 at::Tensor PendingGather::wait(Deadline deadline) {
+  return at::cat(arrived(deadline));
+}
+
+void PendingGather::wait_into(Deadline deadline, const at::Tensor& place) {
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : arrived(deadline)) {
+    const at::Tensor part = place.narrow(0, begin, tensor.numel());
+    if (!part.is_alias_of(tensor) || part.data_ptr() != tensor.data_ptr()) {
+      part.copy_(tensor);
+    }
+    begin += tensor.numel();
+  }
+}
+
+std::vector<at::Tensor> PendingGather::arrived(Deadline deadline) {
   const std::vector<Arrival> arrivals = std::exchange(arrivals_, {});
   SC_CHECK(!arrivals.empty(), name_ + " was waited for twice");
   wait_for(*board_, name_, arrivals, deadline);
@@ -29,7 +44,7 @@ at::Tensor PendingGather::wait(Deadline deadline) {
     tensor = passing_->take_over(std::move(tensor));
   }
   check_alike(name_, ranks_, tensors);
-  return at::cat(tensors);
+  return tensors;
 }
 
 }  // namespace stagecraft::collective

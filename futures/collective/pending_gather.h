@@ -22,9 +22,12 @@ class PendingGather final : public PendingResult {
                 std::shared_ptr<WaitBoard> board);
 
   [[nodiscard]] at::Tensor wait(Deadline deadline) override;
+  void wait_into(Deadline deadline, const at::Tensor& place) override;
   void abandon() override { arrivals_.clear(); }
 
  private:
+  [[nodiscard]] std::vector<at::Tensor> arrived(Deadline deadline);
+
   const std::string name_;
   const std::vector<Rank> ranks_;
   std::vector<Arrival> arrivals_;  // empty after the wait

@@ -124,12 +124,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       if (i == self_) {
         continue;
       }
-      at::Tensor part = passing_->hand_over(own_[i]);
-      if (kind_ == Kind::AllReduce) {
-        transport_->lend(here_.ranks[i], first_, std::move(part));
-      } else {  // its end does not show that all have read the parts
-        transport_->send(here_.ranks[i], first_, std::move(part));
-      }
+      transport_->lend(here_.ranks[i], first_, passing_->hand_over(own_[i]));
     }
     parts = receive_all(*transport_, here_, first_, passing_->hand_over(own_[self_]));
     if (route_.before) {  // its partial sum comes first in the order of addition

@@ -10,8 +10,8 @@
 /// On accelerators the thread's stream does that, and each tensor that is handed over carries the
 /// point after which it can be read, or after which the reader is done (Passing).
 /// SUM-1: a member overwrites a part that it has lent only after it has received a sum of that
-///        part: the sum shows that the reader is done. The member's operation ends when all readers
-///        have copied the sum that it lent.
+///        part: the sum shows that the reader is done. The member's all_reduce ends when all
+///        readers have copied the sum that it lent; for a reduce_scatter see CL-3.
 /// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
 #pragma once
 

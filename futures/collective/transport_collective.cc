@@ -55,7 +55,7 @@ std::unique_ptr<PendingResult> TransportCollective::all_gather(const Group& grou
   const Tag tag = collective::tag_of(group, sequence);
   for (const Rank rank : group.ranks) {
     if (rank != transport_->self()) {
-      transport_->send(rank, tag, passing_->hand_over(contribution));
+      transport_->lend(rank, tag, passing_->hand_over(contribution));
     }
   }
   return std::make_unique<PendingGather>(

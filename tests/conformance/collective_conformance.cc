@@ -273,6 +273,25 @@ void works_in_the_buffer(const MakeMembers& make) {
   }
 }
 
+void gathers_into_the_buffer(const MakeMembers& make) {
+  for (int ranks = 1; ranks <= 3; ++ranks) {
+    const Members members = make(ranks);
+    const Tensors contributions = uneven_of(members.size());
+    const std::int64_t size = contributions.front().numel();
+    Tensors buffers, own;
+    for (std::size_t rank = 0; rank < members.size(); ++rank) {
+      buffers.push_back(at::zeros({size * ranks}, contributions[rank].options()));
+      own.push_back(buffers[rank].narrow(0, static_cast<std::int64_t>(rank) * size, size));
+      own[rank].copy_(contributions[rank]);
+    }
+    const Pending pending = start(members, &Collective::all_gather, own, sequence_of(0));
+    for (std::size_t rank = members.size(); rank-- > 0;) {
+      pending[rank]->wait_into(patience(), buffers[rank]);
+      CHECK(same(buffers[rank], at::cat(contributions)));
+    }
+  }
+}
+
 void abandoned_buffers_rest(const MakeMembers& make) {
   const Members members = make(2);
   const at::Tensor buffer = uneven(0);
@@ -607,6 +626,7 @@ const std::vector<CollectiveCase>& collective_cases() {
       {"a contribution may be dropped when the operation has started (CL-3)",
        contributions_may_be_dropped},
       {"an all_reduce works in the buffer (CL-3)", works_in_the_buffer},
+      {"an all_gather fills the buffer that has the contribution", gathers_into_the_buffer},
       {"an operation that is given up leaves the buffer alone", abandoned_buffers_rest},
       {"several operations are under way and waited for in any order (CL-4)", several_under_way},
       {"a result needs nobody else's wait, and may be dropped (CL-4)", nobody_elses_wait},

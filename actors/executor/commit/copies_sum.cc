@@ -158,12 +158,12 @@ void CopiesSum::start_gather(Collective& collective, const Sequence& step) {
 }
 
 void CopiesSum::finish_gather(Deadline deadline) {
-  std::vector<at::Tensor> weights;
-  for (const auto& pending : weights_) {
-    weights.push_back(pending->wait(deadline));
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor>& weights = mine_.front()->buckets.flat_weights(bucket_);
+  for (std::size_t b = 0; b < weights_.size(); ++b) {
+    weights_[b]->wait_into(deadline, weights[b]);
   }
   weights_.clear();
-  mine_.front()->buckets.take_weights(bucket_, weights);
 }
 
 void CopiesSum::drop() {

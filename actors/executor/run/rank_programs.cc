@@ -15,7 +15,7 @@ namespace {
 /// Returns whether other processes read gradients of this rank's copies where they lie.
 bool sums_with_other_processes(const PlanTables& tables, const Transport& transport) {
   return std::ranges::any_of(tables.groups, [&](const PlanGroup& group) {
-    return group.kind == PlanGroup::Kind::Copies && !group.shards &&
+    return group.kind == PlanGroup::Kind::Copies &&
            std::ranges::any_of(group.members(transport.self()),
                                [&](Rank member) { return !transport.hands_over(member); });
   });
@@ -45,7 +45,7 @@ std::vector<StageRuntime>& RankPrograms::add_training() {
   BucketOptions options = bucket_options(setup_.options);
   options.device = place_;
   if (place_.is_cpu() && sums_with_other_processes(*setup_.train.tables, *transport_)) {
-    options.gradient_memory = [this](std::int64_t elements, at::ScalarType dtype) {
+    options.lent_memory = [this](std::int64_t elements, at::ScalarType dtype) {
       return transport_->lendable(elements, dtype);
     };
   }

@@ -82,14 +82,13 @@ FlatMemory memory_of(const c10::Device& device) {
 /// The buffers of one bucket. Weights of trained parameters lie as their gradients do.
 struct BucketBuffers {
   BucketBuffers(std::size_t state_tensors, const BucketOptions& options, std::int32_t shards)
-      : weights(memory_of(options.device), shards),
-        gradients(options.gradient_memory ? options.gradient_memory : memory_of(options.device),
-                  shards),
+      : gradients(options.lent_memory ? options.lent_memory : memory_of(options.device), shards),
+        weights(shards > 1 ? gradients : FlatBuffers(memory_of(options.device))),
         others(memory_of(options.device)),
         kept(others),
         states(state_tensors, others) {}
 
-  FlatBuffers weights, gradients;
+  FlatBuffers gradients, weights;
   FlatBuffers others;  // weights that do not train
   FlatBuffers kept;
   std::vector<FlatBuffers> states;
@@ -357,22 +356,6 @@ std::vector<at::Tensor> StageBuckets::own_weights(std::size_t bucket) const {
     own.push_back(weights.narrow(0, cut.shard * size, size));
   }
   return own;
-}
-
-/// Others may still read this shard's weights: they are not written.
-void StageBuckets::take_weights(std::size_t bucket, const std::vector<at::Tensor>& weights) const {
-  const at::NoGradGuard no_grad;
-  const BucketCut& cut = cuts_[bucket];
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const std::int64_t size = weights[i].numel() / cut.shards;
-    const auto take = [&](std::int64_t begin, std::int64_t end) {
-      flat_weights_[bucket][i]
-          .narrow(0, begin, end - begin)
-          .copy_(weights[i].narrow(0, begin, end - begin));
-    };
-    take(0, cut.shard * size);
-    take((cut.shard + 1) * size, weights[i].numel());
-  }
 }
 
 void StageBuckets::keep_gradients(std::size_t bucket, double weight) {

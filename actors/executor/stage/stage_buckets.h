@@ -13,7 +13,7 @@
 ///       stage sum it like any other. It has no optimizer state and no kept gradient.
 /// BU-4: a bucket with shards has the optimizer's state of its shard alone, and updates only the
 ///       weights there. The caller brings the sums of its gradients (take_share), and the weights
-///       that others have updated (take_weights). Updates change the same bits as without shards.
+///       that others have updated (flat_weights). Updates change the same bits as without shards.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ struct BucketOptions {
   DecayOn decay_on = DecayOn::All;
   bool keep_gradients = false;
   c10::Device device = kProgramDevice;  ///< of all tensors
-  FlatMemory gradient_memory;           ///< if it is empty, gradients are allocated on `device`
+  FlatMemory lent_memory;  ///< of gradients, and of weights in shards; empty: on `device`
 };
 
 template <class Options>
@@ -56,7 +56,7 @@ template <class Options>
   return {.groups = options.groups,
           .decay_on = options.decay_on,
           .keep_gradients = options.keep_gradients,
-          .gradient_memory = {}};
+          .lent_memory = {}};
 }
 
 /// GradientScale says how an update scales the sums of gradients.
@@ -137,8 +137,10 @@ class StageBuckets {
   void drop_share(std::size_t bucket);
   /// Returns the weights of this shard, one buffer per dtype.
   [[nodiscard]] std::vector<at::Tensor> own_weights(std::size_t bucket) const;
-  /// Takes the weights of all shards, one buffer per dtype.
-  void take_weights(std::size_t bucket, const std::vector<at::Tensor>& weights) const;
+  /// Returns the weights of all shards, one buffer per dtype. Others may read this shard's.
+  [[nodiscard]] const std::vector<at::Tensor>& flat_weights(std::size_t bucket) const {
+    return flat_weights_[bucket];
+  }
 
   /// Returns the gradients of a bucket's trained parameters, one buffer per dtype.
   [[nodiscard]] const std::vector<at::Tensor>& flat_gradients(std::size_t bucket = 0) const {

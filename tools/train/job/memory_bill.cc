@@ -149,8 +149,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
   add_on_ranks(Time::Step, "gradients of one microbatch", replicas * held);
   if (shares) {
-    add_on_ranks(
-        Time::Step, "weights that ranks gather, and their parts of sums", (replicas + 1) * held);
+    add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
