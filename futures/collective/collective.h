@@ -10,9 +10,9 @@
 /// CL-2: a sequence is used once per group, and all members start a group's operations in one order
 ///       (NCCL pairs by it). A failed or timed out operation has used up its sequence, and the
 ///       epoch is over for the whole group: advance the transport before the next operation.
-/// CL-3: a contribution is handed over: the caller does not write to it before every member's wait
-///       is over, as a later vote shows, or the epoch is. A result is the caller's own. An
-///       all_reduce works in the buffer: it is the caller's again when its own wait is over.
+/// CL-3: a contribution is handed over. The caller does not write to it, or free it if it is
+///       lendable, until every member's step is over, as this vote or the next shows. A result is
+///       the caller's own. An all_reduce's buffer is so again when its own wait is over.
 /// CL-4: a result needs the start of every member and the wait of none. So several operations may
 ///       be in progress and be waited for in any order, and a member that continues to compute
 ///       delays no other.
@@ -49,7 +49,7 @@ struct Sequence {
 };
 
 /// PendingResult is the result of an operation that this rank has started. Dropping it without a
-/// wait harms no member.
+/// wait harms no member if the contribution stays (CL-3).
 class PendingResult {
  public:
   PendingResult(const PendingResult&) = delete;
@@ -68,8 +68,8 @@ class PendingResult {
   /// Internal, which names two ranks that differ.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
-  /// Waits likewise and writes the result to `place`, a flat buffer of its size. An all_gather
-  /// whose contribution lies there already needs no other memory, and does not write to it.
+  /// Waits likewise and writes the result to `place`, a flat buffer of its size and dtype. On a CPU
+  /// an all_gather whose contribution lies there needs no other memory, and leaves that part alone.
   virtual void wait_into(Deadline deadline, const at::Tensor& place) {
     place.copy_(wait(deadline));
   }

@@ -1,5 +1,7 @@
 #include "stagecraft/futures/collective/pending_gather.h"
 
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include <ATen/ops/cat.h>
@@ -25,8 +27,12 @@ at::Tensor PendingGather::wait(Deadline deadline) {
 }
 
 void PendingGather::wait_into(Deadline deadline, const at::Tensor& place) {
+  const std::vector<at::Tensor> tensors = arrived(deadline);
+  SC_CHECK(place.scalar_type() == tensors.front().scalar_type() &&
+               place.numel() == tensors.front().numel() * std::ssize(tensors),
+           name_ + " was waited for with a buffer of another size or dtype");
   std::int64_t begin = 0;
-  for (const at::Tensor& tensor : arrived(deadline)) {
+  for (const at::Tensor& tensor : tensors) {
     const at::Tensor part = place.narrow(0, begin, tensor.numel());
     if (!part.is_alias_of(tensor) || part.data_ptr() != tensor.data_ptr()) {
       part.copy_(tensor);

@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// Returns whether other processes read gradients of this rank's copies where they lie.
+/// Returns whether other processes read gradients, and weights of shards, where they lie.
 bool sums_with_other_processes(const PlanTables& tables, const Transport& transport) {
   return std::ranges::any_of(tables.groups, [&](const PlanGroup& group) {
     return group.kind == PlanGroup::Kind::Copies &&

@@ -17,7 +17,7 @@ LentMemory::LentMemory(std::int64_t bytes) {
   try {
     ranges_ = SlotArena::make(bytes, SlotArena::Sizes::Exact);
   } catch (const Error& error) {
-    log(Level::Warning, "sums of processes copy gradients", {{"why", error.what()}});
+    log(Level::Warning, "processes copy what they sum and gather", {{"why", error.what()}});
   }
 }
 
