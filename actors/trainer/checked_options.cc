@@ -1,6 +1,5 @@
 #include "stagecraft/actors/trainer/checked_options.h"
 
-#include <algorithm>
 #include <variant>
 
 #include <fmt/format.h>

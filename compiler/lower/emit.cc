@@ -55,8 +55,8 @@ class Emission {
         emit_start(nodes_[i], node);
       }
     }
-    for (const auto& [n, start] :
-         unfinished_) {  // gathers of weights, whose users are in the next step
+    // These gather weights, which the next step uses.
+    for (const auto& [n, start] : unfinished_) {
       emit_finish(start);
     }
     return std::move(list_).take();

@@ -34,7 +34,7 @@ class CopiesSum final : public GroupSum {
   void drop() override;
 
  private:
-  /// What follows the sums of gradients.
+  /// Numbers the exchanges that follow the sums of gradients.
   enum class Exchange : std::uint8_t { Buffers, Norms, Weights };
 
   [[nodiscard]] bool has_shards() const;
