@@ -1,5 +1,5 @@
-/// Runs objects of two classes on ranks that are processes of this host: one turns text into
-/// tensors and one reads them. Tensors go from process to process. This program gets a figure.
+/// Runs objects of two classes on ranks: one turns text into tensors and one reads them. The ranks
+/// are threads, or with any argument processes. Tensors go from rank to rank; main() gets a figure.
 
 #include <iostream>
 
@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   if (sc::is_worker(argc, argv)) {
     return sc::worker_main(argc, argv, sc::types<Tokenizer, Judge>());
   }
-  auto cluster = sc::Cluster::spawn(2, {.program = "/proc/self/exe"});
+  auto cluster =
+      argc > 1 ? sc::Cluster::spawn(2, {.program = "/proc/self/exe"}) : sc::Cluster::local(2);
   auto tokenizer = cluster.spawn<Tokenizer>(sc::on(sc::Rank(0)), 64);
   auto judge = cluster.spawn<Judge>(sc::on(sc::Rank(1)));
 

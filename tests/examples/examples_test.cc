@@ -71,10 +71,13 @@ TEST_CASE("what is not captured trains alike in threads and in processes",
 
 TEST_CASE("actors of a program's own classes work together on their ranks",
           "[tools][examples][processes]") {
-  const CommandResult result = run_command({STAGECRAFT_BUILD_DIR "/bin/examples/remote_actors"});
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  CHECK(result.out == "spaces: 6\n");
+  const std::string program = STAGECRAFT_BUILD_DIR "/bin/examples/remote_actors";
+  const CommandResult threads = run_command({program}), processes = run_command({program, "apart"});
+  CAPTURE(threads.err, processes.err);
+  REQUIRE(threads.exit_code == 0);
+  REQUIRE(processes.exit_code == 0);
+  CHECK(threads.out == "spaces: 6\n");
+  CHECK(processes.out == threads.out);
 }
 
 }  // namespace stagecraft::tests
