@@ -88,8 +88,9 @@ struct Reference::Impl {
   std::vector<torch::autograd::Edge> edges;
   std::vector<std::unique_ptr<TieSum>> ties;
   /// By stage, in the order of `stages`: where the copies of a plan add up; empty without copies.
-  std::vector<std::vector<std::vector<Partial>>> partials;  // then by rank and copy
-  std::vector<std::int32_t> order;                          ///< of the microbatches of a batch
+  using Round = std::vector<std::vector<Partial>>;  // by rank and copy
+  std::vector<std::vector<Round>> partials;
+  std::vector<std::int32_t> order;  ///< of the microbatches of a batch
   std::int64_t done = 0;
   std::optional<double> set_rate;
 
@@ -148,10 +149,13 @@ struct Reference::Impl {
       if (stage.program->id.index() >= options.sums->stages.size()) {
         continue;
       }
-      for (const auto& rank : options.sums->stages[stage.program->id.index()]) {
-        auto& of_rank = of_stage.emplace_back();
-        for (const SumOrder::Microbatches& copy : rank) {
-          of_rank.emplace_back(copy, stage.buckets.living_gradients());
+      for (const SumOrder::Round& round : options.sums->stages[stage.program->id.index()]) {
+        Round& of_round = of_stage.emplace_back();
+        for (const SumOrder::RankSum& rank : round) {
+          auto& of_rank = of_round.emplace_back();
+          for (const SumOrder::Microbatches& copy : rank) {
+            of_rank.emplace_back(copy, stage.buckets.living_gradients());
+          }
         }
       }
     }
@@ -189,7 +193,12 @@ struct Reference::Impl {
       for_each_partial([](Partial& partial) { partial.adder->begin(); });
     }
     const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
+    const bool by_batch = options.sums != nullptr && options.sums->has_rounds;
+    const bool first = !by_batch || update->losses.empty();
     ReferenceStep result{.losses = run(parts, runs, update->losses.size())};
+    if (updates || by_batch) {
+      sum_partials(first);
+    }
     result.mean_loss = mean_loss(result.losses, runs);
     append(update->parts, runs, static_cast<int>(result.losses.size()));
     update->losses.insert(update->losses.end(), result.losses.begin(), result.losses.end());
@@ -235,9 +244,9 @@ struct Reference::Impl {
   template <class Use>
   void for_each_partial(Use&& use) {
     for (auto& stage : partials) {
-      for (auto& rank : stage) {
-        for (Partial& copy : rank) {
-          use(copy);
+      for (Round& round : stage) {
+        for (auto& rank : round) {
+          std::ranges::for_each(rank, use);
         }
       }
     }
@@ -315,36 +324,47 @@ struct Reference::Impl {
     }
   }
 
-  static void accumulate(std::vector<std::vector<Partial>>& ranks,
+  static void accumulate(std::vector<Round>& rounds,
                          const Tensors& gradients,
                          std::int32_t microbatch,
                          double weight) {
-    for (std::vector<Partial>& rank : ranks) {
-      for (Partial& copy : rank) {
-        if (copy.microbatches.contains(microbatch)) {
-          copy.adder->add(copy.all, gradients, weight);
+    for (Round& round : rounds) {
+      for (std::vector<Partial>& rank : round) {
+        for (Partial& copy : rank) {
+          if (copy.microbatches.contains(microbatch)) {
+            copy.adder->add(copy.all, gradients, weight);
+          }
         }
       }
     }
   }
 
-  /// Adds the copies of each rank, and then the ranks (SU-1).
-  void sum_partials() {
-    const at::NoGradGuard no_grad;
-    for (std::size_t s = 0; s < partials.size(); ++s) {
-      for (std::vector<Partial>& rank : partials[s]) {
-        for (std::size_t copy = 1; copy < rank.size(); ++copy) {
-          add_up(rank.front().sums, rank[copy].sums);
-        }
-      }
-      for (std::size_t rank = 1; rank < partials[s].size(); ++rank) {
-        add_up(partials[s].front().front().sums, partials[s][rank].front().sums);
-      }
-      const Tensors& living = stages[s].buckets.living_gradients();
-      for (std::size_t i = 0; !partials[s].empty() && i < living.size(); ++i) {
-        living[i].copy_(partials[s].front().front().sums[i]);
+  /// Adds the copies of each rank, and then the ranks (SU-1). Returns the sum.
+  static const Tensors& sum_of(Round& round) {
+    for (std::vector<Partial>& rank : round) {
+      for (std::size_t copy = 1; copy < rank.size(); ++copy) {
+        add_up(rank.front().sums, rank[copy].sums);
       }
     }
+    for (std::size_t rank = 1; rank < round.size(); ++rank) {
+      add_up(round.front().front().sums, round[rank].front().sums);
+    }
+    return round.front().front().sums;
+  }
+
+  /// `first`: no sums were taken before in this update.
+  void sum_partials(bool first) {
+    const at::NoGradGuard no_grad;
+    for (std::size_t s = 0; s < partials.size(); ++s) {
+      const Tensors& living = stages[s].buckets.living_gradients();
+      for (std::size_t round = 0; round < partials[s].size(); ++round) {
+        const Tensors& sum = sum_of(partials[s][round]);
+        for (std::size_t i = 0; i < living.size(); ++i) {
+          first&& round == 0 ? living[i].copy_(sum[i]) : living[i].add_(sum[i]);
+        }
+      }
+    }
+    for_each_partial([](Partial& partial) { partial.adder->begin(); });
   }
 
   [[nodiscard]] double factor() const { return options.loss_scaling ? scale.factor : 1.0; }
@@ -354,9 +374,8 @@ struct Reference::Impl {
     const double divisor = weight * factor();
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
-    sum_partials();
     for (const auto& tie : ties) {
-      tie->start(collective, {.submission = Submission(done)});
+      tie->start(collective, {.submission = Submission(done)}, {});
       tie->finish(deadline);
     }
     Ballot ballot{.model_parameters =

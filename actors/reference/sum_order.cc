@@ -7,10 +7,44 @@
 #include <utility>
 
 namespace stagecraft {
+namespace {
+
+/// The microbatches whose gradients a rank adds up for some chunks, by round.
+struct Chain {
+  std::vector<SumOrder::Microbatches> rounds;
+  bool ends = false;  // the last round has ended
+};
+
+bool ends_a_round(const PlanTables& tables, const Instruction& i) {
+  return i.op == Op::Start && tables.groups[static_cast<std::size_t>(i.group)].has_rounds() &&
+         !gathers_weights(tables, i);
+}
+
+void end_round(const PlanTables& tables,
+               std::int32_t number,
+               std::map<std::pair<StageId, std::int32_t>, Chain>& chains) {
+  const PlanGroup& group = tables.groups[static_cast<std::size_t>(number)];
+  const PlanBucket& bucket = tables.buckets[static_cast<std::size_t>(group.bucket)];
+  for (auto& [of, chain] : chains) {
+    const bool in_group = std::ranges::find(group.stages, of.first) != group.stages.end();
+    chain.ends = chain.ends || (in_group && bucket.chunks.has(of.second));
+  }
+}
+
+SumOrder::Microbatches in_one_row(const std::vector<SumOrder::Microbatches>& rounds) {
+  SumOrder::Microbatches all;
+  for (const SumOrder::Microbatches& round : rounds) {
+    all.insert(all.end(), round.begin(), round.end());
+  }
+  return all;
+}
+
+}  // namespace
 
 bool SumOrder::is_plain() const {
-  const auto in_one = [](const std::vector<RankSum>& ranks) {
-    return ranks.empty() || (ranks.size() == 1 && ranks.front().size() == 1);
+  const auto in_one = [](const std::vector<Round>& rounds) {
+    return rounds.empty() ||
+           (rounds.size() == 1 && rounds.front().size() == 1 && rounds.front().front().size() == 1);
   };
   return std::ranges::all_of(stages, in_one) &&
          std::ranges::all_of(
@@ -49,26 +83,42 @@ std::optional<SumOrder::Microbatches> SumOrder::common_order(std::int32_t microb
 SumOrder sum_order_of(const Plan& plan) {
   SumOrder order;
   for (const RankPlan& rank : plan.ranks) {
-    std::map<std::pair<StageId, std::int32_t>, SumOrder::Microbatches> chains;  // then first chunk
-    for (const Instruction& i : plan.list_of(rank.rank).instructions) {
+    const std::vector<Instruction>& list = plan.list_of(rank.rank).instructions;
+    std::map<std::pair<StageId, std::int32_t>, Chain> chains;  // by stage, first chunk
+    for (const Instruction& i : list) {
       if (i.op == Op::Accumulate) {
         const PlanStage& stage = plan.tables.stages[i.task.stage.index()];
-        chains[{i.task.stage, i.chunks.first}].push_back(
-            in_step_of(rank, i.task.microbatch, stage.size).value);
+        Chain& chain = chains[{i.task.stage, i.chunks.first}];
+        if (chain.rounds.empty() || chain.ends) {
+          chain.rounds.emplace_back();
+          chain.ends = false;
+        }
+        chain.rounds.back().push_back(in_step_of(rank, i.task.microbatch, stage.size).value);
+      } else if (ends_a_round(plan.tables, i)) {
+        end_round(plan.tables, i.group, chains);
+        order.has_rounds = true;
       }
     }
-    std::map<StageId, SumOrder::Microbatches> sums;  // by stage of the schedule
+    std::map<StageId, std::vector<SumOrder::Microbatches>> sums;  // by stage of the schedule
     for (auto& [of, chain] : chains) {
-      sums.try_emplace(of.first, chain);
-      order.chains.insert(std::move(chain));
+      order.chains.insert(in_one_row(chain.rounds));
+      sums.try_emplace(of.first, std::move(chain.rounds));  // chunks of a stage have equal rounds
     }
-    std::map<StageId, SumOrder::RankSum> by_program;
-    for (auto& [stage, microbatches] : sums) {
-      by_program[plan.tables.stages[stage.index()].program].push_back(std::move(microbatches));
+    std::map<StageId, std::vector<SumOrder::RankSum>> by_program;  // then round
+    for (auto& [stage, rounds] : sums) {
+      auto& of_program = by_program[plan.tables.stages[stage.index()].program];
+      of_program.resize(std::max(of_program.size(), rounds.size()));
+      for (std::size_t r = 0; r < rounds.size(); ++r) {
+        of_program[r].push_back(std::move(rounds[r]));
+      }
     }
-    for (auto& [program, copies] : by_program) {
+    for (auto& [program, rounds] : by_program) {
       order.stages.resize(std::max(order.stages.size(), program.index() + 1));
-      order.stages[program.index()].push_back(std::move(copies));
+      auto& of_stage = order.stages[program.index()];
+      of_stage.resize(std::max(of_stage.size(), rounds.size()));
+      for (std::size_t r = 0; r < rounds.size(); ++r) {
+        of_stage[r].push_back(std::move(rounds[r]));
+      }
     }
   }
   return order;

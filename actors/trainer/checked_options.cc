@@ -1,5 +1,6 @@
 #include "stagecraft/actors/trainer/checked_options.h"
 
+#include <algorithm>
 #include <variant>
 
 #include <fmt/format.h>
@@ -76,6 +77,13 @@ void check_shards(const TrainerOptions& options, const Optimizer& optimizer, con
         Errc::UsageArgument,
         "an optimizer of your own updates whole parameters, and shard_optimizer gives ranks "
         "parts of them: leave shard_optimizer out, or use an optimizer of the library");
+  }
+  if (options.dispatch == Dispatch::Decided &&
+      std::ranges::any_of(plan.tables.groups, &PlanGroup::has_rounds)) {
+    throw Error(Errc::UsageArgument,
+                "the rounds in which copies sum gradients (shard_grads) follow the order of tasks, "
+                "and this order is decided while it runs: use Dispatch::PerTask, or "
+                "shard_optimizer");
   }
   if (options.device != "cpu") {
     throw Error(Errc::UsageArgument,

@@ -21,7 +21,7 @@
 #include "stagecraft/bench/plans/plans_plot.h"
 #include "stagecraft/bench/plans/plans_subject.h"
 #include "stagecraft/bench/plans/plans_sweep.h"
-#include "stagecraft/tools/plan/options.h"
+#include "stagecraft/tools/common/bytes_word.h"
 
 namespace stagecraft::bench::plans {
 namespace {
@@ -79,7 +79,7 @@ void run_sweep(const Options& o) {
 }
 
 void run_comparisons(Options o) {
-  const double memory = o.memory ? tools::bytes_of_word("--memory", *o.memory)
+  const double memory = o.memory ? tools::bytes_of_word("plans", "--memory", *o.memory)
                                  : std::numeric_limits<double>::infinity();
   std::vector<Comparison> all;
   for (const Subject& subject : subjects(o)) {

@@ -202,6 +202,9 @@ class Emission {
     start.collective = tie ? CollectiveKind::AllGather : collective_kind(node.kind);
     start.group = tie ? in_.group_of_tie[static_cast<std::size_t>(node.tie)]
                       : in_.group_of_bucket[static_cast<std::size_t>(node.bucket)];
+    if (node.kind == DagKind::ReduceScatter) {
+      start.round = rounds_[start.group]++;
+    }
     unfinished_.emplace(n, start);
   }
 
@@ -225,6 +228,7 @@ class Emission {
     Instruction& finish = list_.emit(start.stream, Op::Finish);
     finish.collective = start.collective;
     finish.group = start.group;
+    finish.round = start.round;
   }
 
   /// Returns whether the edge only keeps the order of a communication stream.
@@ -240,8 +244,9 @@ class Emission {
   StageFacts facts_;
   ListWriter list_;
   TransferWriter transfers_;
-  std::vector<bool> emitted_;              // by position: a run with this node
-  std::map<int, Instruction> unfinished_;  // by node
+  std::vector<bool> emitted_;                    // by position: a run with this node
+  std::map<int, Instruction> unfinished_;        // by node
+  std::map<std::int32_t, std::int32_t> rounds_;  // by group: those that have started
   int groups_ = 0;
 };
 

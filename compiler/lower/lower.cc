@@ -42,7 +42,7 @@ struct Lowering {
   Plan plan;
 };
 
-/// Refuses directives that divide weights or gradients among ranks: ranks cannot do that yet.
+/// Refuses directives that divide weights among ranks: ranks cannot do that yet.
 void refuse_sharding(Lowering& l) {
   if (!l.training) {
     return;
@@ -51,12 +51,10 @@ void refuse_sharding(Lowering& l) {
   const std::vector<Directive>& directives = l.strategy.directives();
   for (std::size_t i = 0; i < directives.size(); ++i) {
     const auto* const replicate = std::get_if<ReplicateDirective>(&directives[i]);
-    const bool divides = replicate != nullptr && (replicate->options.shard_gradients ||
-                                                  replicate->options.shard_parameters);
-    if (divides) {
+    if (replicate != nullptr && replicate->options.shard_parameters) {
       faults.note(i,
-                  "copies cannot divide weights or gradients among them when they train; write "
-                  "shard_optimizer instead of shard_grads and shard_params");
+                  "copies cannot divide weights among them when they train; write shard_grads "
+                  "instead of shard_params");
     } else if (std::holds_alternative<ShardDirective>(directives[i])) {
       faults.note(i, "ranks cannot divide the weights of a region when they train; leave it out");
     }
@@ -82,11 +80,13 @@ void put_in_order(Lowering& l) {
 /// Returns the copies of a bucket, on all their ranks.
 PlanGroup copies_of(const TrainingDag& dag, int bucket) {
   std::set<Rank> ranks;
-  bool shards = false;
+  Sharing sharing = Sharing::Nothing;
   for (const DagNode& node : dag.nodes) {
     const bool scatters = node.kind == DagKind::ReduceScatter;
     if ((node.kind == DagKind::AllReduce || scatters) && node.bucket == bucket) {
-      shards = shards || scatters;
+      if (scatters) {
+        sharing = node.microbatch == Microbatch(kNone) ? Sharing::States : Sharing::Gradients;
+      }
       const std::vector<Rank>& place = dag.places[static_cast<std::size_t>(node.place)];
       ranks.insert(place.begin(), place.end());
     }
@@ -94,7 +94,7 @@ PlanGroup copies_of(const TrainingDag& dag, int bucket) {
   PlanGroup group{.kind = PlanGroup::Kind::Copies,
                   .bucket = bucket,
                   .stages = dag.buckets[static_cast<std::size_t>(bucket)].stages,
-                  .shards = shards};
+                  .sharing = sharing};
   if (!ranks.empty()) {
     group.sets.emplace_back(ranks.begin(), ranks.end());
   }

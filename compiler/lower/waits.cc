@@ -32,6 +32,7 @@ class Waits {
       earlier_.clear();
       follow_slots(instruction);
       follow_gradients(instruction);
+      follow_rounds(instruction);
       // The latest first, since a wait for it often covers the others.
       std::ranges::sort(earlier_, std::ranges::greater());
       earlier_.erase(std::unique(earlier_.begin(), earlier_.end()),
@@ -84,6 +85,16 @@ class Waits {
       }
     } else if (instruction.op == Op::Vote) {
       follow(finished_);
+    }
+  }
+
+  /// Lets a task that makes gradients wait for the round that still reads those before (P-11).
+  void follow_rounds(const Instruction& instruction) {
+    for (const std::uint32_t finish : finished_) {
+      const auto group = static_cast<std::size_t>(list_.instructions[finish].group);
+      if (makes_gradients_of(tables_, tables_.groups[group], instruction)) {
+        earlier_.push_back(finish);
+      }
     }
   }
 

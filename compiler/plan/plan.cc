@@ -75,6 +75,9 @@ std::string name_text(const Instruction& i, const std::string& peer) {
     case Op::Finish:
       text += fmt::format(
           " {} of group {}", kCollectives[static_cast<std::size_t>(i.collective)], i.group);
+      if (i.round > 0) {
+        text += fmt::format(" round {}", i.round);
+      }
       break;
     case Op::Update:
       text += fmt::format(" stage {} bucket {}", i.task.stage.value, i.bucket);
@@ -199,12 +202,17 @@ bool sums(const PlanTables& tables, const PlanGroup& group, const Instruction& a
 }
 
 bool gathers_weights(const PlanTables& tables, const Instruction& collective) {
-  return tables.groups[static_cast<std::size_t>(collective.group)].shards &&
+  return tables.groups[static_cast<std::size_t>(collective.group)].has_shards() &&
          collective.collective == CollectiveKind::AllGather;
 }
 
+bool makes_gradients_of(const PlanTables& tables, const PlanGroup& group, const Instruction& run) {
+  return group.has_rounds() && run.op == Op::Run && run.task.kind != CellKind::Forward &&
+         run.task.kind != CellKind::BackwardInput && sums(tables, group, run);
+}
+
 bool has_shards(const Plan& plan) {
-  return std::ranges::any_of(plan.tables.groups, &PlanGroup::shards);
+  return std::ranges::any_of(plan.tables.groups, &PlanGroup::has_shards);
 }
 
 std::string to_string(const PlanTables& tables, const PlanGroup& group) {
@@ -269,7 +277,9 @@ std::string to_string(const Plan& plan) {
     text += fmt::format("group {}: {}{} on {}\n",
                         g,
                         to_string(plan.tables, group),
-                        group.shards ? ", in shards," : "",
+                        group.has_rounds()   ? ", in shards, in rounds,"
+                        : group.has_shards() ? ", in shards,"
+                                             : "",
                         fmt::join(sets, "; on "));
   }
   for (std::size_t l = 0; l < plan.lists.size(); ++l) {

@@ -24,7 +24,7 @@
 ///      is over before another reads it.
 /// P-7: a training list has one vote, after all its tasks and sums; after it only updates follow,
 ///      and gathers of what they have updated. A list of forwards has none of these. A group sums
-///      once in a step on every member, on streams of one name: a Start after the tasks whose
+///      once in a step on every member (but see P-11), on streams of one name: a Start after the tasks whose
 ///      gradients it sums, and a Finish on the same stream, before the vote. A group with shards
 ///      gathers once on every member in the same way, after the updates of its bucket.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
@@ -35,6 +35,9 @@
 ///      occupies its stream until its receive is reached, a collective occupies the streams of all
 ///      members until all have reached it, and a free occupies none. This is how NCCL and a GPU's
 ///      streams and memory behave.
+/// P-11: a group that shares gradients sums in rounds, as many on every member, numbered from 0. A
+///      round sums what the tasks since the round before it have made, and is over before the next
+///      task that makes gradients of its bucket begins. P-7 holds for each round.
 #pragma once
 
 #include <cstdint>
@@ -89,6 +92,18 @@ struct PlanBucket {
   ChunkRange chunks;
 };
 
+/// Sharing says what the copies of a bucket share: each of n ranks keeps an n-th of it. A level has
+/// all that the levels before it have.
+/// Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
+///         section 5.
+enum class Sharing : std::uint8_t {
+  Nothing,
+  States,     ///< the optimizer's state: a rank gets its part of the sum of gradients alone, and
+              ///< gathers the weights that all have updated (ZeRO-1)
+  Gradients,  ///< the sums of gradients: they are reduced in rounds, and each time the memory of the
+              ///< whole gradients is given back (ZeRO-2)
+};
+
 /// PlanGroup is a set of ranks that sum gradients before the vote.
 struct PlanGroup {
   enum class Kind : std::uint8_t {
@@ -103,10 +118,11 @@ struct PlanGroup {
   /// Each set sums by itself. Copies: one set of all ranks, ascending. Tie: a set for each unit of
   /// samples, by stage: its rank.
   std::vector<std::vector<Rank>> sets;
-  /// Copies: every rank gets its part of the sum alone, has the optimizer's state of that part, and
-  /// gathers the weights that all have updated (ZeRO-1).
-  bool shards = false;
+  Sharing sharing = Sharing::Nothing;  ///< of copies
 
+  [[nodiscard]] bool has_shards() const { return sharing != Sharing::Nothing; }
+  /// Returns whether it sums in rounds (P-11).
+  [[nodiscard]] bool has_rounds() const { return sharing >= Sharing::Gradients; }
   /// Returns the ranks of the set with this rank, ascending, each once; empty if no set has it.
   [[nodiscard]] std::vector<Rank> members(Rank rank) const;
 };
@@ -178,6 +194,11 @@ struct Plan {
 /// its group.
 [[nodiscard]] bool gathers_weights(const PlanTables& tables, const Instruction& collective);
 
+/// Returns whether the group sums in rounds, and the task makes gradients of its bucket.
+[[nodiscard]] bool makes_gradients_of(const PlanTables& tables,
+                                      const PlanGroup& group,
+                                      const Instruction& run);
+
 /// Returns whether ranks share an optimizer's state.
 [[nodiscard]] bool has_shards(const Plan& plan);
 
@@ -199,7 +220,7 @@ struct Plan {
                                     const RankPlan& rank,
                                     const Instruction& instruction);
 
-/// Returns all breaches of P-1 to P-10, one sentence each; empty for a sound plan. "Over" and
+/// Returns all breaches of P-1 to P-11, one sentence each; empty for a sound plan. "Over" and
 /// "before" are judged by streams and waits alone, not by the order of the list. A deadlock is
 /// reported with a short cycle.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
@@ -218,7 +239,7 @@ decltype(auto) visit_fields(PlanBucket& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(PlanGroup& m, V&& v) {
-  return v(m.kind, m.bucket, m.stages, m.parameters, m.sets, m.shards);
+  return v(m.kind, m.bucket, m.stages, m.parameters, m.sets, m.sharing);
 }
 template <class V>
 decltype(auto) visit_fields(PlanTables& m, V&& v) {

@@ -1,16 +1,16 @@
-/// verify(RankList) checks the rules of plan.h that one list shows: P-1, P-2, P-4 and P-6 to P-9.
+/// verify(RankList) checks the rules of plan.h that one list shows: P-1, P-2, P-4, P-6 to P-9 and
+/// P-11.
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/compiler/plan/issue_order.h"
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/plan/sum_check.h"
 
 namespace stagecraft {
 namespace {
@@ -129,7 +129,7 @@ class ListCheck {
       return "a Run is a forward or a backward";
     }
     if (i.task.microbatch.value < 0 || i.chunks.first < 0 || i.chunks.count < 1 ||
-        i.chunks.first > i.chunks.end()) {
+        i.chunks.first > i.chunks.end() || i.round < 0) {
       return "a number in it is below 0, or it has no chunk";
     }
     if (is_transfer(i.op) && !has(i.peer.value, static_cast<std::size_t>(list_.peers))) {
@@ -249,10 +249,10 @@ class ListCheck {
   void follow() {
     order_.emplace(list_.streams.size(), list_.instructions.size());
     slots_.resize(static_cast<std::size_t>(list_.slots));
-    started_.resize(tables_.groups.size());
-    finished_.resize(tables_.groups.size());
-    gathering_.resize(tables_.groups.size());
-    gathered_.resize(tables_.groups.size());
+    SumCheck sums(list_, tables_, *order_, [this](auto rule, const Instruction* in, auto what) {
+      in != nullptr ? fault(rule, *in, what)
+                    : faults_.push_back(fmt::format("{}: {}: {}", rule, name_, what));
+    });
     for (const Instruction& i : list_.instructions) {
       for (const SlotUse& use : i.reads) {
         read(i, use);
@@ -261,7 +261,7 @@ class ListCheck {
         write(i, use);
       }
       if (tables_.training) {
-        check_gradients(i);
+        sums.add(i);
       } else {
         check_forward_only(i);
       }
@@ -272,19 +272,8 @@ class ListCheck {
         faults_.push_back(fmt::format("P-4: {}: slot {} is never freed", name_, s));
       }
     }
-    for (std::size_t g = 0; g < started_.size(); ++g) {
-      if (started_[g] && !finished_[g]) {
-        faults_.push_back(
-            fmt::format("P-7: {}: the sum of group {} is started and never finished", name_, g));
-      }
-      if ((started_[g] && tables_.groups[g].shards && !gathered_[g]) ||
-          (gathering_[g] && !gathered_[g])) {
-        faults_.push_back(
-            fmt::format("P-7: {}: the weights of group {} are never gathered", name_, g));
-      }
-    }
-    if (tables_.training && !vote_) {
-      faults_.push_back(fmt::format("P-7: {} never votes", name_));
+    if (tables_.training) {
+      sums.end();
     }
   }
 
@@ -333,135 +322,12 @@ class ListCheck {
     }
   }
 
-  /// Checks the part of P-7 that one list shows.
-  void check_gradients(const Instruction& i) {
-    const bool gathers = is_collective(i.op) && gathers_weights(tables_, i);
-    if (vote_ && i.op != Op::Update && i.op != Op::Free && !gathers) {
-      fault("P-7", i, "comes behind the vote");
-    }
-    switch (i.op) {
-      case Op::Accumulate:
-        for (std::size_t g = 0; g < started_.size(); ++g) {
-          if (started_[g] != nullptr && sums(tables_, tables_.groups[g], i)) {
-            fault("P-7", i, fmt::format("adds to gradients behind their sum in group {}", g));
-          }
-        }
-        accumulated_.push_back(&i);
-        break;
-      case Op::Start:
-        if (gathers) {
-          check_gather(i);
-        } else {
-          check_start(i);
-        }
-        break;
-      case Op::Finish:
-        if (gathers) {
-          check_finish(i, gathering_, gathered_);
-        } else {
-          check_finish(i, started_, finished_);
-        }
-        break;
-      case Op::Vote:
-        for (const Instruction* tasks : accumulated_) {
-          require_over("P-7", tasks->id, i);
-        }
-        for (const auto& finished : finished_) {
-          if (finished) {
-            require_over("P-7", *finished, i);
-          }
-        }
-        vote_ = i.id;
-        break;
-      case Op::Update:
-        if (!vote_) {
-          fault("P-7", i, "changes weights before the vote");
-        } else {
-          require_over("P-7", *vote_, i);
-        }
-        if (!updated_.insert({{i.task.stage, i.bucket}, i.id}).second) {
-          fault("P-7", i, "updates its bucket again");
-        }
-        break;
-      default:
-        break;
-    }
-  }
-
-  void check_start(const Instruction& i) {
-    const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
-    const bool tie = group.kind == PlanGroup::Kind::Tie;
-    if (i.collective != (tie            ? CollectiveKind::AllGather
-                         : group.shards ? CollectiveKind::ReduceScatter
-                                        : CollectiveKind::AllReduce)) {
-      fault("P-7",
-            i,
-            "gradients are reduced over copies, scattered if these have shards, and gathered over "
-            "a tie");
-    }
-    if (started_[static_cast<std::size_t>(i.group)]) {
-      fault("P-7", i, "its group sums twice");
-    }
-    started_[static_cast<std::size_t>(i.group)] = &i;
-    const auto is_of = [&](StageId stage) {
-      return std::ranges::find(group.stages, stage) != group.stages.end();
-    };
-    for (const Instruction* tasks : accumulated_) {
-      if (sums(tables_, group, *tasks)) {
-        require_over("P-7", tasks->id, i);
-      }
-    }
-    for (std::size_t g = 0; tie && g < finished_.size(); ++g) {
-      const PlanGroup& other = tables_.groups[g];
-      if (other.kind == PlanGroup::Kind::Copies && finished_[g] &&
-          std::ranges::any_of(other.stages, is_of)) {
-        require_over("P-7", *finished_[g], i);
-      }
-    }
-  }
-
-  void check_gather(const Instruction& i) {
-    const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
-    if (gathering_[static_cast<std::size_t>(i.group)]) {
-      fault("P-7", i, "its group gathers twice");
-    }
-    gathering_[static_cast<std::size_t>(i.group)] = &i;
-    for (const StageId stage : group.stages) {
-      const auto update = updated_.find({stage, group.bucket});
-      if (update != updated_.end()) {
-        require_over("P-7", update->second, i);
-      } else if (std::ranges::binary_search(list_.stages, stage)) {
-        fault("P-7", i, "gathers weights before their update");
-      }
-    }
-  }
-
-  using Ids = std::vector<std::optional<InstructionId>>;
-
-  void check_finish(const Instruction& i,
-                    const std::vector<const Instruction*>& started,
-                    Ids& finished) {
-    const Instruction* start = started[static_cast<std::size_t>(i.group)];
-    std::optional<InstructionId>& end = finished[static_cast<std::size_t>(i.group)];
-    if (start == nullptr || end || start->stream != i.stream || start->collective != i.collective) {
-      fault("P-7", i, "has no start of its own before it on its stream");
-    }
-    end = i.id;
-  }
-
   const RankList& list_;
   const PlanTables& tables_;
   const std::string& name_;
   std::vector<std::string> faults_;
   std::optional<IssueOrder> order_;
   std::vector<Slot> slots_;
-  std::vector<const Instruction*> accumulated_;
-  std::vector<const Instruction*> started_;    // by group: its sum
-  Ids finished_;                               // likewise
-  std::vector<const Instruction*> gathering_;  // by group: the gather of its weights
-  Ids gathered_;                               // likewise
-  std::optional<InstructionId> vote_;
-  std::map<std::pair<StageId, std::int32_t>, InstructionId> updated_;
 };
 
 /// Checks that the tables refer to existing entries.
@@ -487,8 +353,9 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
   for (std::size_t g = 0; g < tables.groups.size(); ++g) {
     const PlanGroup& group = tables.groups[g];
     const bool tie = group.kind == PlanGroup::Kind::Tie;
-    const bool sound = group.kind <= PlanGroup::Kind::Tie && has_stages(group.stages) &&
-                       (tie ? !group.shards
+    const bool sound = group.kind <= PlanGroup::Kind::Tie && group.sharing <= Sharing::Gradients &&
+                       has_stages(group.stages) &&
+                       (tie ? !group.has_shards()
                             : group.bucket >= 0 &&
                                   static_cast<std::size_t>(group.bucket) < tables.buckets.size()) &&
                        std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {

@@ -1,4 +1,5 @@
-/// verify(Plan) checks each list by itself, and then all lists together: P-3, P-5, P-7 and P-10.
+/// verify(Plan) checks each list by itself, and then all lists together: P-3, P-5, P-7, P-10
+/// and P-11.
 ///
 /// Ranks that transfer nothing to each other, directly or over others, are parts of their own. The
 /// replicas of a pipeline are such parts, all alike; only the first of them is checked.
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/compiler/plan/check_groups.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/scheduler/rules/causes/shortest_cycle.h"
 
@@ -64,89 +66,6 @@ void check_names(const Plan& plan, std::vector<std::string>& faults) {
       if (!std::ranges::all_of(set, [&](Rank r) { return has(r.value, plan.ranks.size()); })) {
         faults.push_back(fmt::format("P-9: group {} has ranks that the plan has not", g));
       }
-    }
-  }
-}
-
-/// Holds the name of the stream on which each group starts, by list.
-using StreamsOfGroups = std::vector<std::map<std::int32_t, std::string_view>>;
-
-/// Returns those of sums, or of gathers.
-StreamsOfGroups streams_of(const Plan& plan, bool gathers) {
-  StreamsOfGroups streams(plan.lists.size());
-  for (std::size_t l = 0; l < plan.lists.size(); ++l) {
-    const RankList& list = plan.lists[l];
-    for (const Instruction& i : list.instructions) {
-      if (i.op == Op::Start && gathers_weights(plan.tables, i) == gathers) {
-        streams[l].emplace(i.group,
-                           i.stream.value >= 0 && i.stream.index() < list.streams.size()
-                               ? list.streams[i.stream.index()]
-                               : std::string_view());
-      }
-    }
-  }
-  return streams;
-}
-
-/// Checks that the lists of a group's members have its sum, and no others.
-void check_members(const Plan& plan,
-                   std::size_t number,
-                   const StreamsOfGroups& started,
-                   std::string_view word,
-                   std::vector<std::string>& faults) {
-  const PlanGroup& group = plan.tables.groups[number];
-  std::set<Rank> members;
-  for (const std::vector<Rank>& set : group.sets) {
-    members.insert(set.begin(), set.end());
-  }
-  std::set<std::string_view> streams;
-  for (const RankPlan& rank : plan.ranks) {
-    const auto& of_list = started[static_cast<std::size_t>(rank.list)];
-    const auto found = of_list.find(static_cast<std::int32_t>(number));
-    const bool enters = found != of_list.end();
-    if (enters) {
-      streams.insert(found->second);
-    }
-    if (enters != members.contains(rank.rank)) {
-      faults.push_back(enters
-                           ? fmt::format("P-7: rank {} {}s in, and is no member of, group {}, {}",
-                                         rank.rank.value,
-                                         word,
-                                         number,
-                                         to_string(plan.tables, group))
-                           : fmt::format("P-7: rank {} does not {} in its group {}, {}",
-                                         rank.rank.value,
-                                         word,
-                                         number,
-                                         to_string(plan.tables, group)));
-    }
-  }
-  if (streams.size() > 1) {
-    faults.push_back(fmt::format("P-7: group {}, {}: its members {} on streams of other names: {}",
-                                 number,
-                                 to_string(plan.tables, group),
-                                 word,
-                                 fmt::join(streams, ", ")));
-  }
-}
-
-/// Checks the sums and gathers of groups, and that a tie's parts are on the ranks of their stages.
-void check_groups(const Plan& plan, std::vector<std::string>& faults) {
-  const StreamsOfGroups sums = streams_of(plan, false);
-  const StreamsOfGroups gathers = streams_of(plan, true);
-  for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
-    const PlanGroup& group = plan.tables.groups[g];
-    for (const std::vector<Rank>& set : group.sets) {
-      for (std::size_t i = 0; group.kind == PlanGroup::Kind::Tie && i < set.size(); ++i) {
-        if (!std::ranges::binary_search(plan.list_of(set[i]).stages, group.stages[i])) {
-          faults.push_back(fmt::format(
-              "P-7: group {}, {}: not where its stages are", g, to_string(plan.tables, group)));
-        }
-      }
-    }
-    check_members(plan, g, sums, "sum", faults);
-    if (group.shards) {
-      check_members(plan, g, gathers, "gather", faults);
     }
   }
 }
@@ -274,6 +193,7 @@ class Together {
       first_[rank.index()] = size_;
       size_ += static_cast<int>(list(rank).instructions.size());
     }
+    add_meetings();
   }
 
   void run() {
@@ -363,17 +283,32 @@ class Together {
     }
   }
 
-  /// Adds a vertex for each group's sum, at which its members meet, and one for its gather; and one
-  /// for the vote.
+  /// Gives each group a vertex for its gather, and one for each of its sums: there its members meet.
+  void add_meetings() {
+    std::vector<std::int32_t> rounds(plan_.tables.groups.size(), 1);
+    for (const RankList& list : plan_.lists) {
+      for (const Instruction& i : list.instructions) {
+        if (i.op == Op::Start) {
+          std::int32_t& most = rounds[static_cast<std::size_t>(i.group)];
+          most = std::max(most, i.round + 1);
+        }
+      }
+    }
+    meetings_.push_back(size_);
+    for (const std::int32_t of_group : rounds) {
+      meetings_.push_back(meetings_.back() + 1 + of_group);
+    }
+  }
+
+  /// Returns the vertex where the members of a collective meet, or all ranks for the vote.
   [[nodiscard]] int meeting_of(const Instruction& i) const {
-    const auto groups = static_cast<int>(plan_.tables.groups.size());
-    return i.op == Op::Vote                   ? size_ + 2 * groups
-           : gathers_weights(plan_.tables, i) ? size_ + groups + i.group
-                                              : size_ + i.group;
+    if (i.op == Op::Vote) {
+      return meetings_.back();
+    }
+    const int gather = meetings_[static_cast<std::size_t>(i.group)];
+    return gathers_weights(plan_.tables, i) ? gather : gather + 1 + i.round;
   }
-  [[nodiscard]] int vertices() const {
-    return size_ + 2 * static_cast<int>(plan_.tables.groups.size()) + 1;
-  }
+  [[nodiscard]] int vertices() const { return meetings_.back() + 1; }
 
   /// Keeps P-5: each rank does one instruction after the other; sends and starts do not wait.
   void check_order() {
@@ -472,8 +407,8 @@ class Together {
                                   fmt::join(names, " -> ")));
   }
 
-  /// Returns "all-reduce of group 1 (stage 1) of ranks 0, 1".
-  [[nodiscard]] std::string name_of_collective(std::int32_t number, bool gather) const {
+  /// Returns "all-reduce of group 1 (stage 1) of ranks 0, 1". `round`: -1 for the gather.
+  [[nodiscard]] std::string name_of_collective(std::int32_t number, std::int32_t round) const {
     const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(number)];
     std::set<int> members;
     for (const std::vector<Rank>& set : group.sets) {
@@ -484,7 +419,8 @@ class Together {
     const RankPlan& one = plan_.ranks[static_cast<std::size_t>(*members.begin())];
     const auto& instructions = plan_.list_of(one.rank).instructions;
     const auto start = std::ranges::find_if(instructions, [&](const Instruction& i) {
-      return i.op == Op::Start && i.group == number && gathers_weights(plan_.tables, i) == gather;
+      return i.op == Op::Start && i.group == number &&
+             (gathers_weights(plan_.tables, i) ? round < 0 : i.round == round);
     });
     const std::string name = start == instructions.end()
                                  ? fmt::format("start sum of group {}", number)
@@ -496,12 +432,13 @@ class Together {
   }
 
   [[nodiscard]] std::string name_of_vertex(int vertex, const std::vector<int>& meets) const {
-    const auto groups = static_cast<int>(plan_.tables.groups.size());
-    if (vertex >= size_ + 2 * groups) {
+    if (vertex == meetings_.back()) {
       return "the vote";
     }
     if (vertex >= size_) {
-      return name_of_collective((vertex - size_) % groups, vertex - size_ >= groups);
+      const auto next = std::ranges::upper_bound(meetings_, vertex);
+      const auto group = static_cast<std::int32_t>(next - meetings_.begin()) - 1;
+      return name_of_collective(group, vertex - *(next - 1) - 1);
     }
     const auto one = [&](int v) {
       const auto rank = std::ranges::find_if(ranks_, [&](Rank r) {
@@ -524,8 +461,9 @@ class Together {
   const Plan& plan_;
   const std::vector<Rank> ranks_;
   std::vector<std::string>& faults_;
-  std::vector<int> first_;  // by rank: the vertex of its first instruction; -1: not looked at
-  int size_ = 0;            // vertices of instructions
+  std::vector<int> first_;     // by rank: the vertex of its first instruction; -1: not looked at
+  int size_ = 0;               // vertices of instructions
+  std::vector<int> meetings_;  // by group: its first vertex, of the gather; then the vote's
   std::vector<std::pair<int, int>> pairs_;  // send, receive
 };
 
@@ -542,7 +480,8 @@ std::vector<std::string> verify(const Plan& plan) {
     faults.insert(faults.end(), of_list.begin(), of_list.end());
   }
   if (std::ranges::any_of(faults, [](const std::string& f) {
-        return f.starts_with("P-9") || f.starts_with("P-6") || f.starts_with("P-1:");
+        return f.starts_with("P-9") || f.starts_with("P-6") || f.starts_with("P-1:") ||
+               f.starts_with("P-11");
       })) {
     return faults;  // likewise
   }

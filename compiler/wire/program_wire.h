@@ -77,6 +77,8 @@ inline constexpr Op kLast<Op> = Op::Regroup;
 template <>
 inline constexpr PlanGroup::Kind kLast<PlanGroup::Kind> = PlanGroup::Kind::Tie;
 template <>
+inline constexpr Sharing kLast<Sharing> = Sharing::Gradients;
+template <>
 inline constexpr CollectiveKind kLast<CollectiveKind> = CollectiveKind::AllToAll;
 template <>
 inline constexpr Role kLast<Role> = Role::GradientPart;

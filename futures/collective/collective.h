@@ -12,7 +12,8 @@
 ///       epoch is over for the whole group: advance the transport before the next operation.
 /// CL-3: a contribution is handed over. The caller does not write to it, or free it if it is
 ///       lendable, until every member's step is over, as this vote or the next shows. A result is
-///       the caller's own. An all_reduce's buffer is so again when its own wait is over.
+///       the caller's own. The buffer of an all_reduce or a reduce_scatter is so again when its own
+///       wait is over.
 /// CL-4: a result needs the start of every member and the wait of none. So several operations may
 ///       be in progress and be waited for in any order, and a member that continues to compute
 ///       delays no other.
@@ -58,8 +59,8 @@ class PendingResult {
   PendingResult& operator=(PendingResult&&) = delete;
   virtual ~PendingResult() = default;
 
-  /// Waits for the result and returns it. Every member must have started the operation. An
-  /// all_reduce also waits until the others have copied the sums that this member lent. The rank's
+  /// Waits for the result and returns it. Every member must have started the operation. A sum
+  /// also waits until the others have read what this member lent. The rank's
   /// WaitBoard shows the members whose tensors are missing. For a sum over hosts it shows only the
   /// members from which this rank receives.
   /// Requires: the first call.

@@ -132,7 +132,12 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
     if (kind_ == Kind::AllReduce) {
       expect_sums();
+    } else {
+      for (const Rank reader : others()) {
+        expect_word_from(reader);
+      }
     }
+    left_ += sums.size() + copied.size();
     missing_ = parts.size();
     ++left_;
     for (const Arrival& part : parts) {
@@ -159,9 +164,11 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   std::vector<Arrival> parts;  ///< those of its own part, in the order of addition
-  // An all_reduce also waits for these, from other ranks:
-  std::vector<Arrival> sums;    ///< of other parts, and of its own from the next host
-  std::vector<Arrival> copied;  ///< empty tensors: the rank has copied this member's sum
+  /// For an all_reduce: sums of other parts, and of its own from the next host.
+  std::vector<Arrival> sums;
+  /// Empty tensors: the rank has copied this member's sum, or has added its part in a
+  /// reduce_scatter.
+  std::vector<Arrival> copied;
 
   [[nodiscard]] Future<at::Tensor> result() const { return result_.future(); }
 
@@ -236,9 +243,22 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       readers_.push_back(*route_.before);
     }
     for (const Rank reader : readers_) {
-      copied.emplace_back(reader, transport_->receive(reader, third_));
+      expect_word_from(reader);
     }
-    left_ += sums.size() + copied.size();
+  }
+
+  [[nodiscard]] std::vector<Rank> others() const {
+    std::vector<Rank> ranks = here_.ranks;
+    std::erase(ranks, transport_->self());
+    return ranks;
+  }
+
+  /// `reader`: reads what this member lends.
+  void expect_word_from(Rank reader) {
+    copied.emplace_back(reader, transport_->receive(reader, third_));
+  }
+  void say_done_to(Rank lender) {
+    transport_->send(lender, third_, passing_->hand_over(at::empty({0}, buffer_.options())));
   }
 
   void expect_sum(Rank from, std::size_t part) {
@@ -265,7 +285,11 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
     scattered_ = sum;
     const at::Tensor handed_on = why ? refusal(why->message()) : sum;
-    if (route_.after) {
+    if (kind_ == Kind::ReduceScatter) {
+      for (const Rank lender : others()) {
+        say_done_to(lender);
+      }
+    } else if (route_.after) {
       transport_->lend(
           *route_.after, first_, passing_->hand_over(handed_on));  // the sum comes back
     } else {
@@ -292,7 +316,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     if (fits) {
       place.copy_(sum);
     }
-    transport_->send(from, third_, passing_->hand_over(at::empty({0}, place.options())));
+    say_done_to(from);
     if (part_of_sum_[i] == self_) {
       lend_to_readers(fits ? place : sum);
     }
@@ -308,7 +332,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
-  /// The reader is done with the sum that was lent to it.
+  /// The reader is done with what was lent to it.
   void end_loan(std::size_t i) { (void)passing_->take_over(copied[i].second.get()); }
 
   const Kind kind_;

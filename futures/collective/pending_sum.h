@@ -1,6 +1,7 @@
 /// PendingSum is an operation that adds the members' buffers in parts. Each member owns one part.
 ///
-///     every member hands part i to member i --> member i adds its parts in the order of ranks
+///     every member lends part i to member i --> member i adds its parts in the order of ranks
+///         --> reduce_scatter: member i says so to all others
 ///         --> all_reduce: member i lends the sum to all others --> each copies it and says so
 ///
 /// So a member sends and receives 2 (n - 1) / n of a buffer, or half of that in a reduce_scatter.
@@ -10,8 +11,8 @@
 /// On accelerators the thread's stream does that, and each tensor that is handed over carries the
 /// point after which it can be read, or after which the reader is done (Passing).
 /// SUM-1: a member overwrites a part that it has lent only after it has received a sum of that
-///        part: the sum shows that the reader is done. The member's all_reduce ends when all
-///        readers have copied the sum that it lent; for a reduce_scatter see CL-3.
+///        part: the sum shows that the reader is done. The member's operation ends when all
+///        readers are done with what it lent.
 /// Source: Thakur et al., Optimization of collective communication operations in MPICH, section 4.
 #pragma once
 

@@ -612,6 +612,31 @@ void many_threads(const MakeMembers& make) {
   CHECK(right == kMostRanks * kRounds * static_cast<int>(kAll.size()));
 }
 
+/// Lent memory is large enough to be read in place. A member that has waited writes to it at once.
+void scattered_buffers_are_free_again(const MakeMembers& make) {
+  constexpr int kRounds = 30;
+  constexpr std::int64_t kLarge = 4 * 8192;  // elements
+  const Members members = make(kMostRanks);
+  const Group group = group_of(members);
+  std::atomic<int> right = 0;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < kMostRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const Member& member = members[static_cast<std::size_t>(rank)];
+      at::Tensor buffer = member.transport->lendable(kLarge, at::kFloat);
+      for (int round = 0; round < kRounds; ++round) {
+        buffer.fill_(10 * round + rank);
+        const at::Tensor sum =
+            member.collective->reduce_scatter(group, sequence_of(round), buffer)->wait(patience());
+        buffer.fill_(-1.0);
+        right += same(sum, at::full({kLarge / 4}, static_cast<float>(40 * round + 6))) ? 1 : 0;
+      }
+    });
+  }
+  threads.clear();
+  CHECK(right == kMostRanks * kRounds);
+}
+
 }  // namespace
 
 const std::vector<CollectiveCase>& collective_cases() {
@@ -626,6 +651,8 @@ const std::vector<CollectiveCase>& collective_cases() {
       {"a contribution may be dropped when the operation has started (CL-3)",
        contributions_may_be_dropped},
       {"an all_reduce works in the buffer (CL-3)", works_in_the_buffer},
+      {"a reduce_scatter's buffer is the caller's again after its wait (CL-3)",
+       scattered_buffers_are_free_again},
       {"an all_gather fills the buffer that has the contribution", gathers_into_the_buffer},
       {"an operation that is given up leaves the buffer alone", abandoned_buffers_rest},
       {"several operations are under way and waited for in any order (CL-4)", several_under_way},

@@ -207,8 +207,9 @@ TEST_CASE("a stage with a tied parameter keeps the whole optimizer's state",
   Run shared(in_copies_of(program, 2, kShards, "interleaved"));
   Run whole(in_copies_of(program, 2, {}, "interleaved"));
   const auto& groups = shared.trainer.plan().tables.groups;
-  CHECK(std::ranges::any_of(
-      groups, [](const PlanGroup& g) { return g.kind == PlanGroup::Kind::Copies && !g.shards; }));
+  CHECK(std::ranges::any_of(groups, [](const PlanGroup& g) {
+    return g.kind == PlanGroup::Kind::Copies && !g.has_shards();
+  }));
   shared.train(3);
   whole.train(3);
   check_equal(shared, whole);

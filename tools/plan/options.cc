@@ -1,8 +1,6 @@
 #include "stagecraft/tools/plan/options.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/what_if.h"
+#include "stagecraft/tools/common/bytes_word.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/plan/operator_constraints.h"
@@ -28,16 +27,6 @@ constexpr const char* kPlanCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
 constexpr int kMostProcessors = 1'000'000;
 constexpr int kMostListed = 1000;
-
-/// Returns the number at the beginning of a word, and the text after it; nothing without a number.
-std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return std::pair(value, word.substr(static_cast<std::size_t>(end - word.data())));
-}
 
 WhatIf link_change(const std::string& word, std::string_view text) {
   const auto refuse = [&] {
@@ -68,7 +57,8 @@ WhatIf link_change(const std::string& word, std::string_view text) {
 
 WhatIf change_of(const std::string& word, int devices) {
   if (word.starts_with("memory=")) {
-    return {.kind = WhatIf::Kind::Memory, .bytes = bytes_of_word("--what-if", word.substr(7))};
+    return {.kind = WhatIf::Kind::Memory,
+            .bytes = bytes_of_word(kPlanCommand, "--what-if", word.substr(7))};
   }
   if (!word.starts_with("link=")) {
     wrong_usage(kPlanCommand,
@@ -102,24 +92,6 @@ std::string planner_names() {
 }
 
 }  // namespace
-
-double bytes_of_word(const std::string& option, const std::string& word) {
-  constexpr std::string_view kUnits = "KMGT";
-  const auto number = leading_number(word);
-  double scale = 1;
-  std::string_view unit = number ? number->second : "";
-  if (!unit.empty() && kUnits.find(unit.front()) != std::string_view::npos) {
-    scale = std::pow(1024.0, static_cast<double>(kUnits.find(unit.front()) + 1));
-    unit.remove_prefix(1);
-  }
-  const bool rest_is_unit = unit.empty() || unit == "B" || (scale > 1 && unit == "iB");
-  if (!number || !rest_is_unit || number->first <= 0) {
-    wrong_usage(
-        kPlanCommand,
-        fmt::format("{} expects a number of bytes, e.g. 2G or 500M, found '{}'", option, word));
-  }
-  return number->first * scale;
-}
 
 void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("COSTS", options.costs, "a costs.json of `stagecraft profile`; -: standard input")
@@ -205,7 +177,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   request.microbatch_sizes = options.microbatch_sizes;
   request.stage_sizes = options.stage_sizes;
   if (options.memory) {
-    request.memory = bytes_of_word("--memory", *options.memory);
+    request.memory = bytes_of_word(kPlanCommand, "--memory", *options.memory);
   }
   if (options.schedule) {
     if (builder_named(*options.schedule) != nullptr) {

@@ -45,8 +45,4 @@ void add_plan_options(CLI::App& app, PlanOptions& options);
 ///         reading costs, schedule and barriers.
 [[nodiscard]] PlanRequest plan_request(const PlanOptions& options, Console& console);
 
-/// Returns the bytes of "2G", "500M" or "1e9", in powers of 1024.
-/// Errors: UsageArgument naming `option`.
-[[nodiscard]] double bytes_of_word(const std::string& option, const std::string& word);
-
 }  // namespace stagecraft::tools

@@ -60,7 +60,7 @@ void Commit::start(const Instruction& collective) {
       sum.start_gather(collective_, tags_);
     }
   } else {
-    sum.start(collective_, tags_);
+    sum.start(collective_, tags_, {.round = collective.round, .last_batch = order_.updates});
   }
 }
 

@@ -36,7 +36,7 @@ class Commit {
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const StepOrder& order, const Sequence& tags);
 
-  /// Begins and ends the sum of a group of the plan, or the gather of its weights. Requires: the
+  /// Begins and ends a sum of a group of the plan, or the gather of its weights. Requires: the
   /// Start or Finish of a group of this rank.
   void start(const Instruction& collective);
   void finish(const Instruction& collective);

@@ -59,13 +59,21 @@ at::Tensor packed(const std::vector<at::Tensor>& buffers, bool first) {
 
 }  // namespace
 
-CopiesSum::CopiesSum(Group members, std::vector<StageRuntime*> mine, std::size_t bucket, bool first)
-    : members_(std::move(members)), mine_(std::move(mine)), bucket_(bucket), first_(first) {
+CopiesSum::CopiesSum(Group members,
+                     std::vector<StageRuntime*> mine,
+                     std::size_t bucket,
+                     bool first,
+                     std::int32_t rounds)
+    : members_(std::move(members)),
+      mine_(std::move(mine)),
+      bucket_(bucket),
+      first_(first),
+      rounds_(rounds) {
   SC_CHECK(!mine_.empty(), "a rank of a group of copies holds one of its stages");
   SC_CHECK(mine_.size() == 1 || !has_shards(), "a rank with a shard holds one copy");
 }
 
-void CopiesSum::start(Collective& collective, const Sequence& step) {
+void CopiesSum::start(Collective& collective, const Sequence& step, const SumTurn& turn) {
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor>& gradients = mine_.front()->buckets.flat_gradients(bucket_);
   Sequence sequence = step;
@@ -73,22 +81,29 @@ void CopiesSum::start(Collective& collective, const Sequence& step) {
     for (std::size_t i = 1; i < mine_.size(); ++i) {
       gradients[b].add_(mine_[i]->buckets.flat_gradients(bucket_)[b]);
     }
-    sequence.number = static_cast<std::int32_t>(b);
+    sequence.number = first_number(turn.round) + static_cast<std::int32_t>(b);
     sums_.push_back(has_shards() ? collective.reduce_scatter(members_, sequence, gradients[b])
                                  : collective.all_reduce(members_, sequence, gradients[b]));
   }
-  sequence.number = number_of(Exchange::Buffers);
-  start_buffers(collective, sequence);
+  if (turn.last_batch && turn.round == rounds_ - 1) {
+    sequence.number = number_of(Exchange::Buffers);
+    start_buffers(collective, sequence);
+  }
 }
 
 bool CopiesSum::has_shards() const {
   return mine_.front()->buckets.has_shards(bucket_);
 }
 
-/// Returns the number of an exchange among the step's collectives of the group.
+/// Returns the number of a round's first sum among the step's collectives of the group.
+std::int32_t CopiesSum::first_number(std::int32_t round) const {
+  const std::size_t sums = mine_.front()->buckets.flat_gradients(bucket_).size();
+  return round * static_cast<std::int32_t>(sums);
+}
+
+/// Returns the number of an exchange that follows the sums.
 std::int32_t CopiesSum::number_of(Exchange exchange) const {
-  return static_cast<std::int32_t>(mine_.front()->buckets.flat_gradients(bucket_).size()) +
-         static_cast<std::int32_t>(exchange);
+  return first_number(rounds_) + static_cast<std::int32_t>(exchange);
 }
 
 /// Only the first copy has words other than 0, so their sum is its buffers, and nobody has to look

@@ -22,10 +22,15 @@ class CopiesSum final : public GroupSum {
  public:
   /// `mine`: the copies on this rank, which outlive the sum. `bucket`: its number in them; the
   /// first one's sum brings the stage's buffers. `first`: the first copy of all is mine.front().
+  /// `rounds`: of a step, each with a sum.
   /// Requires: one copy here if the bucket has shards.
-  CopiesSum(Group members, std::vector<StageRuntime*> mine, std::size_t bucket, bool first);
+  CopiesSum(Group members,
+            std::vector<StageRuntime*> mine,
+            std::size_t bucket,
+            bool first,
+            std::int32_t rounds = 1);
 
-  void start(Collective& collective, const Sequence& step) override;
+  void start(Collective& collective, const Sequence& step, const SumTurn& turn) override;
   void finish(Deadline deadline) override;
   void start_norms(Collective& collective, const Sequence& step) override;
   void finish_norms(Deadline deadline) override;
@@ -38,6 +43,7 @@ class CopiesSum final : public GroupSum {
   enum class Exchange : std::uint8_t { Buffers, Norms, Weights };
 
   [[nodiscard]] bool has_shards() const;
+  [[nodiscard]] std::int32_t first_number(std::int32_t round) const;
   [[nodiscard]] std::int32_t number_of(Exchange exchange) const;
   void start_buffers(Collective& collective, const Sequence& sequence);
   void take_buffers(Deadline deadline);
@@ -46,6 +52,7 @@ class CopiesSum final : public GroupSum {
   const std::vector<StageRuntime*> mine_;
   const std::size_t bucket_;
   const bool first_;
+  const std::int32_t rounds_;
   std::vector<std::unique_ptr<PendingResult>> sums_;     // by buffer of gradients
   std::unique_ptr<PendingResult> buffers_;               // null if there are none
   std::unique_ptr<PendingResult> norms_;                 // likewise

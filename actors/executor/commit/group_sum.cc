@@ -26,10 +26,18 @@ std::size_t number_in_stage(const PlanTables& tables, std::int32_t bucket) {
       }));
 }
 
+std::int32_t rounds_of(const PlanShare& share, std::int32_t group) {
+  const auto starts_a_sum = [&](const Instruction& i) {
+    return i.op == Op::Start && i.group == group && !gathers_weights(*share.tables, i);
+  };
+  return static_cast<std::int32_t>(std::ranges::count_if(share.list->instructions, starts_a_sum));
+}
+
 std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
-                                        const PlanGroup& group,
+                                        std::int32_t number,
                                         Group members,
                                         std::vector<StageRuntime>& stages) {
+  const PlanGroup& group = share.tables->groups[static_cast<std::size_t>(number)];
   std::vector<StageRuntime*> mine;
   bool first = false;
   for (const StageId id : group.stages) {
@@ -44,8 +52,11 @@ std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
       mine.push_back(&stages[position]);
     }
   }
-  return std::make_unique<CopiesSum>(
-      std::move(members), std::move(mine), number_in_stage(*share.tables, group.bucket), first);
+  return std::make_unique<CopiesSum>(std::move(members),
+                                     std::move(mine),
+                                     number_in_stage(*share.tables, group.bucket),
+                                     first,
+                                     rounds_of(share, number));
 }
 
 std::unique_ptr<GroupSum> sum_of_tie(const PlanShare& share,
@@ -75,10 +86,11 @@ std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
                                                   std::vector<StageRuntime>& stages) {
   std::vector<std::unique_ptr<GroupSum>> sums;
   for (const PlanGroup& group : share.tables->groups) {
-    Group members = group_of(share, static_cast<std::int32_t>(sums.size()));
+    const auto number = static_cast<std::int32_t>(sums.size());
+    Group members = group_of(share, number);
     sums.push_back(members.ranks.empty() ? nullptr
                    : group.kind == PlanGroup::Kind::Copies
-                       ? sum_of_copies(share, group, std::move(members), stages)
+                       ? sum_of_copies(share, number, std::move(members), stages)
                        : sum_of_tie(share, group, std::move(members), stages));
   }
   return sums;

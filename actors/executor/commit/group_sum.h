@@ -1,6 +1,6 @@
 /// GroupSum is one rank's part in the sum of a PlanGroup. It starts after the last backward whose
-/// gradients it sums and ends before the vote. If the group has shards, its norm and its gather
-/// follow, before and after the update.
+/// gradients it sums and ends before the vote, or does so once a round (P-11). If the group has
+/// shards, its norm and its gather follow, before and after the update.
 ///
 /// Commit makes one for each group of its rank and uses it on its plan thread.
 #pragma once
@@ -15,6 +15,12 @@
 
 namespace stagecraft {
 
+/// SumTurn says which sum of an update it is.
+struct SumTurn {
+  std::int32_t round = 0;  ///< as the plan numbers it
+  bool last_batch = true;  ///< no other batch of the update follows
+};
+
 class GroupSum {
  public:
   GroupSum(const GroupSum&) = delete;
@@ -25,7 +31,7 @@ class GroupSum {
 
   /// Hands this rank's gradients over. `step`: the step's sequence, whose numbers are given here.
   /// Errors: those of the collective's operations.
-  virtual void start(Collective& collective, const Sequence& step) = 0;
+  virtual void start(Collective& collective, const Sequence& step, const SumTurn& turn) = 0;
   /// Waits, and replaces the gradients by the sum. Errors: those of PendingResult::wait.
   virtual void finish(Deadline deadline) = 0;
   /// Hands over what other shards need for the norms of parameters that several of them have.

@@ -61,7 +61,7 @@ at::Tensor TieSum::packed() const {
   return all;
 }
 
-void TieSum::start(Collective& collective, const Sequence& step) {
+void TieSum::start(Collective& collective, const Sequence& step, const SumTurn& /*turn*/) {
   if (members_.ranks.size() > 1) {
     const at::NoGradGuard no_grad;
     gathered_ = collective.all_gather(members_, step, packed());

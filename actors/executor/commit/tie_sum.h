@@ -31,7 +31,7 @@ class TieSum final : public GroupSum {
   TieSum(Group members, const TieParts& parts);
 
   /// Starts the sum. Sends nothing if one rank has all parts.
-  void start(Collective& collective, const Sequence& step) override;
+  void start(Collective& collective, const Sequence& step, const SumTurn& turn) override;
   void finish(Deadline deadline) override;
   void drop() override { gathered_.reset(); }
 

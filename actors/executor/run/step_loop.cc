@@ -14,9 +14,13 @@
 namespace stagecraft {
 namespace {
 
-/// Returns whether the instruction runs only in the last batch of an update.
-bool is_of_update(Op op) {
-  return is_collective(op) || op == Op::Vote || op == Op::Update;
+/// Returns whether the instruction runs only in the last batch of an update. Rounds of sums make
+/// room for the gradients of the next tasks.
+bool is_of_update(const PlanTables& tables, const Instruction& i) {
+  const bool in_rounds = is_collective(i.op) &&
+                         tables.groups[static_cast<std::size_t>(i.group)].has_rounds() &&
+                         !gathers_weights(tables, i);
+  return (is_collective(i.op) && !in_rounds) || i.op == Op::Vote || i.op == Op::Update;
 }
 
 }  // namespace
@@ -104,7 +108,7 @@ void StepLoop::issue(std::size_t position) {
       const auto waiting = rank_.times.pass(&RankTimes::waiting);
       gate_->wait(position);
     }
-    if (!step_.order.updates && is_of_update(instruction.op)) {
+    if (!step_.order.updates && is_of_update(*step_.plan.bound.share->tables, instruction)) {
       skip(bound, position);
       return;
     }

@@ -14,11 +14,12 @@ std::vector<BucketCut> RankSetup::buckets_of(std::size_t stage) const {
     }
     BucketCut& cut = cuts.emplace_back(BucketCut{.chunks = tables.buckets[b].chunks});
     const auto shares = std::ranges::find_if(tables.groups, [&](const PlanGroup& group) {
-      return group.shards && group.bucket == static_cast<std::int32_t>(b);
+      return group.has_shards() && group.bucket == static_cast<std::int32_t>(b);
     });
     if (shares != tables.groups.end()) {
       const std::vector<Rank> members = shares->members(rank());
       cut.shard = static_cast<std::int32_t>(std::ranges::find(members, rank()) - members.begin());
+      cut.in_rounds = shares->has_rounds();
       cut.shards = std::max(1, static_cast<std::int32_t>(members.size()));
     }
   }

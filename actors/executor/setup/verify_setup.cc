@@ -148,7 +148,8 @@ class SetupCheck {
     for (std::size_t s = 0; s < held().size(); ++s) {
       std::int32_t end = 0;
       const auto chunks = static_cast<std::int32_t>(setup_.stages[s]->chunks.size());
-      for (const auto& [bucket, shard, shards] : setup_.buckets_of(s)) {
+      for (const BucketCut& cut : setup_.buckets_of(s)) {
+        const ChunkRange& bucket = cut.chunks;
         if (bucket.first < end || bucket.count < 1 || bucket.count > chunks - bucket.first) {
           fault("stage {} has a bucket of {} chunks from chunk {} on, of {}",
                 held()[s].value,
@@ -170,7 +171,7 @@ class SetupCheck {
         fault("group {} sums a bucket that another group sums", g);
         return;
       }
-      if (group.shards && setup_.options.device != "cpu") {
+      if (group.has_shards() && setup_.options.device != "cpu") {
         fault("group {} has shards, and the rank is not on the CPU", g);
         return;
       }
@@ -220,7 +221,7 @@ class SetupCheck {
     }
     const auto held_here =
         std::ranges::count_if(group.stages, [&](StageId s) { return program_of(s) != nullptr; });
-    if (group.shards && held_here > 1) {
+    if (group.has_shards() && held_here > 1) {
       fault("group {} has shards and two copies of its stage on this rank", number);
     }
   }

@@ -76,6 +76,13 @@ void GradientSums::begin() {
   std::ranges::fill(arrivals_->turns, Arrivals::Turn::Comes);
 }
 
+void GradientSums::begin(const std::vector<std::size_t>& which) {
+  for (const std::size_t i : which) {
+    arrivals_->begun[i] = false;
+    arrivals_->turns[i] = Arrivals::Turn::Comes;
+  }
+}
+
 void GradientSums::add(const std::vector<std::size_t>& which,
                        const std::vector<at::Tensor>& gradients,
                        double weight) {

@@ -29,6 +29,8 @@ class GradientSums {
 
   /// Forgets the sums.
   void begin();
+  /// Forgets those of these parameters (by number).
+  void begin(const std::vector<std::size_t>& which);
 
   /// Ends a microbatch for these parameters (by number): adds their gradients that were not taken,
   /// times its weight. `gradients`: of all parameters. An undefined gradient counts as zero.

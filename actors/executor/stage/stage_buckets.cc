@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/div.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
@@ -18,71 +16,14 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;  // bytes
-
-/// Cuts tensors out of one zeroed buffer per dtype, in the order in which they were reserved.
-class FlatBuffers {
- public:
-  explicit FlatBuffers(FlatMemory memory, std::int32_t shards = 1)
-      : memory_(std::move(memory)), shards_(shards) {}
-
-  void reserve(at::ScalarType dtype, std::int64_t elements) {
-    buffers_[dtype].elements.push_back(elements);
-  }
-
-  at::Tensor cut(at::ScalarType dtype, at::IntArrayRef sizes) {
-    Buffer& buffer = buffers_.at(dtype);
-    if (!buffer.memory.defined()) {
-      buffer.layout = shard_layout(buffer.elements,
-                                   kAlignment / static_cast<std::int64_t>(c10::elementSize(dtype)),
-                                   shards_);
-      buffer.memory = memory_(buffer.layout.size(), dtype);
-    }
-    const std::size_t next = buffer.cut++;
-    return buffer.memory.narrow(0, buffer.layout.begins[next], buffer.elements[next]).view(sizes);
-  }
-
-  [[nodiscard]] std::vector<at::Tensor> all() const {
-    std::vector<at::Tensor> result;
-    for (const auto& [dtype, buffer] : buffers_) {
-      result.push_back(buffer.memory);
-    }
-    return result;
-  }
-
-  /// Returns the number of the dtype's buffer in all().
-  [[nodiscard]] std::size_t number_of(at::ScalarType dtype) const {
-    return static_cast<std::size_t>(std::distance(buffers_.begin(), buffers_.find(dtype)));
-  }
-  /// Returns the part of the tensor that was cut last, in a shard.
-  [[nodiscard]] ShardLayout::Part last_part(at::ScalarType dtype, std::int32_t shard) const {
-    const Buffer& buffer = buffers_.at(dtype);
-    return buffer.layout.part(buffer.cut - 1, shard);
-  }
-
- private:
-  struct Buffer {
-    std::vector<std::int64_t> elements;  // of its tensors
-    std::size_t cut = 0;                 // so many of them
-    ShardLayout layout;
-    at::Tensor memory;
-  };
-
-  FlatMemory memory_;
-  std::int32_t shards_;
-  std::map<at::ScalarType, Buffer> buffers_;
-};
-
-FlatMemory memory_of(const c10::Device& device) {
-  return [device](std::int64_t elements, at::ScalarType dtype) {
-    return at::zeros({elements}, at::TensorOptions(dtype).device(device));
-  };
+FlatMemory lent_memory_of(const BucketOptions& options) {
+  return options.lent_memory ? options.lent_memory : memory_of(options.device);
 }
 
 /// The buffers of one bucket. Weights of trained parameters lie as their gradients do.
 struct BucketBuffers {
   BucketBuffers(std::size_t state_tensors, const BucketOptions& options, std::int32_t shards)
-      : gradients(options.lent_memory ? options.lent_memory : memory_of(options.device), shards),
+      : gradients(lent_memory_of(options), shards),
         weights(shards > 1 ? gradients : FlatBuffers(memory_of(options.device))),
         others(memory_of(options.device)),
         kept(others),
@@ -119,16 +60,6 @@ std::vector<at::Tensor> like_gradients(FlatBuffers& memory,
     made.push_back(memory.cut(p.gradient.scalar_type(), p.gradient.sizes()));
   }
   return made;
-}
-
-/// Returns the runs of blocks of a part, whose squares are to be added.
-std::vector<SquareTree::Run> runs_of(const ShardLayout::Part& part, bool is_complex) {
-  if (part.size() == 0) {
-    return {};
-  }
-  const std::int64_t numbers = is_complex ? 2 : 1;  // in an element
-  return SquareTree::runs_of(part.begin * numbers / kNormBlock,
-                             (part.end * numbers + kNormBlock - 1) / kNormBlock);
 }
 
 /// Returns the bucket of each parameter. One that does not train, or that is complete in no
@@ -180,6 +111,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   optimized_.resize(buffers.size());
   pieces_.resize(buffers.size());
   divided_.resize(buffers.size());
+  members_.resize(buffers.size());
   kept_.resize(buffers.size());
   std::vector<at::Tensor> leaves;  // of the trained ones
   for (std::size_t p = 0; p < stage.parameters.size(); ++p) {
@@ -197,6 +129,8 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     }
     const std::size_t number = trained_names_.size();
     all_.push_back(number);
+    members_[b].push_back(number);
+    bucket_of_.push_back(b);
     trained_names_.push_back(parameter.name);
     leaves.push_back(leaf);
     gradients_.push_back(mine.gradients.cut(facts.dtype, facts.sizes));
@@ -210,20 +144,26 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     const auto part = [&](std::int32_t shard) {
       return mine.gradients.last_part(facts.dtype, shard);
     };
-    const Piece piece{.trained = number,
-                      .buffer = mine.gradients.number_of(facts.dtype),
-                      .part = part(cuts_[b].shard),
-                      .whole = has_all(part(cuts_[b].shard), elements_of(facts), cuts_[b].shard)};
+    Piece piece{.trained = number,
+                .buffer = mine.gradients.number_of(facts.dtype),
+                .part = part(cuts_[b].shard),
+                .whole = has_all(part(cuts_[b].shard), elements_of(facts), cuts_[b].shard),
+                .gradient = {}};
     if (!piece.whole && parameter.counted) {
-      note_divided(b, number, part);
+      std::vector<ShardLayout::Part> parts;
+      for (std::int32_t shard = 0; shard < cuts_[b].shards; ++shard) {
+        parts.push_back(part(shard));
+      }
+      divided_[b].add(number, gradients_.back().is_complex(), parts);
     }
     if (!piece.whole && piece.part.size() == 0) {
       continue;
     }
+    piece.gradient = part_of(gradients_.back(), piece.part);
     order_.emplace_back(b, optimized_[b].size());
     pieces_[b].push_back(piece);
     optimized_[b].push_back({.parameter = part_of(leaf.detach(), piece.part),
-                             .gradient = part_of(gradients_.back(), piece.part),
+                             .gradient = piece.gradient,
                              .state = {},
                              .rule = rule(parameter),
                              .name = parameter.name});
@@ -239,23 +179,31 @@ StageBuckets::StageBuckets(const StageProgram& stage,
       kept_[b] = like_gradients(buffers[b].kept, optimized_[b]);
     }
     flat_gradients_.push_back(buffers[b].gradients.all());
+    leases_.emplace_back();
+    for (const at::Tensor& flat : flat_gradients_[b]) {
+      if (cuts_[b].in_rounds) {
+        leases_[b].emplace_back(flat, lent_memory_of(options)).give_back();
+      }
+    }
     flat_weights_.push_back(buffers[b].weights.all());
     try_optimizer(optimizer, optimized_[b]);
   }
+  shares_.resize(buffers.size());
   sums_ = std::make_shared<GradientSums>(gradients_, leaves);
 }
 
-/// Notes a parameter if several shards have it.
-template <class PartOf>
-void StageBuckets::note_divided(std::size_t bucket, std::size_t trained, const PartOf& part) {
-  Divided divided{.trained = trained, .parts = {}};
-  std::ptrdiff_t owners = 0;
-  for (std::int32_t shard = 0; shard < cuts_[bucket].shards; ++shard) {
-    divided.parts.push_back(part(shard));
-    owners += divided.parts.back().size() > 0 ? 1 : 0;
+void StageBuckets::begin_step() {
+  sums_->begin();
+  for (std::size_t b = 0; b < cuts_.size(); ++b) {
+    drop_share(b);
   }
-  if (owners > 1) {
-    divided_[bucket].push_back(std::move(divided));
+}
+
+void StageBuckets::hold(const std::vector<std::size_t>& trained) const {
+  for (const std::size_t number : trained) {
+    for (const FlatLease& lease : leases_[bucket_of_[number]]) {
+      lease.take();
+    }
   }
 }
 
@@ -276,73 +224,44 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) 
     norms[i].value = found[i];
   }
   for (std::size_t b = 0; b < cuts_.size(); ++b) {
-    for (const Divided& divided : divided_[b]) {
-      if (divided.parts[static_cast<std::size_t>(cuts_[b].shard)].begin == 0 &&
-          divided.parts[static_cast<std::size_t>(cuts_[b].shard)].size() > 0) {
-        norms.push_back({*positions_[divided.trained],
-                         squared_norm_of_mean(
-                             divided.squares, gradients_[divided.trained].scalar_type(), weight)});
-      }
-    }
+    divided_[b].for_each_first(cuts_[b].shard, [&](std::size_t number, double squares) {
+      norms.push_back({*positions_[number],
+                       squared_norm_of_mean(squares, gradients_[number].scalar_type(), weight)});
+    });
   }
   return norms;
 }
 
 at::Tensor StageBuckets::divided_squares(std::size_t bucket) const {
-  const std::vector<Divided>& all = divided_[bucket];
-  const std::int64_t width = runs_of_a_part(all);
-  at::Tensor squares = at::zeros({std::ssize(all) * width}, at::kDouble);
-  double* const out = squares.mutable_data_ptr<double>();
-  for (std::size_t d = 0; d < all.size(); ++d) {
-    const auto piece = std::ranges::find(pieces_[bucket], all[d].trained, &Piece::trained);
-    if (piece == pieces_[bucket].end()) {
-      continue;
-    }
-    const auto number = static_cast<std::size_t>(piece - pieces_[bucket].begin());
-    const SquareTree tree = squares_of(optimized_[bucket][number].gradient, piece->part.begin);
-    for (std::size_t r = 0; r < tree.runs().size(); ++r) {
-      out[d * static_cast<std::size_t>(width) + r] = tree.runs()[r].sum;
-    }
-  }
-  return squares;
+  return divided_[bucket].of_shard(cuts_[bucket].shard, [&](std::size_t number) {
+    const auto piece = std::ranges::find(pieces_[bucket], number, &Piece::trained);
+    return optimized_[bucket][static_cast<std::size_t>(piece - pieces_[bucket].begin())].gradient;
+  });
 }
 
 void StageBuckets::take_divided_squares(std::size_t bucket, const at::Tensor& of_shards) {
-  std::vector<Divided>& all = divided_[bucket];
-  const auto width = static_cast<std::size_t>(runs_of_a_part(all));
-  SC_CHECK(static_cast<std::size_t>(of_shards.numel()) ==
-               static_cast<std::size_t>(cuts_[bucket].shards) * all.size() * width,
-           "every shard sends as many squares");
-  const double* const in = of_shards.const_data_ptr<double>();
-  for (std::size_t d = 0; d < all.size(); ++d) {
-    SquareTree tree;
-    for (std::size_t shard = 0; shard < all[d].parts.size(); ++shard) {
-      const std::vector<SquareTree::Run> runs =
-          runs_of(all[d].parts[shard], gradients_[all[d].trained].is_complex());
-      for (std::size_t r = 0; r < runs.size(); ++r) {
-        const double sum = in[(shard * all.size() + d) * width + r];
-        tree.add({runs[r].level, runs[r].index, sum});
-      }
-    }
-    all[d].squares = tree.total();
-  }
-}
-
-std::int64_t StageBuckets::runs_of_a_part(const std::vector<Divided>& all) const {
-  std::int64_t most = 0;
-  for (const Divided& divided : all) {
-    for (const ShardLayout::Part& part : divided.parts) {
-      most = std::max(most, std::ssize(runs_of(part, gradients_[divided.trained].is_complex())));
-    }
-  }
-  return most;
+  divided_[bucket].take(of_shards);
 }
 
 void StageBuckets::take_share(std::size_t bucket, const std::vector<at::Tensor>& sums) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor>& share = shares_[bucket];
+  for (std::size_t i = 0; i < share.size(); ++i) {
+    share[i].add_(sums[i]);
+  }
+  if (share.empty()) {
+    share = sums;
+  }
+  if (cuts_[bucket].in_rounds) {  // keeps BU-5
+    sums_->begin(members_[bucket]);
+    for (const FlatLease& lease : leases_[bucket]) {
+      lease.give_back();
+    }
+  }
   for (std::size_t i = 0; i < pieces_[bucket].size(); ++i) {
     const Piece& piece = pieces_[bucket][i];
     OptimizedParameter& optimized = optimized_[bucket][i];
-    optimized.gradient = sums[piece.buffer]
+    optimized.gradient = share[piece.buffer]
                              .narrow(0, piece.part.at, piece.part.size())
                              .view(optimized.parameter.sizes());
   }
@@ -378,9 +297,9 @@ void StageBuckets::update(std::size_t bucket,
 }
 
 void StageBuckets::drop_share(std::size_t bucket) {
+  shares_[bucket].clear();
   for (std::size_t i = 0; has_shards(bucket) && i < pieces_[bucket].size(); ++i) {
-    const Piece& piece = pieces_[bucket][i];
-    optimized_[bucket][i].gradient = part_of(gradients_[piece.trained], piece.part);
+    optimized_[bucket][i].gradient = pieces_[bucket][i].gradient;
   }
 }
 

@@ -14,11 +14,12 @@
 /// BU-4: a bucket with shards has the optimizer's state of its shard alone, and updates only the
 ///       weights there. The caller brings the sums of its gradients (take_share), and the weights
 ///       that others have updated (flat_weights). Updates change the same bits as without shards.
+/// BU-5: a bucket that is reduced in rounds has memory for whole gradients from a round's first task
+///       until take_share(), which adds the round to those before.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/setup/bucket_cut.h"
+#include "stagecraft/actors/executor/stage/divided_squares.h"
+#include "stagecraft/actors/executor/stage/flat_buffers.h"
 #include "stagecraft/actors/executor/stage/gradient_sums.h"
 #include "stagecraft/actors/executor/stage/shard_layout.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
@@ -38,9 +41,6 @@
 #include "stagecraft/futures/collective/vote.h"
 
 namespace stagecraft {
-
-/// Allocates a flat tensor of zeros.
-using FlatMemory = std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)>;
 
 /// BucketOptions holds the options of a trainer or a reference that a bucket uses.
 struct BucketOptions {
@@ -82,18 +82,19 @@ class StageBuckets {
   }
 
   /// Forgets the gradients of the last step.
-  void begin_step() { sums_->begin(); }
+  void begin_step();
 
   /// Adds one microbatch's gradients of these parameters (by number) times its weight. `gradients`:
   /// one per gradient edge. An undefined gradient counts as zero, unless it was taken.
   void accumulate(const std::vector<std::size_t>& which,
                   const std::vector<at::Tensor>& gradients,
                   double weight = 1.0) {
+    hold(which);
     sums_->add(which, gradients, weight);
   }
   /// Adds the gradients of all trained parameters.
   void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0) {
-    sums_->add(all_, gradients, weight);
+    accumulate(all_, gradients, weight);
   }
 
   /// While the result lives, backwards of one microbatch hand the gradients of these parameters (by
@@ -101,6 +102,9 @@ class StageBuckets {
   /// Requires: accumulate() comes next, for that microbatch and with that weight.
   [[nodiscard]] GradientSums::Taking take(const std::vector<std::size_t>& trained,
                                           std::optional<double> weight) const {
+    if (weight) {
+      hold(trained);
+    }
     return {*sums_, trained, weight};
   }
 
@@ -131,7 +135,8 @@ class StageBuckets {
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
   [[nodiscard]] bool has_shards(std::size_t bucket) const { return cuts_[bucket].shards > 1; }
-  /// Takes the sums of the gradients of this shard, one buffer per dtype, until the update.
+  /// Adds the sums of the gradients of this shard, one buffer per dtype, to those that it has taken
+  /// for this update. The bucket keeps the buffers.
   void take_share(std::size_t bucket, const std::vector<at::Tensor>& sums);
   /// Frees them. An update does it too.
   void drop_share(std::size_t bucket);
@@ -166,17 +171,10 @@ class StageBuckets {
     std::size_t buffer = 0;   // of the bucket's
     ShardLayout::Part part;
     bool whole = true;
+    at::Tensor gradient;  // in the buffer, whose memory may be given back
   };
-  /// A parameter that several shards of a bucket have.
-  struct Divided {
-    std::size_t trained = 0;
-    std::vector<ShardLayout::Part> parts;  // by shard
-    double squares = 0.0;                  // of its gradient
-  };
-
-  template <class PartOf>
-  void note_divided(std::size_t bucket, std::size_t trained, const PartOf& part);
-  [[nodiscard]] std::int64_t runs_of_a_part(const std::vector<Divided>& all) const;
+  /// Gets memory for the gradients of these parameters, if it was given back (BU-5).
+  void hold(const std::vector<std::size_t>& trained) const;
   [[nodiscard]] std::string name_of(std::size_t bucket, std::size_t i) const;
 
   std::vector<std::string> names_;                      // of all parameters
@@ -190,11 +188,15 @@ class StageBuckets {
   std::vector<BucketCut> cuts_;                             // by bucket
   std::vector<std::vector<OptimizedParameter>> optimized_;  // by bucket: all that are not frozen
   std::vector<std::vector<Piece>> pieces_;                  // like these
-  std::vector<std::vector<Divided>> divided_;               // by bucket: those that count
+  std::vector<DividedSquares> divided_;                     // by bucket: of those that count
   std::vector<std::vector<at::Tensor>> kept_;               // like the gradients, or empty
   std::vector<std::pair<std::size_t, std::size_t>> order_;  // of these, as the stage has them
   std::vector<std::vector<at::Tensor>> flat_gradients_;     // by bucket: one per dtype
   std::vector<std::vector<at::Tensor>> flat_weights_;       // of the trained ones, likewise
+  std::vector<std::vector<at::Tensor>> shares_;             // likewise: taken sums; or none
+  std::vector<std::vector<FlatLease>> leases_;  // by bucket: of its gradients; none: it keeps them
+  std::vector<std::vector<std::size_t>> members_;  // by bucket: the numbers of its trained ones
+  std::vector<std::size_t> bucket_of_;             // of the trained ones
   std::vector<torch::autograd::Edge> gradient_edges_;
   std::shared_ptr<GradientSums> sums_;  // sums into the views; other shapes' buckets share it
 };

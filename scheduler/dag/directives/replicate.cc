@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -77,7 +78,8 @@ class Replication {
     return options_of(bucket.stages.front(), bucket.first_chunk);
   }
 
-  /// Notes copies of a stage in the schedule that are replicated differently.
+  /// Notes copies of a stage in the schedule that are replicated differently, or that would reduce
+  /// gradients after other tasks than their partners.
   void check_copies() {
     for (const auto& [first, second] : dag_.source.graph.replica_pairs()) {
       for (std::size_t c = 0; c < dag_.source.chunks[static_cast<std::size_t>(first)].size(); ++c) {
@@ -85,6 +87,15 @@ class Replication {
         if (*options_of(StageId(first), chunk) != *options_of(StageId(second), chunk)) {
           faults_.note(fmt::format(
               "stages {} and {} are copies of one stage: replicate both alike", first, second));
+          break;
+        }
+        if (level_of(StageId(first), *options_of(StageId(first), chunk)) >= Level::Gradients) {
+          faults_.note(
+              fmt::format("stages {} and {} are copies of one stage in the schedule, and each row "
+                          "has its own order: they can share the optimizer's state alone, by "
+                          "shard_optimizer",
+                          first,
+                          second));
           break;
         }
       }
@@ -154,25 +165,31 @@ class Replication {
     return update_of_.at({bucket, stage});
   }
 
-  /// Returns whether the ranks of a bucket share its optimizer's state only. A stage with a tied
-  /// parameter keeps the whole: the tie needs the whole sum of its gradients.
-  [[nodiscard]] bool shards_optimizer_alone(StageId stage, const ReplicateOptions& options) const {
-    return options.shard_optimizer && !options.shard_gradients && !options.shard_parameters &&
-           std::ranges::none_of(dag_.source.ties, [&](const DagTie& tie) {
-             return std::ranges::find(tie.stages, stage) != tie.stages.end();
-           });
+  /// What the ranks of a bucket share; each level has what the levels before it have.
+  enum class Level : std::uint8_t { Nothing, States, Gradients, Parameters };
+
+  /// A stage with a tied parameter shares nothing: the tie needs the whole sum of its gradients.
+  [[nodiscard]] Level level_of(StageId stage, const ReplicateOptions& options) const {
+    const bool tied = std::ranges::any_of(dag_.source.ties, [&](const DagTie& tie) {
+      return std::ranges::find(tie.stages, stage) != tie.stages.end();
+    });
+    return tied                       ? Level::Nothing
+           : options.shard_parameters ? Level::Parameters
+           : options.shard_gradients  ? Level::Gradients
+           : options.shard_optimizer  ? Level::States
+                                      : Level::Nothing;
   }
 
   /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step
   /// and all copies there, or one for each microbatch if gradients are sharded.
   int reduction(int bucket, const ReplicateOptions& options, const DagNode& from) {
-    const bool each = options.shard_gradients || options.shard_parameters;
+    const Level level = level_of(from.stage, options);
+    const bool each = level >= Level::Gradients;
     const Microbatch microbatch = each ? from.microbatch : Microbatch(kNone);
     const auto [entry, added] = reduction_of_.try_emplace({bucket, from.place, microbatch}, kNone);
     if (added) {
-      const bool scatters = each || shards_optimizer_alone(from.stage, options);
       entry->second =
-          dag_.add({.kind = scatters ? DagKind::ReduceScatter : DagKind::AllReduce,
+          dag_.add({.kind = level > Level::Nothing ? DagKind::ReduceScatter : DagKind::AllReduce,
                     .stage = from.stage,
                     .chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk,
                     .microbatch = microbatch,
@@ -225,7 +242,8 @@ class Replication {
       }
       const ReplicateOptions* options = options_of(node.stage, node.chunk);
       const int bucket = bucket_of(node);
-      if (options == nullptr || !options->shard_parameters || bucket == kNone) {
+      if (options == nullptr || bucket == kNone ||
+          level_of(node.stage, *options) < Level::Parameters) {
         continue;
       }
       const auto [entry, added] =
@@ -251,8 +269,8 @@ class Replication {
     for (const auto& [of, update] : update_of_) {
       const ReplicateOptions* options =
           options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
-      if (options != nullptr && !options->shard_parameters &&
-          (options->shard_gradients || shards_optimizer_alone(of.second, *options))) {
+      const Level level = options == nullptr ? Level::Nothing : level_of(of.second, *options);
+      if (level == Level::States || level == Level::Gradients) {
         const int place = dag_.node(update).place;
         const auto [other, alone] = stage_at.emplace(std::pair(of.first, place), of.second);
         if (!alone) {

@@ -71,7 +71,7 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
   CHECK(mentions(drop(0, Op::Send), "P-3"));
   CHECK(mentions(drop(1, Op::Recv), "P-3"));
   CHECK(mentions(drop(0, Op::Free), "P-4"));
-  CHECK(mentions(drop(1, Op::Vote), "P-7: rank 1 never votes"));
+  CHECK(mentions(drop(1, Op::Vote), "P-7: rank 1: it never votes"));
 
   Plan twice = sound;
   list_of(twice, 0).instructions.push_back(*first(list_of(twice, 0), Op::Free));
@@ -307,8 +307,86 @@ TEST_CASE("P-7: weights of shards are gathered once, behind their update",
                    }
                  }),
                  "scattered if these have shards"));
-  CHECK(mentions(faults_of([](Plan& plan, auto&, auto) { plan.tables.groups[0].shards = false; }),
-                 "P-7"));
+  CHECK(mentions(
+      faults_of([](Plan& plan, auto&, auto) { plan.tables.groups[0].sharing = Sharing::Nothing; }),
+      "P-7"));
+}
+
+TEST_CASE("P-11: a group that shares gradients sums what tasks have made, round by round",
+          "[compiler][plan][shards]") {
+  const Schedule schedule = in_copies(two_by_two(), 2);
+  const Layout layout = Layout::of(schedule);
+  const Plan sound = lower(chain_program(2, 4),
+                           strategy_of(schedule, layout, {.shard_gradients = true}),
+                           layout,
+                           true)
+                         .plan;
+  CHECK(verify(sound).empty());
+  CHECK_THAT(to_string(sound),
+             ContainsSubstring("group 1: stage 1, in shards, in rounds, on ranks 1, 3\n") &&
+                 ContainsSubstring("start reduce-scatter of group 1 round 1"));
+  using List = std::vector<Instruction>;
+  const auto faults_of = [&](auto&& spoil) {
+    Plan plan = sound;
+    List& list = list_of(plan, 1).instructions;  // 1F0 1B0 1F1 1B1: two rounds
+    const auto start = std::ranges::find_if(
+        list, [](const Instruction& i) { return i.op == Op::Start && i.round == 1; });
+    REQUIRE(start != list.end());
+    spoil(plan, list, start);
+    return verify(plan);
+  };
+  CHECK(mentions(faults_of([](Plan&, List&, auto start) { start->round = 2; }),
+                 "expected round 1, found round 2"));
+  CHECK(mentions(faults_of([](Plan&, List&, auto start) { start->waits.clear(); }),
+                 "may begin before"));
+  CHECK(mentions(faults_of([](Plan&, List& list, auto) {
+                   for (Instruction& i : list) {
+                     if (i.op == Op::Run && i.task.kind == CellKind::Backward) {
+                       i.waits.clear();
+                     }
+                   }
+                 }),
+                 "P-11"));
+  CHECK(mentions(faults_of([](Plan&, List& list, auto start) {
+                   const auto finish =
+                       std::ranges::find(start, list.end(), Op::Finish, &Instruction::op);
+                   REQUIRE(finish != list.end());
+                   finish->op = Op::Free;
+                   finish->reads = list.front().writes;
+                 }),
+                 "is started and never finished"));
+  CHECK(mentions(faults_of([](Plan&, List& list, auto start) {
+                   const auto accumulate = std::ranges::find(
+                       std::reverse_iterator(start), list.rend(), Op::Accumulate, &Instruction::op);
+                   REQUIRE(accumulate != list.rend());
+                   accumulate->op = Op::Free;
+                 }),
+                 "no task has made gradients since the round before it"));
+  CHECK(mentions(faults_of([](Plan&, List& list, auto start) {
+                   start->op = Op::Free;
+                   start->reads = list.front().writes;
+                 }),
+                 "no round of group 1 sums its last gradients"));
+  CHECK(mentions(
+      faults_of([](Plan& plan, List&, auto) { plan.tables.groups[1].sharing = Sharing::States; }),
+      "its group sums twice"));
+  CHECK(mentions(faults_of([](Plan& plan, List&, auto) {
+                   plan.tables.groups[1].sharing = static_cast<Sharing>(7);
+                 }),
+                 "P-9: group 1 is of nothing that the plan has"));
+}
+
+TEST_CASE("P-11: all members of a group sum in as many rounds", "[compiler][plan][shards]") {
+  const Schedule schedule = in_copies(two_by_two(), 2);
+  const Layout layout = Layout::of(schedule);
+  const auto lowered = [&](const ReplicateOptions& options) {
+    return lower(chain_program(2, 4), strategy_of(schedule, layout, options), layout, true).plan;
+  };
+  Plan plan = lowered({.shard_gradients = true});
+  const Plan once = lowered({.shard_optimizer = true});
+  plan.lists.push_back(once.lists[1]);  // one round
+  plan.ranks[3].list = 2;
+  CHECK(mentions(verify(plan), "P-11"));
 }
 
 TEST_CASE("copies of a stage on one rank cannot have shards", "[compiler][plan][shards]") {

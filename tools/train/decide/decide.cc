@@ -130,8 +130,13 @@ void check_graph(const std::optional<StageGraph>& asked, const StageGraph& graph
 }
 
 /// Errors: UsageArgument if copies are to share something and no stage can.
-void check_sharing(const ReplicateOptions& sharing, const Plan& plan) {
-  if (sharing.shard_optimizer && !has_shards(plan)) {
+void check_sharing(const PipelineOptions& options, const Plan& plan) {
+  if (options.bucket_bytes && plan.tables.groups.empty()) {
+    throw Error(Errc::UsageArgument,
+                "--bucket-size expects copies of the pipeline, which sum their gradients, and this "
+                "run has none; add --dp, or leave --bucket-size out");
+  }
+  if (options.zero > 0 && !has_shards(plan)) {
     throw Error(
         Errc::UsageArgument,
         plan.tables.groups.empty()
@@ -154,6 +159,17 @@ void check_evaluation(const TrainOptions& options, const Choice& choice) {
 
 }  // namespace
 
+ReplicateOptions sharing_of(const PipelineOptions& options) {
+  constexpr std::int64_t kBucketBytes = 25 << 20;  // as in PyTorch's data parallelism
+  ReplicateOptions sharing{.bucket_bytes = options.bucket_bytes,
+                           .shard_optimizer = options.zero == 1,
+                           .shard_gradients = options.zero >= 2};
+  if (sharing.shard_gradients && !sharing.bucket_bytes) {
+    sharing.bucket_bytes = kBucketBytes;
+  }
+  return sharing;
+}
+
 Decision decide(const TrainOptions& options,
                 Work& work,
                 const CompileChoice& compile,
@@ -173,10 +189,10 @@ Decision decide(const TrainOptions& options,
   if (!choice.strategy) {
     build_over(program.stage_graph(), options.pipeline, choice);
   }
-  const ReplicateOptions sharing{.shard_optimizer = options.pipeline.zero >= 1};
+  const ReplicateOptions sharing = sharing_of(options.pipeline);
   Execution execution = choice.strategy ? make_execution(program, *choice.strategy)
                                         : make_execution(program, choice.schedule, sharing);
-  check_sharing(sharing, *execution.plan);
+  check_sharing(options.pipeline, *execution.plan);
   choice.schedule = execution.schedule;
   choice.layout = execution.layout;
 

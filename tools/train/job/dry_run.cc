@@ -112,7 +112,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
     }
     const bool tie = group.kind == PlanGroup::Kind::Tie;
     object["sums"].push_back({{"over", tie ? "tie" : "copies"},
-                              {"shards", group.shards},
+                              {"zero", static_cast<int>(group.sharing)},
                               {"parameters", group.parameters},
                               {"stages", numbers_of(group.stages)},
                               {"ranks", sets}});
@@ -173,7 +173,9 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
     text += fmt::format("summed before the vote: gradients of {} on {}{}\n",
                         to_string(tables, group),
                         ranks_text(group),
-                        group.shards ? ", which share the optimizer's state" : "");
+                        group.has_rounds()   ? ", which share them and the optimizer's state"
+                        : group.has_shards() ? ", which share the optimizer's state"
+                                             : "");
   }
   text += prediction_text(job);
   return fmt::format("{}\n{}\n{}",

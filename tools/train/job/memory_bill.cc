@@ -1,6 +1,8 @@
 #include "stagecraft/tools/train/job/memory_bill.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <variant>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
+#include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
@@ -67,21 +70,37 @@ void check(const MemoryBill& bill,
   }
 }
 
-/// Returns whether the ranks of a stage share the optimizer's state.
-bool shares_states(const TrainOptions& options, const Choice& choice) {
-  if (!choice.strategy) {
-    return options.pipeline.zero >= 1;
+/// What all copies share with each other.
+struct Shared {
+  bool states = false;                                      // the optimizer's
+  bool gradients = false;                                   // then states, too
+  double bucket = std::numeric_limits<double>::infinity();  // most bytes of gradients in a sum
+};
+
+Shared shared_by(const ReplicateOptions& options) {
+  Shared shared{.states = options.shard_optimizer || options.shard_gradients,
+                .gradients = options.shard_gradients};
+  if (options.bucket_bytes) {
+    shared.bucket = static_cast<double>(*options.bucket_bytes);
   }
-  bool shares = false;
+  return shared;
+}
+
+Shared shared_by_all(const TrainOptions& options, const Choice& choice) {
+  if (!choice.strategy) {
+    return shared_by(sharing_of(options.pipeline));
+  }
+  std::optional<Shared> all;
   for (const Directive& directive : choice.strategy->directives()) {
     if (const auto* replicate = std::get_if<ReplicateDirective>(&directive)) {
-      if (!replicate->options.shard_optimizer) {
-        return false;
-      }
-      shares = true;
+      const Shared one = shared_by(replicate->options);
+      all = !all ? one
+                 : Shared{.states = all->states && one.states,
+                          .gradients = all->gradients && one.gradients,
+                          .bucket = std::max(all->bucket, one.bucket)};
     }
   }
-  return shares;
+  return all.value_or(Shared());
 }
 
 /// Returns on how many ranks a stage is, on average.
@@ -111,7 +130,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double optimized = work.optimized.value_or(held);  // has optimizer states
   const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
   const double replicas = copies_of_stages(choice.layout);
-  const bool shares = shares_states(options, choice);
+  const Shared shared = shared_by_all(options, choice);
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);
   add(Time::Always, "modules and operators", work.description);
@@ -138,8 +157,11 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Run,
                fmt::format("weights, gradients, {} of all ranks{}",
                            count_text(static_cast<std::int64_t>(states), "optimizer state"),
-                           shares ? ", states shared" : ""),
-               replicas * 2 * held + (shares ? 1.0 : replicas) * states * optimized);
+                           shared.gradients ? ", gradients and states shared"
+                           : shared.states  ? ", states shared"
+                                            : ""),
+               replicas * held + (shared.gradients ? 1.0 : replicas) * held +
+                   (shared.states ? 1.0 : replicas) * states * optimized);
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",
@@ -148,13 +170,17 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Step, "activations of all ranks", activations);
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
   add_on_ranks(Time::Step, "gradients of one microbatch", replicas * held);
-  if (shares) {
+  if (shared.gradients) {
+    add_on_ranks(Time::Step,
+                 "whole gradients of one bucket a rank, and its sum",
+                 ranks * 2 * std::min(shared.bucket, replicas * held / ranks));
+  } else if (shared.states) {
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
-      replicas * held + (shares ? 2.0 : replicas) * states * optimized + weights);
+      replicas * held + (shared.states ? 2.0 : replicas) * states * optimized + weights);
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

@@ -33,15 +33,16 @@ struct PipelineOptions {
   std::optional<std::string> strategy;      ///< a file, instead of a schedule
   std::optional<std::string> strategy_out;  ///< file to write the run's strategy to
   std::int64_t dp = 1;                      ///< copies of the whole pipeline
-  std::int64_t zero = 0;                    ///< what copies share: 1, the optimizer's state
-  std::optional<std::string> graph;         ///< the edges between stages, or @FILE
-  std::optional<std::string> cut;           ///< places or @FILE; none: the work's own
-  std::optional<std::string> cut_out;       ///< file to write the cut to
-  std::optional<std::int64_t> ranks;        ///< in all; none: usual_ranks, stages, or the file's
-  std::int64_t usual_ranks = 4;             ///< the hosts' number of places in a launch
-  std::optional<std::int64_t> stages;       ///< none: derived from the schedule and the ranks
-  std::optional<std::int64_t> chunks;       ///< stages per rank, for builders that leave it open
-  std::map<std::string, std::string> set;   ///< further parameters of the builder
+  std::int64_t zero = 0;  ///< what copies share: 1, the optimizer's state; 2, gradients too
+  std::optional<std::int64_t> bucket_bytes;  ///< most in a sum over copies; none: see sharing_of()
+  std::optional<std::string> graph;          ///< the edges between stages, or @FILE
+  std::optional<std::string> cut;            ///< places or @FILE; none: the work's own
+  std::optional<std::string> cut_out;        ///< file to write the cut to
+  std::optional<std::int64_t> ranks;         ///< in all; none: usual_ranks, stages, or the file's
+  std::int64_t usual_ranks = 4;              ///< the hosts' number of places in a launch
+  std::optional<std::int64_t> stages;        ///< none: derived from the schedule and the ranks
+  std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
+  std::map<std::string, std::string> set;    ///< further parameters of the builder
   /// The number for each copy of the pipeline; none: 8, or that of the schedule's file or data.
   std::optional<std::int64_t> microbatches;
   std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or that of the cut's file

@@ -2,6 +2,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/schedule.h"
+#include "stagecraft/tools/common/bytes_word.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -48,10 +49,20 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
          "--zero",
          o.zero,
          "1: copies share the optimizer's state, each has a part of it (ZeRO-1); weights get the "
-         "same bits")
-      ->check(whole_number(0, 1))
+         "same bits. 2: gradients too, which are summed after each task (ZeRO-2)")
+      ->check(whole_number(0, 2))
       ->excludes("--strategy")
       ->type_name("LEVEL")
+      ->group(kPipelineGroup);
+  app.add_option_function<std::string>(
+         "--bucket-size",
+         [&o](const std::string& word) {
+           o.bucket_bytes =
+               static_cast<std::int64_t>(bytes_of_word(kTrainCommand, "--bucket-size", word));
+         },
+         "most bytes of gradients in one sum over copies [25M with --zero 2, else a stage]")
+      ->excludes("--strategy")
+      ->type_name("BYTES")
       ->group(kPipelineGroup);
   app.add_option("--ranks",
                  o.ranks,

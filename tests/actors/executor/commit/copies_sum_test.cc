@@ -27,7 +27,7 @@ Copies copies_among(std::vector<StageRuntime>& stages) {
 }
 
 void sum_up(CopiesSum& sum, Collective& collective) {
-  sum.start(collective, {});
+  sum.start(collective, {}, {});
   sum.finish(testing::in_a_minute());
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("TY-1: parts are added in the order of the tie's stages, on any ranks"
         return;
       }
       TieSum sum(members, parts);
-      sum.start(collective, {});
+      sum.start(collective, {}, {});
       sum.finish(testing::in_a_minute());
       for (const StageRuntime& stage : mine) {
         found[stage.program->id.index()] = stage.buckets.gradient(tie.parameters[0]).clone();

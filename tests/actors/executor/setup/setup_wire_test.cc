@@ -712,8 +712,10 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
       {"group 0 has shards, and the rank is not on the CPU",
        [](auto& s) {
          s.options.device = "cuda";
-         s.tables.groups = {
-             {.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}, .shards = true}};
+         s.tables.groups = {{.bucket = 0,
+                             .stages = {StageId(0)},
+                             .sets = {{Rank(0)}},
+                             .sharing = Sharing::States}};
        }},
       {"group 0 has no parameters",
        [](auto& s) {

@@ -351,6 +351,85 @@ TEST_CASE("BU-4: shards together update the bits of the whole, with an n-th of t
   CHECK(states == 2 * 15060 * 4);  // of all but the frozen one
 }
 
+TEST_CASE("BU-5: a bucket in rounds has memory for whole gradients only within a round",
+          "[executor][bucket][shards]") {
+  const Program program = wide();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  const auto chunks = static_cast<std::int32_t>(stage.chunks.size());
+  std::int64_t allocated = 0;
+  const BucketOptions options{.keep_gradients = true,
+                              .lent_memory = [&](std::int64_t elements, at::ScalarType dtype) {
+                                ++allocated;
+                                return torch::zeros({elements}, dtype);
+                              }};
+  const auto cut = [&](bool in_rounds) {
+    return std::vector<BucketCut>{
+        {.chunks = {0, chunks}, .shard = 0, .shards = 2, .in_rounds = in_rounds}};
+  };
+  StageBuckets rounds(stage, AdamW{}, options, cut(true));
+  StageBuckets once(stage, AdamW{}, options, cut(false));
+  const auto bytes = [&] { return rounds.flat_gradients()[0].storage().nbytes(); };
+  CHECK(bytes() == 0);
+  torch::manual_seed(9);
+  for (int step = 1; step <= 2; ++step) {
+    rounds.begin_step();
+    once.begin_step();
+    torch::Tensor sum;
+    for (int round = 0; round < 3; ++round) {
+      Tensors gradients;
+      for (const torch::Tensor& parameter : rounds.parameters()) {
+        gradients.push_back(torch::randn_like(parameter).detach());
+      }
+      const std::int64_t before = allocated;
+      rounds.accumulate(gradients);
+      CHECK(allocated == before + 1);
+      const torch::Tensor flat = rounds.flat_gradients()[0];
+      CHECK(bytes() == static_cast<std::size_t>(flat.numel()) * 4);
+      const torch::Tensor share = flat.narrow(0, 0, flat.numel() / 2).clone();
+      sum = sum.defined() ? sum + share : share.clone();
+      rounds.take_share(0, {share});
+      CHECK(bytes() == 0);
+    }
+    once.take_share(0, {sum});
+    for (StageBuckets* buckets : {&rounds, &once}) {
+      buckets->take_divided_squares(
+          0, torch::cat({buckets->divided_squares(0), buckets->divided_squares(0)}));
+    }
+    CHECK(rounds.squared_norms(6.0).size() == once.squared_norms(6.0).size());
+    for (StageBuckets* buckets : {&rounds, &once}) {
+      buckets->update(0, 0.1, {.weight = 6.0}, step);
+    }
+    CHECK(torch::equal(rounds.own_weights(0)[0], once.own_weights(0)[0]));
+    const std::vector<NamedTensor> kept = rounds.gradients();
+    const std::vector<NamedTensor> expected = once.gradients();
+    REQUIRE(kept.size() == expected.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      CHECK(torch::equal(kept[i].tensor, expected[i].tensor));
+    }
+  }
+}
+
+TEST_CASE("BU-5: what a failed step has taken counts no more", "[executor][bucket][shards]") {
+  const Program program = wide();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  const auto chunks = static_cast<std::int32_t>(stage.chunks.size());
+  StageBuckets buckets(
+      stage,
+      Sgd{},
+      {},
+      std::vector<BucketCut>{{.chunks = {0, chunks}, .shard = 0, .shards = 2, .in_rounds = true}});
+  const torch::Tensor before = buckets.own_weights(0)[0].clone();
+  const std::int64_t size = before.numel();
+  buckets.begin_step();
+  buckets.take_share(0, {torch::full({size}, 7.0F)});
+  buckets.begin_step();
+  buckets.take_share(0, {torch::full({size}, 1.0F)});
+  buckets.update(0, 0.5, {.weight = 1.0}, 1);
+  const torch::Tensor change = before - buckets.own_weights(0)[0];
+  CHECK(torch::isin(change, torch::tensor({0.0F, 0.5F})).all().item<bool>());  // 0: padding
+  CHECK(change.max().item<float>() == 0.5F);
+}
+
 TEST_CASE("an optimizer gives a part of a large tensor the bits of the whole, on any threads",
           "[executor][bucket][shards]") {
   constexpr std::int64_t kSize = 100003;

@@ -119,6 +119,20 @@ TEST_CASE("the strategy of a run trains like the run", "[tools][train][strategie
   CHECK(train_json(again).sha256() == short_form.sha256());
 }
 
+/// Returns the memory that the dry run of a command predicts for its steps.
+double predicted_bytes(Words words) {
+  words.insert(words.end(), {"--dry-run", "--json"});
+  const CommandResult result = run_train(words);
+  CHECK(result.exit_code == 0);
+  const nlohmann::json memory =
+      nlohmann::json::parse(result.out.substr(0, result.out.find('\n'))).at("memory");
+  double run = 0.0;
+  for (const nlohmann::json& line : memory.at("lines")) {
+    run += line.at("time") == "in the run" ? line.at("bytes").get<double>() : 0.0;
+  }
+  return run;
+}
+
 TEST_CASE("--zero 1 trains the bits of --dp in less memory, and its strategy does the same",
           "[tools][train][strategies][shards]") {
   const Words copies{"--ranks", "4", "--dp", "2"};
@@ -131,23 +145,31 @@ TEST_CASE("--zero 1 trains the bits of --dp in less memory, and its strategy doe
   CHECK(train_json(written).sha256() == sha256);
   CHECK_THAT(read_text_file(file), ContainsSubstring("shard_optimizer"));
   CHECK(train_json({"--strategy", file}).sha256() == sha256);
-  const auto bytes_of = [](Words words) {
-    words.insert(words.end(), {"--dry-run", "--json"});
-    const CommandResult result = run_train(words);
-    CHECK(result.exit_code == 0);
-    const nlohmann::json memory =
-        nlohmann::json::parse(result.out.substr(0, result.out.find('\n'))).at("memory");
-    double run = 0.0;
-    for (const nlohmann::json& line : memory.at("lines")) {
-      run += line.at("time") == "in the run" ? line.at("bytes").get<double>() : 0.0;
-    }
-    return run;
-  };
-  CHECK(bytes_of(shared) < bytes_of(copies));
-  CHECK(bytes_of({"--strategy", file}) == bytes_of(shared));
+  CHECK(predicted_bytes(shared) < predicted_bytes(copies));
+  CHECK(predicted_bytes({"--strategy", file}) == predicted_bytes(shared));
   CHECK_THAT(
       run_train({"--ranks", "2", "--zero", "1"}).err,
       ContainsSubstring("--zero expects copies of the pipeline") && ContainsSubstring("add --dp"));
+}
+
+TEST_CASE("--zero 2 shares gradients too, in buckets, and its strategy does the same",
+          "[tools][train][strategies][shards]") {
+  const Words states{"--ranks", "4", "--dp", "2", "--zero", "1"};
+  Words shared{"--ranks", "4", "--dp", "2", "--zero", "2", "--bucket-size", "20K"};
+  const std::string file = write("rounds.strategy", "");
+  Words written = shared;
+  written.insert(written.end(), {"--strategy-out", file});
+  const std::string sha256 = train_json(written).sha256();
+  CHECK_THAT(read_text_file(file), ContainsSubstring("bucket_size=20K shard_grads"));
+  CHECK(train_json({"--strategy", file}).sha256() == sha256);
+  CHECK(predicted_bytes(shared) < predicted_bytes(states));
+  CHECK(predicted_bytes({"--strategy", file}) == predicted_bytes(shared));
+  CHECK_THAT(run_train({"--ranks", "4", "--bucket-size", "20K"}).err,
+             ContainsSubstring("--bucket-size expects copies of the pipeline"));
+  CHECK_THAT(run_train({"--ranks", "4", "--dp", "2", "--bucket-size", "many"}).err,
+             ContainsSubstring("--bucket-size expects a number of bytes, e.g. 2G or 500M"));
+  CHECK_THAT(run_train({"--schedule", "chimera", "--ranks", "2", "--zero", "2"}).err,
+             ContainsSubstring("are copies of one stage in the schedule"));
 }
 
 TEST_CASE("the file of a strategy names the options that complete it",
@@ -304,15 +326,15 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
       {"split {} dim=MB n=4\nplace {PP:0} on [0]\nplace {PP:1} on [2]\n", {}, {"without a gap"}},
       {"place {PP:0} over [0]\n", {}, {"line 1"}},
       {two + "replicate {PP:1} on [0,1]\n", {}, {"replicate {PP:1} on [0,1]"}},
-      {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_grads\n"
+      {"split {} dim=MB n=4\nplace {PP:0} on [0,1]\nreplicate {PP:0} on [0,1] shard_params\n"
        "place {PP:1} on [2,3]\nreplicate {PP:1} on [2,3] shard_params\n",
        {},
-       {"directive 3 (line 3), replicate {PP:0} on [0,1] shard_grads: copies cannot divide",
+       {"directive 3 (line 3), replicate {PP:0} on [0,1] shard_params: copies cannot divide",
         "directive 5 (line 5), replicate {PP:1} on [2,3] shard_params: copies cannot divide"}},
-      {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_grads\n"
+      {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_params\n"
        "shard {PP:0} on [0,1]\n",
        {"--stages", "2"},
-       {"shard {PP:0} on [0,1]: ranks cannot divide the weights of a region", "shard_grads"}},
+       {"shard {PP:0} on [0,1]: ranks cannot divide the weights of a region", "shard_params"}},
   };
   for (const Case& one : cases) {
     Words words{"--strategy", write("wrong.strategy", one.file)};

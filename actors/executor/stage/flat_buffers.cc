@@ -1,0 +1,77 @@
+#include "stagecraft/actors/executor/stage/flat_buffers.h"
+
+#include <iterator>
+#include <utility>
+
+#include <ATen/ops/zeros.h>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;  // bytes
+
+}  // namespace
+
+FlatMemory memory_of(const c10::Device& device) {
+  return [device](std::int64_t elements, at::ScalarType dtype) {
+    return at::zeros({elements}, at::TensorOptions(dtype).device(device));
+  };
+}
+
+FlatBuffers::FlatBuffers(FlatMemory memory, std::int32_t shards)
+    : memory_(std::move(memory)), shards_(shards) {}
+
+void FlatBuffers::reserve(at::ScalarType dtype, std::int64_t elements) {
+  buffers_[dtype].elements.push_back(elements);
+}
+
+at::Tensor FlatBuffers::cut(at::ScalarType dtype, at::IntArrayRef sizes) {
+  Buffer& buffer = buffers_.at(dtype);
+  if (!buffer.memory.defined()) {
+    buffer.layout = shard_layout(
+        buffer.elements, kAlignment / static_cast<std::int64_t>(c10::elementSize(dtype)), shards_);
+    buffer.memory = memory_(buffer.layout.size(), dtype);
+  }
+  const std::size_t next = buffer.cut++;
+  return buffer.memory.narrow(0, buffer.layout.begins[next], buffer.elements[next]).view(sizes);
+}
+
+std::vector<at::Tensor> FlatBuffers::all() const {
+  std::vector<at::Tensor> result;
+  for (const auto& [dtype, buffer] : buffers_) {
+    result.push_back(buffer.memory);
+  }
+  return result;
+}
+
+std::size_t FlatBuffers::number_of(at::ScalarType dtype) const {
+  return static_cast<std::size_t>(std::distance(buffers_.begin(), buffers_.find(dtype)));
+}
+
+ShardLayout::Part FlatBuffers::last_part(at::ScalarType dtype, std::int32_t shard) const {
+  const Buffer& buffer = buffers_.at(dtype);
+  return buffer.layout.part(buffer.cut - 1, shard);
+}
+
+FlatLease::FlatLease(at::Tensor flat, FlatMemory memory)
+    : flat_(std::move(flat)), memory_(std::move(memory)) {}
+
+void FlatLease::take() const {
+  if (has_memory() || flat_.numel() == 0) {
+    return;
+  }
+  const at::Tensor fresh = memory_(flat_.numel(), flat_.scalar_type());
+  c10::StorageImpl& from = *fresh.storage().unsafeGetStorageImpl();
+  c10::StorageImpl& to = *flat_.storage().unsafeGetStorageImpl();
+  to.set_data_ptr_noswap(std::move(from.mutable_data_ptr()));
+  to.set_nbytes(from.nbytes());
+  from.set_nbytes(0);
+}
+
+void FlatLease::give_back() const {
+  c10::StorageImpl& storage = *flat_.storage().unsafeGetStorageImpl();
+  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, flat_.device()));
+  storage.set_nbytes(0);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,73 @@
+/// FlatBuffers cuts tensors out of one flat buffer per dtype, in the order in which they were
+/// reserved. FlatLease gives the memory of such a buffer back while its tensors stay.
+///
+/// They are values of one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/stage/shard_layout.h"
+
+namespace stagecraft {
+
+/// Allocates a flat tensor of zeros.
+using FlatMemory = std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)>;
+
+/// Returns memory of a device.
+[[nodiscard]] FlatMemory memory_of(const c10::Device& device);
+
+class FlatBuffers {
+ public:
+  explicit FlatBuffers(FlatMemory memory, std::int32_t shards = 1);
+
+  void reserve(at::ScalarType dtype, std::int64_t elements);
+
+  /// Returns the next tensor of the dtype, zeros at first. Requires: it was reserved with as many
+  /// elements, and so were all others.
+  [[nodiscard]] at::Tensor cut(at::ScalarType dtype, at::IntArrayRef sizes);
+
+  [[nodiscard]] std::vector<at::Tensor> all() const;
+
+  /// Returns the number of the dtype's buffer in all().
+  [[nodiscard]] std::size_t number_of(at::ScalarType dtype) const;
+  /// Returns the part of the tensor that was cut last, in a shard.
+  [[nodiscard]] ShardLayout::Part last_part(at::ScalarType dtype, std::int32_t shard) const;
+
+ private:
+  struct Buffer {
+    std::vector<std::int64_t> elements;  // of its tensors
+    std::size_t cut = 0;                 // so many of them
+    ShardLayout layout;
+    at::Tensor memory;
+  };
+
+  FlatMemory memory_;
+  std::int32_t shards_;
+  std::map<at::ScalarType, Buffer> buffers_;
+};
+
+/// FlatLease holds the memory of a flat tensor on a CPU. The tensor and all its views stay when it
+/// gives the memory back, and have other memory after the next take(); reading them in between is
+/// an error.
+class FlatLease {
+ public:
+  /// `flat`: owns its storage alone, with its views.
+  FlatLease(at::Tensor flat, FlatMemory memory);
+
+  /// Gets memory, of zeros, unless it has some.
+  void take() const;
+  void give_back() const;
+  [[nodiscard]] bool has_memory() const { return flat_.storage().nbytes() > 0; }
+
+ private:
+  at::Tensor flat_;
+  FlatMemory memory_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,115 @@
+#include "stagecraft/compiler/plan/check_groups.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace stagecraft {
+namespace {
+
+/// How a list takes part in a group.
+struct GroupPart {
+  std::string_view stream;  // on which it starts
+  std::int32_t times = 0;
+};
+using GroupParts = std::vector<std::map<std::int32_t, GroupPart>>;  // by list, then group
+
+/// Returns those in sums, or in gathers.
+GroupParts parts_in(const Plan& plan, bool gathers) {
+  GroupParts parts(plan.lists.size());
+  for (std::size_t l = 0; l < plan.lists.size(); ++l) {
+    const RankList& list = plan.lists[l];
+    for (const Instruction& i : list.instructions) {
+      if (i.op == Op::Start && gathers_weights(plan.tables, i) == gathers) {
+        GroupPart& part = parts[l][i.group];
+        part.stream = i.stream.value >= 0 && i.stream.index() < list.streams.size()
+                          ? list.streams[i.stream.index()]
+                          : std::string_view();
+        ++part.times;
+      }
+    }
+  }
+  return parts;
+}
+
+/// Checks that the lists of a group's members have its sum, and no others.
+void check_members(const Plan& plan,
+                   std::size_t number,
+                   const GroupParts& parts,
+                   std::string_view word,
+                   std::vector<std::string>& faults) {
+  const PlanGroup& group = plan.tables.groups[number];
+  std::set<Rank> members;
+  for (const std::vector<Rank>& set : group.sets) {
+    members.insert(set.begin(), set.end());
+  }
+  std::set<std::string_view> streams;
+  std::set<std::int32_t> times;
+  for (const RankPlan& rank : plan.ranks) {
+    const auto& of_list = parts[static_cast<std::size_t>(rank.list)];
+    const auto found = of_list.find(static_cast<std::int32_t>(number));
+    const bool enters = found != of_list.end();
+    if (enters) {
+      streams.insert(found->second.stream);
+      times.insert(found->second.times);
+    }
+    if (enters != members.contains(rank.rank)) {
+      faults.push_back(enters
+                           ? fmt::format("P-7: rank {} {}s in, and is no member of, group {}, {}",
+                                         rank.rank.value,
+                                         word,
+                                         number,
+                                         to_string(plan.tables, group))
+                           : fmt::format("P-7: rank {} does not {} in its group {}, {}",
+                                         rank.rank.value,
+                                         word,
+                                         number,
+                                         to_string(plan.tables, group)));
+    }
+  }
+  if (streams.size() > 1) {
+    faults.push_back(fmt::format("P-7: group {}, {}: its members {} on streams of other names: {}",
+                                 number,
+                                 to_string(plan.tables, group),
+                                 word,
+                                 fmt::join(streams, ", ")));
+  }
+  if (times.size() > 1) {
+    faults.push_back(
+        fmt::format("P-11: group {}, {}: its members {} in other numbers of rounds: {}",
+                    number,
+                    to_string(plan.tables, group),
+                    word,
+                    fmt::join(times, ", ")));
+  }
+}
+
+}  // namespace
+
+void check_groups(const Plan& plan, std::vector<std::string>& faults) {
+  const GroupParts sums = parts_in(plan, false);
+  const GroupParts gathers = parts_in(plan, true);
+  for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
+    const PlanGroup& group = plan.tables.groups[g];
+    for (const std::vector<Rank>& set : group.sets) {
+      for (std::size_t i = 0; group.kind == PlanGroup::Kind::Tie && i < set.size(); ++i) {
+        if (!std::ranges::binary_search(plan.list_of(set[i]).stages, group.stages[i])) {
+          faults.push_back(fmt::format(
+              "P-7: group {}, {}: not where its stages are", g, to_string(plan.tables, group)));
+        }
+      }
+    }
+    check_members(plan, g, sums, "sum", faults);
+    if (group.has_shards()) {
+      check_members(plan, g, gathers, "gather", faults);
+    }
+  }
+}
+
+}  // namespace stagecraft

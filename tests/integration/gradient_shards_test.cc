@@ -1,0 +1,338 @@
+/// Tests copies that share gradients too (shard_grads, ZeRO-2): the bits of one process that sums
+/// in the same rounds, memory that is given back, checkpoints, failures.
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/reference/sum_order.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tests/integration/failing_rank.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/error_of.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft::tests::gradient_shards {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// Its layers have 4 blocks of kNormBlock elements each, so that shards end inside of them.
+constexpr ModelOptions kModel{.stages = 2, .dropout = 0.2, .statistics = false, .width = 64};
+constexpr std::int64_t kBucket = 20000;  // bytes: several buckets a stage
+
+Execution in_copies_of(const Program& program,
+                       int copies,
+                       const std::string& builder = "1f1b",
+                       int devices = 2,
+                       std::optional<std::int64_t> bucket_bytes = kBucket) {
+  const Schedule rows =
+      build_schedule(builder, {.devices = devices, .microbatches = kMicrobatches / copies});
+  return make_execution(
+      program, in_copies(rows, copies), {.bucket_bytes = bucket_bytes, .shard_gradients = true});
+}
+
+struct Run {
+  Run(Execution execution,
+      const Optimizer& optimizer = AdamW{.lr = 1e-2},
+      TrainerOptions options = {.clip = 0.1, .seed = 9},
+      const std::function<Cluster(int)>& cluster_of = &Cluster::local)
+      : cluster(cluster_of(execution.layout.ranks())),
+        trainer(cluster, std::move(execution), optimizer, std::move(options)) {}
+
+  void train(std::int64_t until) {
+    while (trainer.steps() < until) {
+      last = step_of(trainer, trainer.steps()).get();
+    }
+  }
+
+  Cluster cluster;
+  Trainer trainer;
+  StepResult last;
+};
+
+/// One process that sums as the ranks of the execution do.
+std::unique_ptr<Reference> one_process(const Execution& execution,
+                                       const Optimizer& optimizer = AdamW{.lr = 1e-2},
+                                       ReferenceOptions options = {.clip = 0.1, .seed = 9}) {
+  options.sums = std::make_shared<const SumOrder>(sum_order_of(*execution.plan));
+  return std::make_unique<Reference>(execution.program, optimizer, std::move(options));
+}
+
+ReferenceStep train(Reference& reference, std::int64_t until) {
+  ReferenceStep last;
+  while (reference.steps() < until) {
+    const Data batch = data(reference.steps());
+    last = reference.step(batch.inputs, batch.labels);
+  }
+  return last;
+}
+
+/// Checks that both have trained the same bits, in all weights that a stage uses.
+void check_equal(Run& run, const Reference& reference, const ReferenceStep& last) {
+  CHECK(run.last.mean_loss == last.mean_loss);
+  CHECK(run.last.gradient_norm == last.gradient_norm);
+  std::map<std::string, at::Tensor> trained;
+  for (auto& [name, weight] : run.trainer.state_dict()) {
+    trained.emplace(name, weight);
+  }
+  const StateDict expected = weights_of(reference);
+  REQUIRE(!expected.empty());
+  for (const auto& [name, weight] : expected) {
+    CAPTURE(name);
+    CHECK(at::equal(trained.at(name), weight));
+  }
+}
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+Tensors saved_by(Trainer& trainer, const std::string& path) {
+  trainer.save(path);
+  Tensors all;
+  for (const StateTensor& state : read_checkpoint(path).tensors) {
+    all.emplace(state.name, state.tensor);
+  }
+  return all;
+}
+
+bool equal(const Tensors& a, const Tensors& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first && at::equal(x.second, y.second);
+  });
+}
+
+// ---- bits ---------------------------------------------------------------------------------------
+
+TEST_CASE("copies that share gradients train the bits of one process that sums in their rounds",
+          "[integration][shards]") {
+  const auto [builder, devices, copies, stages] =
+      GENERATE(table<std::string, int, int, int>({{"1f1b", 2, 2, 2},
+                                                  {"gpipe", 1, 4, 1},
+                                                  {"gpipe", 2, 2, 2},
+                                                  {"zb-h1", 2, 2, 2},
+                                                  {"interleaved", 2, 2, 4},
+                                                  {"zb-v", 2, 2, 4}}));
+  const auto bucket_bytes = GENERATE(std::optional<std::int64_t>(), kBucket);
+  CAPTURE(builder, copies, bucket_bytes.value_or(0));
+  ModelOptions model = kModel;
+  model.stages = stages;
+  const Execution execution =
+      in_copies_of(make_program(model), copies, builder, devices, bucket_bytes);
+  CHECK(std::ranges::any_of(execution.plan->tables.groups, &PlanGroup::has_rounds));
+  const std::unique_ptr<Reference> reference = one_process(execution);
+  Run run(execution);
+  run.train(4);
+  check_equal(run, *reference, train(*reference, 4));
+}
+
+TEST_CASE("the rounds of sums differ from one sum by rounding alone", "[integration][shards]") {
+  const Program program = make_program(kModel);
+  const TrainerOptions options{.keep_gradients = true, .seed = 9};
+  Run rounds(in_copies_of(program, 2), Sgd{.lr = 1e-2}, options);
+  Run once(make_execution(program,
+                          in_copies(build_schedule("1f1b", {.devices = 2, .microbatches = 2}), 2)),
+           Sgd{.lr = 1e-2},
+           options);
+  rounds.train(1);
+  once.train(1);
+  const StateDict a = rounds.trainer.gradients();
+  const StateDict b = once.trainer.gradients();
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CAPTURE(a[i].first);
+    CHECK(a[i].first == b[i].first);
+    // Four summands in another order: three roundings each, of the largest partial sum.
+    CHECK(at::allclose(a[i].second, b[i].second, 1e-5, 1e-6));
+  }
+}
+
+TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates what rounds sum",
+          "[integration][shards]") {
+  const Program program = make_program(kModel);
+  const std::vector<ParameterGroup> groups{{.match = "layer0.*", .frozen = true},
+                                           {.match = "*.bias", .lr = 3e-2, .weight_decay = 0.0},
+                                           {.match = "layer?.weight", .lr_scale = 0.5}};
+  for (const OptimizerInfo& info : kOptimizers) {
+    CAPTURE(info.name);
+    Optimizer optimizer = optimizer_named(info.name).value();
+    (void)set_setting(optimizer, "lr", 1e-2);
+    const Execution execution = in_copies_of(program, 2);
+    Run run(execution,
+            optimizer,
+            {.groups = groups,
+             .clip = 0.1,
+             .keep_gradients = true,
+             .seed = 9,
+             .threads_per_worker = 2});
+    const auto reference = one_process(
+        execution,
+        optimizer,
+        {.groups = groups, .clip = 0.1, .keep_gradients = true, .seed = 9, .threads = 2});
+    run.train(3);
+    check_equal(run, *reference, train(*reference, 3));
+    Tensors kept;
+    for (const auto& [name, gradient] : run.trainer.gradients()) {
+      kept.emplace(name, gradient);
+    }
+    for (const auto& [name, gradient] : reference->gradients()) {
+      CAPTURE(name);
+      CHECK(at::equal(kept.at(name), gradient));
+    }
+  }
+}
+
+TEST_CASE("rounds of sums in worker processes, over several batches an update, and by task",
+          "[integration][shards][processes]") {
+  const Execution execution = in_copies_of(make_program(kModel), 2);
+  const auto on_batches = [](auto& trainer, auto&& last) {
+    for (std::int64_t step = 0; step < 3; ++step) {
+      const Data first = data(2 * step);
+      trainer.accumulate(first.inputs, first.labels);
+      const Data second = data(2 * step + 1);
+      last(trainer.step(second.inputs, second.labels));
+    }
+  };
+  const auto reference = one_process(execution);
+  ReferenceStep expected;
+  on_batches(*reference, [&](const ReferenceStep& step) { expected = step; });
+  const auto check = [&](Run& run) {
+    on_batches(run.trainer, [&](StepFuture step) { run.last = step.get(); });
+    check_equal(run, *reference, expected);
+  };
+  SECTION("processes") {
+    Run run(execution, AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9}, [](int ranks) {
+      return Cluster::spawn(ranks);
+    });
+    check(run);
+  }
+  SECTION("by task") {
+    Run run(execution, AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9, .dispatch = Dispatch::PerTask});
+    check(run);
+  }
+}
+
+TEST_CASE("a stage with a tied parameter keeps whole gradients", "[integration][shards]") {
+  ModelOptions model = kModel;
+  model.tied = true;
+  model.stages = 4;
+  const Execution execution = in_copies_of(make_program(model), 2, "interleaved");
+  const auto& groups = execution.plan->tables.groups;
+  CHECK(std::ranges::any_of(groups, &PlanGroup::has_rounds));
+  CHECK(std::ranges::any_of(groups, [](const PlanGroup& g) {
+    return g.kind == PlanGroup::Kind::Copies && !g.has_shards();
+  }));
+  const auto reference = one_process(execution);
+  Run run(execution);
+  run.train(3);
+  check_equal(run, *reference, train(*reference, 3));
+}
+
+TEST_CASE("evaluations run between steps whose gradients are in shards", "[integration][shards]") {
+  const Program program = make_program(kModel);
+  Run run(in_copies_of(program, 2));
+  Run alone(in_copies_of(program, 2));
+  run.train(2);
+  alone.train(2);
+  const Data batch = data(7);
+  const double loss = run.trainer.evaluate(batch.inputs, batch.labels);
+  CHECK(std::isfinite(loss));
+  run.train(4);
+  alone.train(4);
+  CHECK(same_bits(run.trainer.state_dict(), alone.trainer.state_dict()));
+}
+
+// ---- checkpoints --------------------------------------------------------------------------------
+
+TEST_CASE("a checkpoint of any level of sharing goes on at any other",
+          "[integration][shards][checkpoint]") {
+  const TemporaryFolder folder;
+  const Program program = make_program(kModel);
+  const auto at_level = [&](int level) {
+    const Schedule rows = build_schedule("1f1b", {.devices = 2, .microbatches = 2});
+    return make_execution(program,
+                          in_copies(rows, 2),
+                          {.bucket_bytes = level == 1 ? 9000 : kBucket,
+                           .shard_optimizer = level == 1,
+                           .shard_gradients = level == 2});
+  };
+  const auto [writes, reads] = GENERATE(table<int, int>({{2, 0}, {2, 1}, {2, 2}, {0, 2}, {1, 2}}));
+  CAPTURE(writes, reads);
+  Run writer(at_level(writes));
+  writer.train(2);
+  const Tensors written = saved_by(writer.trainer, folder.path() + "/a");
+  Run reader(at_level(reads));
+  reader.train(1);
+  reader.trainer.load(folder.path() + "/a");
+  CHECK(reader.trainer.steps() == 2);
+  CHECK(equal(saved_by(reader.trainer, folder.path() + "/b"), written));
+  reader.train(4);
+  if (writes == reads) {
+    writer.train(4);
+    CHECK(equal(saved_by(reader.trainer, folder.path() + "/b"),
+                saved_by(writer.trainer, folder.path() + "/a")));
+  }
+}
+
+// ---- what is refused, and failures --------------------------------------------------------------
+
+TEST_CASE("what cannot sum in rounds is refused", "[integration][shards][bad-input]") {
+  const Program program = make_program(kModel);
+  CHECK_THAT(refusal([&] { (void)in_copies_of(program, 1, "chimera"); }, Errc::ScheduleInvalid),
+             ContainsSubstring("stages 0 and 2 are copies of one stage in the schedule") &&
+                 ContainsSubstring("shard_optimizer"));
+  const TrainerOptions decided{
+      .dispatch = Dispatch::Decided,
+      .decide = [](const Schedule&, const DispatchedColumn&) { return std::vector<Task>(); }};
+  CHECK_THAT(refusal([&] { Run run(in_copies_of(program, 2), AdamW{}, decided); }),
+             ContainsSubstring("the rounds in which copies sum gradients"));
+}
+
+TEST_CASE("a rank that fails in the midst of the rounds ends the step, and the next one is whole",
+          "[integration][shards][failure]") {
+  const Execution execution = in_copies_of(make_program(kModel), 2);
+  const auto failing = std::make_shared<FailingRank>();
+  Run run(execution,
+          AdamW{.lr = 1e-2},
+          {.clip = 0.1, .seed = 9, .before_instruction = hook_of(failing)});
+  run.train(1);
+  const StateDict before = run.trainer.state_dict();
+  const auto& list = run.trainer.plan().list_of(Rank(2)).instructions;
+  const Op op = GENERATE(Op::Start, Op::Finish);
+  const auto second =
+      std::ranges::find_if(list, [&](const Instruction& i) { return i.op == op && i.round == 1; });
+  REQUIRE(second != list.end());
+  failing->fail_at({Rank(2), second->id});
+  CHECK(error_of(step_of(run.trainer, 1)).context().rank == Rank(2));
+  CHECK(same_bits(run.trainer.state_dict(), before));
+  run.train(3);
+  const auto reference = one_process(execution);
+  check_equal(run, *reference, train(*reference, 3));
+}
+
+TEST_CASE("a lost rank's shard comes from its mirror when gradients are in shards",
+          "[integration][shards][processes][recovery]") {
+  const Execution execution = in_copies_of(make_program(kModel), 2);
+  Run run(execution, AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9, .mirror = true}, [](int ranks) {
+    return Cluster::spawn(ranks);
+  });
+  run.train(2);
+  REQUIRE(kill(static_cast<pid_t>(run.cluster.workers()[3].process), SIGKILL) == 0);
+  CHECK(error_of(step_of(run.trainer, 2)).code() == Errc::WorkerLost);
+  run.cluster.replace(Rank(3));
+  CHECK(run.trainer.recover() >= 1);
+  run.train(4);
+  const auto reference = one_process(execution);
+  check_equal(run, *reference, train(*reference, 4));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests::gradient_shards
