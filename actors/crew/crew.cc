@@ -36,23 +36,18 @@ PlanId drawn_plan_id() {
 }
 
 /// Returns each rank's part of the program's weights and buffers, in the order of its listing.
-std::vector<std::vector<StateTensor>> initial_weights(const Job& job) {
+std::vector<std::vector<StateTensor>> initial_weights(const Graph& graph,
+                                                      const std::vector<StateListing>& listings) {
   std::map<std::string, at::Tensor> by_name;
-  for (auto& [name, tensor] : initial_state(job.program->graph)) {
+  for (auto& [name, tensor] : initial_state(graph)) {
     by_name[name] = tensor;
   }
   std::vector<std::vector<StateTensor>> state;
-  for (const RankPlan& rank : job.train->ranks) {
-    std::vector<StateTensor>& mine = state.emplace_back();
-    const auto add = [&](const std::string& name) { mine.push_back({name, by_name.at(name)}); };
-    for (const StageId id : job.train->list_of(rank.rank).stages) {
-      const PlanStage& of_plan = job.train->tables.stages[id.index()];
-      const StageProgram& stage = job.program->partition.stages[of_plan.program.index()];
-      for (const StageParameter& parameter : stage.parameters) {
-        add(state_name(kWeight, parameter.name));
-      }
-      for (const StageBuffer& buffer : stage.buffers) {
-        add(state_name(kBuffer, buffer.name));
+  for (const StateListing& listing : listings) {
+    std::vector<StateTensor>& of_rank = state.emplace_back();
+    for (const std::string& name : listing.names) {
+      if (!is_of_optimizer(name)) {
+        of_rank.push_back({name, tensor_or_share(by_name, name)});
       }
     }
   }
@@ -252,7 +247,7 @@ Crew::Crew(Launcher& launcher,
     impl_->workers.launch(std::move(setup));
   }
   impl_->hand_out_plan(impl_->workers.all_ranks());
-  impl_->transfer.write(initial_weights(impl_->job), 0);
+  impl_->transfer.write(initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0);
   impl_->start_driver();
 }
 

@@ -59,10 +59,6 @@ std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerContext& con
   return {std::move(bytes), std::move(tensors)};
 }
 
-bool is_of_optimizer(const std::string& name) {
-  return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
-}
-
 /// Holds the state of the plan thread's actor: made and destroyed on its own thread (W-1).
 struct PlanThread {
   static inline const char* name = "plan thread";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "stagecraft/compiler/lower/task_runs.h"
 #include "stagecraft/compiler/lower/transfers.h"
@@ -202,8 +203,8 @@ class Emission {
     start.collective = tie ? CollectiveKind::AllGather : collective_kind(node.kind);
     start.group = tie ? in_.group_of_tie[static_cast<std::size_t>(node.tie)]
                       : in_.group_of_bucket[static_cast<std::size_t>(node.bucket)];
-    if (node.kind == DagKind::ReduceScatter) {
-      start.round = rounds_[start.group]++;
+    if (start.collective != CollectiveKind::AllReduce && !tie) {
+      start.round = rounds_[{start.group, start.collective}]++;
     }
     unfinished_.emplace(n, start);
   }
@@ -244,9 +245,10 @@ class Emission {
   StageFacts facts_;
   ListWriter list_;
   TransferWriter transfers_;
-  std::vector<bool> emitted_;                    // by position: a run with this node
-  std::map<int, Instruction> unfinished_;        // by node
-  std::map<std::int32_t, std::int32_t> rounds_;  // by group: those that have started
+  std::vector<bool> emitted_;              // by position: a run with this node
+  std::map<int, Instruction> unfinished_;  // by node
+  /// Those that have started.
+  std::map<std::pair<std::int32_t, CollectiveKind>, std::int32_t> rounds_;
   int groups_ = 0;
 };
 

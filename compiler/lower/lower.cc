@@ -15,6 +15,7 @@
 #include "stagecraft/compiler/lower/emit.h"
 #include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
+#include "stagecraft/compiler/lower/releases.h"
 #include "stagecraft/compiler/lower/step_source.h"
 #include "stagecraft/compiler/lower/waits.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -42,7 +43,7 @@ struct Lowering {
   Plan plan;
 };
 
-/// Refuses directives that divide weights among ranks: ranks cannot do that yet.
+/// Refuses directives that divide regions among ranks: ranks cannot do that yet.
 void refuse_sharding(Lowering& l) {
   if (!l.training) {
     return;
@@ -50,12 +51,7 @@ void refuse_sharding(Lowering& l) {
   StrategyFaults faults(l.strategy);
   const std::vector<Directive>& directives = l.strategy.directives();
   for (std::size_t i = 0; i < directives.size(); ++i) {
-    const auto* const replicate = std::get_if<ReplicateDirective>(&directives[i]);
-    if (replicate != nullptr && replicate->options.shard_parameters) {
-      faults.note(i,
-                  "copies cannot divide weights among them when they train; write shard_grads "
-                  "instead of shard_params");
-    } else if (std::holds_alternative<ShardDirective>(directives[i])) {
+    if (std::holds_alternative<ShardDirective>(directives[i])) {
       faults.note(i, "ranks cannot divide the weights of a region when they train; leave it out");
     }
   }
@@ -82,10 +78,14 @@ PlanGroup copies_of(const TrainingDag& dag, int bucket) {
   std::set<Rank> ranks;
   Sharing sharing = Sharing::Nothing;
   for (const DagNode& node : dag.nodes) {
+    if (node.kind == DagKind::AllGather && node.serves && node.bucket == bucket) {
+      sharing = Sharing::Weights;
+    }
     const bool scatters = node.kind == DagKind::ReduceScatter;
     if ((node.kind == DagKind::AllReduce || scatters) && node.bucket == bucket) {
       if (scatters) {
-        sharing = node.microbatch == Microbatch(kNone) ? Sharing::States : Sharing::Gradients;
+        sharing = std::max(
+            sharing, node.microbatch == Microbatch(kNone) ? Sharing::States : Sharing::Gradients);
       }
       const std::vector<Rank>& place = dag.places[static_cast<std::size_t>(node.place)];
       ranks.insert(place.begin(), place.end());
@@ -138,6 +138,28 @@ void make_tables(Lowering& l) {
     }
     l.group_of_tie.push_back(static_cast<int>(tables.groups.size()));
     tables.groups.push_back(std::move(tie));
+  }
+}
+
+/// Refuses weights that are gathered for tasks of one bucket, and that others use, too.
+void check_lent_weights(Lowering& l) {
+  for (const PlanGroup& group : l.plan.tables.groups) {
+    if (!group.lends_weights()) {
+      continue;
+    }
+    const ChunkRange& chunks = l.plan.tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
+    const StageProgram& stage =
+        l.program.partition
+            .stages[l.plan.tables.stages[group.stages.front().index()].program.index()];
+    const std::string name = read_beyond(stage, chunks.first, chunks.end());
+    if (!name.empty()) {
+      throw Error(Errc::ScheduleInvalid,
+                  fmt::format("stage \"{}\" uses the parameter {} in several parts, and bucket_size "
+                              "puts these into several buckets, which gather their weights one by "
+                              "one: leave bucket_size out, or replace shard_params by shard_grads",
+                              stage.name,
+                              name));
+    }
   }
 }
 
@@ -202,6 +224,12 @@ void name_ranks(Lowering& l) {
   }
 }
 
+void release_weights(Lowering& l) {
+  for (RankList& list : l.plan.lists) {
+    add_releases(list, l.plan.tables);
+  }
+}
+
 void assign_slots(Lowering& l) {
   for (RankList& list : l.plan.lists) {
     assign_slots(list);
@@ -259,8 +287,10 @@ constexpr NamedPass<Lowering> kPasses[] = {
     {"apply directives", apply_directives},
     {"put streams in order", put_in_order},
     {"make tables", make_tables},
+    {"check lent weights", check_lent_weights},
     {"emit lists", emit_lists},
     {"name ranks", name_ranks},
+    {"release weights", release_weights},
     {"assign slots", assign_slots},
     {"set waits", set_waits},
     {"list feeds", list_feeds},

@@ -24,8 +24,7 @@ struct Lowered {
 /// `layout` says which stages of the schedule are copies of one stage of the program; its ranks are
 /// not used.
 /// Errors: ScheduleInvalid with all faults of the strategy, and for a training step that shards
-///         weights or what is kept of them, which no rank does yet; PlanInvalid with every rule
-///         that is broken.
+///         regions, which no rank does yet; PlanInvalid with every rule that is broken.
 [[nodiscard]] Lowered lower(const Program& program,
                             const Strategy& strategy,
                             const Layout& layout,

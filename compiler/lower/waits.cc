@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "stagecraft/compiler/plan/issue_order.h"
@@ -24,7 +25,8 @@ class Waits {
       : list_(list),
         tables_(tables),
         order_(list.streams.size(), list.instructions.size()),
-        slots_(static_cast<std::size_t>(list.slots)) {}
+        slots_(static_cast<std::size_t>(list.slots)),
+        has_lent_weights_(std::ranges::any_of(tables.groups, &PlanGroup::lends_weights)) {}
 
   void run() {
     for (std::uint32_t i = 0; i < list_.instructions.size(); ++i) {
@@ -70,6 +72,7 @@ class Waits {
   void follow_gradients(const Instruction& instruction) {
     if (instruction.op == Op::Start && gathers_weights(tables_, instruction)) {
       follow(updated_);
+      follow_those_of(released_, instruction.group);
     } else if (instruction.op == Op::Start) {
       const PlanGroup& group = tables_.groups[static_cast<std::size_t>(instruction.group)];
       for (const std::uint32_t tasks : accumulated_) {
@@ -88,14 +91,31 @@ class Waits {
     }
   }
 
-  /// Lets a task that makes gradients wait for the round that still reads those before (P-11).
+  /// Lets a task that makes gradients wait for the round that still reads those before (P-11), and
+  /// one that uses weights for the round that brings them (P-12).
   void follow_rounds(const Instruction& instruction) {
-    for (const std::uint32_t finish : finished_) {
-      const auto group = static_cast<std::size_t>(list_.instructions[finish].group);
-      if (makes_gradients_of(tables_, tables_.groups[group], instruction)) {
-        earlier_.push_back(finish);
+    for (const std::uint32_t position : finished_) {
+      const Instruction& finish = list_.instructions[position];
+      const PlanGroup& group = tables_.groups[static_cast<std::size_t>(finish.group)];
+      if (gathers_weights(tables_, finish) ? uses_weights_of(tables_, group, instruction)
+                                           : makes_gradients_of(tables_, group, instruction)) {
+        earlier_.push_back(position);
       }
     }
+    for (const std::uint32_t user : using_) {
+      const Instruction& run = list_.instructions[user];
+      if (instruction.op == Op::Release &&
+          uses_weights_of(
+              tables_, tables_.groups[static_cast<std::size_t>(instruction.group)], run)) {
+        earlier_.push_back(user);
+      }
+    }
+  }
+
+  void follow_those_of(const Positions& positions, std::int32_t group) {
+    std::ranges::copy_if(positions, std::back_inserter(earlier_), [&](std::uint32_t position) {
+      return list_.instructions[position].group == group;
+    });
   }
 
   /// Returns whether the Finish is of the copies of a stage of the tie.
@@ -128,6 +148,10 @@ class Waits {
       finished_.push_back(position);
     } else if (instruction.op == Op::Update) {
       updated_.push_back(position);
+    } else if (instruction.op == Op::Release) {
+      released_.push_back(position);
+    } else if (instruction.op == Op::Run && has_lent_weights_) {
+      using_.push_back(position);
     }
   }
 
@@ -136,7 +160,9 @@ class Waits {
   IssueOrder order_;
   std::vector<SlotUsers> slots_;
   Positions earlier_;
-  Positions accumulated_, finished_, updated_;
+  Positions accumulated_, finished_, updated_, released_;
+  Positions using_;  // tasks, if groups lend them weights
+  const bool has_lent_weights_;
 };
 
 }  // namespace

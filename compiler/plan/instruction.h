@@ -85,8 +85,8 @@ struct Instruction {
   ChunkRange chunks;          ///< Run, Accumulate
   PeerId peer;                ///< Send, Recv
   EdgeId edge;                ///< Send, Recv
-  std::int32_t group = -1;    ///< Start, Finish: position in PlanTables::groups
-  std::int32_t round = 0;     ///< Start, Finish: of a group's sums (P-11)
+  std::int32_t group = -1;    ///< Start, Finish, Release: position in PlanTables::groups
+  std::int32_t round = 0;     ///< Start, Finish: of a group's sums or gathers
   std::int32_t bucket = -1;   ///< Update: position in PlanTables::buckets
   std::int32_t overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1 for none
 

@@ -17,6 +17,7 @@ enum class Op : std::uint8_t {
   Vote,        ///< checks that gradients are finite, adds up norms; the commit point of the step
   Update,      ///< runs the optimizer on a bucket
   Regroup,     ///< makes one tensor of rows of others, for a stage of another microbatch size
+  Release,     ///< gives back the weights that a group has gathered for tasks
 };
 
 }  // namespace stagecraft

@@ -12,8 +12,17 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::array kOps{
-    "run", "send", "recv", "start", "finish", "free", "accumulate", "vote", "update", "regroup"};
+constexpr std::array kOps{"run",
+                          "send",
+                          "recv",
+                          "start",
+                          "finish",
+                          "free",
+                          "accumulate",
+                          "vote",
+                          "update",
+                          "regroup",
+                          "release"};
 constexpr std::array kCollectives{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"};
 constexpr std::array kRoles{
     "activation", "gradient", "saved", "weight gradient", "part of activation", "part of gradient"};
@@ -78,6 +87,9 @@ std::string name_text(const Instruction& i, const std::string& peer) {
       if (i.round > 0) {
         text += fmt::format(" round {}", i.round);
       }
+      break;
+    case Op::Release:
+      text += fmt::format(" weights of group {}", i.group);
       break;
     case Op::Update:
       text += fmt::format(" stage {} bucket {}", i.task.stage.value, i.bucket);
@@ -211,6 +223,11 @@ bool makes_gradients_of(const PlanTables& tables, const PlanGroup& group, const 
          run.task.kind != CellKind::BackwardInput && sums(tables, group, run);
 }
 
+bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Instruction& run) {
+  return group.lends_weights() && run.op == Op::Run && !run.does_nothing() &&
+         sums(tables, group, run);
+}
+
 bool has_shards(const Plan& plan) {
   return std::ranges::any_of(plan.tables.groups, &PlanGroup::has_shards);
 }
@@ -277,9 +294,10 @@ std::string to_string(const Plan& plan) {
     text += fmt::format("group {}: {}{} on {}\n",
                         g,
                         to_string(plan.tables, group),
-                        group.has_rounds()   ? ", in shards, in rounds,"
-                        : group.has_shards() ? ", in shards,"
-                                             : "",
+                        group.lends_weights() ? ", in shards, in rounds, weights too,"
+                        : group.has_rounds()  ? ", in shards, in rounds,"
+                        : group.has_shards()  ? ", in shards,"
+                                              : "",
                         fmt::join(sets, "; on "));
   }
   for (std::size_t l = 0; l < plan.lists.size(); ++l) {

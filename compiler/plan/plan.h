@@ -38,6 +38,9 @@
 /// P-11: a group that shares gradients sums in rounds, as many on every member, numbered from 0. A
 ///      round sums what the tasks since the round before it have made, and is over before the next
 ///      task that makes gradients of its bucket begins. P-7 holds for each round.
+/// P-12: a group that shares weights gathers them in rounds, too, and not after the update. Tasks
+///      that use weights of its bucket run between the Finish of a round and its Release, which
+///      follows them. The next round begins after the Release.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +50,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
+#include "stagecraft/compiler/plan/sharing.h"
 
 namespace stagecraft {
 
@@ -92,18 +96,6 @@ struct PlanBucket {
   ChunkRange chunks;
 };
 
-/// Sharing says what the copies of a bucket share: each of n ranks keeps an n-th of it. A level has
-/// all that the levels before it have.
-/// Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
-///         section 5.
-enum class Sharing : std::uint8_t {
-  Nothing,
-  States,     ///< the optimizer's state: a rank gets its part of the sum of gradients alone, and
-              ///< gathers the weights that all have updated (ZeRO-1)
-  Gradients,  ///< the sums of gradients: they are reduced in rounds, and each time the memory of the
-              ///< whole gradients is given back (ZeRO-2)
-};
-
 /// PlanGroup is a set of ranks that sum gradients before the vote.
 struct PlanGroup {
   enum class Kind : std::uint8_t {
@@ -123,6 +115,8 @@ struct PlanGroup {
   [[nodiscard]] bool has_shards() const { return sharing != Sharing::Nothing; }
   /// Returns whether it sums in rounds (P-11).
   [[nodiscard]] bool has_rounds() const { return sharing >= Sharing::Gradients; }
+  /// Returns whether it gathers weights for tasks (P-12).
+  [[nodiscard]] bool lends_weights() const { return sharing == Sharing::Weights; }
   /// Returns the ranks of the set with this rank, ascending, each once; empty if no set has it.
   [[nodiscard]] std::vector<Rank> members(Rank rank) const;
 };
@@ -190,14 +184,18 @@ struct Plan {
                         const PlanGroup& group,
                         const Instruction& accumulate);
 
-/// Returns whether the Start or Finish is of a gather of updated weights. Requires: the plan has
-/// its group.
+/// Returns whether the Start or Finish is of a gather of weights. Requires: the plan has its group.
 [[nodiscard]] bool gathers_weights(const PlanTables& tables, const Instruction& collective);
 
 /// Returns whether the group sums in rounds, and the task makes gradients of its bucket.
 [[nodiscard]] bool makes_gradients_of(const PlanTables& tables,
                                       const PlanGroup& group,
                                       const Instruction& run);
+
+/// Returns whether the group shares weights, and the task uses some of its bucket.
+[[nodiscard]] bool uses_weights_of(const PlanTables& tables,
+                                   const PlanGroup& group,
+                                   const Instruction& run);
 
 /// Returns whether ranks share an optimizer's state.
 [[nodiscard]] bool has_shards(const Plan& plan);
@@ -220,7 +218,7 @@ struct Plan {
                                     const RankPlan& rank,
                                     const Instruction& instruction);
 
-/// Returns all breaches of P-1 to P-11, one sentence each; empty for a sound plan. "Over" and
+/// Returns all breaches of P-1 to P-12, one sentence each; empty for a sound plan. "Over" and
 /// "before" are judged by streams and waits alone, not by the order of the list. A deadlock is
 /// reported with a short cycle.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);

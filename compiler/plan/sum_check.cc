@@ -19,7 +19,8 @@ SumCheck::SumCheck(const RankList& list,
 
 void SumCheck::add(const Instruction& i) {
   const bool gathers = is_collective(i.op) && gathers_weights(tables_, i);
-  if (vote_ && i.op != Op::Update && i.op != Op::Free && !gathers) {
+  const bool of_update = i.op == Op::Update || (gathers && !group_of(i).lends_weights());
+  if (vote_ && !of_update && i.op != Op::Free) {
     fault("P-7", i, "comes behind the vote");
   }
   switch (i.op) {
@@ -43,6 +44,9 @@ void SumCheck::add(const Instruction& i) {
     case Op::Update:
       check_update(i);
       break;
+    case Op::Release:
+      check_release(i);
+      break;
     default:
       break;
   }
@@ -61,6 +65,8 @@ void SumCheck::end() {
         of.gather != nullptr || (of.start != nullptr && tables_.groups[g].has_shards());
     if (gathers && !of.gathered) {
       missing(g, "the weights of group {} are never gathered");
+    } else if (of.gather != nullptr && tables_.groups[g].lends_weights() && !of.given) {
+      missing(g, "the weights of group {} are never given back");
     }
   }
   if (!vote_) {
@@ -76,11 +82,21 @@ void SumCheck::require_over(std::string_view rule,
   }
 }
 
-/// Keeps P-11: backwards write to the gradients that the last round has summed.
-void SumCheck::check_run(const Instruction& i) const {
+/// Backwards write to the gradients that the last round has summed.
+void SumCheck::check_run(const Instruction& i) {
   for (std::size_t g = 0; g < sums_.size(); ++g) {
-    if (sums_[g].finish && makes_gradients_of(tables_, tables_.groups[g], i)) {
-      require_over("P-11", *sums_[g].finish, i);
+    Sums& of = sums_[g];
+    if (of.finish && makes_gradients_of(tables_, tables_.groups[g], i)) {
+      require_over("P-11", *of.finish, i);
+    }
+    if (!uses_weights_of(tables_, tables_.groups[g], i)) {
+      continue;
+    }
+    if (!of.gathered || of.given) {
+      fault("P-12", i, fmt::format("uses weights that group {} has not gathered", g));
+    } else {
+      require_over("P-12", *of.gathered, i);
+      of.users.push_back(i.id);
     }
   }
 }
@@ -105,7 +121,7 @@ void SumCheck::check_accumulate(const Instruction& i) {
 }
 
 void SumCheck::check_start(const Instruction& i) {
-  const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
+  const PlanGroup& group = group_of(i);
   Sums& of = sums_[static_cast<std::size_t>(i.group)];
   const bool tie = group.kind == PlanGroup::Kind::Tie;
   if (i.collective != (tie                  ? CollectiveKind::AllGather
@@ -151,8 +167,16 @@ void SumCheck::check_round(const PlanGroup& group, const Sums& of, const Instruc
 }
 
 void SumCheck::check_gather(const Instruction& i) {
-  const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
+  const PlanGroup& group = group_of(i);
   Sums& of = sums_[static_cast<std::size_t>(i.group)];
+  if (group.lends_weights()) {
+    check_gather_for_tasks(of, i);
+    of.gather = &i;
+    of.gathered.reset();
+    of.given.reset();
+    ++of.gathers;
+    return;
+  }
   if (of.gather != nullptr) {
     fault("P-7", i, "its group gathers twice");
   }
@@ -165,6 +189,30 @@ void SumCheck::check_gather(const Instruction& i) {
       fault("P-7", i, "gathers weights before their update");
     }
   }
+}
+
+void SumCheck::check_gather_for_tasks(const Sums& of, const Instruction& i) const {
+  if (i.round != of.gathers) {
+    fault("P-12", i, fmt::format("expected round {}, found round {}", of.gathers, i.round));
+  } else if (of.gather != nullptr && !of.given) {
+    fault("P-12", i, "begins before the weights of the round before it are given back");
+  } else if (of.given) {
+    require_over("P-12", *of.given, i);
+  }
+}
+
+void SumCheck::check_release(const Instruction& i) {
+  Sums& of = sums_[static_cast<std::size_t>(i.group)];
+  if (!group_of(i).lends_weights() || !of.gathered || of.given) {
+    fault("P-12", i, "its group has gathered no weights");
+    return;
+  }
+  require_over("P-12", *of.gathered, i);
+  for (const InstructionId user : of.users) {
+    require_over("P-12", user, i);
+  }
+  of.users.clear();
+  of.given = i.id;
 }
 
 void SumCheck::check_finish(const Instruction& i,

@@ -1,4 +1,4 @@
-/// SumCheck checks what one list shows of P-7 and P-11: sums of gradients, the vote, updates, and
+/// SumCheck checks what one list shows of P-7, P-11 and P-12: sums of gradients, the vote, updates, and
 /// gathers of weights. verify(RankList) makes one and adds the instructions in their order.
 #pragma once
 
@@ -24,8 +24,8 @@ class SumCheck {
   /// Views all arguments. `order`: has the instructions that were added here.
   SumCheck(const RankList& list, const PlanTables& tables, const IssueOrder& order, Fault fault);
 
-  /// Checks the next instruction of a list that trains. Requires: sound by itself (P-9), and kept by
-  /// the caller.
+  /// Checks the next instruction of a list that trains. Requires: it is sound by itself (P-9), and
+  /// lives as long as this.
   void add(const Instruction& i);
   /// Checks what is missing at the end of the list.
   void end();
@@ -37,19 +37,27 @@ class SumCheck {
     std::optional<InstructionId> finish;  // of this start
     std::int32_t rounds = 0;              // that have started
     bool has_more = false;                // gradients that no round has summed
-    const Instruction* gather = nullptr;  // the start of the gather of its weights
+    const Instruction* gather = nullptr;  // the start of the last gather of its weights
     std::optional<InstructionId> gathered;
+    std::int32_t gathers = 0;            // that have started
+    std::vector<InstructionId> users;    // of the weights that it has gathered
+    std::optional<InstructionId> given;  // the last Release
   };
 
   void fault(std::string_view rule, const Instruction& i, std::string_view what) const {
     fault_(rule, &i, what);
   }
+  [[nodiscard]] const PlanGroup& group_of(const Instruction& i) const {
+    return tables_.groups[static_cast<std::size_t>(i.group)];
+  }
   void require_over(std::string_view rule, InstructionId earlier, const Instruction& i) const;
-  void check_run(const Instruction& i) const;
+  void check_run(const Instruction& i);
   void check_accumulate(const Instruction& i);
   void check_start(const Instruction& i);
   void check_round(const PlanGroup& group, const Sums& sums, const Instruction& i) const;
   void check_gather(const Instruction& i);
+  void check_gather_for_tasks(const Sums& of, const Instruction& i) const;
+  void check_release(const Instruction& i);
   void check_finish(const Instruction& i,
                     const Instruction* start,
                     std::optional<InstructionId>& end) const;

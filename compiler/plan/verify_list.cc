@@ -1,5 +1,5 @@
-/// verify(RankList) checks the rules of plan.h that one list shows: P-1, P-2, P-4, P-6 to P-9 and
-/// P-11.
+/// verify(RankList) checks the rules of plan.h that one list shows: P-1, P-2, P-4, P-6 to P-9,
+/// P-11 and P-12.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -42,6 +42,7 @@ Form form_of(Op op) {
     case Op::Start:
     case Op::Finish:
     case Op::Vote:
+    case Op::Release:
       break;
   }
   return {};
@@ -87,7 +88,7 @@ class ListCheck {
       return std::ranges::all_of(
           uses, [](const SlotUse& use) { return use.value.role <= Role::GradientPart; });
     };
-    return i.op <= Op::Regroup && i.collective <= CollectiveKind::AllToAll &&
+    return i.op <= Op::Release && i.collective <= CollectiveKind::AllToAll &&
            i.task.kind <= CellKind::Update && uses_in_words(i.reads) && uses_in_words(i.writes);
   }
 
@@ -135,7 +136,7 @@ class ListCheck {
     if (is_transfer(i.op) && !has(i.peer.value, static_cast<std::size_t>(list_.peers))) {
       return fmt::format("the list has no peer {}, but {} peers", i.peer.value, list_.peers);
     }
-    if (is_collective(i.op) && !has(i.group, tables_.groups.size())) {
+    if ((is_collective(i.op) || i.op == Op::Release) && !has(i.group, tables_.groups.size())) {
       return "the plan has no such group";
     }
     if (i.op == Op::Update && !has(i.bucket, tables_.buckets.size())) {
@@ -317,7 +318,7 @@ class ListCheck {
   void check_forward_only(const Instruction& i) {
     const bool backward = i.op == Op::Run && i.task.kind != CellKind::Forward;
     if (backward || i.op == Op::Accumulate || is_collective(i.op) || i.op == Op::Vote ||
-        i.op == Op::Update) {
+        i.op == Op::Update || i.op == Op::Release) {
       fault("P-7", i, "it trains, in a plan of forwards");
     }
   }
@@ -353,7 +354,7 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
   for (std::size_t g = 0; g < tables.groups.size(); ++g) {
     const PlanGroup& group = tables.groups[g];
     const bool tie = group.kind == PlanGroup::Kind::Tie;
-    const bool sound = group.kind <= PlanGroup::Kind::Tie && group.sharing <= Sharing::Gradients &&
+    const bool sound = group.kind <= PlanGroup::Kind::Tie && group.sharing <= Sharing::Weights &&
                        has_stages(group.stages) &&
                        (tie ? !group.has_shards()
                             : group.bucket >= 0 &&

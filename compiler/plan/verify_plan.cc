@@ -1,5 +1,5 @@
-/// verify(Plan) checks each list by itself, and then all lists together: P-3, P-5, P-7, P-10
-/// and P-11.
+/// verify(Plan) checks each list by itself, and then all lists together: P-3, P-5, P-7, P-10,
+/// P-11 and P-12.
 ///
 /// Ranks that transfer nothing to each other, directly or over others, are parts of their own. The
 /// replicas of a pipeline are such parts, all alike; only the first of them is checked.
@@ -283,30 +283,31 @@ class Together {
     }
   }
 
-  /// Gives each group a vertex for its gather, and one for each of its sums: there its members meet.
+  /// Gives each sum and each gather of a group a vertex, at which its members meet.
   void add_meetings() {
-    std::vector<std::int32_t> rounds(plan_.tables.groups.size(), 1);
+    std::vector<std::int32_t> rounds(2 * plan_.tables.groups.size(), 1);
     for (const RankList& list : plan_.lists) {
       for (const Instruction& i : list.instructions) {
         if (i.op == Op::Start) {
-          std::int32_t& most = rounds[static_cast<std::size_t>(i.group)];
+          std::int32_t& most = rounds[kind_of_meeting(i)];
           most = std::max(most, i.round + 1);
         }
       }
     }
     meetings_.push_back(size_);
-    for (const std::int32_t of_group : rounds) {
-      meetings_.push_back(meetings_.back() + 1 + of_group);
+    for (const std::int32_t of_kind : rounds) {
+      meetings_.push_back(meetings_.back() + of_kind);
     }
+  }
+
+  /// Returns 2 g for a sum of group g, and 2 g + 1 for a gather.
+  [[nodiscard]] std::size_t kind_of_meeting(const Instruction& i) const {
+    return 2 * static_cast<std::size_t>(i.group) + (gathers_weights(plan_.tables, i) ? 1 : 0);
   }
 
   /// Returns the vertex where the members of a collective meet, or all ranks for the vote.
   [[nodiscard]] int meeting_of(const Instruction& i) const {
-    if (i.op == Op::Vote) {
-      return meetings_.back();
-    }
-    const int gather = meetings_[static_cast<std::size_t>(i.group)];
-    return gathers_weights(plan_.tables, i) ? gather : gather + 1 + i.round;
+    return i.op == Op::Vote ? meetings_.back() : meetings_[kind_of_meeting(i)] + i.round;
   }
   [[nodiscard]] int vertices() const { return meetings_.back() + 1; }
 
@@ -407,8 +408,10 @@ class Together {
                                   fmt::join(names, " -> ")));
   }
 
-  /// Returns "all-reduce of group 1 (stage 1) of ranks 0, 1". `round`: -1 for the gather.
-  [[nodiscard]] std::string name_of_collective(std::int32_t number, std::int32_t round) const {
+  /// Returns "all-reduce of group 1 (stage 1) of ranks 0, 1".
+  [[nodiscard]] std::string name_of_collective(std::int32_t number,
+                                               bool gather,
+                                               std::int32_t round) const {
     const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(number)];
     std::set<int> members;
     for (const std::vector<Rank>& set : group.sets) {
@@ -419,8 +422,8 @@ class Together {
     const RankPlan& one = plan_.ranks[static_cast<std::size_t>(*members.begin())];
     const auto& instructions = plan_.list_of(one.rank).instructions;
     const auto start = std::ranges::find_if(instructions, [&](const Instruction& i) {
-      return i.op == Op::Start && i.group == number &&
-             (gathers_weights(plan_.tables, i) ? round < 0 : i.round == round);
+      return i.op == Op::Start && i.group == number && gathers_weights(plan_.tables, i) == gather &&
+             i.round == round;
     });
     const std::string name = start == instructions.end()
                                  ? fmt::format("start sum of group {}", number)
@@ -437,8 +440,8 @@ class Together {
     }
     if (vertex >= size_) {
       const auto next = std::ranges::upper_bound(meetings_, vertex);
-      const auto group = static_cast<std::int32_t>(next - meetings_.begin()) - 1;
-      return name_of_collective(group, vertex - *(next - 1) - 1);
+      const auto kind = static_cast<std::int32_t>(next - meetings_.begin()) - 1;
+      return name_of_collective(kind / 2, kind % 2 == 1, vertex - *(next - 1));
     }
     const auto one = [&](int v) {
       const auto rank = std::ranges::find_if(ranks_, [&](Rank r) {
@@ -463,7 +466,7 @@ class Together {
   std::vector<std::string>& faults_;
   std::vector<int> first_;     // by rank: the vertex of its first instruction; -1: not looked at
   int size_ = 0;               // vertices of instructions
-  std::vector<int> meetings_;  // by group: its first vertex, of the gather; then the vote's
+  std::vector<int> meetings_;  // by kind: the vertex of its first round; then the vote's
   std::vector<std::pair<int, int>> pairs_;  // send, receive
 };
 

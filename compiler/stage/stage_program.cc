@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace stagecraft {
 namespace {
@@ -57,6 +58,28 @@ std::int64_t StageProgram::replayed_bytes() const {
     bytes += chunk.replayed_bytes;
   }
   return bytes;
+}
+
+std::string read_beyond(const StageProgram& stage, int first, int end) {
+  std::set<ValueId> elsewhere;
+  for (int c = 0; c < static_cast<int>(stage.chunks.size()); ++c) {
+    for (const Node& node : stage.chunks[static_cast<std::size_t>(c)].nodes) {
+      if (c < first || c >= end) {
+        for (const ValueId value : reads_of(node)) {
+          elsewhere.insert(value);
+        }
+      }
+    }
+  }
+  const std::vector<int> completing = completing_chunks(stage);
+  std::size_t trained = 0;
+  for (const StageParameter& parameter : stage.parameters) {
+    const int chunk = parameter.trained ? completing[trained++] : -1;
+    if (chunk >= first && chunk < end && elsewhere.contains(parameter.value)) {
+      return parameter.name;
+    }
+  }
+  return {};
 }
 
 std::vector<int> completing_chunks(const StageProgram& stage) {

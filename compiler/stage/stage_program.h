@@ -104,6 +104,10 @@ struct StageProgram {
 /// Returns, for each parameter that trains, the first chunk that reads it: there a backward
 /// completes its gradient. 0 for a parameter that no chunk reads.
 [[nodiscard]] std::vector<int> completing_chunks(const StageProgram& stage);
+
+/// Returns the name of a parameter whose gradient is complete in the chunks [first, end), and that
+/// another chunk reads; empty if there is none.
+[[nodiscard]] std::string read_beyond(const StageProgram& stage, int first, int end);
 /// Returns the first chunk that reads an input of the stage; 0 if none does.
 [[nodiscard]] int first_reader(const StageProgram& stage, ValueId input);
 /// Returns the chunk that makes an output of the stage: the last that passes it on.

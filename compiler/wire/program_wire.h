@@ -73,11 +73,11 @@ inline constexpr at::ScalarType kLast<at::ScalarType> =
 template <>
 inline constexpr StageInput::Source kLast<StageInput::Source> = StageInput::Source::Stage;
 template <>
-inline constexpr Op kLast<Op> = Op::Regroup;
+inline constexpr Op kLast<Op> = Op::Release;
 template <>
 inline constexpr PlanGroup::Kind kLast<PlanGroup::Kind> = PlanGroup::Kind::Tie;
 template <>
-inline constexpr Sharing kLast<Sharing> = Sharing::Gradients;
+inline constexpr Sharing kLast<Sharing> = Sharing::Weights;
 template <>
 inline constexpr CollectiveKind kLast<CollectiveKind> = CollectiveKind::AllToAll;
 template <>

@@ -97,6 +97,7 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
       case Op::Send:
       case Op::Free:
       case Op::Regroup:
+      case Op::Release:
         break;
     }
   }

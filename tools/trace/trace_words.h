@@ -33,7 +33,8 @@ inline constexpr std::array kCategories{Category{Op::Send, "send"},
                                         Category{Op::Accumulate, "accumulate"},
                                         Category{Op::Vote, "vote"},
                                         Category{Op::Update, "update"},
-                                        Category{Op::Regroup, "regroup"}};
+                                        Category{Op::Regroup, "regroup"},
+                                        Category{Op::Release, "release"}};
 
 [[nodiscard]] constexpr std::string_view category(const TraceEvent& event) {
   if (event.op == Op::Run) {

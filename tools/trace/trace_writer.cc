@@ -60,6 +60,7 @@ std::string name_of(const TraceEvent& event) {
     case Op::Start:
     case Op::Finish:
     case Op::Free:
+    case Op::Release:
       break;
   }
   return std::string(category(event));

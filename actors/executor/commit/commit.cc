@@ -57,7 +57,7 @@ void Commit::start(const Instruction& collective) {
   GroupSum& sum = *sums_[static_cast<std::size_t>(collective.group)];
   if (gathers_weights(*setup_.train.tables, collective)) {
     if (!skips_) {
-      sum.start_gather(collective_, tags_);
+      sum.start_gather(collective_, tags_, {.round = collective.round});
     }
   } else {
     sum.start(collective_, tags_, {.round = collective.round, .last_batch = order_.updates});
@@ -76,12 +76,43 @@ void Commit::finish(const Instruction& collective) {
   }
 }
 
+void Commit::release(const Instruction& of) {
+  sums_[static_cast<std::size_t>(of.group)]->release_weights();
+}
+
+bool Commit::lends_weights(std::size_t group) const {
+  return sums_[group] != nullptr && setup_.train.tables->groups[group].lends_weights();
+}
+
+void Commit::gather_lent_weights() {
+  const auto waiting = times_.pass(&RankTimes::waiting);
+  for (std::size_t g = 0; g < sums_.size(); ++g) {
+    if (lends_weights(g)) {
+      sums_[g]->start_gather(collective_, tags_, {});
+    }
+  }
+  for (std::size_t g = 0; g < sums_.size(); ++g) {
+    if (lends_weights(g)) {
+      sums_[g]->finish_gather(deadline());
+    }
+  }
+}
+
+void Commit::release_lent_weights() {
+  for (std::size_t g = 0; g < sums_.size(); ++g) {
+    if (lends_weights(g)) {
+      sums_[g]->release_weights();
+    }
+  }
+}
+
 void Commit::drop_sums() {
   for (const auto& sum : sums_) {
     if (sum != nullptr) {
       sum->drop();
     }
   }
+  release_lent_weights();
 }
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {

@@ -40,7 +40,12 @@ class Commit {
   /// Start or Finish of a group of this rank.
   void start(const Instruction& collective);
   void finish(const Instruction& collective);
-  /// Gives up the sums that a failed step has begun.
+  /// Gives back the weights that a group has gathered. Requires: the Release of one of this rank.
+  void release(const Instruction& of);
+  /// Gathers all weights that groups lend, for an evaluation, and gives them back.
+  void gather_lent_weights();
+  void release_lent_weights();
+  /// Gives up the sums and gathers that a failed step has begun.
   void drop_sums();
   /// Checks the losses of a batch without a vote, before the next batches are added. Errors:
   /// NonFinite.
@@ -65,6 +70,7 @@ class Commit {
 
  private:
   [[nodiscard]] Deadline deadline() const;
+  [[nodiscard]] bool lends_weights(std::size_t group) const;
   /// Returns the number by which sums of gradients are divided to get their mean.
   [[nodiscard]] double divisor() const;
   void exchange_norms();

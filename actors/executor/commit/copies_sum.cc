@@ -163,9 +163,9 @@ void CopiesSum::finish_norms(Deadline deadline) {
 
 /// Others read these weights until they have finished, and no rank votes in the next step before:
 /// no update writes to them meanwhile.
-void CopiesSum::start_gather(Collective& collective, const Sequence& step) {
+void CopiesSum::start_gather(Collective& collective, const Sequence& step, const SumTurn& turn) {
   Sequence sequence = step;
-  sequence.number = number_of(Exchange::Weights);
+  sequence.number = number_of(Exchange::Weights) + first_number(turn.round);
   for (const at::Tensor& weights : mine_.front()->buckets.own_weights(bucket_)) {
     weights_.push_back(collective.all_gather(members_, sequence, weights));
     ++sequence.number;
@@ -174,11 +174,16 @@ void CopiesSum::start_gather(Collective& collective, const Sequence& step) {
 
 void CopiesSum::finish_gather(Deadline deadline) {
   const at::NoGradGuard no_grad;
+  mine_.front()->buckets.hold_weights(bucket_);
   const std::vector<at::Tensor>& weights = mine_.front()->buckets.flat_weights(bucket_);
   for (std::size_t b = 0; b < weights_.size(); ++b) {
     weights_[b]->wait_into(deadline, weights[b]);
   }
   weights_.clear();
+}
+
+void CopiesSum::release_weights() {
+  mine_.front()->buckets.release_weights(bucket_);
 }
 
 void CopiesSum::drop() {

@@ -34,8 +34,9 @@ class CopiesSum final : public GroupSum {
   void finish(Deadline deadline) override;
   void start_norms(Collective& collective, const Sequence& step) override;
   void finish_norms(Deadline deadline) override;
-  void start_gather(Collective& collective, const Sequence& step) override;
+  void start_gather(Collective& collective, const Sequence& step, const SumTurn& turn) override;
   void finish_gather(Deadline deadline) override;
+  void release_weights() override;
   void drop() override;
 
  private:

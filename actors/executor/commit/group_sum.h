@@ -38,9 +38,14 @@ class GroupSum {
   /// Requires: finish() was called.
   virtual void start_norms(Collective& /*collective*/, const Sequence& /*step*/) {}
   virtual void finish_norms(Deadline /*deadline*/) {}
-  /// Hands over the weights that this rank has updated, and takes those of other shards.
-  virtual void start_gather(Collective& /*collective*/, const Sequence& /*step*/) {}
+  /// Hands over the weights of this rank's shard, and takes those of the others: after the update,
+  /// or for tasks.
+  virtual void start_gather(Collective& /*collective*/,
+                            const Sequence& /*step*/,
+                            const SumTurn& /*turn*/) {}
   virtual void finish_gather(Deadline /*deadline*/) {}
+  /// Gives back weights that were gathered for tasks.
+  virtual void release_weights() {}
   /// Gives up what was started.
   virtual void drop() = 0;
 

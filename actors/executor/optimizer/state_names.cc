@@ -27,4 +27,14 @@ std::optional<StateShare> share_named(std::string_view name) {
   return sound ? std::optional(share) : std::nullopt;
 }
 
+at::Tensor tensor_or_share(const std::map<std::string, at::Tensor>& whole,
+                           const std::string& name) {
+  const auto share = share_named(name);
+  return share ? whole.at(share->name)
+                     .contiguous()
+                     .view(-1)
+                     .narrow(0, share->begin, share->end - share->begin)
+               : whole.at(name);
+}
+
 }  // namespace stagecraft

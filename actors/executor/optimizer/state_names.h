@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <ATen/core/Tensor.h>
 
 namespace stagecraft {
 
@@ -17,6 +20,11 @@ inline constexpr std::string_view kBuffer = "buffer:";
 /// Returns "weight:NAME" for kWeight.
 [[nodiscard]] inline std::string state_name(std::string_view kind, std::string_view name) {
   return std::string(kind).append(name);
+}
+
+/// Returns whether it is the name of an optimizer's state.
+[[nodiscard]] inline bool is_of_optimizer(std::string_view name) {
+  return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
 }
 
 /// StateShare is a part of a state tensor that a rank has: the elements [begin, end) of the whole
@@ -32,5 +40,9 @@ struct StateShare {
 
 /// Returns the share of this name; nothing for any other name.
 [[nodiscard]] std::optional<StateShare> share_named(std::string_view name);
+
+/// Returns the tensor of this name, or the share of it. Requires: `whole` has the whole tensor.
+[[nodiscard]] at::Tensor tensor_or_share(const std::map<std::string, at::Tensor>& whole,
+                                         const std::string& name);
 
 }  // namespace stagecraft

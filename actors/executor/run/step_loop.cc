@@ -14,13 +14,14 @@
 namespace stagecraft {
 namespace {
 
-/// Returns whether the instruction runs only in the last batch of an update. Rounds of sums make
-/// room for the gradients of the next tasks.
+/// Returns whether the instruction runs only in the last batch of an update. Rounds serve the tasks
+/// of their batch.
 bool is_of_update(const PlanTables& tables, const Instruction& i) {
-  const bool in_rounds = is_collective(i.op) &&
-                         tables.groups[static_cast<std::size_t>(i.group)].has_rounds() &&
-                         !gathers_weights(tables, i);
-  return (is_collective(i.op) && !in_rounds) || i.op == Op::Vote || i.op == Op::Update;
+  if (!is_collective(i.op)) {
+    return i.op == Op::Vote || i.op == Op::Update;
+  }
+  const PlanGroup& group = tables.groups[static_cast<std::size_t>(i.group)];
+  return gathers_weights(tables, i) ? !group.lends_weights() : !group.has_rounds();
 }
 
 }  // namespace
@@ -183,6 +184,9 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
       break;
     case Op::Regroup:
       tasks_.regroup(bound);
+      break;
+    case Op::Release:
+      rank_.commit.release(*bound.instruction);
       break;
   }
 }

@@ -327,7 +327,6 @@ class Binder {
     bound_.share = &share;
     bound_.list.reserve(share.list->instructions.size());
     position_of_.resize(share.list->instructions.size());
-    started_.resize(share.tables->groups.size());
   }
 
   BoundPlan run() {
@@ -377,10 +376,6 @@ class Binder {
       b.slot = i.writes.front().slot;
     } else if (i.op == Op::Update) {
       b.bucket = bucket_of_stage(*share_.tables, i.task.stage, i.bucket);
-    } else if (i.op == Op::Start) {
-      started_[static_cast<std::size_t>(i.group)] = position;
-    } else if (i.op == Op::Finish) {
-      b.start = started_[static_cast<std::size_t>(i.group)];
     } else if (i.reads.size() + i.writes.size() == 1) {
       b.slot = (i.reads.empty() ? i.writes : i.reads).front().slot;
     }
@@ -411,7 +406,6 @@ class Binder {
   std::vector<ListedStage> stages_;
   BoundPlan bound_;
   std::vector<std::size_t> position_of_;  // by id
-  std::vector<std::size_t> started_;      // by group: position of its Start
   Turns turns_;
 };
 

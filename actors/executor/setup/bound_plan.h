@@ -23,7 +23,6 @@ struct BoundInstruction {
   Rank peer;                       ///< Send, Recv
   Microbatch tagged;               ///< Send, Recv: the microbatch in its tag
   std::size_t bucket = 0;          ///< Update: position among the buckets of its stage
-  std::size_t start = 0;           ///< Finish: position of its Start
   std::vector<std::size_t> waits;  ///< positions of work on other streams
   bool is_waited_for = false;      ///< work on another stream waits for it
   /// Send, Recv, Free, Accumulate: the slot it works on; Regroup: the slot it fills.

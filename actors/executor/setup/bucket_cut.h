@@ -4,15 +4,21 @@
 #include <cstdint>
 
 #include "stagecraft/compiler/plan/instruction.h"
+#include "stagecraft/compiler/plan/sharing.h"
 
 namespace stagecraft {
 
 struct BucketCut {
   ChunkRange chunks;  ///< whose parameters it holds
-  /// The optimizer's state of the bucket is divided into shards, and the rank has this one.
+  /// The bucket is divided into shards, and the rank has this one.
   std::int32_t shard = 0;
   std::int32_t shards = 1;
-  bool in_rounds = false;  ///< its gradients are summed in rounds, too (P-11)
+  Sharing sharing = Sharing::Nothing;  ///< what is divided
+
+  /// Returns whether its gradients are summed in rounds (P-11).
+  [[nodiscard]] bool in_rounds() const { return sharing >= Sharing::Gradients; }
+  /// Returns whether its weights are gathered for tasks (P-12).
+  [[nodiscard]] bool lends_weights() const { return sharing == Sharing::Weights; }
 };
 
 }  // namespace stagecraft

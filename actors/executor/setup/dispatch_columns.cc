@@ -139,13 +139,16 @@ class Walk {
         }
         break;
       case Op::Start:
-        started_.emplace(self, instruction.group, gathers_weights(plan_.tables, instruction));
+        started_.emplace(
+            self, instruction.group, gathers_weights(plan_.tables, instruction), instruction.round);
         break;
       case Op::Finish: {
         const PlanGroup& group = plan_.tables.groups[static_cast<std::size_t>(instruction.group)];
         if (!std::ranges::all_of(group.members(self), [&](Rank member) {
-              return started_.contains(
-                  {member, instruction.group, gathers_weights(plan_.tables, instruction)});
+              return started_.contains({member,
+                                        instruction.group,
+                                        gathers_weights(plan_.tables, instruction),
+                                        instruction.round});
             })) {
           return false;
         }
@@ -156,6 +159,7 @@ class Walk {
       case Op::Vote:
       case Op::Update:
       case Op::Regroup:
+      case Op::Release:
         break;
     }
     rank.issued[i] = true;
@@ -165,7 +169,8 @@ class Walk {
   const Plan& plan_;
   std::vector<RankWalk> ranks_;
   std::set<Transfer> sent_;
-  std::set<std::tuple<Rank, std::int32_t, bool>> started_;  // rank, group, of weights
+  /// Rank, group, of weights, round.
+  std::set<std::tuple<Rank, std::int32_t, bool, std::int32_t>> started_;
 };
 
 /// Takes the tasks of a cell out of the runs of the ranks of its row. `in_step`: the cell with the

@@ -19,7 +19,7 @@ std::vector<BucketCut> RankSetup::buckets_of(std::size_t stage) const {
     if (shares != tables.groups.end()) {
       const std::vector<Rank> members = shares->members(rank());
       cut.shard = static_cast<std::int32_t>(std::ranges::find(members, rank()) - members.begin());
-      cut.in_rounds = shares->has_rounds();
+      cut.sharing = shares->sharing;
       cut.shards = std::max(1, static_cast<std::int32_t>(members.size()));
     }
   }

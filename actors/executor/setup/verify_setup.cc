@@ -159,6 +159,10 @@ class SetupCheck {
           return;
         }
         end = bucket.end();
+        if (cut.lends_weights() &&
+            !read_beyond(*setup_.stages[s], bucket.first, bucket.end()).empty()) {
+          fault("stage {} lends weights of a bucket that chunks of others use", held()[s].value);
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 namespace stagecraft {
@@ -15,6 +16,12 @@ constexpr std::int64_t kAlignment = 64;  // bytes
 FlatMemory memory_of(const c10::Device& device) {
   return [device](std::int64_t elements, at::ScalarType dtype) {
     return at::zeros({elements}, at::TensorOptions(dtype).device(device));
+  };
+}
+
+FlatMemory unset_memory_of(const c10::Device& device) {
+  return [device](std::int64_t elements, at::ScalarType dtype) {
+    return at::empty({elements}, at::TensorOptions(dtype).device(device));
   };
 }
 

@@ -16,11 +16,13 @@
 
 namespace stagecraft {
 
-/// Allocates a flat tensor of zeros.
+/// Allocates a flat tensor, of zeros unless its maker says so.
 using FlatMemory = std::function<at::Tensor(std::int64_t elements, at::ScalarType dtype)>;
 
 /// Returns memory of a device.
 [[nodiscard]] FlatMemory memory_of(const c10::Device& device);
+/// Returns the same with any values.
+[[nodiscard]] FlatMemory unset_memory_of(const c10::Device& device);
 
 class FlatBuffers {
  public:
@@ -60,7 +62,7 @@ class FlatLease {
   /// `flat`: owns its storage alone, with its views.
   FlatLease(at::Tensor flat, FlatMemory memory);
 
-  /// Gets memory, of zeros, unless it has some.
+  /// Gets memory unless it has some.
   void take() const;
   void give_back() const;
   [[nodiscard]] bool has_memory() const { return flat_.storage().nbytes() > 0; }

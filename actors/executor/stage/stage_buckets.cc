@@ -22,9 +22,11 @@ FlatMemory lent_memory_of(const BucketOptions& options) {
 
 /// The buffers of one bucket. Weights of trained parameters lie as their gradients do.
 struct BucketBuffers {
-  BucketBuffers(std::size_t state_tensors, const BucketOptions& options, std::int32_t shards)
-      : gradients(lent_memory_of(options), shards),
-        weights(shards > 1 ? gradients : FlatBuffers(memory_of(options.device))),
+  BucketBuffers(std::size_t state_tensors, const BucketOptions& options, const BucketCut& cut)
+      : gradients(lent_memory_of(options), cut.shards),
+        weights(cut.lends_weights() ? FlatBuffers(unset_memory_of(options.device), cut.shards)
+                : cut.shards > 1    ? gradients
+                                    : FlatBuffers(memory_of(options.device))),
         others(memory_of(options.device)),
         kept(others),
         states(state_tensors, others) {}
@@ -95,7 +97,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   const std::vector<std::size_t> bucket_of = buckets_of_parameters(stage, cuts);
   std::vector<BucketBuffers> buffers;
   for (const BucketCut& cut : cuts_) {
-    buffers.emplace_back(state_names_.size(), options, cut.shards);
+    buffers.emplace_back(state_names_.size(), options, cut);
   }
   for (std::size_t p = 0; p < stage.parameters.size(); ++p) {
     const StageParameter& parameter = stage.parameters[p];
@@ -124,10 +126,11 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     leaf.requires_grad_(facts.requires_grad);
     names_.push_back(parameter.name);
     parameters_.push_back(leaf);
+    const std::size_t number = trained_names_.size();
+    trained_of_.push_back(parameter.trained ? std::optional(number) : std::nullopt);
     if (!parameter.trained) {
       continue;
     }
-    const std::size_t number = trained_names_.size();
     all_.push_back(number);
     members_[b].push_back(number);
     bucket_of_.push_back(b);
@@ -138,9 +141,6 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     const bool frozen = rule(parameter).frozen;
     positions_.push_back(parameter.counted && !frozen ? std::optional(parameter.position)
                                                       : std::nullopt);
-    if (frozen) {
-      continue;
-    }
     const auto part = [&](std::int32_t shard) {
       return mine.gradients.last_part(facts.dtype, shard);
     };
@@ -149,6 +149,10 @@ StageBuckets::StageBuckets(const StageProgram& stage,
                 .part = part(cuts_[b].shard),
                 .whole = has_all(part(cuts_[b].shard), elements_of(facts), cuts_[b].shard),
                 .gradient = {}};
+    own_parts_.push_back(piece);
+    if (frozen) {
+      continue;
+    }
     if (!piece.whole && parameter.counted) {
       std::vector<ShardLayout::Part> parts;
       for (std::int32_t shard = 0; shard < cuts_[b].shards; ++shard) {
@@ -181,15 +185,49 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     flat_gradients_.push_back(buffers[b].gradients.all());
     leases_.emplace_back();
     for (const at::Tensor& flat : flat_gradients_[b]) {
-      if (cuts_[b].in_rounds) {
+      if (cuts_[b].in_rounds()) {
         leases_[b].emplace_back(flat, lent_memory_of(options)).give_back();
       }
     }
     flat_weights_.push_back(buffers[b].weights.all());
+    own_.emplace_back();
+    lent_.emplace_back();
+    if (cuts_[b].lends_weights()) {
+      keep_own_weights(b, options);
+    }
     try_optimizer(optimizer, optimized_[b]);
   }
   shares_.resize(buffers.size());
   sums_ = std::make_shared<GradientSums>(gradients_, leaves);
+}
+
+/// Keeps BU-6.
+void StageBuckets::keep_own_weights(std::size_t bucket, const BucketOptions& options) {
+  for (at::Tensor& flat : flat_weights_[bucket]) {
+    flat = flat.variable_data();  // has a version of its own
+    own_[bucket].push_back(
+        lent_memory_of(options)(flat.numel() / cuts_[bucket].shards, flat.scalar_type()));
+    lent_[bucket].emplace_back(flat, unset_memory_of(options.device)).give_back();
+  }
+  for (std::size_t i = 0; i < pieces_[bucket].size(); ++i) {
+    const Piece& piece = pieces_[bucket][i];
+    at::Tensor& parameter = optimized_[bucket][i].parameter;
+    parameter = own_[bucket][piece.buffer]
+                    .narrow(0, piece.part.at, piece.part.size())
+                    .view(parameter.sizes());
+  }
+}
+
+void StageBuckets::hold_weights(std::size_t bucket) const {
+  std::ranges::for_each(lent_[bucket], &FlatLease::take);
+}
+
+void StageBuckets::release_weights(std::size_t bucket) const {
+  std::ranges::for_each(lent_[bucket], &FlatLease::give_back);
+}
+
+bool StageBuckets::lends_any() const {
+  return std::ranges::any_of(cuts_, &BucketCut::lends_weights);
 }
 
 void StageBuckets::begin_step() {
@@ -252,7 +290,7 @@ void StageBuckets::take_share(std::size_t bucket, const std::vector<at::Tensor>&
   if (share.empty()) {
     share = sums;
   }
-  if (cuts_[bucket].in_rounds) {  // keeps BU-5
+  if (cuts_[bucket].in_rounds()) {  // keeps BU-5
     sums_->begin(members_[bucket]);
     for (const FlatLease& lease : leases_[bucket]) {
       lease.give_back();
@@ -269,6 +307,9 @@ void StageBuckets::take_share(std::size_t bucket, const std::vector<at::Tensor>&
 
 std::vector<at::Tensor> StageBuckets::own_weights(std::size_t bucket) const {
   const BucketCut& cut = cuts_[bucket];
+  if (cut.lends_weights()) {
+    return own_[bucket];
+  }
   std::vector<at::Tensor> own;
   for (const at::Tensor& weights : flat_weights_[bucket]) {
     const std::int64_t size = weights.numel() / cut.shards;
@@ -311,9 +352,7 @@ void StageBuckets::update(double learning_rate, const GradientScale& scale, std:
 
 std::vector<NamedTensor> StageBuckets::state() const {
   std::vector<NamedTensor> result;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    result.push_back({state_name(kWeight, names_[i]), parameters_[i].detach()});
-  }
+  append_weights(result);
   for (std::size_t s = 0; s < state_names_.size(); ++s) {
     for (const auto& [bucket, i] : order_) {
       const OptimizedParameter& p = optimized_[bucket][i];
@@ -321,6 +360,24 @@ std::vector<NamedTensor> StageBuckets::state() const {
     }
   }
   return result;
+}
+
+void StageBuckets::append_weights(std::vector<NamedTensor>& all) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::optional<std::size_t> number = trained_of_[i];
+    if (!number || !lends_weights(bucket_of_[*number])) {
+      all.push_back({state_name(kWeight, names_[i]), parameters_[i].detach()});
+      continue;
+    }
+    const auto& [trained, buffer, part, whole, gradient] = own_parts_[*number];
+    if (!whole && part.size() == 0) {
+      continue;
+    }
+    const at::Tensor own = own_[bucket_of_[*number]][buffer].narrow(0, part.at, part.size());
+    all.push_back(
+        whole ? NamedTensor{state_name(kWeight, names_[i]), own.view(parameters_[i].sizes())}
+              : NamedTensor{state_name(kWeight, share_name(names_[i], part.begin, part.end)), own});
+  }
 }
 
 std::vector<NamedTensor> StageBuckets::gradients() const {

@@ -16,6 +16,8 @@
 ///       that others have updated (flat_weights). Updates change the same bits as without shards.
 /// BU-5: a bucket that is reduced in rounds has memory for whole gradients from a round's first task
 ///       until take_share(), which adds the round to those before.
+/// BU-6: a bucket that lends weights keeps those of its shard apart. It has memory for the weights of
+///       all from hold_weights(), after which the caller fills it, to release_weights().
 #pragma once
 
 #include <cstddef>
@@ -131,7 +133,8 @@ class StageBuckets {
   /// Updates all buckets.
   void update(double learning_rate, const GradientScale& scale, std::int64_t step);
 
-  /// Returns the living tensors: parameters first (kWeight), then the optimizer's state.
+  /// Returns the living tensors: parameters first (kWeight), then the optimizer's state. Those of a
+  /// shard have names of shares.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
   [[nodiscard]] bool has_shards(std::size_t bucket) const { return cuts_[bucket].shards > 1; }
@@ -142,7 +145,16 @@ class StageBuckets {
   void drop_share(std::size_t bucket);
   /// Returns the weights of this shard, one buffer per dtype.
   [[nodiscard]] std::vector<at::Tensor> own_weights(std::size_t bucket) const;
-  /// Returns the weights of all shards, one buffer per dtype. Others may read this shard's.
+  [[nodiscard]] bool lends_weights(std::size_t bucket) const {
+    return cuts_[bucket].lends_weights();
+  }
+  void hold_weights(std::size_t bucket) const;
+  void release_weights(std::size_t bucket) const;
+  /// Returns whether a bucket lends weights.
+  [[nodiscard]] bool lends_any() const;
+
+  /// Returns the weights of all shards, one buffer per dtype. Others may read this shard's. Writing
+  /// to them does not count as a change of a parameter for autograd.
   [[nodiscard]] const std::vector<at::Tensor>& flat_weights(std::size_t bucket) const {
     return flat_weights_[bucket];
   }
@@ -176,6 +188,8 @@ class StageBuckets {
   /// Gets memory for the gradients of these parameters, if it was given back (BU-5).
   void hold(const std::vector<std::size_t>& trained) const;
   [[nodiscard]] std::string name_of(std::size_t bucket, std::size_t i) const;
+  void keep_own_weights(std::size_t bucket, const BucketOptions& options);
+  void append_weights(std::vector<NamedTensor>& all) const;
 
   std::vector<std::string> names_;                      // of all parameters
   std::vector<at::Tensor> parameters_;                  // likewise
@@ -197,6 +211,10 @@ class StageBuckets {
   std::vector<std::vector<FlatLease>> leases_;  // by bucket: of its gradients; none: it keeps them
   std::vector<std::vector<std::size_t>> members_;  // by bucket: the numbers of its trained ones
   std::vector<std::size_t> bucket_of_;             // of the trained ones
+  std::vector<std::vector<at::Tensor>> own_;       // by bucket that lends weights: of its shard
+  std::vector<std::vector<FlatLease>> lent_;       // likewise: of all weights
+  std::vector<Piece> own_parts_;                   // of the trained ones
+  std::vector<std::optional<std::size_t>> trained_of_;  // by parameter: its number
   std::vector<torch::autograd::Edge> gradient_edges_;
   std::shared_ptr<GradientSums> sums_;  // sums into the views; other shapes' buckets share it
 };

@@ -221,6 +221,7 @@ StageForward StageRuntime::forward(const ChunkRange& range,
     // A recomputed chunk runs with gradients too, because operators choose their kernels by it. All
     // that it makes beside its outputs is freed at once.
     ChunkResult result = chunk.interpreter.run(arguments, state, key, watch);
+    keep_lent_weights_out_of(result.outputs);
     for (std::size_t i = 0; i < result.outputs.size(); ++i) {
       if (chunk.outputs[i]) {
         made.outputs[*chunk.outputs[i]] =
@@ -273,6 +274,16 @@ void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
   ChunkResult result = chunk.interpreter.run(source.inputs, then, source.key);
   saved.outputs = std::move(result.outputs);
   saved.loss = std::move(result.loss);
+}
+
+/// Copies outputs in the memory of weights, if that memory may be given back before they are read.
+void StageRuntime::keep_lent_weights_out_of(Tensors& outputs) const {
+  for (at::Tensor& output : outputs) {
+    const auto lies_in = [&](const at::Tensor& weight) { return output.is_alias_of(weight); };
+    if (buckets.lends_any() && output.defined() && std::ranges::any_of(state.parameters, lies_in)) {
+      output = output.clone();
+    }
+  }
 }
 
 bool StageRuntime::shares_state(const at::Tensor& tensor) const {

@@ -129,6 +129,7 @@ class StageRuntime {
   [[nodiscard]] std::vector<at::Tensor> finished_inputs(const ChunkRange& range,
                                                         SavedStage& saved) const;
   void replay(const BoundChunk& chunk, Saved& saved) const;
+  void keep_lent_weights_out_of(std::vector<at::Tensor>& outputs) const;
 };
 
 /// Returns the weights and buffers of a program as it was compiled, under their names in

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 #include <ATen/ops/empty.h>
 
@@ -54,16 +55,6 @@ std::vector<NamedTensor> join_shares(const Graph& graph, const std::vector<Named
     SC_CHECK(whole.missing == 0, "the ranks together have all shares of " + name);
   }
   return result;
-}
-
-at::Tensor tensor_or_share(const std::map<std::string, at::Tensor>& whole,
-                           const std::string& name) {
-  const auto share = share_named(name);
-  return share ? whole.at(share->name)
-                     .contiguous()
-                     .view(-1)
-                     .narrow(0, share->begin, share->end - share->begin)
-               : whole.at(name);
 }
 
 }  // namespace stagecraft

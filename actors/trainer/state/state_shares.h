@@ -1,10 +1,8 @@
-/// state_shares makes whole tensors of the shares that ranks have of them (StateShare), and finds
-/// the share of a rank in a whole tensor.
+/// state_shares makes whole tensors of the shares that ranks have of them (StateShare).
 ///
 /// Checkpoints have whole tensors, so a run with shards goes on as one without, and vice versa.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -22,9 +20,5 @@ namespace stagecraft {
 /// Internal if shares are missing.
 [[nodiscard]] std::vector<NamedTensor> join_shares(const Graph& graph,
                                                    const std::vector<NamedTensor>& state);
-
-/// Returns the tensor of this name, or the share of it. Requires: `whole` has the whole tensor.
-[[nodiscard]] at::Tensor tensor_or_share(const std::map<std::string, at::Tensor>& whole,
-                                         const std::string& name);
 
 }  // namespace stagecraft

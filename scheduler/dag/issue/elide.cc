@@ -3,7 +3,9 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
+#include "stagecraft/scheduler/dag/issue/stream_order.h"
 #include "stagecraft/scheduler/dag/remove_nodes.h"
 
 namespace stagecraft {
@@ -36,6 +38,7 @@ class Elision {
 
   void run(const std::vector<int>& compute) {
     std::map<int, int> last_of_chain, last_scatter;  // by bucket
+    std::vector<int> chains;                         // that gather: the last node of each
     int before = kNone;
     for (const int n : compute) {
       const Servants& own = servants(n);
@@ -46,9 +49,18 @@ class Elision {
       if (own.gather != kNone && own.gather != earlier.gather) {
         if (goes_on) {
           dead_.insert(own.gather);
-        } else if (const auto last = last_of_chain.find(bucket); last != last_of_chain.end()) {
-          new_edges_.emplace(last->second, own.gather);
+        } else {
+          if (const auto last = last_of_chain.find(bucket); last != last_of_chain.end()) {
+            new_edges_.emplace(last->second, own.gather);
+          }
+          if (chains.size() > 1) {
+            new_edges_.emplace(chains[chains.size() - 2], own.gather);
+          }
+          chains.push_back(n);
         }
+      }
+      if (own.gather != kNone) {
+        chains.back() = n;
       }
       if (own.scatter != kNone && own.scatter != earlier.scatter) {
         if (goes_on && earlier.scatter != kNone) {
@@ -93,7 +105,15 @@ class Elision {
 
 }  // namespace
 
-void elide(TrainingDag& dag, const std::vector<StreamOrder>& orders) {
+void elide(TrainingDag& dag) {
+  TrainingDag ordered = dag;
+  const std::vector<StreamOrder> orders = order_streams(ordered);
+  for (const StreamOrder& order : orders) {
+    const std::vector<int>& compute = order.streams[kComputeStream];
+    for (std::size_t i = 1; i < compute.size(); ++i) {
+      dag.connect(compute[i - 1], compute[i], /*data=*/false);
+    }
+  }
   Elision elision(dag);
   for (const StreamOrder& order : orders) {
     elision.run(order.streams[kComputeStream]);

@@ -3,18 +3,18 @@
 /// Computing nodes of one bucket that directly follow each other on their ranks are a chain. Its
 /// first node gathers the parameters, its last one frees them. The last of several successive
 /// backwards gives away the gradients of all. The next chain of a bucket gathers only after the
-/// previous one has ended, so that a bucket is never in memory twice.
+/// previous one has ended, so that a bucket is never in memory twice. And it gathers only after the
+/// chain before the previous one of any bucket: the parameters of at most two chains are there, of
+/// the one that runs and of the next.
 /// Source: Piper, section on its scheduler.
 #pragma once
 
-#include <vector>
-
 #include "stagecraft/scheduler/dag/dag.h"
-#include "stagecraft/scheduler/dag/issue/stream_order.h"
 
 namespace stagecraft {
 
-/// Renumbers the nodes, so `orders` are no longer valid afterwards. `orders`: of order_streams().
-void elide(TrainingDag& dag, const std::vector<StreamOrder>& orders);
+/// Renumbers the nodes. The computing nodes then have the order of order_streams(), by edges;
+/// collectives have none yet, as the nodes that are left may need another.
+void elide(TrainingDag& dag);
 
 }  // namespace stagecraft

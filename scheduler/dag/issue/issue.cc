@@ -21,11 +21,10 @@ bool shards_by_task(const TrainingDag& dag) {
 
 IssuedDag issue(TrainingDag dag) {
   IssuedDag issued{.dag = std::move(dag), .streams = {}, .lists = {}};
-  issued.streams = order_streams(issued.dag);
   if (shards_by_task(issued.dag)) {
-    elide(issued.dag, issued.streams);
-    issued.streams = order_streams(issued.dag);
+    elide(issued.dag);
   }
+  issued.streams = order_streams(issued.dag);
   delay_receives(issued.dag, issued.streams);
   order_communication(issued.dag);
   issued.lists = dispatch_order(issued.dag);

@@ -299,6 +299,9 @@ class DriftingRank {
       case Op::Start:
         commit_.start(*bound.instruction);
         break;
+      case Op::Release:
+        commit_.release(*bound.instruction);
+        break;
       case Op::Finish:
       case Op::Vote:
       case Op::Update:

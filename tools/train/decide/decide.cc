@@ -163,8 +163,9 @@ ReplicateOptions sharing_of(const PipelineOptions& options) {
   constexpr std::int64_t kBucketBytes = 25 << 20;  // as in PyTorch's data parallelism
   ReplicateOptions sharing{.bucket_bytes = options.bucket_bytes,
                            .shard_optimizer = options.zero == 1,
-                           .shard_gradients = options.zero >= 2};
-  if (sharing.shard_gradients && !sharing.bucket_bytes) {
+                           .shard_gradients = options.zero == 2,
+                           .shard_parameters = options.zero == 3};
+  if (options.zero >= 2 && !sharing.bucket_bytes) {
     sharing.bucket_bytes = kBucketBytes;
   }
   return sharing;

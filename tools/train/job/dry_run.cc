@@ -173,9 +173,10 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
     text += fmt::format("summed before the vote: gradients of {} on {}{}\n",
                         to_string(tables, group),
                         ranks_text(group),
-                        group.has_rounds()   ? ", which share them and the optimizer's state"
-                        : group.has_shards() ? ", which share the optimizer's state"
-                                             : "");
+                        group.lends_weights() ? ", which share them, weights and optimizer's state"
+                        : group.has_rounds()  ? ", which share them and the optimizer's state"
+                        : group.has_shards()  ? ", which share the optimizer's state"
+                                              : "");
   }
   text += prediction_text(job);
   return fmt::format("{}\n{}\n{}",

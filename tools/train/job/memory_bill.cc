@@ -11,6 +11,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/plan/sharing.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/train/decide/decide.h"
@@ -72,14 +73,19 @@ void check(const MemoryBill& bill,
 
 /// What all copies share with each other.
 struct Shared {
-  bool states = false;                                      // the optimizer's
-  bool gradients = false;                                   // then states, too
+  Sharing level = Sharing::Nothing;
   double bucket = std::numeric_limits<double>::infinity();  // most bytes of gradients in a sum
+
+  [[nodiscard]] bool states() const { return level >= Sharing::States; }
+  [[nodiscard]] bool gradients() const { return level >= Sharing::Gradients; }
+  [[nodiscard]] bool weights() const { return level >= Sharing::Weights; }
 };
 
 Shared shared_by(const ReplicateOptions& options) {
-  Shared shared{.states = options.shard_optimizer || options.shard_gradients,
-                .gradients = options.shard_gradients};
+  Shared shared{.level = options.shard_parameters  ? Sharing::Weights
+                         : options.shard_gradients ? Sharing::Gradients
+                         : options.shard_optimizer ? Sharing::States
+                                                   : Sharing::Nothing};
   if (options.bucket_bytes) {
     shared.bucket = static_cast<double>(*options.bucket_bytes);
   }
@@ -95,8 +101,7 @@ Shared shared_by_all(const TrainOptions& options, const Choice& choice) {
     if (const auto* replicate = std::get_if<ReplicateDirective>(&directive)) {
       const Shared one = shared_by(replicate->options);
       all = !all ? one
-                 : Shared{.states = all->states && one.states,
-                          .gradients = all->gradients && one.gradients,
+                 : Shared{.level = std::min(all->level, one.level),
                           .bucket = std::max(all->bucket, one.bucket)};
     }
   }
@@ -157,11 +162,13 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Run,
                fmt::format("weights, gradients, {} of all ranks{}",
                            count_text(static_cast<std::int64_t>(states), "optimizer state"),
-                           shared.gradients ? ", gradients and states shared"
-                           : shared.states  ? ", states shared"
-                                            : ""),
-               replicas * held + (shared.gradients ? 1.0 : replicas) * held +
-                   (shared.states ? 1.0 : replicas) * states * optimized);
+                           shared.weights()     ? ", shared"
+                           : shared.gradients() ? ", gradients and states shared"
+                           : shared.states()    ? ", states shared"
+                                                : ""),
+               (shared.weights() ? 1.0 : replicas) * held +
+                   (shared.gradients() ? 1.0 : replicas) * held +
+                   (shared.states() ? 1.0 : replicas) * states * optimized);
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",
@@ -170,17 +177,19 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Step, "activations of all ranks", activations);
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
   add_on_ranks(Time::Step, "gradients of one microbatch", replicas * held);
-  if (shared.gradients) {
-    add_on_ranks(Time::Step,
-                 "whole gradients of one bucket a rank, and its sum",
-                 ranks * 2 * std::min(shared.bucket, replicas * held / ranks));
-  } else if (shared.states) {
+  if (shared.gradients()) {
+    add_on_ranks(
+        Time::Step,
+        fmt::format("whole gradients{} of one bucket a rank, and its sum",
+                    shared.weights() ? " and weights" : ""),
+        ranks * (shared.weights() ? 3 : 2) * std::min(shared.bucket, replicas * held / ranks));
+  } else if (shared.states()) {
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
-      replicas * held + (shared.states ? 2.0 : replicas) * states * optimized + weights);
+      replicas * held + (shared.states() ? 2.0 : replicas) * states * optimized + weights);
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

@@ -49,8 +49,9 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
          "--zero",
          o.zero,
          "1: copies share the optimizer's state, each has a part of it (ZeRO-1); weights get the "
-         "same bits. 2: gradients too, which are summed after each task (ZeRO-2)")
-      ->check(whole_number(0, 2))
+         "same bits. 2: gradients too, which are summed after each task (ZeRO-2). 3: weights too, "
+         "which are gathered for each task (ZeRO-3)")
+      ->check(whole_number(0, 3))
       ->excludes("--strategy")
       ->type_name("LEVEL")
       ->group(kPipelineGroup);
@@ -60,7 +61,7 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
            o.bucket_bytes =
                static_cast<std::int64_t>(bytes_of_word(kTrainCommand, "--bucket-size", word));
          },
-         "most bytes of gradients in one sum over copies [25M with --zero 2, else a stage]")
+         "most bytes of gradients in one sum over copies [25M from --zero 2 on, else a stage]")
       ->excludes("--strategy")
       ->type_name("BYTES")
       ->group(kPipelineGroup);

@@ -362,12 +362,12 @@ TEST_CASE("BU-5: a bucket in rounds has memory for whole gradients only within a
                                 ++allocated;
                                 return torch::zeros({elements}, dtype);
                               }};
-  const auto cut = [&](bool in_rounds) {
+  const auto cut = [&](Sharing sharing) {
     return std::vector<BucketCut>{
-        {.chunks = {0, chunks}, .shard = 0, .shards = 2, .in_rounds = in_rounds}};
+        {.chunks = {0, chunks}, .shard = 0, .shards = 2, .sharing = sharing}};
   };
-  StageBuckets rounds(stage, AdamW{}, options, cut(true));
-  StageBuckets once(stage, AdamW{}, options, cut(false));
+  StageBuckets rounds(stage, AdamW{}, options, cut(Sharing::Gradients));
+  StageBuckets once(stage, AdamW{}, options, cut(Sharing::States));
   const auto bytes = [&] { return rounds.flat_gradients()[0].storage().nbytes(); };
   CHECK(bytes() == 0);
   torch::manual_seed(9);
@@ -417,7 +417,8 @@ TEST_CASE("BU-5: what a failed step has taken counts no more", "[executor][bucke
       stage,
       Sgd{},
       {},
-      std::vector<BucketCut>{{.chunks = {0, chunks}, .shard = 0, .shards = 2, .in_rounds = true}});
+      std::vector<BucketCut>{
+          {.chunks = {0, chunks}, .shard = 0, .shards = 2, .sharing = Sharing::Gradients}});
   const torch::Tensor before = buckets.own_weights(0)[0].clone();
   const std::int64_t size = before.numel();
   buckets.begin_step();

@@ -1,6 +1,7 @@
-/// Tests copies that share gradients too (shard_grads, ZeRO-2): the bits of one process that sums
-/// in the same rounds, memory that is given back, checkpoints, failures.
+/// Tests copies that share gradients, and weights too (shard_grads and shard_params, ZeRO-2 and 3):
+/// the bits of one process that sums in the same rounds, checkpoints, failures.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <csignal>
 #include <functional>
@@ -21,7 +22,7 @@
 #include "stagecraft/tests/support/error_of.h"
 #include "stagecraft/tests/support/refusal.h"
 
-namespace stagecraft::tests::gradient_shards {
+namespace stagecraft::tests::shard_rounds {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -30,15 +31,31 @@ using Catch::Matchers::ContainsSubstring;
 constexpr ModelOptions kModel{.stages = 2, .dropout = 0.2, .statistics = false, .width = 64};
 constexpr std::int64_t kBucket = 20000;  // bytes: several buckets a stage
 
-Execution in_copies_of(const Program& program,
-                       int copies,
-                       const std::string& builder = "1f1b",
-                       int devices = 2,
-                       std::optional<std::int64_t> bucket_bytes = kBucket) {
-  const Schedule rows =
-      build_schedule(builder, {.devices = devices, .microbatches = kMicrobatches / copies});
+/// What is shared, and how the copies run.
+struct Copies {
+  Sharing sharing = Sharing::Gradients;
+  std::string builder = "1f1b";
+  int copies = 2;
+  int devices = 2;
+  std::optional<std::int64_t> bucket_bytes = kBucket;
+};
+
+ReplicateOptions options_of(Sharing sharing, std::optional<std::int64_t> bucket_bytes = kBucket) {
+  return {.bucket_bytes = bucket_bytes,
+          .shard_optimizer = sharing == Sharing::States,
+          .shard_gradients = sharing == Sharing::Gradients,
+          .shard_parameters = sharing == Sharing::Weights};
+}
+
+Execution in_copies_of(const Program& program, const Copies& how) {
+  const Schedule rows = build_schedule(
+      how.builder, {.devices = how.devices, .microbatches = kMicrobatches / how.copies});
   return make_execution(
-      program, in_copies(rows, copies), {.bucket_bytes = bucket_bytes, .shard_gradients = true});
+      program, in_copies(rows, how.copies), options_of(how.sharing, how.bucket_bytes));
+}
+
+Sharing in_rounds() {
+  return GENERATE(Sharing::Gradients, Sharing::Weights);
 }
 
 struct Run {
@@ -122,12 +139,18 @@ TEST_CASE("copies that share gradients train the bits of one process that sums i
                                                   {"interleaved", 2, 2, 4},
                                                   {"zb-v", 2, 2, 4}}));
   const auto bucket_bytes = GENERATE(std::optional<std::int64_t>(), kBucket);
-  CAPTURE(builder, copies, bucket_bytes.value_or(0));
+  const Sharing sharing = in_rounds();
+  CAPTURE(builder, copies, bucket_bytes.value_or(0), sharing);
   ModelOptions model = kModel;
   model.stages = stages;
-  const Execution execution =
-      in_copies_of(make_program(model), copies, builder, devices, bucket_bytes);
-  CHECK(std::ranges::any_of(execution.plan->tables.groups, &PlanGroup::has_rounds));
+  const Execution execution = in_copies_of(make_program(model),
+                                           {.sharing = sharing,
+                                            .builder = builder,
+                                            .copies = copies,
+                                            .devices = devices,
+                                            .bucket_bytes = bucket_bytes});
+  CHECK(std::ranges::any_of(execution.plan->tables.groups,
+                            [&](const PlanGroup& group) { return group.sharing == sharing; }));
   const std::unique_ptr<Reference> reference = one_process(execution);
   Run run(execution);
   run.train(4);
@@ -137,7 +160,7 @@ TEST_CASE("copies that share gradients train the bits of one process that sums i
 TEST_CASE("the rounds of sums differ from one sum by rounding alone", "[integration][shards]") {
   const Program program = make_program(kModel);
   const TrainerOptions options{.keep_gradients = true, .seed = 9};
-  Run rounds(in_copies_of(program, 2), Sgd{.lr = 1e-2}, options);
+  Run rounds(in_copies_of(program, {.sharing = in_rounds()}), Sgd{.lr = 1e-2}, options);
   Run once(make_execution(program,
                           in_copies(build_schedule("1f1b", {.devices = 2, .microbatches = 2}), 2)),
            Sgd{.lr = 1e-2},
@@ -158,6 +181,7 @@ TEST_CASE("the rounds of sums differ from one sum by rounding alone", "[integrat
 TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates what rounds sum",
           "[integration][shards]") {
   const Program program = make_program(kModel);
+  const Sharing sharing = in_rounds();
   const std::vector<ParameterGroup> groups{{.match = "layer0.*", .frozen = true},
                                            {.match = "*.bias", .lr = 3e-2, .weight_decay = 0.0},
                                            {.match = "layer?.weight", .lr_scale = 0.5}};
@@ -165,7 +189,7 @@ TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates
     CAPTURE(info.name);
     Optimizer optimizer = optimizer_named(info.name).value();
     (void)set_setting(optimizer, "lr", 1e-2);
-    const Execution execution = in_copies_of(program, 2);
+    const Execution execution = in_copies_of(program, {.sharing = sharing});
     Run run(execution,
             optimizer,
             {.groups = groups,
@@ -192,7 +216,7 @@ TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates
 
 TEST_CASE("rounds of sums in worker processes, over several batches an update, and by task",
           "[integration][shards][processes]") {
-  const Execution execution = in_copies_of(make_program(kModel), 2);
+  const Execution execution = in_copies_of(make_program(kModel), {.sharing = in_rounds()});
   const auto on_batches = [](auto& trainer, auto&& last) {
     for (std::int64_t step = 0; step < 3; ++step) {
       const Data first = data(2 * step);
@@ -224,7 +248,8 @@ TEST_CASE("a stage with a tied parameter keeps whole gradients", "[integration][
   ModelOptions model = kModel;
   model.tied = true;
   model.stages = 4;
-  const Execution execution = in_copies_of(make_program(model), 2, "interleaved");
+  const Execution execution =
+      in_copies_of(make_program(model), {.sharing = in_rounds(), .builder = "interleaved"});
   const auto& groups = execution.plan->tables.groups;
   CHECK(std::ranges::any_of(groups, &PlanGroup::has_rounds));
   CHECK(std::ranges::any_of(groups, [](const PlanGroup& g) {
@@ -236,10 +261,11 @@ TEST_CASE("a stage with a tied parameter keeps whole gradients", "[integration][
   check_equal(run, *reference, train(*reference, 3));
 }
 
-TEST_CASE("evaluations run between steps whose gradients are in shards", "[integration][shards]") {
+TEST_CASE("evaluations and predictions run between steps", "[integration][shards]") {
   const Program program = make_program(kModel);
-  Run run(in_copies_of(program, 2));
-  Run alone(in_copies_of(program, 2));
+  const Copies how{.sharing = in_rounds()};
+  Run run(in_copies_of(program, how));
+  Run alone(in_copies_of(program, how));
   run.train(2);
   alone.train(2);
   const Data batch = data(7);
@@ -256,15 +282,16 @@ TEST_CASE("a checkpoint of any level of sharing goes on at any other",
           "[integration][shards][checkpoint]") {
   const TemporaryFolder folder;
   const Program program = make_program(kModel);
-  const auto at_level = [&](int level) {
+  const auto at_level = [&](Sharing sharing) {
     const Schedule rows = build_schedule("1f1b", {.devices = 2, .microbatches = 2});
     return make_execution(program,
                           in_copies(rows, 2),
-                          {.bucket_bytes = level == 1 ? 9000 : kBucket,
-                           .shard_optimizer = level == 1,
-                           .shard_gradients = level == 2});
+                          options_of(sharing, sharing == Sharing::States ? 9000 : kBucket));
   };
-  const auto [writes, reads] = GENERATE(table<int, int>({{2, 0}, {2, 1}, {2, 2}, {0, 2}, {1, 2}}));
+  constexpr std::array kLevels{
+      Sharing::Nothing, Sharing::States, Sharing::Gradients, Sharing::Weights};
+  const Sharing writes = kLevels[GENERATE(0U, 1U, 2U, 3U)];
+  const Sharing reads = kLevels[GENERATE(0U, 1U, 2U, 3U)];
   CAPTURE(writes, reads);
   Run writer(at_level(writes));
   writer.train(2);
@@ -275,7 +302,7 @@ TEST_CASE("a checkpoint of any level of sharing goes on at any other",
   CHECK(reader.trainer.steps() == 2);
   CHECK(equal(saved_by(reader.trainer, folder.path() + "/b"), written));
   reader.train(4);
-  if (writes == reads) {
+  if (writes == reads || std::min(writes, reads) >= Sharing::Gradients) {
     writer.train(4);
     CHECK(equal(saved_by(reader.trainer, folder.path() + "/b"),
                 saved_by(writer.trainer, folder.path() + "/a")));
@@ -286,19 +313,20 @@ TEST_CASE("a checkpoint of any level of sharing goes on at any other",
 
 TEST_CASE("what cannot sum in rounds is refused", "[integration][shards][bad-input]") {
   const Program program = make_program(kModel);
-  CHECK_THAT(refusal([&] { (void)in_copies_of(program, 1, "chimera"); }, Errc::ScheduleInvalid),
+  CHECK_THAT(refusal([&] { (void)in_copies_of(program, {.builder = "chimera", .copies = 1}); },
+                     Errc::ScheduleInvalid),
              ContainsSubstring("stages 0 and 2 are copies of one stage in the schedule") &&
                  ContainsSubstring("shard_optimizer"));
   const TrainerOptions decided{
       .dispatch = Dispatch::Decided,
       .decide = [](const Schedule&, const DispatchedColumn&) { return std::vector<Task>(); }};
-  CHECK_THAT(refusal([&] { Run run(in_copies_of(program, 2), AdamW{}, decided); }),
+  CHECK_THAT(refusal([&] { Run run(in_copies_of(program, {}), AdamW{}, decided); }),
              ContainsSubstring("the rounds in which copies sum gradients"));
 }
 
 TEST_CASE("a rank that fails in the midst of the rounds ends the step, and the next one is whole",
           "[integration][shards][failure]") {
-  const Execution execution = in_copies_of(make_program(kModel), 2);
+  const Execution execution = in_copies_of(make_program(kModel), {.sharing = in_rounds()});
   const auto failing = std::make_shared<FailingRank>();
   Run run(execution,
           AdamW{.lr = 1e-2},
@@ -320,7 +348,7 @@ TEST_CASE("a rank that fails in the midst of the rounds ends the step, and the n
 
 TEST_CASE("a lost rank's shard comes from its mirror when gradients are in shards",
           "[integration][shards][processes][recovery]") {
-  const Execution execution = in_copies_of(make_program(kModel), 2);
+  const Execution execution = in_copies_of(make_program(kModel), {.sharing = in_rounds()});
   Run run(execution, AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9, .mirror = true}, [](int ranks) {
     return Cluster::spawn(ranks);
   });
@@ -335,4 +363,4 @@ TEST_CASE("a lost rank's shard comes from its mirror when gradients are in shard
 }
 
 }  // namespace
-}  // namespace stagecraft::tests::gradient_shards
+}  // namespace stagecraft::tests::shard_rounds
