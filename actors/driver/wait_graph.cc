@@ -172,11 +172,13 @@ std::string WaitGraph::wait_text(Rank rank) const {
     const auto& groups = plan_->tables.groups;
     const auto group = static_cast<std::size_t>(in->group);
     if (group < groups.size() && gathers_weights(plan_->tables, *in)) {
-      return fmt::format("waits for the weights of group {} ({}) that {} {}",
+      const bool lent = groups[group].lends_weights();
+      return fmt::format("waits for the weights of group {} ({}) that {} {}{}",
                          group,
                          to_string(plan_->tables, groups[group]),
                          names,
-                         peers.size() == 1 ? "updates" : "update");
+                         lent ? "keep" : "update",
+                         peers.size() == 1 ? "s" : "");
     }
     return group >= groups.size()
                ? fmt::format("waits for the gradients of {}", names)
