@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
 namespace stagecraft {
@@ -22,6 +23,12 @@ FlatMemory memory_of(const c10::Device& device) {
 FlatMemory unset_memory_of(const c10::Device& device) {
   return [device](std::int64_t elements, at::ScalarType dtype) {
     return at::empty({elements}, at::TensorOptions(dtype).device(device));
+  };
+}
+
+FlatMemory no_memory() {
+  return [](std::int64_t elements, at::ScalarType dtype) {
+    return at::from_blob(nullptr, {elements}, at::TensorOptions(dtype));
   };
 }
 
@@ -69,16 +76,12 @@ void FlatLease::take() const {
   }
   const at::Tensor fresh = memory_(flat_.numel(), flat_.scalar_type());
   c10::StorageImpl& from = *fresh.storage().unsafeGetStorageImpl();
-  c10::StorageImpl& to = *flat_.storage().unsafeGetStorageImpl();
-  to.set_data_ptr_noswap(std::move(from.mutable_data_ptr()));
-  to.set_nbytes(from.nbytes());
-  from.set_nbytes(0);
+  flat_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(from.mutable_data_ptr()));
 }
 
 void FlatLease::give_back() const {
-  c10::StorageImpl& storage = *flat_.storage().unsafeGetStorageImpl();
-  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, flat_.device()));
-  storage.set_nbytes(0);
+  flat_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+      c10::DataPtr(nullptr, flat_.device()));
 }
 
 }  // namespace stagecraft

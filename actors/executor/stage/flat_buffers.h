@@ -23,6 +23,8 @@ using FlatMemory = std::function<at::Tensor(std::int64_t elements, at::ScalarTyp
 [[nodiscard]] FlatMemory memory_of(const c10::Device& device);
 /// Returns the same with any values.
 [[nodiscard]] FlatMemory unset_memory_of(const c10::Device& device);
+/// Returns no memory: tensors of a CPU that a FlatLease fills.
+[[nodiscard]] FlatMemory no_memory();
 
 class FlatBuffers {
  public:
@@ -55,17 +57,17 @@ class FlatBuffers {
 };
 
 /// FlatLease holds the memory of a flat tensor on a CPU. The tensor and all its views stay when it
-/// gives the memory back, and have other memory after the next take(); reading them in between is
-/// an error.
+/// gives the memory back, and have other memory after the next take(); who reads them in between
+/// reads address 0.
 class FlatLease {
  public:
-  /// `flat`: owns its storage alone, with its views.
+  /// `flat`: of no_memory(). It owns its storage alone, with its views.
   FlatLease(at::Tensor flat, FlatMemory memory);
 
   /// Gets memory unless it has some.
   void take() const;
   void give_back() const;
-  [[nodiscard]] bool has_memory() const { return flat_.storage().nbytes() > 0; }
+  [[nodiscard]] bool has_memory() const { return flat_.storage().data() != nullptr; }
 
  private:
   at::Tensor flat_;

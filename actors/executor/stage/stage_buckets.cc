@@ -23,9 +23,9 @@ FlatMemory lent_memory_of(const BucketOptions& options) {
 /// The buffers of one bucket. Weights of trained parameters lie as their gradients do.
 struct BucketBuffers {
   BucketBuffers(std::size_t state_tensors, const BucketOptions& options, const BucketCut& cut)
-      : gradients(lent_memory_of(options), cut.shards),
-        weights(cut.lends_weights() ? FlatBuffers(unset_memory_of(options.device), cut.shards)
-                : cut.shards > 1    ? gradients
+      : gradients(cut.in_rounds() ? no_memory() : lent_memory_of(options), cut.shards),
+        weights(cut.lends_weights() ? FlatBuffers(no_memory(), cut.shards)
+                : cut.shards > 1    ? FlatBuffers(lent_memory_of(options), cut.shards)
                                     : FlatBuffers(memory_of(options.device))),
         others(memory_of(options.device)),
         kept(others),
@@ -186,7 +186,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     leases_.emplace_back();
     for (const at::Tensor& flat : flat_gradients_[b]) {
       if (cuts_[b].in_rounds()) {
-        leases_[b].emplace_back(flat, lent_memory_of(options)).give_back();
+        leases_[b].emplace_back(flat, lent_memory_of(options));
       }
     }
     flat_weights_.push_back(buffers[b].weights.all());
@@ -207,7 +207,7 @@ void StageBuckets::keep_own_weights(std::size_t bucket, const BucketOptions& opt
     flat = flat.variable_data();  // has a version of its own
     own_[bucket].push_back(
         lent_memory_of(options)(flat.numel() / cuts_[bucket].shards, flat.scalar_type()));
-    lent_[bucket].emplace_back(flat, unset_memory_of(options.device)).give_back();
+    lent_[bucket].emplace_back(flat, unset_memory_of(options.device));
   }
   for (std::size_t i = 0; i < pieces_[bucket].size(); ++i) {
     const Piece& piece = pieces_[bucket][i];

@@ -368,8 +368,9 @@ TEST_CASE("BU-5: a bucket in rounds has memory for whole gradients only within a
   };
   StageBuckets rounds(stage, AdamW{}, options, cut(Sharing::Gradients));
   StageBuckets once(stage, AdamW{}, options, cut(Sharing::States));
-  const auto bytes = [&] { return rounds.flat_gradients()[0].storage().nbytes(); };
-  CHECK(bytes() == 0);
+  const auto has_memory = [&] { return rounds.flat_gradients()[0].storage().data() != nullptr; };
+  CHECK(!has_memory());
+  CHECK(allocated == 3);  // of "once" both, here the weights
   torch::manual_seed(9);
   for (int step = 1; step <= 2; ++step) {
     rounds.begin_step();
@@ -384,11 +385,11 @@ TEST_CASE("BU-5: a bucket in rounds has memory for whole gradients only within a
       rounds.accumulate(gradients);
       CHECK(allocated == before + 1);
       const torch::Tensor flat = rounds.flat_gradients()[0];
-      CHECK(bytes() == static_cast<std::size_t>(flat.numel()) * 4);
+      CHECK(has_memory());
       const torch::Tensor share = flat.narrow(0, 0, flat.numel() / 2).clone();
       sum = sum.defined() ? sum + share : share.clone();
       rounds.take_share(0, {share});
-      CHECK(bytes() == 0);
+      CHECK(!has_memory());
     }
     once.take_share(0, {sum});
     for (StageBuckets* buckets : {&rounds, &once}) {
