@@ -39,6 +39,7 @@ class Elision {
   void run(const std::vector<int>& compute) {
     std::map<int, int> last_of_chain, last_scatter;  // by bucket
     std::vector<int> chains;                         // that gather: the last node of each
+    std::vector<int> scatters;                       // of chains that make gradients
     int before = kNone;
     for (const int n : compute) {
       const Servants& own = servants(n);
@@ -66,8 +67,15 @@ class Elision {
         if (goes_on && earlier.scatter != kNone) {
           dead_.insert(earlier.scatter);
           moved_.emplace(before, own.scatter);
-        } else if (const auto last = last_scatter.find(bucket); last != last_scatter.end()) {
-          new_edges_.emplace(last->second, n);
+          scatters.back() = own.scatter;
+        } else {
+          if (const auto last = last_scatter.find(bucket); last != last_scatter.end()) {
+            new_edges_.emplace(last->second, n);
+          }
+          if (scatters.size() > 1) {
+            new_edges_.emplace(scatters[scatters.size() - 2], n);
+          }
+          scatters.push_back(own.scatter);
         }
         last_scatter[bucket] = own.scatter;
       }

@@ -4,8 +4,8 @@
 /// first node gathers the parameters, its last one frees them. The last of several successive
 /// backwards gives away the gradients of all. The next chain of a bucket gathers only after the
 /// previous one has ended, so that a bucket is never in memory twice. And it gathers only after the
-/// chain before the previous one of any bucket: the parameters of at most two chains are there, of
-/// the one that runs and of the next.
+/// chain before the previous one of any bucket, and makes gradients only after that chain's are
+/// scattered: the parameters and gradients of at most two chains are there.
 /// Source: Piper, section on its scheduler.
 #pragma once
 
