@@ -13,19 +13,24 @@
 namespace stagecraft {
 namespace {
 
-/// Returns the position of the first operator that reads each of the stage's parameters, by name.
+/// Positions of operators.
+struct Readers {
+  std::size_t first = 0, last = 0;
+};
+
+/// Returns the first and the last operator that read each of the stage's parameters, by name.
 /// Requires: a stage of one chunk.
-std::map<std::string, std::size_t> first_readers(const StageProgram& stage) {
-  std::map<ValueId, std::size_t> first;
+std::map<std::string, Readers> readers_of(const StageProgram& stage) {
+  std::map<ValueId, Readers> of_values;
   const std::vector<Node>& nodes = stage.chunks.front().nodes;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     for (const ValueId read : reads_of(nodes[n])) {
-      first.try_emplace(read, n);
+      of_values.try_emplace(read, Readers{n, n}).first->second.last = n;
     }
   }
-  std::map<std::string, std::size_t> readers;
+  std::map<std::string, Readers> readers;
   for (const StageParameter& parameter : stage.parameters) {
-    if (const auto found = first.find(parameter.value); found != first.end()) {
+    if (const auto found = of_values.find(parameter.value); found != of_values.end()) {
       readers.emplace(parameter.name, found->second);
     }
   }
@@ -46,7 +51,7 @@ bool can_be_cut(StageProgram stage, const std::set<std::size_t>& borders) {
 
 }  // namespace
 
-ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes) {
+ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes, bool together) {
   if (stage.chunks.size() != 1) {
     return {};
   }
@@ -55,10 +60,10 @@ ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes) {
     std::int64_t bytes = 0;
   };
   std::map<std::size_t, Reader, std::greater<>> readers;  // from the last operator to the first
-  const auto first = first_readers(stage);
+  const auto all = readers_of(stage);
   for (const StageParameter& parameter : stage.parameters) {
-    if (const auto found = first.find(parameter.name); parameter.trained && found != first.end()) {
-      Reader& reader = readers[found->second];
+    if (const auto found = all.find(parameter.name); parameter.trained && found != all.end()) {
+      Reader& reader = readers[found->second.first];
       reader.parameter = parameter.name;
       reader.bytes += bytes_of(stage.at(parameter.value));
     }
@@ -73,7 +78,10 @@ ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes) {
       continue;
     }
     borders.insert(reader->first);
-    if (can_be_cut(stage, borders)) {
+    const auto is_split = [&](const auto& parameter) {
+      return parameter.second.first < reader->first && reader->first <= parameter.second.last;
+    };
+    if (!(together && std::ranges::any_of(all, is_split)) && can_be_cut(stage, borders)) {
       chosen.push_back(reader->second.parameter);
       bytes = 0;
     } else {
@@ -88,18 +96,18 @@ void cut_at(StageProgram& stage, const ChunkBorders& borders) {
   if (borders.empty()) {
     return;
   }
-  const auto first = first_readers(stage);
+  const auto all = readers_of(stage);
   std::vector<std::size_t> positions;
   for (const std::string& parameter : borders) {
-    const auto found = first.find(parameter);
-    if (found == first.end() || (!positions.empty() && found->second <= positions.back())) {
+    const auto found = all.find(parameter);
+    if (found == all.end() || (!positions.empty() && found->second.first <= positions.back())) {
       throw Error(Errc::CompilePartition,
                   fmt::format("stage \"{}\" reads the parameter {} in another order than the "
                               "program's: leave bucket_size out of the strategy",
                               stage.name,
                               parameter));
     }
-    positions.push_back(found->second);
+    positions.push_back(found->second.first);
   }
   cut_into_chunks(stage, positions);
 }

@@ -19,8 +19,11 @@ using ChunkBorders = std::vector<std::string>;
 
 /// Returns the borders whose chunks have at most so many bytes of trained parameters each. A chunk
 /// has more if one operator reads more, or if chunks cannot share what crosses a border
-/// (cut_into_chunks). Empty for a stage of several chunks: its borders are given.
-[[nodiscard]] ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes);
+/// (cut_into_chunks). `together`: all readers of a parameter stay in one chunk, which then may have
+/// more, too. Empty for a stage of several chunks: its borders are given.
+[[nodiscard]] ChunkBorders borders_for(const StageProgram& stage,
+                                       std::int64_t most_bytes,
+                                       bool together = false);
 
 /// Cuts the stage. Errors: CompilePartition for a stage that does not have such borders.
 void cut_at(StageProgram& stage, const ChunkBorders& borders);

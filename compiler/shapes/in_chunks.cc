@@ -13,11 +13,14 @@
 namespace stagecraft {
 namespace {
 
-/// Returns the bytes of the parts in which the stage's gradients are summed; none for one part.
-std::optional<std::int64_t> bucket_bytes(const Strategy& strategy,
-                                         const Layout& layout,
-                                         StageId stage) {
-  std::optional<std::int64_t> bytes;
+/// Says how the gradients of a stage are summed.
+struct Buckets {
+  std::optional<std::int64_t> bytes;  // of one part; none: in one part
+  bool lend_weights = false;          // weights are gathered part by part, too
+};
+
+Buckets buckets_of(const Strategy& strategy, const Layout& layout, StageId stage) {
+  Buckets buckets;
   for (const Directive& directive : strategy.directives()) {
     const auto* const replicate = std::get_if<ReplicateDirective>(&directive);
     if (replicate == nullptr || !replicate->options.bucket_bytes) {
@@ -25,11 +28,12 @@ std::optional<std::int64_t> bucket_bytes(const Strategy& strategy,
     }
     const std::optional<int> number = replicate->filter.number_of(kStageTag);
     if (!number || (*number < layout.stages() && layout.model_stage(StageId(*number)) == stage)) {
-      bytes = std::min(bytes.value_or(*replicate->options.bucket_bytes),
-                       *replicate->options.bucket_bytes);
+      buckets.bytes = std::min(buckets.bytes.value_or(*replicate->options.bucket_bytes),
+                               *replicate->options.bucket_bytes);
+      buckets.lend_weights |= replicate->options.shard_parameters;
     }
   }
-  return bytes;
+  return buckets;
 }
 
 }  // namespace
@@ -38,8 +42,9 @@ Program in_chunks(const Program& program, const Strategy& strategy, const Layout
   const CompiledProgram& model = program.compiled();
   std::vector<ChunkBorders> borders;
   for (const StageProgram& stage : model.partition.stages) {
-    const auto bytes = bucket_bytes(strategy, layout, stage.id);
-    borders.push_back(bytes ? borders_for(stage, *bytes) : ChunkBorders());
+    const Buckets buckets = buckets_of(strategy, layout, stage.id);
+    borders.push_back(buckets.bytes ? borders_for(stage, *buckets.bytes, buckets.lend_weights)
+                                    : ChunkBorders());
   }
   if (std::ranges::all_of(borders, &ChunkBorders::empty)) {
     return program;

@@ -122,7 +122,8 @@ Program make_program(const ModelOptions& options) {
        .labels = example.labels,
        .loss = [](const at::Tensor& out,
                   const at::Tensor& label) { return torch::cross_entropy_loss(out, label); },
-       .microbatches = kMicrobatches});
+       .microbatches = kMicrobatches,
+       .recompute = options.recompute ? Recompute::stages() : Recompute::nothing()});
 }
 
 Data data(std::int64_t step) {

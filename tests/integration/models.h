@@ -23,8 +23,9 @@ struct ModelOptions {
   bool steep = false;        ///< a finite loss whose gradient is not a number
   std::int64_t classes = 5;  ///< another number makes another model
   std::int64_t width = 8;
-  bool frozen = false;  ///< the embedding and the first half of the layers do not train
-  bool tied = false;    ///< the head is the embedding; three of the layers share a block
+  bool frozen = false;     ///< the embedding and the first half of the layers do not train
+  bool tied = false;       ///< the head is the embedding; three of the layers share a block
+  bool recompute = false;  ///< of all stages
 };
 
 /// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The

@@ -14,6 +14,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/reference/sum_order.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
+#include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
@@ -255,6 +256,75 @@ TEST_CASE("a stage with a tied parameter keeps whole gradients", "[integration][
   CHECK(std::ranges::any_of(groups, [](const PlanGroup& g) {
     return g.kind == PlanGroup::Kind::Copies && !g.has_shards();
   }));
+  const auto reference = one_process(execution);
+  Run run(execution);
+  run.train(3);
+  check_equal(run, *reference, train(*reference, 3));
+}
+
+TEST_CASE("weights that several parts of a stage use are gathered together",
+          "[integration][shards]") {
+  ModelOptions model = kModel;
+  model.tied = true;
+  model.stages = 1;
+  const Execution execution =
+      in_copies_of(make_program(model),
+                   {.sharing = Sharing::Weights, .builder = "gpipe", .copies = 4, .devices = 1});
+  const auto reference = one_process(execution);
+  Run run(execution);
+  run.train(3);
+  check_equal(run, *reference, train(*reference, 3));
+}
+
+/// Its first stage hands on a view of a weight.
+struct HandsOn : torch::nn::Module {
+  HandsOn() {
+    torch::manual_seed(5);
+    weight = register_parameter("weight", torch::randn({64, 64}) * 0.1);
+    other = register_parameter("other", torch::randn({64, 64}) * 0.1);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    torch::Tensor view;
+    const torch::Tensor y = stagecraft::stage("first", [&] {
+      view = weight.view({1, 64, 64});
+      return torch::tanh(x.matmul(other));
+    });
+    return stagecraft::stage("second", [&] { return y.matmul(view.squeeze(0)); });
+  }
+  torch::Tensor weight, other;
+};
+
+TEST_CASE("a stage may hand on a weight that is given back before it is read",
+          "[integration][shards]") {
+  HandsOn module;
+  const torch::Tensor x = torch::randn({8, 64});
+  const auto loss = [](const torch::Tensor& y, const torch::Tensor& label) {
+    return torch::mse_loss(y, label);
+  };
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 4});
+  const Execution execution =
+      in_copies_of(program, {.sharing = Sharing::Weights, .bucket_bytes = 10000});
+  const auto reference = one_process(execution);
+  Run run(execution);
+  ReferenceStep last;
+  for (int step = 0; step < 3; ++step) {
+    run.last = run.trainer.step({x}, {x}).get();
+    last = reference->step({x}, {x});
+  }
+  check_equal(run, *reference, last);
+}
+
+TEST_CASE("recomputed and half-precision stages use gathered weights", "[integration][shards]") {
+  const Program program = [] {
+    const AutocastGuard autocast;
+    AutocastGuard::set({.enabled = true, .dtype = at::kBFloat16});
+    ModelOptions model = kModel;
+    model.recompute = true;
+    return make_program(model);
+  }();
+  const Execution execution =
+      in_copies_of(program, {.sharing = Sharing::Weights, .builder = "zb-h1"});
   const auto reference = one_process(execution);
   Run run(execution);
   run.train(3);

@@ -376,6 +376,89 @@ TEST_CASE("P-11: a group that shares gradients sums what tasks have made, round 
                  "P-9: group 1 is of nothing that the plan has"));
 }
 
+TEST_CASE("P-12: weights are there for the tasks that use them, and given back after these",
+          "[compiler][plan][shards]") {
+  const Schedule schedule = in_copies(two_by_two(), 2);
+  const Layout layout = Layout::of(schedule);
+  const Plan sound = lower(chain_program(2, 4),
+                           strategy_of(schedule, layout, {.shard_parameters = true}),
+                           layout,
+                           true)
+                         .plan;
+  CHECK(verify(sound).empty());
+  CHECK_THAT(to_string(sound),
+             ContainsSubstring("in shards, in rounds, weights too, on ranks 1, 3\n") &&
+                 ContainsSubstring("release weights of group 1"));
+  using List = std::vector<Instruction>;
+  const auto faults_of = [&](auto&& spoil) {
+    Plan plan = sound;
+    List& list = list_of(plan, 1).instructions;
+    const auto gather = std::ranges::find_if(list, [&](const Instruction& i) {
+      return i.op == Op::Start && gathers_weights(plan.tables, i);
+    });
+    const auto release = std::ranges::find(list, Op::Release, &Instruction::op);
+    REQUIRE((gather != list.end() && release != list.end()));
+    spoil(list, gather, release);
+    return verify(plan);
+  };
+  CHECK(mentions(faults_of([](List& list, auto, auto) {
+                   for (Instruction& i : list) {
+                     if (i.op == Op::Run) {
+                       i.waits.clear();
+                     }
+                   }
+                 }),
+                 "P-12"));
+  CHECK(mentions(faults_of([](List& list, auto, auto release) {
+                   const auto run = std::ranges::find(
+                       std::reverse_iterator(release), list.rend(), Op::Run, &Instruction::op);
+                   std::rotate(run.base() - 1, release, release + 1);
+                 }),
+                 "uses weights that group 1 has not gathered"));
+  CHECK(mentions(faults_of([](List&, auto, auto release) { release->op = Op::Free; }), "P-9"));
+  CHECK(mentions(faults_of([](List&, auto, auto release) { release->group = 0; }),
+                 "P-12: ranks 1, 3, i"));
+  CHECK(mentions(faults_of([](List&, auto, auto release) { release->group = 9; }),
+                 "the plan has no such group"));
+  CHECK(mentions(faults_of([](List& list, auto, auto release) { list.erase(release); }), "P-1"));
+  CHECK(mentions(faults_of([](List&, auto gather, auto) { gather->round = 1; }),
+                 "expected round 0, found round 1"));
+}
+
+TEST_CASE("P-12: a round of weights begins after those of the round before it are given back",
+          "[compiler][plan][shards]") {
+  const auto two_rounds = [](auto&& spoil) {
+    const Schedule schedule = in_copies(two_by_two(), 2);
+    const Layout layout = Layout::of(schedule);
+    Plan plan = lower(chain_program(2, 4),
+                      strategy_of(schedule, layout, {.shard_parameters = true}),
+                      layout,
+                      true)
+                    .plan;
+    // Stage 0 runs 0F0 0F1 0B0 0B1 with its weights. A second round of them follows at the end.
+    std::vector<Instruction>& list = list_of(plan, 0).instructions;
+    const auto gather = std::ranges::find_if(list, [&](const Instruction& i) {
+      return i.op == Op::Start && gathers_weights(plan.tables, i);
+    });
+    const auto release = std::ranges::find(list, Op::Release, &Instruction::op);
+    std::vector<Instruction> more{*gather, *gather, *release};
+    more[1].op = Op::Finish;
+    more[0].waits = {release->id};
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      more[i].id = InstructionId(list.size() + i);
+      more[i].round = more[i].op == Op::Release ? 0 : 1;
+    }
+    more[2].waits = {more[1].id};
+    spoil(more);
+    list.insert(release + 1, more.begin(), more.end());
+    return verify(plan);
+  };
+  CHECK(two_rounds([](auto&) {}).empty());
+  CHECK(mentions(two_rounds([](auto& more) { more[0].waits.clear(); }), "P-12"));
+  CHECK(mentions(two_rounds([](auto& more) { more[2].waits.clear(); }), "P-12"));
+  CHECK(mentions(two_rounds([](auto& more) { more.pop_back(); }), "are never given back"));
+}
+
 TEST_CASE("P-11: all members of a group sum in as many rounds", "[compiler][plan][shards]") {
   const Schedule schedule = in_copies(two_by_two(), 2);
   const Layout layout = Layout::of(schedule);
