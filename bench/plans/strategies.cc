@@ -1,9 +1,10 @@
 /// Measures what a strategy costs. This program trains one model on four ranks by several
 /// strategies, in turns in one run: a pipeline of four, two copies of a pipeline of two (also
-/// interleaved), and four copies of the whole. Before that it measures how long a large strategy
+/// interleaved, and sharing what they hold), and four copies of the whole. Before that it measures how long a large strategy
 /// takes to be applied, lowered and proved, and the memory that this takes.
 ///
-/// "sent for sums" is by the formula: 2 (n - 1) / n of the gradients, for each rank of n copies.
+/// "sent for sums" is by the formula: (n - 1) / n of a bucket for each scatter and gather of the
+/// plan, for each rank of n copies.
 /// "hidden" is the part of the time from the start of a sum to its end in which its rank computed
 /// or did other work: the rest is the wait at the end of the sum.
 ///
@@ -38,6 +39,7 @@ namespace {
 constexpr std::int64_t kDim = 256;
 constexpr int kRanks = 4, kWarmUp = 2, kSteps = 15;
 constexpr double kMiB = 1024.0 * 1024.0;
+constexpr std::int64_t kBucket = 2 << 20;
 
 struct Way {
   const char* name;
@@ -53,6 +55,14 @@ std::vector<Way> ways() {
            2,
            in_copies(one_f_one_b(2, kMicrobatches / 2), 2),
            {.shard_optimizer = true}},
+          {"PP2 x DP2, zero 2",
+           2,
+           in_copies(one_f_one_b(2, kMicrobatches / 2), 2),
+           {.bucket_bytes = kBucket, .shard_gradients = true}},
+          {"PP2 x DP2, zero 3",
+           2,
+           in_copies(one_f_one_b(2, kMicrobatches / 2), 2),
+           {.bucket_bytes = kBucket, .shard_parameters = true}},
           {"PP2 x DP2, interleaved", 4, in_copies(interleaved(2, kMicrobatches / 2, 2), 2)},
           {"DP4", 1, in_copies(one_f_one_b(1, kMicrobatches / 4), 4)}};
 }
@@ -63,21 +73,40 @@ struct Sums {
   double lasted = 0, waited = 0;
 };
 
-/// Returns the bytes that the rank sends for the sums of its stages, by the formula; a gather of
-/// weights sends as many as the half of a sum that it replaces.
-double bytes_sent(const Execution& execution, const std::vector<double>& stage_bytes, Rank rank) {
+/// Returns the bytes of a bucket's weights.
+double bytes_of_bucket(const Execution& execution, const PlanBucket& bucket) {
+  const PlanTables& tables = execution.plan->tables;
+  const StageProgram& stage =
+      execution.program.compiled()
+          .partition.stages[tables.stages[bucket.stages.front().index()].program.index()];
+  const std::vector<int> completing = completing_chunks(stage);
   double bytes = 0;
-  for (const StageId stage : execution.layout.stages_of(rank)) {
-    const auto copies = static_cast<double>(execution.layout.ranks_of(stage).size());
-    bytes += 2 * (copies - 1) / copies * stage_bytes[stage.index()];
+  std::size_t trained = 0;
+  for (const StageParameter& parameter : stage.parameters) {
+    if (parameter.trained && bucket.chunks.has(completing[trained++])) {
+      bytes += static_cast<double>(bytes_of(stage.at(parameter.value)));
+    }
   }
   return bytes;
 }
 
-std::vector<double> bytes_by_stage(const Program& program) {
-  std::vector<double> bytes;
-  for (const StageProgram& stage : program.compiled().partition.stages) {
-    bytes.push_back(static_cast<double>(weight_bytes(stage)));
+/// Returns the bytes that the rank sends for its sums and gathers, by the formula: a scatter or a
+/// gather over n ranks sends (n - 1) / n of its bucket, a sum twice as much.
+double bytes_sent(const Execution& execution, Rank rank) {
+  const Plan& plan = *execution.plan;
+  double bytes = 0;
+  for (const Instruction& i : plan.list_of(rank).instructions) {
+    if (i.op != Op::Start) {
+      continue;
+    }
+    const PlanGroup& group = plan.tables.groups[static_cast<std::size_t>(i.group)];
+    if (group.kind == PlanGroup::Kind::Copies) {
+      const auto n = static_cast<double>(group.members(rank).size());
+      const double times = i.collective == CollectiveKind::AllReduce ? 2 : 1;
+      bytes +=
+          times * (n - 1) / n *
+          bytes_of_bucket(execution, plan.tables.buckets[static_cast<std::size_t>(group.bucket)]);
+    }
   }
   return bytes;
 }
@@ -85,13 +114,13 @@ std::vector<double> bytes_by_stage(const Program& program) {
 void add_times(const Plan& plan, const StepResult& result, Sums& sums) {
   for (std::size_t rank = 0; rank < result.timelines.size(); ++rank) {
     const auto& list = plan.list_of(Rank(rank)).instructions;
-    std::map<std::int32_t, std::int64_t> starts;  // by group
+    std::map<std::pair<std::int32_t, CollectiveKind>, std::int64_t> starts;  // by group
     for (std::size_t i = 0; i < result.timelines[rank].size(); ++i) {
       const InstructionTime& time = result.timelines[rank][i];
       if (list[i].op == Op::Start) {
-        starts[list[i].group] = time.start;
+        starts[{list[i].group, list[i].collective}] = time.start;
       } else if (list[i].op == Op::Finish) {
-        sums.lasted += static_cast<double>(time.end - starts[list[i].group]);
+        sums.lasted += static_cast<double>(time.end - starts[{list[i].group, list[i].collective}]);
         sums.waited += static_cast<double>(time.end - time.start);
       }
     }
@@ -115,9 +144,8 @@ struct Measured {
         execution(make_execution(model.compile(), way.schedule, way.copies)),
         cluster(Cluster::local(kRanks)),
         trainer(cluster, execution, AdamW{}, {.record_timeline = true}) {
-    const std::vector<double> bytes = bytes_by_stage(execution.program);
     for (Rank rank; rank.value < kRanks; ++rank.value) {
-      sums.sent = std::max(sums.sent, bytes_sent(execution, bytes, rank));
+      sums.sent = std::max(sums.sent, bytes_sent(execution, rank));
     }
   }
 
