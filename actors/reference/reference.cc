@@ -193,12 +193,9 @@ struct Reference::Impl {
       for_each_partial([](Partial& partial) { partial.adder->begin(); });
     }
     const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
-    const bool by_batch = options.sums != nullptr && options.sums->has_rounds;
-    const bool first = !by_batch || update->losses.empty();
+    const bool is_first = update->losses.empty();
     ReferenceStep result{.losses = run(parts, runs, update->losses.size())};
-    if (updates || by_batch) {
-      sum_partials(first);
-    }
+    sum_partials(is_first, updates);
     result.mean_loss = mean_loss(result.losses, runs);
     append(update->parts, runs, static_cast<int>(result.losses.size()));
     update->losses.insert(update->losses.end(), result.losses.begin(), result.losses.end());
@@ -352,19 +349,32 @@ struct Reference::Impl {
     return round.front().front().sums;
   }
 
-  /// `first`: no sums were taken before in this update.
-  void sum_partials(bool first) {
+  /// Stages that sum in rounds do so in each batch of an update, others in the last.
+  void sum_partials(bool is_first, bool is_last) {
     const at::NoGradGuard no_grad;
     for (std::size_t s = 0; s < partials.size(); ++s) {
+      const bool by_batch = options.sums->in_rounds.contains(stages[s].program->id.index());
+      if (!by_batch && !is_last) {
+        continue;
+      }
+      const bool replaces = is_first || !by_batch;
       const Tensors& living = stages[s].buckets.living_gradients();
       for (std::size_t round = 0; round < partials[s].size(); ++round) {
         const Tensors& sum = sum_of(partials[s][round]);
         for (std::size_t i = 0; i < living.size(); ++i) {
-          first&& round == 0 ? living[i].copy_(sum[i]) : living[i].add_(sum[i]);
+          if (replaces && round == 0) {
+            living[i].copy_(sum[i]);
+          } else {
+            living[i].add_(sum[i]);
+          }
+        }
+      }
+      for (Round& round : partials[s]) {
+        for (std::vector<Partial>& rank : round) {
+          std::ranges::for_each(rank, [](Partial& copy) { copy.adder->begin(); });
         }
       }
     }
-    for_each_partial([](Partial& partial) { partial.adder->begin(); });
   }
 
   [[nodiscard]] double factor() const { return options.loss_scaling ? scale.factor : 1.0; }

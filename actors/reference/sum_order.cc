@@ -15,6 +15,22 @@ struct Chain {
   bool ends = false;  // the last round has ended
 };
 
+/// Returns the chunks of an Accumulate whose gradients are in a bucket.
+std::vector<std::int32_t> summed_chunks(const PlanTables& tables, const Instruction& accumulate) {
+  std::vector<std::int32_t> chunks;
+  for (const PlanBucket& bucket : tables.buckets) {
+    if (std::ranges::find(bucket.stages, accumulate.task.stage) == bucket.stages.end()) {
+      continue;
+    }
+    for (std::int32_t c = bucket.chunks.first; c < bucket.chunks.end(); ++c) {
+      if (accumulate.chunks.has(c)) {
+        chunks.push_back(c);
+      }
+    }
+  }
+  return chunks;
+}
+
 bool ends_a_round(const PlanTables& tables, const Instruction& i) {
   return i.op == Op::Start && tables.groups[static_cast<std::size_t>(i.group)].has_rounds() &&
          !gathers_weights(tables, i);
@@ -52,6 +68,9 @@ bool SumOrder::is_plain() const {
 }
 
 std::optional<SumOrder::Microbatches> SumOrder::common_order(std::int32_t microbatches) const {
+  if (differs_by_chunk && !in_rounds.empty()) {
+    return std::nullopt;
+  }
   const auto count = static_cast<std::size_t>(microbatches);
   std::vector<Microbatches> after(count);
   std::vector<int> missing(count);
@@ -84,25 +103,30 @@ SumOrder sum_order_of(const Plan& plan) {
   SumOrder order;
   for (const RankPlan& rank : plan.ranks) {
     const std::vector<Instruction>& list = plan.list_of(rank.rank).instructions;
-    std::map<std::pair<StageId, std::int32_t>, Chain> chains;  // by stage, first chunk
+    std::map<std::pair<StageId, std::int32_t>, Chain> chains;  // by stage, chunk
     for (const Instruction& i : list) {
       if (i.op == Op::Accumulate) {
         const PlanStage& stage = plan.tables.stages[i.task.stage.index()];
-        Chain& chain = chains[{i.task.stage, i.chunks.first}];
-        if (chain.rounds.empty() || chain.ends) {
-          chain.rounds.emplace_back();
-          chain.ends = false;
+        for (const std::int32_t chunk : summed_chunks(plan.tables, i)) {
+          Chain& chain = chains[{i.task.stage, chunk}];
+          if (chain.rounds.empty() || chain.ends) {
+            chain.rounds.emplace_back();
+            chain.ends = false;
+          }
+          chain.rounds.back().push_back(in_step_of(rank, i.task.microbatch, stage.size).value);
         }
-        chain.rounds.back().push_back(in_step_of(rank, i.task.microbatch, stage.size).value);
       } else if (ends_a_round(plan.tables, i)) {
         end_round(plan.tables, i.group, chains);
-        order.has_rounds = true;
+        for (const StageId stage : plan.tables.groups[static_cast<std::size_t>(i.group)].stages) {
+          order.in_rounds.insert(plan.tables.stages[stage.index()].program.index());
+        }
       }
     }
     std::map<StageId, std::vector<SumOrder::Microbatches>> sums;  // by stage of the schedule
     for (auto& [of, chain] : chains) {
       order.chains.insert(in_one_row(chain.rounds));
-      sums.try_emplace(of.first, std::move(chain.rounds));  // chunks of a stage have equal rounds
+      const auto [sum, is_first] = sums.try_emplace(of.first, chain.rounds);
+      order.differs_by_chunk = order.differs_by_chunk || sum->second != chain.rounds;
     }
     std::map<StageId, std::vector<SumOrder::RankSum>> by_program;  // then round
     for (auto& [stage, rounds] : sums) {

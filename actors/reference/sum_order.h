@@ -2,9 +2,9 @@
 /// reference that adds them in the same order.
 ///
 /// Each copy of a stage adds the gradients of its microbatches one after the other. Copies on one
-/// rank are then added in their order, and the ranks in ascending order (SU-1). If the stage's copies
-/// sum in rounds (P-11), they do so in each round of each batch, and the sums of rounds are added one
-/// after the other.
+/// rank are then added in their order, and the ranks in ascending order (SU-1). If the stage's
+/// copies sum in rounds (P-11), they do so in each round of each batch, and the sums of rounds are
+/// added one after the other.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,9 @@ struct SumOrder {
   using RankSum = std::vector<Microbatches>;       ///< by copy on the rank
   using Round = std::vector<RankSum>;              ///< by rank
   std::vector<std::vector<Round>> stages;          ///< by stage of the program
-  bool has_rounds = false;                         ///< a stage's copies sum in rounds
-  std::set<Microbatches> chains;                   ///< the orders in which chunks are added up
+  std::set<std::size_t> in_rounds;                 ///< the stages whose copies sum in rounds
+  bool differs_by_chunk = false;  ///< chunks of a stage have other rounds: nothing can follow
+  std::set<Microbatches> chains;  ///< the orders in which chunks are added up
 
   /// Returns whether all microbatches of every stage are added one after the other.
   [[nodiscard]] bool is_plain() const;

@@ -75,8 +75,9 @@ void check_shards(const TrainerOptions& options, const Optimizer& optimizer, con
   if (std::holds_alternative<CustomOptimizer>(optimizer)) {
     throw Error(
         Errc::UsageArgument,
-        "an optimizer of your own updates whole parameters, and shard_optimizer gives ranks "
-        "parts of them: leave shard_optimizer out, or use an optimizer of the library");
+        "an optimizer of your own updates whole parameters, and copies that share what they hold "
+        "have parts of them: leave shard_optimizer (shard_grads, shard_params) out, or use an "
+        "optimizer of the library");
   }
   if (options.dispatch == Dispatch::Decided &&
       std::ranges::any_of(plan.tables.groups, &PlanGroup::has_rounds)) {
@@ -86,9 +87,10 @@ void check_shards(const TrainerOptions& options, const Optimizer& optimizer, con
                 "shard_optimizer");
   }
   if (options.device != "cpu") {
-    throw Error(Errc::UsageArgument,
-                "ranks share an optimizer's state (shard_optimizer) on the CPU only yet: leave the "
-                "device or shard_optimizer out");
+    throw Error(
+        Errc::UsageArgument,
+        "copies share what they hold (shard_optimizer, shard_grads, shard_params) on the CPU "
+        "only yet: leave the device or the option out");
   }
 }
 

@@ -1,7 +1,8 @@
 /// Measures what a strategy costs. This program trains one model on four ranks by several
 /// strategies, in turns in one run: a pipeline of four, two copies of a pipeline of two (also
-/// interleaved, and sharing what they hold), and four copies of the whole. Before that it measures how long a large strategy
-/// takes to be applied, lowered and proved, and the memory that this takes.
+/// interleaved, and sharing what they hold), and four copies of the whole. Before that it measures
+/// how long a large strategy takes to be applied, lowered and proved, and the memory that this
+/// takes.
 ///
 /// "sent for sums" is by the formula: (n - 1) / n of a bucket for each scatter and gather of the
 /// plan, for each rank of n copies.

@@ -82,12 +82,26 @@ class Emission {
       emit_block(runs_.of(i), -1);
       return;
     }
+    finish_for_group(i);
     const int overlap = groups_++;
     for (std::size_t j = i; j < nodes_.size(); ++j) {
       if (computes(node_at(j).kind) && node_at(j).overlap == group && !emitted_[j]) {
         emit_block(runs_.of(j), overlap);
       } else if (computes(node_at(j).kind) && node_at(j).overlap != group) {
         break;
+      }
+    }
+  }
+
+  /// Ends the collectives that any task of the overlap group needs: none is ended inside of it.
+  void finish_for_group(std::size_t i) {
+    const int group = node_at(i).overlap;
+    for (std::size_t j = i; j < nodes_.size(); ++j) {
+      if (computes(node_at(j).kind) && node_at(j).overlap != group) {
+        break;
+      }
+      if (computes(node_at(j).kind)) {
+        finish_needed(nodes_[j]);
       }
     }
   }
@@ -247,7 +261,7 @@ class Emission {
   TransferWriter transfers_;
   std::vector<bool> emitted_;              // by position: a run with this node
   std::map<int, Instruction> unfinished_;  // by node
-  /// Those that have started.
+  /// By group: how many have started.
   std::map<std::pair<std::int32_t, CollectiveKind>, std::int32_t> rounds_;
   int groups_ = 0;
 };

@@ -153,12 +153,13 @@ void check_lent_weights(Lowering& l) {
             .stages[l.plan.tables.stages[group.stages.front().index()].program.index()];
     const std::string name = read_beyond(stage, chunks.first, chunks.end());
     if (!name.empty()) {
-      throw Error(Errc::ScheduleInvalid,
-                  fmt::format("stage \"{}\" uses the parameter {} in several parts, and bucket_size "
-                              "puts these into several buckets, which gather their weights one by "
-                              "one: leave bucket_size out, or replace shard_params by shard_grads",
-                              stage.name,
-                              name));
+      throw Error(
+          Errc::ScheduleInvalid,
+          fmt::format("stage \"{}\" uses the parameter {} in several of its buckets, and each "
+                      "gathers its own weights: choose a larger bucket_size, or shard_grads "
+                      "in place of shard_params",
+                      stage.name,
+                      name));
     }
   }
 }

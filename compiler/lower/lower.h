@@ -24,7 +24,8 @@ struct Lowered {
 /// `layout` says which stages of the schedule are copies of one stage of the program; its ranks are
 /// not used.
 /// Errors: ScheduleInvalid with all faults of the strategy, and for a training step that shards
-///         regions, which no rank does yet; PlanInvalid with every rule that is broken.
+///         regions, which no rank does yet, or weights that several buckets use; PlanInvalid
+///         with every rule that is broken.
 [[nodiscard]] Lowered lower(const Program& program,
                             const Strategy& strategy,
                             const Layout& layout,

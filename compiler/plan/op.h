@@ -10,7 +10,7 @@ enum class Op : std::uint8_t {
   Run,         ///< a stage's forward or backward of one microbatch, or some chunks of it
   Send,        ///< hands a slot's tensor to a peer
   Recv,        ///< fills a slot from a peer
-  Start,       ///< begins a collective of a group, with the gradients of a stage
+  Start,       ///< begins a collective of a group, with gradients or weights of a stage
   Finish,      ///< waits for a collective's result, and takes it
   Free,        ///< empties a slot
   Accumulate,  ///< adds a microbatch's parameter gradients into a bucket

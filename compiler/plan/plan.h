@@ -24,9 +24,10 @@
 ///      is over before another reads it.
 /// P-7: a training list has one vote, after all its tasks and sums; after it only updates follow,
 ///      and gathers of what they have updated. A list of forwards has none of these. A group sums
-///      once in a step on every member (but see P-11), on streams of one name: a Start after the tasks whose
-///      gradients it sums, and a Finish on the same stream, before the vote. A group with shards
-///      gathers once on every member in the same way, after the updates of its bucket.
+///      once in a step on every member (but see P-11), on streams of one name: a Start after the
+///      tasks whose gradients it sums, and a Finish on the same stream, before the vote. A group
+///      with shards gathers once on every member in the same way, after the updates of its bucket
+///      (but see P-12).
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not
@@ -96,7 +97,7 @@ struct PlanBucket {
   ChunkRange chunks;
 };
 
-/// PlanGroup is a set of ranks that sum gradients before the vote.
+/// PlanGroup is a set of ranks that sum gradients, and may share what they hold.
 struct PlanGroup {
   enum class Kind : std::uint8_t {
     Copies,  ///< the copies of a bucket: all get the sum over all of them

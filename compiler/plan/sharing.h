@@ -1,7 +1,7 @@
 /// Sharing says what the copies of a bucket share: each of n ranks keeps an n-th of it. A level has
 /// all that the levels before it have.
-/// Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
-///         section 5.
+/// Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter
+///         Models, section 5.
 #pragma once
 
 #include <cstdint>

@@ -177,8 +177,8 @@ void SumCheck::check_gather(const Instruction& i) {
     ++of.gathers;
     return;
   }
-  if (of.gather != nullptr) {
-    fault("P-7", i, "its group gathers twice");
+  if (of.gather != nullptr || i.round != 0) {
+    fault("P-7", i, "its group gathers once, in round 0");
   }
   of.gather = &i;
   for (const StageId stage : group.stages) {
@@ -233,7 +233,11 @@ void SumCheck::check_vote(const Instruction& i) {
     if (sums_[g].finish) {
       require_over("P-7", *sums_[g].finish, i);
     }
-    if (tables_.groups[g].has_rounds() && sums_[g].has_more) {
+    const PlanGroup& group = tables_.groups[g];
+    const bool is_here = std::ranges::any_of(group.stages, [&](StageId stage) {
+      return std::ranges::binary_search(list_.stages, stage);
+    });
+    if (group.has_rounds() && (sums_[g].has_more || (is_here && sums_[g].rounds == 0))) {
       fault("P-11", i, fmt::format("no round of group {} sums its last gradients", g));
     }
   }

@@ -1,5 +1,5 @@
-/// SumCheck checks what one list shows of P-7, P-11 and P-12: sums of gradients, the vote, updates, and
-/// gathers of weights. verify(RankList) makes one and adds the instructions in their order.
+/// SumCheck checks what one list shows of P-7, P-11 and P-12: sums of gradients, the vote, updates,
+/// and gathers of weights. verify(RankList) makes one and adds the instructions in their order.
 #pragma once
 
 #include <cstdint>

@@ -130,7 +130,8 @@ class ListCheck {
       return "a Run is a forward or a backward";
     }
     if (i.task.microbatch.value < 0 || i.chunks.first < 0 || i.chunks.count < 1 ||
-        i.chunks.first > i.chunks.end() || i.round < 0) {
+        i.chunks.first > i.chunks.end() || i.round < 0 ||
+        static_cast<std::size_t>(i.round) > list_.instructions.size()) {
       return "a number in it is below 0, or it has no chunk";
     }
     if (is_transfer(i.op) && !has(i.peer.value, static_cast<std::size_t>(list_.peers))) {

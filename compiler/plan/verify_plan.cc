@@ -288,7 +288,7 @@ class Together {
     std::vector<std::int32_t> rounds(2 * plan_.tables.groups.size(), 1);
     for (const RankList& list : plan_.lists) {
       for (const Instruction& i : list.instructions) {
-        if (i.op == Op::Start) {
+        if (is_collective(i.op)) {
           std::int32_t& most = rounds[kind_of_meeting(i)];
           most = std::max(most, i.round + 1);
         }

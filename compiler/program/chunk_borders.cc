@@ -52,7 +52,7 @@ bool can_be_cut(StageProgram stage, const std::set<std::size_t>& borders) {
 }  // namespace
 
 ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes, bool together) {
-  if (stage.chunks.size() != 1) {
+  if (stage.chunks.size() != 1 || stage.chunks.front().recompute) {
     return {};
   }
   struct Reader {
@@ -78,10 +78,13 @@ ChunkBorders borders_for(const StageProgram& stage, std::int64_t most_bytes, boo
       continue;
     }
     borders.insert(reader->first);
-    const auto is_split = [&](const auto& parameter) {
-      return parameter.second.first < reader->first && reader->first <= parameter.second.last;
+    const auto is_split = [&](const StageParameter& parameter) {
+      const auto found = all.find(parameter.name);
+      return parameter.trained && found != all.end() && found->second.first < reader->first &&
+             reader->first <= found->second.last;
     };
-    if (!(together && std::ranges::any_of(all, is_split)) && can_be_cut(stage, borders)) {
+    if (!(together && std::ranges::any_of(stage.parameters, is_split)) &&
+        can_be_cut(stage, borders)) {
       chosen.push_back(reader->second.parameter);
       bytes = 0;
     } else {

@@ -20,7 +20,8 @@ using ChunkBorders = std::vector<std::string>;
 /// Returns the borders whose chunks have at most so many bytes of trained parameters each. A chunk
 /// has more if one operator reads more, or if chunks cannot share what crosses a border
 /// (cut_into_chunks). `together`: all readers of a parameter stay in one chunk, which then may have
-/// more, too. Empty for a stage of several chunks: its borders are given.
+/// more, too. Empty for a stage of several chunks, whose borders are given, and for one that
+/// is recomputed as a whole.
 [[nodiscard]] ChunkBorders borders_for(const StageProgram& stage,
                                        std::int64_t most_bytes,
                                        bool together = false);

@@ -12,8 +12,8 @@
 ///       epoch is over for the whole group: advance the transport before the next operation.
 /// CL-3: a contribution is handed over. The caller does not write to it, or free it if it is
 ///       lendable, until every member's step is over, as this vote or the next shows. A result is
-///       the caller's own. The buffer of an all_reduce or a reduce_scatter is so again when its own
-///       wait is over.
+///       the caller's own. So is the buffer of an all_reduce or a reduce_scatter when its wait is
+///       over.
 /// CL-4: a result needs the start of every member and the wait of none. So several operations may
 ///       be in progress and be waited for in any order, and a member that continues to compute
 ///       delays no other.

@@ -2,7 +2,6 @@
 /// the bits of one process that sums in the same rounds, checkpoints, failures.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <csignal>
 #include <functional>
 #include <map>
@@ -331,7 +330,7 @@ TEST_CASE("recomputed and half-precision stages use gathered weights", "[integra
   check_equal(run, *reference, train(*reference, 3));
 }
 
-TEST_CASE("evaluations and predictions run between steps", "[integration][shards]") {
+TEST_CASE("evaluations run between steps, and change nothing", "[integration][shards]") {
   const Program program = make_program(kModel);
   const Copies how{.sharing = in_rounds()};
   Run run(in_copies_of(program, how));
@@ -339,8 +338,20 @@ TEST_CASE("evaluations and predictions run between steps", "[integration][shards
   run.train(2);
   alone.train(2);
   const Data batch = data(7);
-  const double loss = run.trainer.evaluate(batch.inputs, batch.labels);
-  CHECK(std::isfinite(loss));
+  const TemporaryFolder folder;
+  run.trainer.save(folder.path() + "/a");
+  Run whole(in_copies_of(program, {.sharing = Sharing::Nothing}));
+  whole.trainer.load(folder.path() + "/a");
+  CHECK(run.trainer.evaluate(batch.inputs, batch.labels) ==
+        whole.trainer.evaluate(batch.inputs, batch.labels));
+  // Also between the batches of an update.
+  for (Run* one : {&run, &alone}) {
+    one->trainer.accumulate(batch.inputs, batch.labels);
+  }
+  (void)run.trainer.evaluate(batch.inputs, batch.labels);
+  for (Run* one : {&run, &alone}) {
+    one->last = one->trainer.step(batch.inputs, batch.labels).get();
+  }
   run.train(4);
   alone.train(4);
   CHECK(same_bits(run.trainer.state_dict(), alone.trainer.state_dict()));

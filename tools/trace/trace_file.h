@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -74,7 +75,7 @@ class TraceWriter {
   /// end.
   off_t end_ = 0;
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
-  std::map<std::pair<int, int>, std::int64_t> sums_;             ///< started, by rank and group
+  std::map<std::tuple<int, int, bool>, std::int64_t> sums_;      ///< started: rank, group, gathers
   std::int64_t last_flow_ = 0;                                   ///< also of sums
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0
   std::vector<std::int64_t> held_, in_flight_;  ///< last written values, by rank

@@ -24,7 +24,7 @@ struct TraceEvent {
   EdgeId edge;           ///< Send, Recv
   Microbatch part;       ///< Send, Recv: of the tag, so numbered in the step
   int group = -1;        ///< Start, Finish: the group that adds up gradients; not read back
-  bool gathers = false;  ///< likewise: it gathers updated weights instead
+  bool gathers = false;  ///< likewise: it gathers weights instead
   InstructionTime time;
 };
 

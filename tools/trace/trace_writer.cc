@@ -256,10 +256,10 @@ void TraceWriter::write_sum(int rank, const TraceEvent& event) {
     return;
   }
   if (event.op == Op::Start) {
-    sums_[{rank, event.group}] = event.time.start;
+    sums_[{rank, event.group, event.gathers}] = event.time.start;
     return;
   }
-  const auto started = sums_.find({rank, event.group});
+  const auto started = sums_.find({rank, event.group, event.gathers});
   if (event.op != Op::Finish || started == sums_.end()) {
     return;
   }

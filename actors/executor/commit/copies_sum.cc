@@ -75,6 +75,7 @@ CopiesSum::CopiesSum(Group members,
 
 void CopiesSum::start(Collective& collective, const Sequence& step, const SumTurn& turn) {
   const at::NoGradGuard no_grad;
+  mine_.front()->buckets.hold_gradients(bucket_);
   const std::vector<at::Tensor>& gradients = mine_.front()->buckets.flat_gradients(bucket_);
   Sequence sequence = step;
   for (std::size_t b = 0; b < gradients.size(); ++b) {

@@ -1,6 +1,6 @@
 /// GroupSum is one rank's part in the sum of a PlanGroup. It starts after the last backward whose
 /// gradients it sums and ends before the vote, or does so once a round (P-11). If the group has
-/// shards, its norm and its gather follow, before and after the update.
+/// shards, its norm follows before the update, and a gather of weights after it or before tasks.
 ///
 /// Commit makes one for each group of its rank and uses it on its plan thread.
 #pragma once

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/check.h"
+
 namespace stagecraft {
 
 std::string share_name(std::string_view name, std::int64_t begin, std::int64_t end) {
@@ -30,11 +32,12 @@ std::optional<StateShare> share_named(std::string_view name) {
 at::Tensor tensor_or_share(const std::map<std::string, at::Tensor>& whole,
                            const std::string& name) {
   const auto share = share_named(name);
-  return share ? whole.at(share->name)
-                     .contiguous()
-                     .view(-1)
-                     .narrow(0, share->begin, share->end - share->begin)
-               : whole.at(name);
+  const auto found = whole.find(share ? share->name : name);
+  SC_CHECK(found != whole.end() && (!share || share->end <= found->second.numel()),
+           "a rank lists a tensor that its program does not have: " + name);
+  return share ? found->second.contiguous().view(-1).narrow(
+                     0, share->begin, share->end - share->begin)
+               : found->second;
 }
 
 }  // namespace stagecraft

@@ -92,6 +92,15 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
     if (const std::string found = reason(stage, *given.stages[s]); !found.empty()) {
       refuse(fmt::format("stage {} {}", stage.id.value, found));
     }
+    for (const BucketCut& cut : setup_.buckets_of(s)) {
+      if (cut.lends_weights() &&
+          !read_beyond(*given.stages[s], cut.chunks.first, cut.chunks.end()).empty()) {
+        refuse(
+            fmt::format("stage {} uses weights in other chunks, and copies share them "
+                        "(shard_params)",
+                        stage.id.value));
+      }
+    }
   }
   LoadedShape& shape = to.shapes[given.number];
   shape.stages.clear();  // first: they view the old shape's programs

@@ -61,6 +61,8 @@ class SetupCheck {
   std::vector<std::string> run(const PlanShare& evaluation) {
     if (evaluation.list == nullptr || evaluation.tables == nullptr) {
       fault("its share of the plan for evaluation is empty");
+    } else if (evaluation.tables->training || !evaluation.tables->groups.empty()) {
+      fault("its share of the plan for evaluation trains");
     } else {
       check_tables(*evaluation.tables);
       check_share(evaluation, "evaluation");
@@ -147,6 +149,8 @@ class SetupCheck {
   void check_buckets() {
     for (std::size_t s = 0; s < held().size(); ++s) {
       std::int32_t end = 0;
+      bool lends = false;
+      std::vector<int> completing = completing_chunks(*setup_.stages[s]);
       const auto chunks = static_cast<std::int32_t>(setup_.stages[s]->chunks.size());
       for (const BucketCut& cut : setup_.buckets_of(s)) {
         const ChunkRange& bucket = cut.chunks;
@@ -163,7 +167,29 @@ class SetupCheck {
             !read_beyond(*setup_.stages[s], bucket.first, bucket.end()).empty()) {
           fault("stage {} lends weights of a bucket that chunks of others use", held()[s].value);
         }
+        lends = lends || cut.lends_weights();
+        std::erase_if(completing, [&](int chunk) { return bucket.has(chunk); });
       }
+      if (lends && !completing.empty()) {
+        fault("stage {} lends weights, and has some in no bucket", held()[s].value);
+      }
+    }
+  }
+
+  /// Checks that nothing shares gradients that a tie needs whole, or in an order that the plan does
+  /// not know.
+  void check_shards(const PlanGroup& group, std::size_t number) {
+    const auto is_tied = [&](StageId stage) {
+      return std::ranges::any_of(tables().groups, [&](const PlanGroup& tie) {
+        return tie.kind == PlanGroup::Kind::Tie &&
+               std::ranges::find(tie.stages, stage) != tie.stages.end();
+      });
+    };
+    if (group.has_shards() && std::ranges::any_of(group.stages, is_tied)) {
+      fault("group {} has shards, and its stage has a tied parameter", number);
+    }
+    if (group.has_rounds() && setup_.options.dispatch == Dispatch::Decided) {
+      fault("group {} sums in rounds, and the order is decided while it runs", number);
     }
   }
 
@@ -175,6 +201,7 @@ class SetupCheck {
         fault("group {} sums a bucket that another group sums", g);
         return;
       }
+      check_shards(group, g);
       if (group.has_shards() && setup_.options.device != "cpu") {
         fault("group {} has shards, and the rank is not on the CPU", g);
         return;
@@ -303,7 +330,7 @@ class SetupCheck {
       fault("the peers of its list for {} are not the driver and other ranks", what);
     }
     for (const Instruction& i : share.list->instructions) {
-      if (is_collective(i.op) && !sums_here(*share.tables, i)) {
+      if ((is_collective(i.op) || i.op == Op::Release) && !sums_here(*share.tables, i)) {
         fault("i{} of its list for {} sums over group {}, of which it is no member",
               i.id.value,
               what,

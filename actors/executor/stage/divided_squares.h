@@ -1,6 +1,6 @@
-/// DividedSquares adds up the squared norms of parameters of a bucket that several shards have. Each
-/// shard has some blocks of their gradients, and ranks exchange sums of blocks to get the bits of
-/// one rank (GN-1).
+/// DividedSquares adds up the squared norms of parameters that several shards of a bucket have.
+/// Each shard has some blocks of their gradients, and ranks exchange sums of blocks to get the bits
+/// of one rank (GN-1).
 ///
 /// StageBuckets has one for each bucket.
 #pragma once

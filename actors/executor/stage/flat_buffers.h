@@ -57,8 +57,8 @@ class FlatBuffers {
 };
 
 /// FlatLease holds the memory of a flat tensor on a CPU. The tensor and all its views stay when it
-/// gives the memory back, and have other memory after the next take(); who reads them in between
-/// reads address 0.
+/// gives the memory back, and have other memory after the next take(). Reading them in between ends
+/// the process.
 class FlatLease {
  public:
   /// `flat`: of no_memory(). It owns its storage alone, with its views.

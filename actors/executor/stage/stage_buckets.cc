@@ -239,10 +239,12 @@ void StageBuckets::begin_step() {
 
 void StageBuckets::hold(const std::vector<std::size_t>& trained) const {
   for (const std::size_t number : trained) {
-    for (const FlatLease& lease : leases_[bucket_of_[number]]) {
-      lease.take();
-    }
+    hold_gradients(bucket_of_[number]);
   }
+}
+
+void StageBuckets::hold_gradients(std::size_t bucket) const {
+  std::ranges::for_each(leases_[bucket], &FlatLease::take);
 }
 
 std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) const {
@@ -384,7 +386,11 @@ std::vector<NamedTensor> StageBuckets::gradients() const {
   std::vector<NamedTensor> result;
   for (const auto& [bucket, i] : order_) {
     const OptimizedParameter& p = optimized_[bucket][i];
-    result.push_back({name_of(bucket, i), kept_[bucket].empty() ? p.gradient : kept_[bucket][i]});
+    if (!kept_[bucket].empty()) {
+      result.push_back({name_of(bucket, i), kept_[bucket][i]});
+    } else if (!cuts_[bucket].in_rounds()) {  // else there is no memory (BU-5)
+      result.push_back({name_of(bucket, i), p.gradient});
+    }
   }
   return result;
 }

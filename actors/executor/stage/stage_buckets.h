@@ -14,10 +14,10 @@
 /// BU-4: a bucket with shards has the optimizer's state of its shard alone, and updates only the
 ///       weights there. The caller brings the sums of its gradients (take_share), and the weights
 ///       that others have updated (flat_weights). Updates change the same bits as without shards.
-/// BU-5: a bucket that is reduced in rounds has memory for whole gradients from a round's first task
-///       until take_share(), which adds the round to those before.
-/// BU-6: a bucket that lends weights keeps those of its shard apart. It has memory for the weights of
-///       all from hold_weights(), after which the caller fills it, to release_weights().
+/// BU-5: a bucket that is reduced in rounds has memory for whole gradients from the first task of a
+///       round until take_share(), which adds the round to those before.
+/// BU-6: a bucket that lends weights keeps those of its shard apart. It has memory for the weights
+///       of all from hold_weights(), after which the caller fills it, to release_weights().
 #pragma once
 
 #include <cstddef>
@@ -148,8 +148,11 @@ class StageBuckets {
   [[nodiscard]] bool lends_weights(std::size_t bucket) const {
     return cuts_[bucket].lends_weights();
   }
+  /// Get and give back the memory of weights that a bucket lends.
   void hold_weights(std::size_t bucket) const;
   void release_weights(std::size_t bucket) const;
+  /// Gets memory for a bucket's gradients, if it was given back (BU-5).
+  void hold_gradients(std::size_t bucket) const;
   /// Returns whether a bucket lends weights.
   [[nodiscard]] bool lends_any() const;
 

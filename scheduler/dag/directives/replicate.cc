@@ -169,15 +169,16 @@ class Replication {
   enum class Level : std::uint8_t { Nothing, States, Gradients, Parameters };
 
   /// A stage with a tied parameter shares nothing: the tie needs the whole sum of its gradients.
+  /// Neither does a stage that trains nothing.
   [[nodiscard]] Level level_of(StageId stage, const ReplicateOptions& options) const {
     const bool tied = std::ranges::any_of(dag_.source.ties, [&](const DagTie& tie) {
       return std::ranges::find(tie.stages, stage) != tie.stages.end();
     });
-    return tied                       ? Level::Nothing
-           : options.shard_parameters ? Level::Parameters
-           : options.shard_gradients  ? Level::Gradients
-           : options.shard_optimizer  ? Level::States
-                                      : Level::Nothing;
+    return tied || !dag_.source.graph.needs_weight_grad(stage) ? Level::Nothing
+           : options.shard_parameters                          ? Level::Parameters
+           : options.shard_gradients                           ? Level::Gradients
+           : options.shard_optimizer                           ? Level::States
+                                                               : Level::Nothing;
   }
 
   /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step

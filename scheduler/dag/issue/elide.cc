@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/dag/issue/elide.h"
 
+#include <cstddef>
 #include <map>
 #include <set>
 #include <utility>
@@ -11,85 +12,78 @@
 namespace stagecraft {
 namespace {
 
-/// Holds the nodes that serve a computing node: they gather its parameters and scatter its
-/// gradients.
-struct Servants {
-  int gather = kNone, scatter = kNone;
+/// A chain of computing nodes that one collective serves, in the end.
+struct Chain {
+  int collective = kNone;
+  int last = kNone;  // node
+  int missing = 0;   // nodes that still follow
 };
 
-bool makes_gradients(DagKind kind) {
-  return kind == DagKind::Backward || kind == DagKind::Weight;
-}
+/// The chains of one rank list: those of gathers, or those of scatters.
+class Chains {
+ public:
+  /// Returns the last chain of the bucket if the node goes on with it; null if it begins another.
+  Chain* goes_on(int bucket, bool is_neighbor) {
+    Chain* const last = last_of(bucket);
+    return last != nullptr && (is_neighbor || last->missing > 0) ? last : nullptr;
+  }
+  Chain* last_of(int bucket) {
+    const auto found = of_bucket_.find(bucket);
+    return found == of_bucket_.end() ? nullptr : &all_[found->second];
+  }
+  /// Returns the chain before the last one of any bucket, if it has ended.
+  [[nodiscard]] const Chain* last_but_one() const {
+    return all_.size() > 1 && all_[all_.size() - 2].missing == 0 ? &all_[all_.size() - 2] : nullptr;
+  }
+  Chain& begin(int bucket, int collective) {
+    of_bucket_[bucket] = all_.size();
+    return all_.emplace_back(Chain{.collective = collective});
+  }
+  [[nodiscard]] const std::vector<Chain>& all() const { return all_; }
+
+ private:
+  std::vector<Chain> all_;
+  std::map<int, std::size_t> of_bucket_;
+};
 
 class Elision {
  public:
-  explicit Elision(TrainingDag& dag) : dag_(dag), servants_(dag.nodes.size()) {
+  explicit Elision(TrainingDag& dag)
+      : dag_(dag),
+        gather_(dag.nodes.size(), kNone),
+        scatter_(dag.nodes.size(), kNone),
+        served_(dag.nodes.size()) {
     for (const DagEdge& edge : dag.edges) {
-      linked_.emplace(edge.from, edge.to);
-      const DagNode& from = dag.node(edge.from);
-      const DagNode& to = dag.node(edge.to);
-      if (from.kind == DagKind::AllGather && computes(to.kind)) {
-        servants_[static_cast<std::size_t>(edge.to)].gather = edge.from;
-      } else if (to.kind == DagKind::ReduceScatter && makes_gradients(from.kind)) {
-        servants_[static_cast<std::size_t>(edge.from)].scatter = edge.to;
+      const DagKind from = dag.node(edge.from).kind;
+      const DagKind to = dag.node(edge.to).kind;
+      if (from == DagKind::AllGather && computes(to)) {
+        serve(gather_, edge.to, edge.from);
+      } else if (to == DagKind::ReduceScatter && computes(from)) {
+        serve(scatter_, edge.from, edge.to);
       }
     }
   }
 
   void run(const std::vector<int>& compute) {
-    std::map<int, int> last_of_chain, last_scatter;  // by bucket
-    std::vector<int> chains;                         // that gather: the last node of each
-    std::vector<int> scatters;                       // of chains that make gradients
+    Chains gathers, scatters;
     int before = kNone;
     for (const int n : compute) {
-      const Servants& own = servants(n);
-      const int bucket = bucket_of(own);
-      const bool goes_on = before != kNone && bucket != kNone &&
-                           bucket_of(servants(before)) == bucket && linked_.contains({before, n});
-      const Servants earlier = before == kNone ? Servants() : servants(before);
-      if (own.gather != kNone && own.gather != earlier.gather) {
-        if (goes_on) {
-          dead_.insert(own.gather);
-        } else {
-          if (const auto last = last_of_chain.find(bucket); last != last_of_chain.end()) {
-            new_edges_.emplace(last->second, own.gather);
-          }
-          if (chains.size() > 1) {
-            new_edges_.emplace(chains[chains.size() - 2], own.gather);
-          }
-          chains.push_back(n);
-        }
+      if (const int gather = of(gather_, n); gather != kNone) {
+        add_gather(gathers, n, gather, is_neighbor(gather_, before, gather));
       }
-      if (own.gather != kNone) {
-        chains.back() = n;
-      }
-      if (own.scatter != kNone && own.scatter != earlier.scatter) {
-        if (goes_on && earlier.scatter != kNone) {
-          dead_.insert(earlier.scatter);
-          moved_.emplace(before, own.scatter);
-          scatters.back() = own.scatter;
-        } else {
-          if (const auto last = last_scatter.find(bucket); last != last_scatter.end()) {
-            new_edges_.emplace(last->second, n);
-          }
-          if (scatters.size() > 1) {
-            new_edges_.emplace(scatters[scatters.size() - 2], n);
-          }
-          scatters.push_back(own.scatter);
-        }
-        last_scatter[bucket] = own.scatter;
-      }
-      if (bucket != kNone) {
-        last_of_chain[bucket] = n;
+      if (const int scatter = of(scatter_, n); scatter != kNone) {
+        add_scatter(scatters, n, scatter, is_neighbor(scatter_, before, scatter));
       }
       before = n;
+    }
+    for (const Chain& chain : scatters.all()) {
+      if (of(scatter_, chain.last) != chain.collective) {
+        dag_.connect(chain.last, chain.collective);
+      }
     }
   }
 
   void finish() {
-    for (const auto& [from, to] : moved_) {
-      dag_.connect(from, to);
-    }
     for (const auto& [from, to] : new_edges_) {
       dag_.connect(from, to, /*data=*/false);
     }
@@ -97,17 +91,79 @@ class Elision {
   }
 
  private:
-  [[nodiscard]] const Servants& servants(int n) const {
-    return servants_[static_cast<std::size_t>(n)];
+  using ByNode = std::vector<int>;
+
+  static int of(const ByNode& collectives, int n) {
+    return collectives[static_cast<std::size_t>(n)];
   }
-  [[nodiscard]] int bucket_of(const Servants& of) const {
-    const int servant = of.gather != kNone ? of.gather : of.scatter;
-    return servant == kNone ? kNone : dag_.node(servant).bucket;
+
+  void serve(ByNode& collectives, int n, int collective) {
+    int& known = collectives[static_cast<std::size_t>(n)];
+    served_[static_cast<std::size_t>(collective)] += known == collective ? 0 : 1;
+    known = collective;
+  }
+
+  [[nodiscard]] bool is_neighbor(const ByNode& collectives, int before, int collective) const {
+    const int other = before == kNone ? kNone : of(collectives, before);
+    return other != kNone && dag_.node(other).bucket == dag_.node(collective).bucket;
+  }
+
+  /// Returns the nodes that a collective brings to a chain, when the first of them comes.
+  int new_nodes(int collective) {
+    const auto c = static_cast<std::size_t>(collective);
+    return seen_.insert(collective).second ? served_[c] : 0;
+  }
+
+  static void take(Chain& chain, int n, int nodes) {
+    chain.missing += nodes - 1;
+    chain.last = n;
+  }
+
+  /// The first gather of a chain stays.
+  void add_gather(Chains& chains, int n, int gather, bool is_neighbor) {
+    const int nodes = new_nodes(gather);
+    const int bucket = dag_.node(gather).bucket;
+    if (Chain* const chain = chains.goes_on(bucket, is_neighbor)) {
+      if (nodes > 0) {
+        dead_.insert(gather);
+      }
+      take(*chain, n, nodes);
+      return;
+    }
+    for (const Chain* earlier : {std::as_const(chains).last_but_one(),
+                                 static_cast<const Chain*>(chains.last_of(bucket))}) {
+      if (earlier != nullptr) {
+        new_edges_.emplace(earlier->last, gather);
+      }
+    }
+    take(chains.begin(bucket, gather), n, nodes);
+  }
+
+  /// The last scatter of a chain stays.
+  void add_scatter(Chains& chains, int n, int scatter, bool is_neighbor) {
+    const int nodes = new_nodes(scatter);
+    const int bucket = dag_.node(scatter).bucket;
+    if (Chain* const chain = chains.goes_on(bucket, is_neighbor)) {
+      if (nodes > 0) {
+        dead_.insert(std::exchange(chain->collective, scatter));
+      }
+      take(*chain, n, nodes);
+      return;
+    }
+    for (const Chain* earlier : {std::as_const(chains).last_but_one(),
+                                 static_cast<const Chain*>(chains.last_of(bucket))}) {
+      if (earlier != nullptr) {
+        new_edges_.emplace(earlier->collective, n);
+      }
+    }
+    take(chains.begin(bucket, scatter), n, nodes);
   }
 
   TrainingDag& dag_;
-  std::vector<Servants> servants_;
-  std::set<std::pair<int, int>> linked_, moved_, new_edges_;
+  ByNode gather_, scatter_;  // that serve a computing node
+  std::vector<int> served_;  // by collective: its nodes
+  std::set<int> seen_;       // collectives
+  std::set<std::pair<int, int>> new_edges_;
   std::set<int> dead_;
 };
 

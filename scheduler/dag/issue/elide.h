@@ -1,20 +1,18 @@
-/// elide removes gathers and scatters of sharded buckets that a neighbor makes unnecessary.
+/// elide removes gathers and scatters of sharded buckets that are needless in the order of tasks.
 ///
-/// Computing nodes of one bucket that directly follow each other on their ranks are a chain. Its
-/// first node gathers the parameters, its last one frees them. The last of several successive
-/// backwards gives away the gradients of all. The next chain of a bucket gathers only after the
-/// previous one has ended, so that a bucket is never in memory twice. And it gathers only after the
-/// chain before the previous one of any bucket, and makes gradients only after that chain's are
-/// scattered: the parameters and gradients of at most two chains are there.
-/// Source: Piper, section on its scheduler.
+/// Computing nodes of one bucket that directly follow each other on their ranks are a chain, and so
+/// are nodes that one collective serves. A chain gathers the parameters once, before its first
+/// node, and scatters the gradients once, behind its last. A bucket is never in memory twice: its
+/// next chain gathers, or makes gradients, after the one before it has ended. The parameters of at
+/// most two chains are there, and the gradients of two: a third waits.
+/// Source: Piper, section on its scheduler; the limit of two is ours.
 #pragma once
 
 #include "stagecraft/scheduler/dag/dag.h"
 
 namespace stagecraft {
 
-/// Renumbers the nodes. The computing nodes then have the order of order_streams(), by edges;
-/// collectives have none yet, as the nodes that are left may need another.
+/// Renumbers the nodes, and keeps computing nodes in the order of order_streams() by edges.
 void elide(TrainingDag& dag);
 
 }  // namespace stagecraft

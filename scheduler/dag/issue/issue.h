@@ -1,6 +1,6 @@
-/// issue finishes a training DAG: it puts the nodes of every stream in order, leaves out gathers and
-/// scatters that are needless in that order, and puts all nodes of a rank list in the one order in
-/// which its ranks issue them.
+/// issue finishes a training DAG: it puts the nodes of every stream in order, leaves out gathers
+/// and scatters that are needless in that order, and puts all nodes of a rank list in the one order
+/// in which its ranks issue them.
 ///
 /// Lowering turns the result into instructions, and `stagecraft dag show` prints it.
 #pragma once

@@ -469,7 +469,8 @@ TEST_CASE("P-11: all members of a group sum in as many rounds", "[compiler][plan
   const Plan once = lowered({.shard_optimizer = true});
   plan.lists.push_back(once.lists[1]);  // one round
   plan.ranks[3].list = 2;
-  CHECK(mentions(verify(plan), "P-11"));
+  CHECK(!verify(plan).empty());
+  CHECK(mentions(verify(plan), "P-11: "));
 }
 
 TEST_CASE("copies of a stage on one rank cannot have shards", "[compiler][plan][shards]") {

@@ -131,7 +131,10 @@ void check_graph(const std::optional<StageGraph>& asked, const StageGraph& graph
 
 /// Errors: UsageArgument if copies are to share something and no stage can.
 void check_sharing(const PipelineOptions& options, const Plan& plan) {
-  if (options.bucket_bytes && plan.tables.groups.empty()) {
+  const bool copies = std::ranges::any_of(plan.tables.groups, [](const PlanGroup& group) {
+    return group.kind == PlanGroup::Kind::Copies;
+  });
+  if (options.bucket_bytes && !copies) {
     throw Error(Errc::UsageArgument,
                 "--bucket-size expects copies of the pipeline, which sum their gradients, and this "
                 "run has none; add --dp, or leave --bucket-size out");
@@ -139,11 +142,10 @@ void check_sharing(const PipelineOptions& options, const Plan& plan) {
   if (options.zero > 0 && !has_shards(plan)) {
     throw Error(
         Errc::UsageArgument,
-        plan.tables.groups.empty()
-            ? "--zero expects copies of the pipeline, which share the optimizer's state, and "
-              "this run has none; add --dp, or leave --zero out"
-            : "--zero expects a stage without tied parameters, whose copies can share the "
-              "optimizer's state, and this run has none; leave --zero out");
+        copies ? "--zero expects a stage without tied parameters, whose copies can share what they "
+                 "hold, and this run has none; leave --zero out"
+               : "--zero expects copies of the pipeline, which share what they hold, and this run "
+                 "has none; add --dp, or leave --zero out");
   }
 }
 

@@ -180,9 +180,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   if (shared.gradients()) {
     add_on_ranks(
         Time::Step,
-        fmt::format("whole gradients{} of one bucket a rank, and its sum",
+        fmt::format("whole gradients{} of two buckets a rank",
                     shared.weights() ? " and weights" : ""),
-        ranks * (shared.weights() ? 3 : 2) * std::min(shared.bucket, replicas * held / ranks));
+        ranks * (shared.weights() ? 4 : 2) * std::min(shared.bucket, replicas * held / ranks));
+    if (shared.weights() && options.run.eval_every) {
+      add_on_ranks(Time::Step, "weights that an evaluation gathers", replicas * held);
+    }
   } else if (shared.states()) {
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }

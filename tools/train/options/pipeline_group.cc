@@ -11,6 +11,7 @@
 namespace stagecraft::tools {
 namespace {
 
+constexpr double kMostBucketBytes = 1024.0 * 1024 * 1024 * 1024;
 constexpr const char* kPipelineGroup = "Pipeline (docs/schedules.md)";
 
 void add_schedule(CLI::App& app, PipelineOptions& o) {
@@ -58,8 +59,12 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
   app.add_option_function<std::string>(
          "--bucket-size",
          [&o](const std::string& word) {
-           o.bucket_bytes =
-               static_cast<std::int64_t>(bytes_of_word(kTrainCommand, "--bucket-size", word));
+           const double bytes = bytes_of_word(kTrainCommand, "--bucket-size", word);
+           if (bytes < 1 || bytes > kMostBucketBytes) {
+             wrong_usage(kTrainCommand,
+                         "--bucket-size expects from 1 byte to 1T, found '" + word + "'");
+           }
+           o.bucket_bytes = static_cast<std::int64_t>(bytes);
          },
          "most bytes of gradients in one sum over copies [25M from --zero 2 on, else a stage]")
       ->excludes("--strategy")

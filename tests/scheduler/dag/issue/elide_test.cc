@@ -1,12 +1,15 @@
 #include "stagecraft/scheduler/dag/issue/elide.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
 #include "stagecraft/scheduler/dag/issue/stream_order.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
@@ -17,18 +20,23 @@ namespace {
 
 /// Returns the graph of a schedule with sharded parameters, `buckets` to a stage, and two ranks in
 /// each place.
-TrainingDag sharded(const std::string& name, int ranks, int microbatches, int buckets) {
+TrainingDag sharded(const std::string& name,
+                    int ranks,
+                    int microbatches,
+                    int buckets,
+                    std::int64_t chunks_of_bucket = 1,
+                    bool ordered = true) {
   const Schedule schedule = build_schedule(name, {.devices = ranks, .microbatches = microbatches});
   DagSource source = bare_source(schedule.stage_graph());
   for (auto& chunks : source.chunks) {
     chunks.clear();
-    for (int k = 0; k < buckets; ++k) {
+    for (int k = 0; k < buckets * chunks_of_bucket; ++k) {
       chunks.push_back(
           {.reads = k > 0 ? std::vector{k - 1} : std::vector<int>(), .parameter_bytes = 1});
     }
   }
   for (DagTensor& tensor : source.tensors) {
-    tensor.from_chunk = buckets - 1;
+    tensor.from_chunk = static_cast<int>(buckets * chunks_of_bucket) - 1;
   }
   Strategy strategy;
   const Strategy plain = strategy_of(schedule, Layout::of(schedule));
@@ -37,9 +45,12 @@ TrainingDag sharded(const std::string& name, int ranks, int microbatches, int bu
       const std::vector<Rank> pair{Rank(2 * place->ranks.front().value),
                                    Rank(2 * place->ranks.front().value + 1)};
       strategy.place(place->filter, pair)
-          .replicate(place->filter, pair, {.bucket_bytes = 1, .shard_parameters = true});
+          .replicate(
+              place->filter, pair, {.bucket_bytes = chunks_of_bucket, .shard_parameters = true});
     } else if (const auto* const order = std::get_if<OrderDirective>(&directive)) {
-      strategy.order(order->groups);
+      if (ordered) {
+        strategy.order(order->groups);
+      }
     } else if (const auto* const split = std::get_if<SplitDirective>(&directive)) {
       strategy.split({}, split->parts);
     }
@@ -85,6 +96,34 @@ TEST_CASE("gathers and scatters that a neighbor makes needless are left out",
   CHECK(count_on(dag, c.rank, DagKind::AllGather) == c.gathers);
   CHECK(count_on(dag, c.rank, DagKind::ReduceScatter) == c.scatters);
   CHECK(find_cycle(dag).empty());
+}
+
+TEST_CASE("buckets of several chunks are gathered and scattered in any order of their chunks",
+          "[scheduler][dag][sharding]") {
+  const auto [name, ordered] = GENERATE(table<std::string, bool>(
+      {{"1f1b", true}, {"1f1b", false}, {"gpipe", false}, {"dualpipev", true}, {"zb-v", true}}));
+  const int buckets = GENERATE(1, 2);
+  CAPTURE(name, ordered, buckets);
+  TrainingDag dag = sharded(name, 2, 4, buckets, 3, ordered);
+  elide(dag);
+  CHECK(find_cycle(dag).empty());
+  std::set<int> gathered, scattered;
+  for (const DagNode& node : dag.nodes) {
+    if (node.kind == DagKind::AllGather) {
+      gathered.insert(node.bucket);
+    } else if (node.kind == DagKind::ReduceScatter) {
+      scattered.insert(node.bucket);
+    }
+  }
+  CHECK(gathered.size() == dag.buckets.size());
+  CHECK(scattered.size() == dag.buckets.size());
+  const IssuedDag issued = issue(sharded(name, 2, 4, buckets, 3, ordered));
+  std::size_t nodes = 0;
+  for (const std::vector<int>& list : issued.lists) {
+    nodes += list.size();
+  }
+  CHECK(nodes == issued.dag.nodes.size());
+  CHECK(nodes == dag.nodes.size());
 }
 
 }  // namespace
