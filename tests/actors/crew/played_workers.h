@@ -84,7 +84,8 @@ inline PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker>
                 }
               }
             }
-            end_if(part == Part::Announce || (part == Part::KeepAndVanish && m.kept >= 0));
+            end_if((part == Part::Announce && m.tensors) ||
+                   (part == Part::KeepAndVanish && m.kept >= 0));
             return listing;
           },
           [=](const TakeState& m) {
