@@ -190,7 +190,7 @@ struct Reference::Impl {
       for (StageRuntime& stage : stages) {
         stage.buckets.begin_step();
       }
-      for_each_partial([](Partial& partial) { partial.adder->begin(); });
+      std::ranges::for_each(partials, begin);
     }
     const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
     const bool is_first = update->losses.empty();
@@ -238,13 +238,11 @@ struct Reference::Impl {
     return losses;
   }
 
-  template <class Use>
-  void for_each_partial(Use&& use) {
-    for (auto& stage : partials) {
-      for (Round& round : stage) {
-        for (auto& rank : round) {
-          std::ranges::for_each(rank, use);
-        }
+  /// Forgets the sums of a stage.
+  static void begin(std::vector<Round>& stage) {
+    for (Round& round : stage) {
+      for (std::vector<Partial>& rank : round) {
+        std::ranges::for_each(rank, [](Partial& copy) { copy.adder->begin(); });
       }
     }
   }
@@ -369,11 +367,7 @@ struct Reference::Impl {
           }
         }
       }
-      for (Round& round : partials[s]) {
-        for (std::vector<Partial>& rank : round) {
-          std::ranges::for_each(rank, [](Partial& copy) { copy.adder->begin(); });
-        }
-      }
+      begin(partials[s]);
     }
   }
 

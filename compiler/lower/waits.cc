@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/compiler/plan/issue_order.h"
@@ -25,8 +26,7 @@ class Waits {
       : list_(list),
         tables_(tables),
         order_(list.streams.size(), list.instructions.size()),
-        slots_(static_cast<std::size_t>(list.slots)),
-        has_lent_weights_(std::ranges::any_of(tables.groups, &PlanGroup::lends_weights)) {}
+        slots_(static_cast<std::size_t>(list.slots)) {}
 
   void run() {
     for (std::uint32_t i = 0; i < list_.instructions.size(); ++i) {
@@ -72,7 +72,9 @@ class Waits {
   void follow_gradients(const Instruction& instruction) {
     if (instruction.op == Op::Start && gathers_weights(tables_, instruction)) {
       follow(updated_);
-      follow_those_of(released_, instruction.group);
+      if (const auto given = released_.find(instruction.group); given != released_.end()) {
+        earlier_.push_back(given->second);
+      }
     } else if (instruction.op == Op::Start) {
       const PlanGroup& group = tables_.groups[static_cast<std::size_t>(instruction.group)];
       for (const std::uint32_t tasks : accumulated_) {
@@ -80,42 +82,33 @@ class Waits {
           earlier_.push_back(tasks);
         }
       }
-      for (const std::uint32_t finish : finished_) {
+      for (const auto& [of, finish] : finished_) {
         if (group.kind == PlanGroup::Kind::Tie &&
             shares_a_stage(group, list_.instructions[finish])) {
           earlier_.push_back(finish);
         }
       }
     } else if (instruction.op == Op::Vote) {
-      follow(finished_);
+      for (const auto& [of, finish] : finished_) {
+        earlier_.push_back(finish);
+      }
     }
   }
 
   /// Lets a task that makes gradients wait for the round that still reads those before (P-11), and
   /// one that uses weights for the round that brings them (P-12).
   void follow_rounds(const Instruction& instruction) {
-    for (const std::uint32_t position : finished_) {
-      const Instruction& finish = list_.instructions[position];
-      const PlanGroup& group = tables_.groups[static_cast<std::size_t>(finish.group)];
-      if (gathers_weights(tables_, finish) ? uses_weights_of(tables_, group, instruction)
-                                           : makes_gradients_of(tables_, group, instruction)) {
-        earlier_.push_back(position);
+    if (instruction.op != Op::Run) {
+      return;
+    }
+    for (const auto& [of, finish] : finished_) {
+      const auto& [number, gathers] = of;
+      const PlanGroup& group = tables_.groups[static_cast<std::size_t>(number)];
+      if (gathers ? uses_weights_of(tables_, group, instruction)
+                  : makes_gradients_of(tables_, group, instruction)) {
+        earlier_.push_back(finish);
       }
     }
-    for (const std::uint32_t user : using_) {
-      const Instruction& run = list_.instructions[user];
-      if (instruction.op == Op::Release &&
-          uses_weights_of(
-              tables_, tables_.groups[static_cast<std::size_t>(instruction.group)], run)) {
-        earlier_.push_back(user);
-      }
-    }
-  }
-
-  void follow_those_of(const Positions& positions, std::int32_t group) {
-    std::ranges::copy_if(positions, std::back_inserter(earlier_), [&](std::uint32_t position) {
-      return list_.instructions[position].group == group;
-    });
   }
 
   /// Returns whether the Finish is of the copies of a stage of the tie.
@@ -145,13 +138,11 @@ class Waits {
     if (instruction.op == Op::Accumulate) {
       accumulated_.push_back(position);
     } else if (instruction.op == Op::Finish) {
-      finished_.push_back(position);
+      finished_[{instruction.group, gathers_weights(tables_, instruction)}] = position;
     } else if (instruction.op == Op::Update) {
       updated_.push_back(position);
     } else if (instruction.op == Op::Release) {
-      released_.push_back(position);
-    } else if (instruction.op == Op::Run && has_lent_weights_) {
-      using_.push_back(position);
+      released_[instruction.group] = position;
     }
   }
 
@@ -160,9 +151,10 @@ class Waits {
   IssueOrder order_;
   std::vector<SlotUsers> slots_;
   Positions earlier_;
-  Positions accumulated_, finished_, updated_, released_;
-  Positions using_;  // tasks, if groups lend them weights
-  const bool has_lent_weights_;
+  Positions accumulated_, updated_;
+  /// The last Finish of each group, and of its gathers; earlier ones of its stream are over then.
+  std::map<std::pair<std::int32_t, bool>, std::uint32_t> finished_;
+  std::map<std::int32_t, std::uint32_t> released_;  // by group: the last Release
 };
 
 }  // namespace

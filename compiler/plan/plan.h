@@ -51,7 +51,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
-#include "stagecraft/compiler/plan/sharing.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
 

@@ -15,7 +15,16 @@ SumCheck::SumCheck(const RankList& list,
       tables_(tables),
       order_(order),
       fault_(std::move(fault)),
-      sums_(tables.groups.size()) {}
+      sums_(tables.groups.size()) {
+  for (std::size_t g = 0; g < tables.groups.size(); ++g) {
+    if (tables.groups[g].has_rounds() &&
+        std::ranges::any_of(tables.groups[g].stages, [&](StageId stage) {
+          return std::ranges::binary_search(list.stages, stage);
+        })) {
+      in_rounds_.push_back(g);
+    }
+  }
+}
 
 void SumCheck::add(const Instruction& i) {
   const bool gathers = is_collective(i.op) && gathers_weights(tables_, i);
@@ -84,7 +93,7 @@ void SumCheck::require_over(std::string_view rule,
 
 /// Backwards write to the gradients that the last round has summed.
 void SumCheck::check_run(const Instruction& i) {
-  for (std::size_t g = 0; g < sums_.size(); ++g) {
+  for (const std::size_t g : in_rounds_) {
     Sums& of = sums_[g];
     if (of.finish && makes_gradients_of(tables_, tables_.groups[g], i)) {
       require_over("P-11", *of.finish, i);
@@ -233,11 +242,9 @@ void SumCheck::check_vote(const Instruction& i) {
     if (sums_[g].finish) {
       require_over("P-7", *sums_[g].finish, i);
     }
-    const PlanGroup& group = tables_.groups[g];
-    const bool is_here = std::ranges::any_of(group.stages, [&](StageId stage) {
-      return std::ranges::binary_search(list_.stages, stage);
-    });
-    if (group.has_rounds() && (sums_[g].has_more || (is_here && sums_[g].rounds == 0))) {
+  }
+  for (const std::size_t g : in_rounds_) {
+    if (sums_[g].has_more || sums_[g].rounds == 0) {
       fault("P-11", i, fmt::format("no round of group {} sums its last gradients", g));
     }
   }

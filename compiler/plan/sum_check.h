@@ -31,7 +31,7 @@ class SumCheck {
   void end();
 
  private:
-  /// What a list has done so far in a group.
+  /// Sums holds the state of a group at this place in the list.
   struct Sums {
     const Instruction* start = nullptr;   // the last of its sums
     std::optional<InstructionId> finish;  // of this start
@@ -69,7 +69,8 @@ class SumCheck {
   const IssueOrder& order_;
   const Fault fault_;
   std::vector<const Instruction*> accumulated_;
-  std::vector<Sums> sums_;  // by group
+  std::vector<Sums> sums_;              // by group
+  std::vector<std::size_t> in_rounds_;  // the groups with rounds of stages in the list
   std::optional<InstructionId> vote_;
   std::map<std::pair<StageId, std::int32_t>, InstructionId> updated_;
 };

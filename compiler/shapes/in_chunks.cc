@@ -30,7 +30,7 @@ Buckets buckets_of(const Strategy& strategy, const Layout& layout, StageId stage
     if (!number || (*number < layout.stages() && layout.model_stage(StageId(*number)) == stage)) {
       buckets.bytes = std::min(buckets.bytes.value_or(*replicate->options.bucket_bytes),
                                *replicate->options.bucket_bytes);
-      buckets.lend_weights |= replicate->options.shard_parameters;
+      buckets.lend_weights |= replicate->options.sharing() == Sharing::Weights;
     }
   }
   return buckets;

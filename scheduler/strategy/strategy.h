@@ -29,6 +29,7 @@
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/scheduler/strategy/filter.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
 
@@ -61,6 +62,14 @@ struct ReplicateOptions {
   bool shard_optimizer = false;   ///< ZeRO-1
   bool shard_gradients = false;   ///< ZeRO-2
   bool shard_parameters = false;  ///< ZeRO-3
+
+  /// Returns the highest level that is set.
+  [[nodiscard]] Sharing sharing() const {
+    return shard_parameters  ? Sharing::Weights
+           : shard_gradients ? Sharing::Gradients
+           : shard_optimizer ? Sharing::States
+                             : Sharing::Nothing;
+  }
 
   friend bool operator==(const ReplicateOptions&, const ReplicateOptions&) = default;
 };

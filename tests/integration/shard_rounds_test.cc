@@ -12,11 +12,11 @@
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/reference/sum_order.h"
-#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/integration/trained_copies.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
@@ -27,11 +27,13 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Its layers have 4 blocks of kNormBlock elements each, so that shards end inside of them.
-constexpr ModelOptions kModel{.stages = 2, .dropout = 0.2, .statistics = false, .width = 64};
+using Run = TrainedCopies;
+using Tensors = TensorsByName;
+
+constexpr const ModelOptions& kModel = kShardedModel;
 constexpr std::int64_t kBucket = 20000;  // bytes: several buckets a stage
 
-/// What is shared, and how the copies run.
+/// Copies says how many there are, how they run, and what they share.
 struct Copies {
   Sharing sharing = Sharing::Gradients;
   std::string builder = "1f1b";
@@ -57,25 +59,6 @@ Execution in_copies_of(const Program& program, const Copies& how) {
 Sharing in_rounds() {
   return GENERATE(Sharing::Gradients, Sharing::Weights);
 }
-
-struct Run {
-  Run(Execution execution,
-      const Optimizer& optimizer = AdamW{.lr = 1e-2},
-      TrainerOptions options = {.clip = 0.1, .seed = 9},
-      const std::function<Cluster(int)>& cluster_of = &Cluster::local)
-      : cluster(cluster_of(execution.layout.ranks())),
-        trainer(cluster, std::move(execution), optimizer, std::move(options)) {}
-
-  void train(std::int64_t until) {
-    while (trainer.steps() < until) {
-      last = step_of(trainer, trainer.steps()).get();
-    }
-  }
-
-  Cluster cluster;
-  Trainer trainer;
-  StepResult last;
-};
 
 /// One process that sums as the ranks of the execution do.
 std::unique_ptr<Reference> one_process(const Execution& execution,
@@ -108,23 +91,6 @@ void check_equal(Run& run, const Reference& reference, const ReferenceStep& last
     CAPTURE(name);
     CHECK(at::equal(trained.at(name), weight));
   }
-}
-
-using Tensors = std::map<std::string, at::Tensor>;
-
-Tensors saved_by(Trainer& trainer, const std::string& path) {
-  trainer.save(path);
-  Tensors all;
-  for (const StateTensor& state : read_checkpoint(path).tensors) {
-    all.emplace(state.name, state.tensor);
-  }
-  return all;
-}
-
-bool equal(const Tensors& a, const Tensors& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && at::equal(x.second, y.second);
-  });
 }
 
 // ---- bits ---------------------------------------------------------------------------------------
@@ -376,17 +342,17 @@ TEST_CASE("a checkpoint of any level of sharing goes on at any other",
   CAPTURE(writes, reads);
   Run writer(at_level(writes));
   writer.train(2);
-  const Tensors written = saved_by(writer.trainer, folder.path() + "/a");
+  const Tensors written = tensors_saved_by(writer.trainer, folder.path() + "/a");
   Run reader(at_level(reads));
   reader.train(1);
   reader.trainer.load(folder.path() + "/a");
   CHECK(reader.trainer.steps() == 2);
-  CHECK(equal(saved_by(reader.trainer, folder.path() + "/b"), written));
+  CHECK(equal(tensors_saved_by(reader.trainer, folder.path() + "/b"), written));
   reader.train(4);
   if (writes == reads || std::min(writes, reads) >= Sharing::Gradients) {
     writer.train(4);
-    CHECK(equal(saved_by(reader.trainer, folder.path() + "/b"),
-                saved_by(writer.trainer, folder.path() + "/a")));
+    CHECK(equal(tensors_saved_by(reader.trainer, folder.path() + "/b"),
+                tensors_saved_by(writer.trainer, folder.path() + "/a")));
   }
 }
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
-#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/integration/trained_copies.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
@@ -26,8 +26,10 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr ReplicateOptions kShards{.shard_optimizer = true};
 
-/// Its layers have 4 blocks of kNormBlock elements each, so that shards end inside of them.
-constexpr ModelOptions kModel{.stages = 2, .dropout = 0.2, .statistics = false, .width = 64};
+using Run = TrainedCopies;
+using Tensors = TensorsByName;
+
+constexpr const ModelOptions& kModel = kShardedModel;
 
 Execution in_copies_of(const Program& program,
                        int copies,
@@ -39,49 +41,13 @@ Execution in_copies_of(const Program& program,
   return make_execution(program, in_copies(rows, copies), options);
 }
 
-struct Run {
-  Run(Execution execution,
-      const Optimizer& optimizer = AdamW{.lr = 1e-2},
-      TrainerOptions options = {.clip = 0.1, .seed = 9},
-      const std::function<Cluster(int)>& cluster_of = &Cluster::local)
-      : cluster(cluster_of(execution.layout.ranks())),
-        trainer(cluster, std::move(execution), optimizer, std::move(options)) {}
-
-  void train(std::int64_t until) {
-    while (trainer.steps() < until) {
-      last = step_of(trainer, trainer.steps()).get();
-    }
-  }
-
-  Cluster cluster;
-  Trainer trainer;
-  StepResult last;
-};
-
-using Tensors = std::map<std::string, at::Tensor>;
-
-Tensors saved_by(Trainer& trainer, const std::string& path) {
-  trainer.save(path);
-  Tensors all;
-  for (const StateTensor& state : read_checkpoint(path).tensors) {
-    all.emplace(state.name, state.tensor);
-  }
-  return all;
-}
-
-bool equal(const Tensors& a, const Tensors& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x.first == y.first && at::equal(x.second, y.second);
-  });
-}
-
 /// Checks that both runs have trained the same bits, optimizer's state included.
 void check_equal(Run& shared, Run& whole) {
   const TemporaryFolder folder;
   CHECK(shared.last.mean_loss == whole.last.mean_loss);
   CHECK(shared.last.gradient_norm == whole.last.gradient_norm);
-  CHECK(equal(saved_by(shared.trainer, folder.path() + "/shared"),
-              saved_by(whole.trainer, folder.path() + "/whole")));
+  CHECK(equal(tensors_saved_by(shared.trainer, folder.path() + "/shared"),
+              tensors_saved_by(whole.trainer, folder.path() + "/whole")));
 }
 
 // ---- bits ---------------------------------------------------------------------------------------

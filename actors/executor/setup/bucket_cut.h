@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "stagecraft/compiler/plan/instruction.h"
-#include "stagecraft/compiler/plan/sharing.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
 

@@ -278,9 +278,12 @@ void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
 
 /// Copies outputs in the memory of weights, if that memory may be given back before they are read.
 void StageRuntime::keep_lent_weights_out_of(Tensors& outputs) const {
+  if (!buckets.lends_any()) {
+    return;
+  }
   for (at::Tensor& output : outputs) {
     const auto lies_in = [&](const at::Tensor& weight) { return output.is_alias_of(weight); };
-    if (buckets.lends_any() && output.defined() && std::ranges::any_of(state.parameters, lies_in)) {
+    if (output.defined() && std::ranges::any_of(state.parameters, lies_in)) {
       output = output.clone();
     }
   }

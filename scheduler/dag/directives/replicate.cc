@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -89,7 +88,7 @@ class Replication {
               "stages {} and {} are copies of one stage: replicate both alike", first, second));
           break;
         }
-        if (level_of(StageId(first), *options_of(StageId(first), chunk)) >= Level::Gradients) {
+        if (sharing_of(StageId(first), *options_of(StageId(first), chunk)) >= Sharing::Gradients) {
           faults_.note(
               fmt::format("stages {} and {} are copies of one stage in the schedule, and each row "
                           "has its own order: they can share the optimizer's state alone, by "
@@ -165,39 +164,33 @@ class Replication {
     return update_of_.at({bucket, stage});
   }
 
-  /// What the ranks of a bucket share; each level has what the levels before it have.
-  enum class Level : std::uint8_t { Nothing, States, Gradients, Parameters };
-
   /// A stage with a tied parameter shares nothing: the tie needs the whole sum of its gradients.
   /// Neither does a stage that trains nothing.
-  [[nodiscard]] Level level_of(StageId stage, const ReplicateOptions& options) const {
+  [[nodiscard]] Sharing sharing_of(StageId stage, const ReplicateOptions& options) const {
     const bool tied = std::ranges::any_of(dag_.source.ties, [&](const DagTie& tie) {
       return std::ranges::find(tie.stages, stage) != tie.stages.end();
     });
-    return tied || !dag_.source.graph.needs_weight_grad(stage) ? Level::Nothing
-           : options.shard_parameters                          ? Level::Parameters
-           : options.shard_gradients                           ? Level::Gradients
-           : options.shard_optimizer                           ? Level::States
-                                                               : Level::Nothing;
+    return tied || !dag_.source.graph.needs_weight_grad(stage) ? Sharing::Nothing
+                                                               : options.sharing();
   }
 
   /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step
   /// and all copies there, or one for each microbatch if gradients are sharded.
   int reduction(int bucket, const ReplicateOptions& options, const DagNode& from) {
-    const Level level = level_of(from.stage, options);
-    const bool each = level >= Level::Gradients;
+    const Sharing sharing = sharing_of(from.stage, options);
+    const bool each = sharing >= Sharing::Gradients;
     const Microbatch microbatch = each ? from.microbatch : Microbatch(kNone);
     const auto [entry, added] = reduction_of_.try_emplace({bucket, from.place, microbatch}, kNone);
     if (added) {
-      entry->second =
-          dag_.add({.kind = level > Level::Nothing ? DagKind::ReduceScatter : DagKind::AllReduce,
-                    .stage = from.stage,
-                    .chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk,
-                    .microbatch = microbatch,
-                    .place = from.place,
-                    .stream = dag_.stream_named(
-                        options.reduce_stream.empty() ? kReduceStream : options.reduce_stream),
-                    .bucket = bucket});
+      entry->second = dag_.add(
+          {.kind = sharing > Sharing::Nothing ? DagKind::ReduceScatter : DagKind::AllReduce,
+           .stage = from.stage,
+           .chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk,
+           .microbatch = microbatch,
+           .place = from.place,
+           .stream = dag_.stream_named(options.reduce_stream.empty() ? kReduceStream
+                                                                     : options.reduce_stream),
+           .bucket = bucket});
     }
     const int update = update_of(bucket, from.stage);
     if (connected_.emplace(entry->second, update).second) {
@@ -244,7 +237,7 @@ class Replication {
       const ReplicateOptions* options = options_of(node.stage, node.chunk);
       const int bucket = bucket_of(node);
       if (options == nullptr || bucket == kNone ||
-          level_of(node.stage, *options) < Level::Parameters) {
+          sharing_of(node.stage, *options) < Sharing::Weights) {
         continue;
       }
       const auto [entry, added] =
@@ -270,8 +263,9 @@ class Replication {
     for (const auto& [of, update] : update_of_) {
       const ReplicateOptions* options =
           options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
-      const Level level = options == nullptr ? Level::Nothing : level_of(of.second, *options);
-      if (level == Level::States || level == Level::Gradients) {
+      const Sharing sharing =
+          options == nullptr ? Sharing::Nothing : sharing_of(of.second, *options);
+      if (sharing == Sharing::States || sharing == Sharing::Gradients) {
         const int place = dag_.node(update).place;
         const auto [other, alone] = stage_at.emplace(std::pair(of.first, place), of.second);
         if (!alone) {

@@ -32,7 +32,7 @@ class Chains {
     return found == of_bucket_.end() ? nullptr : &all_[found->second];
   }
   /// Returns the chain before the last one of any bucket, if it has ended.
-  [[nodiscard]] const Chain* last_but_one() const {
+  Chain* last_but_one() {
     return all_.size() > 1 && all_[all_.size() - 2].missing == 0 ? &all_[all_.size() - 2] : nullptr;
   }
   Chain& begin(int bucket, int collective) {
@@ -69,10 +69,10 @@ class Elision {
     int before = kNone;
     for (const int n : compute) {
       if (const int gather = of(gather_, n); gather != kNone) {
-        add_gather(gathers, n, gather, is_neighbor(gather_, before, gather));
+        add(Kind::Gather, gathers, n, gather, is_neighbor(gather_, before, gather));
       }
       if (const int scatter = of(scatter_, n); scatter != kNone) {
-        add_scatter(scatters, n, scatter, is_neighbor(scatter_, before, scatter));
+        add(Kind::Scatter, scatters, n, scatter, is_neighbor(scatter_, before, scatter));
       }
       before = n;
     }
@@ -110,53 +110,30 @@ class Elision {
 
   /// Returns the nodes that a collective brings to a chain, when the first of them comes.
   int new_nodes(int collective) {
-    const auto c = static_cast<std::size_t>(collective);
-    return seen_.insert(collective).second ? served_[c] : 0;
+    return seen_.insert(collective).second ? served_[static_cast<std::size_t>(collective)] : 0;
   }
 
-  static void take(Chain& chain, int n, int nodes) {
-    chain.missing += nodes - 1;
-    chain.last = n;
-  }
+  enum class Kind { Gather, Scatter };
 
-  /// The first gather of a chain stays.
-  void add_gather(Chains& chains, int n, int gather, bool is_neighbor) {
-    const int nodes = new_nodes(gather);
-    const int bucket = dag_.node(gather).bucket;
-    if (Chain* const chain = chains.goes_on(bucket, is_neighbor)) {
-      if (nodes > 0) {
-        dead_.insert(gather);
+  /// Adds a node to its chain. The first gather of a chain stays, and the last scatter.
+  void add(Kind kind, Chains& chains, int n, int collective, bool is_neighbor) {
+    const bool gathers = kind == Kind::Gather;
+    const int nodes = new_nodes(collective);
+    const int bucket = dag_.node(collective).bucket;
+    Chain* chain = chains.goes_on(bucket, is_neighbor);
+    if (chain != nullptr && nodes > 0) {
+      dead_.insert(gathers ? collective : std::exchange(chain->collective, collective));
+    } else if (chain == nullptr) {
+      for (const Chain* earlier : {chains.last_but_one(), chains.last_of(bucket)}) {
+        if (earlier != nullptr) {
+          new_edges_.emplace(gathers ? earlier->last : earlier->collective,
+                             gathers ? collective : n);
+        }
       }
-      take(*chain, n, nodes);
-      return;
+      chain = &chains.begin(bucket, collective);
     }
-    for (const Chain* earlier : {std::as_const(chains).last_but_one(),
-                                 static_cast<const Chain*>(chains.last_of(bucket))}) {
-      if (earlier != nullptr) {
-        new_edges_.emplace(earlier->last, gather);
-      }
-    }
-    take(chains.begin(bucket, gather), n, nodes);
-  }
-
-  /// The last scatter of a chain stays.
-  void add_scatter(Chains& chains, int n, int scatter, bool is_neighbor) {
-    const int nodes = new_nodes(scatter);
-    const int bucket = dag_.node(scatter).bucket;
-    if (Chain* const chain = chains.goes_on(bucket, is_neighbor)) {
-      if (nodes > 0) {
-        dead_.insert(std::exchange(chain->collective, scatter));
-      }
-      take(*chain, n, nodes);
-      return;
-    }
-    for (const Chain* earlier : {std::as_const(chains).last_but_one(),
-                                 static_cast<const Chain*>(chains.last_of(bucket))}) {
-      if (earlier != nullptr) {
-        new_edges_.emplace(earlier->collective, n);
-      }
-    }
-    take(chains.begin(bucket, scatter), n, nodes);
+    chain->missing += nodes - 1;
+    chain->last = n;
   }
 
   TrainingDag& dag_;

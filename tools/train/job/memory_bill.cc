@@ -11,7 +11,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/plan/sharing.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/train/decide/decide.h"
@@ -71,7 +71,7 @@ void check(const MemoryBill& bill,
   }
 }
 
-/// What all copies share with each other.
+/// Shared is the level that all copies have at least.
 struct Shared {
   Sharing level = Sharing::Nothing;
   double bucket = std::numeric_limits<double>::infinity();  // most bytes of gradients in a sum
@@ -82,10 +82,7 @@ struct Shared {
 };
 
 Shared shared_by(const ReplicateOptions& options) {
-  Shared shared{.level = options.shard_parameters  ? Sharing::Weights
-                         : options.shard_gradients ? Sharing::Gradients
-                         : options.shard_optimizer ? Sharing::States
-                                                   : Sharing::Nothing};
+  Shared shared{.level = options.sharing()};
   if (options.bucket_bytes) {
     shared.bucket = static_cast<double>(*options.bucket_bytes);
   }
