@@ -171,6 +171,13 @@ std::string WaitGraph::wait_text(Rank rank) const {
   if (in != nullptr && is_collective(in->op)) {
     const auto& groups = plan_->tables.groups;
     const auto group = static_cast<std::size_t>(in->group);
+    if (group < groups.size() && is_exchange(*in)) {
+      return fmt::format("waits for samples that {} exchange{} in group {} ({})",
+                         names,
+                         peers.size() == 1 ? "s" : "",
+                         group,
+                         to_string(plan_->tables, groups[group]));
+    }
     if (group < groups.size() && gathers_weights(plan_->tables, *in)) {
       const bool lent = groups[group].lends_weights();
       return fmt::format("waits for the weights of group {} ({}) that {} {}{}",

@@ -144,6 +144,7 @@ struct StageExecutor::Impl {
   const std::unique_ptr<ByNccl> nccl;
   std::optional<Mirror> mirror;
   Commit commit;
+  Exchanges exchanges{setup.train, collective()};
   TimelineRecorder recorder{setup.train.list->instructions.size(), *device};
   std::vector<InstructionTime> timeline;  // of the last step
   const RankParts parts;
@@ -185,6 +186,7 @@ struct StageExecutor::Impl {
               .values = *values,
               .times = times,
               .commit = commit,
+              .exchanges = exchanges,
               .trained = programs.trained()} {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -231,6 +233,7 @@ struct StageExecutor::Impl {
       also([&] { device->synchronize(); });  // nothing uses the slots and buffers any more
       step.plan.clear();
       commit.drop_sums();
+      exchanges.drop();
       also([&] {
         if (sum_stream) {
           sum_stream->synchronize();
@@ -275,8 +278,10 @@ struct StageExecutor::Impl {
     const StepOrder& order = step.order;
     step.plan.slots.begin_step();
     const Tag tag{.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission};
-    commit.begin_step(
-        order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
+    const Sequence tags{
+        .plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission};
+    commit.begin_step(order, tags);
+    exchanges.begin_step(tags);
     timeline.clear();
     progress->program.store(order.program, std::memory_order_relaxed);
     if (nccl && !step.plan.bound.share->tables->has_overlaps) {

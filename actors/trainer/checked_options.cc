@@ -76,8 +76,8 @@ void check_shards(const TrainerOptions& options, const Optimizer& optimizer, con
     throw Error(
         Errc::UsageArgument,
         "an optimizer of your own updates whole parameters, and copies that share what they hold "
-        "have parts of them: leave shard_optimizer (shard_grads, shard_params) out, or use an "
-        "optimizer of the library");
+        "have parts of them: leave shard_optimizer (shard_grads, shard_params) and shard out, or "
+        "use an optimizer of the library");
   }
   if (options.dispatch == Dispatch::Decided &&
       std::ranges::any_of(plan.tables.groups, &PlanGroup::has_rounds)) {
@@ -86,11 +86,17 @@ void check_shards(const TrainerOptions& options, const Optimizer& optimizer, con
                 "and this order is decided while it runs: use Dispatch::PerTask, or "
                 "shard_optimizer");
   }
+  if (options.dispatch == Dispatch::Decided &&
+      std::ranges::find(plan.tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
+          plan.tables.groups.end()) {
+    throw Error(Errc::UsageArgument,
+                "ranks that divide weights (shard) exchange samples in the order of their tasks, "
+                "and this order is decided while it runs: use Dispatch::PerTask");
+  }
   if (options.device != "cpu") {
-    throw Error(
-        Errc::UsageArgument,
-        "copies share what they hold (shard_optimizer, shard_grads, shard_params) on the CPU "
-        "only yet: leave the device or the option out");
+    throw Error(Errc::UsageArgument,
+                "copies share what they hold (shard_optimizer, shard_grads, shard_params), and "
+                "divide weights (shard), on the CPU only yet: leave the device or the option out");
   }
 }
 

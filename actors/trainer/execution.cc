@@ -1,6 +1,10 @@
 #include "stagecraft/actors/trainer/execution.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/lower/lower.h"
@@ -42,6 +46,33 @@ Layout layout_of_stages(const Program& program) {
       Schedule(Schedule::Form::List, {}, {.rows = 0, .stages = graph.size(), .graph = graph}));
 }
 
+/// Returns the stages that have regions with the tag. Errors: ScheduleInvalid if none has.
+std::vector<DividedRegion> regions_with(std::string_view tag,
+                                        const Program& program,
+                                        const Layout& layout) {
+  std::vector<DividedRegion> regions;
+  const auto has_tag = [&](const Node& node) {
+    return std::ranges::find(node.annotations, tag, &Annotation::tag) != node.annotations.end();
+  };
+  for (int s = 0; s < layout.stages() && !tag.empty(); ++s) {
+    const StageId stage(s);
+    const StageId model = layout.replicas() > 1 ? layout.model_stage(stage) : stage;
+    const StageProgram& of = program.compiled().partition.stages[model.index()];
+    if (std::ranges::any_of(of.chunks, [&](const Chunk& chunk) {
+          return std::ranges::any_of(chunk.nodes, has_tag);
+        })) {
+      regions.push_back({stage, std::string(tag)});
+    }
+  }
+  if (regions.empty() && !tag.empty()) {
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("the model has no region {0} whose weights copies could divide: mark "
+                            "one by sc::region(\"{0}\", ...)",
+                            tag));
+  }
+  return regions;
+}
+
 }  // namespace
 
 StageGraph Execution::stage_graph() const {
@@ -50,11 +81,13 @@ StageGraph Execution::stage_graph() const {
 
 Execution make_execution(const Program& program,
                          const Schedule& schedule,
-                         const ReplicateOptions& copies) {
+                         const ReplicateOptions& copies,
+                         std::string_view divided) {
   const CheckResult checked = check(program, schedule);
   checked.or_throw();
   const Layout& layout = *checked.layout;
-  Strategy strategy = strategy_of(*checked.schedule, layout, copies);
+  Strategy strategy =
+      strategy_of(*checked.schedule, layout, copies, regions_with(divided, program, layout));
   Program sized =
       in_chunks(resize(program, schedule.stage_graph().microbatch_sizes()), strategy, layout);
   Lowered lowered = lower(sized, strategy, layout, /*training=*/true);

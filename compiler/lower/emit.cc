@@ -220,7 +220,22 @@ class Emission {
     if (start.collective != CollectiveKind::AllReduce && !tie) {
       start.round = rounds_[{start.group, start.collective}]++;
     }
-    unfinished_.emplace(n, start);
+    if (is_exchange(start)) {
+      DagNode task = node;
+      task.kind = *node.serves;
+      start.task = in_.task_in(task, 0);
+      start.chunks = {node.chunk, 1};
+      start.returns = node.returns;
+    }
+    const Instruction& known = unfinished_.emplace(n, start).first->second;
+    read_exchanged(start, known);
+  }
+
+  /// What chunks hand to each other lies with the values that a task saves.
+  void read_exchanged(Instruction& to, const Instruction& start) {
+    if (is_exchange(start)) {
+      list_.read(to, saved_by(start.task));
+    }
   }
 
   /// Ends the collectives whose results the node needs.
@@ -244,6 +259,10 @@ class Emission {
     finish.collective = start.collective;
     finish.group = start.group;
     finish.round = start.round;
+    finish.task = start.task;
+    finish.chunks = start.chunks;
+    finish.returns = start.returns;
+    read_exchanged(finish, start);
   }
 
   /// Returns whether the edge only keeps the order of a communication stream.

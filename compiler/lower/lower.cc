@@ -6,12 +6,13 @@
 #include <numeric>
 #include <set>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/lower/check_divided.h"
 #include "stagecraft/compiler/lower/emit.h"
 #include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
@@ -21,7 +22,6 @@
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/passes.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
-#include "stagecraft/scheduler/dag/directives/strategy_faults.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 
 namespace stagecraft {
@@ -43,21 +43,6 @@ struct Lowering {
   Plan plan;
 };
 
-/// Refuses directives that divide regions among ranks: ranks cannot do that yet.
-void refuse_sharding(Lowering& l) {
-  if (!l.training) {
-    return;
-  }
-  StrategyFaults faults(l.strategy);
-  const std::vector<Directive>& directives = l.strategy.directives();
-  for (std::size_t i = 0; i < directives.size(); ++i) {
-    if (std::holds_alternative<ShardDirective>(directives[i])) {
-      faults.note(i, "ranks cannot divide the weights of a region when they train; leave it out");
-    }
-  }
-  faults.refuse_if_any();
-}
-
 void read_program(Lowering& l) {
   l.source = step_source(l.program, l.layout);
 }
@@ -71,6 +56,20 @@ void apply_directives(Lowering& l) {
 
 void put_in_order(Lowering& l) {
   l.issued = issue(std::move(l.issued.dag));
+}
+
+/// Returns the ranks that divide the weights of a bucket.
+PlanGroup ranks_that_divide(const TrainingDag& dag, int bucket) {
+  const DagBucket& of = dag.buckets[static_cast<std::size_t>(bucket)];
+  const auto node = std::ranges::find_if(dag.nodes, [&](const DagNode& n) {
+    return computes(n.kind) && n.stage == of.stages.front();
+  });
+  std::vector<Rank> ranks = dag.places[static_cast<std::size_t>(node->place)];
+  std::ranges::sort(ranks);
+  return {.kind = PlanGroup::Kind::Divided,
+          .bucket = bucket,
+          .stages = of.stages,
+          .sets = {std::move(ranks)}};
 }
 
 /// Returns the copies of a bucket, on all their ranks.
@@ -117,7 +116,8 @@ void make_tables(Lowering& l) {
   for (std::size_t b = 0; b < dag.buckets.size(); ++b) {
     const DagBucket& bucket = dag.buckets[b];
     tables.buckets.push_back({bucket.stages, {bucket.first_chunk, bucket.chunks}});
-    PlanGroup group = copies_of(dag, static_cast<int>(b));
+    PlanGroup group = bucket.divided ? ranks_that_divide(dag, static_cast<int>(b))
+                                     : copies_of(dag, static_cast<int>(b));
     l.group_of_bucket.push_back(group.sets.empty() ? -1 : static_cast<int>(tables.groups.size()));
     if (!group.sets.empty()) {
       tables.groups.push_back(std::move(group));
@@ -161,6 +161,28 @@ void check_lent_weights(Lowering& l) {
                       stage.name,
                       name));
     }
+  }
+}
+
+void check_divided_weights(Lowering& l) {
+  for (const PlanGroup& group : l.plan.tables.groups) {
+    if (group.kind != PlanGroup::Kind::Divided) {
+      continue;
+    }
+    const std::vector<Rank>& ranks = group.sets.front();
+    const StageId stage = group.stages.front();
+    if (std::ssize(ranks) != l.units) {
+      throw Error(Errc::ScheduleInvalid,
+                  fmt::format("stage {} is on {} and others on more: ranks that divide a region "
+                              "(shard) take one microbatch at a time, so place all stages on as "
+                              "many ranks",
+                              stage.value,
+                              count_text(ranks.size(), "rank")));
+    }
+    check_divided(l.program,
+                  l.program.partition.stages[l.plan.tables.stages[stage.index()].program.index()],
+                  l.plan.tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.first,
+                  std::ssize(ranks));
   }
 }
 
@@ -283,12 +305,12 @@ void prove(Lowering& l) {
 }
 
 constexpr NamedPass<Lowering> kPasses[] = {
-    {"refuse sharding", refuse_sharding},
     {"read the program", read_program},
     {"apply directives", apply_directives},
     {"put streams in order", put_in_order},
     {"make tables", make_tables},
     {"check lent weights", check_lent_weights},
+    {"check divided weights", check_divided_weights},
     {"emit lists", emit_lists},
     {"name ranks", name_ranks},
     {"release weights", release_weights},

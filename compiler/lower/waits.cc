@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -63,13 +64,26 @@ class Waits {
       } else {
         earlier_.push_back(users.front());
       }
+      if (use.value.role == Role::Saved) {
+        follow_exchanges(instruction, users);
+      }
     }
     for (const SlotUse& use : instruction.writes) {
       follow(slots_[use.slot.index()].freed);
     }
   }
 
+  /// Keeps the order of a microbatch's exchanges and the tasks around them (P-13).
+  void follow_exchanges(const Instruction& instruction, const Positions& users) {
+    std::ranges::copy_if(users, std::back_inserter(earlier_), [&](std::uint32_t user) {
+      return is_exchange(instruction) || is_exchange(list_.instructions[user]);
+    });
+  }
+
   void follow_gradients(const Instruction& instruction) {
+    if (is_exchange(instruction)) {
+      return;
+    }
     if (instruction.op == Op::Start && gathers_weights(tables_, instruction)) {
       follow(updated_);
       if (const auto given = released_.find(instruction.group); given != released_.end()) {
@@ -137,7 +151,7 @@ class Waits {
     }
     if (instruction.op == Op::Accumulate) {
       accumulated_.push_back(position);
-    } else if (instruction.op == Op::Finish) {
+    } else if (instruction.op == Op::Finish && !is_exchange(instruction)) {
       finished_[{instruction.group, gathers_weights(tables_, instruction)}] = position;
     } else if (instruction.op == Op::Update) {
       updated_.push_back(position);

@@ -90,6 +90,21 @@ void check_members(const Plan& plan,
   }
 }
 
+/// Checks that the ranks that divide weights, and no others, have one list (P-13).
+void check_divided(const Plan& plan, std::size_t number, std::vector<std::string>& faults) {
+  const PlanGroup& group = plan.tables.groups[number];
+  const std::vector<Rank>& members = group.sets.front();
+  const std::int32_t list = plan.ranks[members.front().index()].list;
+  for (const RankPlan& rank : plan.ranks) {
+    if ((rank.list == list) != (std::ranges::find(members, rank.rank) != members.end())) {
+      faults.push_back(fmt::format("P-13: group {}, {}: its ranks are not those of one list",
+                                   number,
+                                   to_string(plan.tables, group)));
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void check_groups(const Plan& plan, std::vector<std::string>& faults) {
@@ -104,6 +119,10 @@ void check_groups(const Plan& plan, std::vector<std::string>& faults) {
               "P-7: group {}, {}: not where its stages are", g, to_string(plan.tables, group)));
         }
       }
+    }
+    if (group.kind == PlanGroup::Kind::Divided) {
+      check_divided(plan, g, faults);
+      continue;
     }
     check_members(plan, g, sums, "sum", faults);
     if (group.has_shards()) {

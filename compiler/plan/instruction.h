@@ -79,14 +79,15 @@ struct Instruction {
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
   std::vector<RowRange> rows;  ///< Regroup: the rows of each read, joined in this order
-  /// Run, Accumulate, Send, Recv, Regroup: the task it belongs to; Update: its stage. Microbatches
-  /// are numbered from the first one of the rank (RankPlan::first_microbatch).
+  /// Run, Accumulate, Send, Recv, Regroup, an exchange: the task it belongs to; Update: its stage.
+  /// Microbatches are numbered from the first one of the rank (RankPlan::first_microbatch).
   Task task;
-  ChunkRange chunks;          ///< Run, Accumulate
+  ChunkRange chunks;          ///< Run, Accumulate; an exchange: the divided one
   PeerId peer;                ///< Send, Recv
   EdgeId edge;                ///< Send, Recv
   std::int32_t group = -1;    ///< Start, Finish, Release: position in PlanTables::groups
-  std::int32_t round = 0;     ///< Start, Finish: of a group's sums or gathers
+  std::int32_t round = 0;     ///< Start, Finish: of a group's sums, gathers or exchanges
+  bool returns = false;       ///< Start, Finish of an exchange: it comes after the task
   std::int32_t bucket = -1;   ///< Update: position in PlanTables::buckets
   std::int32_t overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1 for none
 
@@ -108,6 +109,10 @@ struct Instruction {
 }
 [[nodiscard]] constexpr bool is_collective(Op op) {
   return op == Op::Start || op == Op::Finish;
+}
+/// Returns whether it begins or ends an exchange of samples among the ranks of a divided chunk.
+[[nodiscard]] inline bool is_exchange(const Instruction& i) {
+  return is_collective(i.op) && i.collective == CollectiveKind::AllToAll;
 }
 
 template <class V>
@@ -146,6 +151,7 @@ decltype(auto) visit_fields(Instruction& m, V&& v) {
            m.edge,
            m.group,
            m.round,
+           m.returns,
            m.bucket,
            m.overlap);
 }

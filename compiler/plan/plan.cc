@@ -84,7 +84,10 @@ std::string name_text(const Instruction& i, const std::string& peer) {
     case Op::Finish:
       text += fmt::format(
           " {} of group {}", kCollectives[static_cast<std::size_t>(i.collective)], i.group);
-      if (i.round > 0) {
+      if (is_exchange(i)) {
+        text += fmt::format(
+            " {} {}{}", i.returns ? "after" : "for", to_string(i.task), chunks_text(i.chunks));
+      } else if (i.round > 0) {
         text += fmt::format(" round {}", i.round);
       }
       break;
@@ -206,8 +209,8 @@ bool sums(const PlanTables& tables, const PlanGroup& group, const Instruction& a
   if (std::ranges::find(group.stages, accumulate.task.stage) == group.stages.end()) {
     return false;
   }
-  if (group.kind == PlanGroup::Kind::Tie) {
-    return true;
+  if (group.kind != PlanGroup::Kind::Copies) {
+    return group.kind == PlanGroup::Kind::Tie;
   }
   const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
   return accumulate.chunks.first < chunks.end() && chunks.first < accumulate.chunks.end();
@@ -228,8 +231,16 @@ bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Ins
          sums(tables, group, run);
 }
 
+bool divides(const PlanTables& tables, const PlanGroup& group, const Instruction& run) {
+  return group.kind == PlanGroup::Kind::Divided && run.op == Op::Run &&
+         std::ranges::find(group.stages, run.task.stage) != group.stages.end() &&
+         run.chunks.has(tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.first);
+}
+
 bool has_shards(const Plan& plan) {
-  return std::ranges::any_of(plan.tables.groups, &PlanGroup::has_shards);
+  return std::ranges::any_of(plan.tables.groups, [](const PlanGroup& group) {
+    return group.has_shards() || group.kind == PlanGroup::Kind::Divided;
+  });
 }
 
 std::string to_string(const PlanTables& tables, const PlanGroup& group) {
@@ -263,7 +274,8 @@ std::string short_name(const RankPlan& rank, const Instruction& instruction) {
 
 ErrorContext place_of(const PlanTables& tables, const RankPlan& rank, const Instruction& i) {
   ErrorContext place;
-  if (i.op == Op::Run || i.op == Op::Accumulate || i.op == Op::Regroup || is_transfer(i.op)) {
+  if (i.op == Op::Run || i.op == Op::Accumulate || i.op == Op::Regroup || is_transfer(i.op) ||
+      is_exchange(i)) {
     place.stage = i.task.stage;
     place.microbatch =
         in_step_of(rank, i.task.microbatch, tables.stages[i.task.stage.index()].size);
@@ -294,10 +306,11 @@ std::string to_string(const Plan& plan) {
     text += fmt::format("group {}: {}{} on {}\n",
                         g,
                         to_string(plan.tables, group),
-                        group.lends_weights() ? ", in shards, in rounds, weights too,"
-                        : group.has_rounds()  ? ", in shards, in rounds,"
-                        : group.has_shards()  ? ", in shards,"
-                                              : "",
+                        group.kind == PlanGroup::Kind::Divided ? ", divided,"
+                        : group.lends_weights() ? ", in shards, in rounds, weights too,"
+                        : group.has_rounds()    ? ", in shards, in rounds,"
+                        : group.has_shards()    ? ", in shards,"
+                                                : "",
                         fmt::join(sets, "; on "));
   }
   for (std::size_t l = 0; l < plan.lists.size(); ++l) {

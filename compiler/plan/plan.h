@@ -42,6 +42,11 @@
 /// P-12: a group that shares weights gathers them in rounds, too, and not after the update. Tasks
 ///      that use weights of its bucket run between the Finish of a round and its Release, which
 ///      follows them. The next round begins after the Release.
+/// P-13: a chunk whose weights the ranks of a group divide runs by itself. Each of its forwards and
+///      backwards, but not a weight half behind its input half, comes between two exchanges: one
+///      brings samples, or their gradients, to the rank that has their weights, and the other
+///      returns the results before the next chunk of the task runs. All ranks of the group have
+///      one list, and no other rank has it.
 #pragma once
 
 #include <cstdint>
@@ -97,19 +102,22 @@ struct PlanBucket {
   ChunkRange chunks;
 };
 
-/// PlanGroup is a set of ranks that sum gradients, and may share what they hold.
+/// PlanGroup is a set of ranks that sum gradients, and may share what they hold, or that divide the
+/// weights of a chunk.
 struct PlanGroup {
   enum class Kind : std::uint8_t {
-    Copies,  ///< the copies of a bucket: all get the sum over all of them
-    Tie,     ///< parameters that several stages use: each stage has a part of their gradients, and
-             ///< all get the sum of the parts, in the order of `stages`
+    Copies,   ///< the copies of a bucket: all get the sum over all of them
+    Tie,      ///< parameters that several stages use: each stage has a part of their gradients, and
+              ///< all get the sum of the parts, in the order of `stages`
+    Divided,  ///< each has an equal part of the weights of a chunk, in dimension 0, and they
+              ///< exchange samples (P-13)
   };
   Kind kind = Kind::Copies;
-  std::int32_t bucket = -1;             ///< Copies: position in PlanTables::buckets
-  std::vector<StageId> stages;          ///< Copies: those of the bucket; Tie: in the model's order
+  std::int32_t bucket = -1;     ///< Copies, Divided: position in PlanTables::buckets
+  std::vector<StageId> stages;  ///< Copies, Divided: those of the bucket; Tie: in the model's order
   std::vector<std::string> parameters;  ///< Tie: in the model's order, of one dtype
-  /// Each set sums by itself. Copies: one set of all ranks, ascending. Tie: a set for each unit of
-  /// samples, by stage: its rank.
+  /// Each set works by itself. Copies, Divided: one set of all ranks, ascending. Tie: a set for each
+  /// unit of samples, by stage: its rank.
   std::vector<std::vector<Rank>> sets;
   Sharing sharing = Sharing::Nothing;  ///< of copies
 
@@ -198,7 +206,12 @@ struct Plan {
                                    const PlanGroup& group,
                                    const Instruction& run);
 
-/// Returns whether ranks share an optimizer's state.
+/// Returns whether the group divides the weights of a chunk that the task runs.
+[[nodiscard]] bool divides(const PlanTables& tables,
+                           const PlanGroup& group,
+                           const Instruction& run);
+
+/// Returns whether a stage's copies hold different things: shards, or parts of divided weights.
 [[nodiscard]] bool has_shards(const Plan& plan);
 
 /// Returns one line per instruction of each list, preceded by one per group.

@@ -1,5 +1,5 @@
 /// verify(RankList) checks the rules of plan.h that one list shows: P-1, P-2, P-4, P-6 to P-9,
-/// P-11 and P-12.
+/// P-11 to P-13.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/compiler/plan/exchange_check.h"
 #include "stagecraft/compiler/plan/issue_order.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/plan/sum_check.h"
@@ -23,8 +24,11 @@ struct Form {
   bool of_a_stage = false;
 };
 
-Form form_of(Op op) {
-  switch (op) {
+Form form_of(const Instruction& i) {
+  if (is_exchange(i)) {
+    return {.reads = 1, .of_a_stage = true};
+  }
+  switch (i.op) {
     case Op::Run:
       return {.reads = -1, .writes = -1, .of_a_stage = true};
     case Op::Send:
@@ -100,9 +104,24 @@ class ListCheck {
            });
   }
 
+  /// Returns whether the group of a collective divides weights if, and only if, it is an exchange
+  /// for the group's chunk.
+  [[nodiscard]] bool has_its_group(const Instruction& i) const {
+    const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
+    const bool divided = group.kind == PlanGroup::Kind::Divided;
+    if (!divided || !is_exchange(i)) {
+      return divided == is_exchange(i);
+    }
+    const ValueKey& read = i.reads.front().value;
+    return i.chunks == tables_.buckets[static_cast<std::size_t>(group.bucket)].chunks &&
+           std::ranges::find(group.stages, i.task.stage) != group.stages.end() &&
+           read.role == Role::Saved && read.stage == i.task.stage &&
+           read.microbatch == i.task.microbatch;
+  }
+
   /// Returns the fault of the instruction by itself (P-9); empty if there is none.
   [[nodiscard]] std::string misshape(const Instruction& i) const {
-    const Form form = form_of(i.op);
+    const Form form = form_of(i);
     const auto wrong = [](std::size_t count, int wanted) {
       return wanted >= 0 && count != static_cast<std::size_t>(wanted);
     };
@@ -139,6 +158,9 @@ class ListCheck {
     }
     if ((is_collective(i.op) || i.op == Op::Release) && !has(i.group, tables_.groups.size())) {
       return "the plan has no such group";
+    }
+    if (is_collective(i.op) && !has_its_group(i)) {
+      return "its group does other things";
     }
     if (i.op == Op::Update && !has(i.bucket, tables_.buckets.size())) {
       return "the plan has no such bucket";
@@ -255,6 +277,8 @@ class ListCheck {
       in != nullptr ? fault(rule, *in, what)
                     : faults_.push_back(fmt::format("{}: {}: {}", rule, name_, what));
     });
+    ExchangeCheck exchanges(
+        tables_, *order_, [this](const Instruction& in, auto what) { fault("P-13", in, what); });
     for (const Instruction& i : list_.instructions) {
       for (const SlotUse& use : i.reads) {
         read(i, use);
@@ -263,7 +287,10 @@ class ListCheck {
         write(i, use);
       }
       if (tables_.training) {
-        sums.add(i);
+        exchanges.add(i);
+        if (!is_exchange(i)) {
+          sums.add(i);
+        }
       } else {
         check_forward_only(i);
       }
@@ -276,6 +303,7 @@ class ListCheck {
     }
     if (tables_.training) {
       sums.end();
+      exchanges.end();
     }
   }
 
@@ -355,14 +383,19 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
   for (std::size_t g = 0; g < tables.groups.size(); ++g) {
     const PlanGroup& group = tables.groups[g];
     const bool tie = group.kind == PlanGroup::Kind::Tie;
-    const bool sound = group.kind <= PlanGroup::Kind::Tie && group.sharing <= Sharing::Weights &&
-                       has_stages(group.stages) &&
-                       (tie ? !group.has_shards()
-                            : group.bucket >= 0 &&
-                                  static_cast<std::size_t>(group.bucket) < tables.buckets.size()) &&
-                       std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {
-                         return !set.empty() && (!tie || set.size() == group.stages.size());
-                       });
+    const auto has_bucket = [&] {
+      return group.bucket >= 0 && static_cast<std::size_t>(group.bucket) < tables.buckets.size();
+    };
+    const bool divided = group.kind == PlanGroup::Kind::Divided;
+    const bool sound =
+        group.kind <= PlanGroup::Kind::Divided && group.sharing <= Sharing::Weights &&
+        has_stages(group.stages) &&
+        (group.kind == PlanGroup::Kind::Copies || !group.has_shards()) && (tie || has_bucket()) &&
+        (!divided || (group.sets.size() == 1 && group.stages.size() == 1 &&
+                      tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.count == 1)) &&
+        std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {
+          return !set.empty() && (!tie || set.size() == group.stages.size());
+        });
     if (!sound) {
       faults.push_back(fmt::format("P-9: group {} is of nothing that the plan has", g));
     }

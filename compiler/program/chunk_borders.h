@@ -1,8 +1,10 @@
-/// ChunkBorders lists the borders of a stage's chunks, so that the gradients of one chunk are
-/// summed over the copies of the stage while earlier chunks still compute theirs.
+/// ChunkBorders lists the borders of a stage's chunks: so that the gradients of one chunk are summed
+/// over the copies of the stage while earlier chunks still compute theirs, and so that ranks divide
+/// the weights of a region.
 ///
 /// in_chunks() (shapes/in_chunks.h) chooses and applies them.
-/// CKB-1: borders name parameters, not operators, so that they fit the stage in every shape.
+/// CKB-1: borders name parameters and regions, not operators, so that they fit the stage in every
+///        shape.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +15,24 @@
 
 namespace stagecraft {
 
-/// ChunkBorders holds the parameters at whose first reader a chunk begins, in the order of the
-/// readers.
-using ChunkBorders = std::vector<std::string>;
+struct ChunkBorders {
+  /// Those at whose first reader a chunk begins, in the order of the readers.
+  std::vector<std::string> parameters;
+  /// The tags of regions that are chunks of their own, whose weights ranks divide.
+  std::vector<std::string> divided;
+
+  [[nodiscard]] bool empty() const { return parameters.empty() && divided.empty(); }
+};
 
 /// Returns the borders whose chunks have at most so many bytes of trained parameters each. A chunk
 /// has more if one operator reads more, or if chunks cannot share what crosses a border
 /// (cut_into_chunks). `together`: all readers of a parameter stay in one chunk, which then may have
-/// more, too. Empty for a stage of several chunks, whose borders are given, and for one that
-/// is recomputed as a whole.
+/// more, too. No border is inside a divided region. No parameters for a stage of several chunks,
+/// whose borders are given, and for one that is recomputed as a whole.
 [[nodiscard]] ChunkBorders borders_for(const StageProgram& stage,
                                        std::int64_t most_bytes,
-                                       bool together = false);
+                                       bool together = false,
+                                       std::vector<std::string> divided = {});
 
 /// Cuts the stage. Errors: CompilePartition for a stage that does not have such borders.
 void cut_at(StageProgram& stage, const ChunkBorders& borders);

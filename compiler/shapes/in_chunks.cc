@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "stagecraft/compiler/program/chunk_borders.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -36,15 +39,32 @@ Buckets buckets_of(const Strategy& strategy, const Layout& layout, StageId stage
   return buckets;
 }
 
+/// Returns the tags of the regions that ranks divide.
+std::vector<std::string> divided_tags(const Strategy& strategy) {
+  std::set<std::string> tags;
+  for (const Directive& directive : strategy.directives()) {
+    if (const auto* const shard = std::get_if<ShardDirective>(&directive)) {
+      for (const auto& [tag, number] : shard->filter.tags) {
+        if (tag != kStageTag && tag != kMicrobatchTag) {
+          tags.insert(tag);
+        }
+      }
+    }
+  }
+  return {tags.begin(), tags.end()};
+}
+
 }  // namespace
 
 Program in_chunks(const Program& program, const Strategy& strategy, const Layout& layout) {
   const CompiledProgram& model = program.compiled();
+  const std::vector<std::string> divided = divided_tags(strategy);
   std::vector<ChunkBorders> borders;
   for (const StageProgram& stage : model.partition.stages) {
     const Buckets buckets = buckets_of(strategy, layout, stage.id);
-    borders.push_back(buckets.bytes ? borders_for(stage, *buckets.bytes, buckets.lend_weights)
-                                    : ChunkBorders());
+    borders.push_back(buckets.bytes
+                          ? borders_for(stage, *buckets.bytes, buckets.lend_weights, divided)
+                          : ChunkBorders{.parameters = {}, .divided = divided});
   }
   if (std::ranges::all_of(borders, &ChunkBorders::empty)) {
     return program;

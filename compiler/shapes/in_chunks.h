@@ -1,5 +1,5 @@
-/// in_chunks makes the program for a strategy with sums in parts: its stages in chunks
-/// (chunk_borders.h), in every shape that occurs.
+/// in_chunks makes the program for a strategy with sums in parts or divided regions: its stages in
+/// chunks (chunk_borders.h), in every shape that occurs.
 #pragma once
 
 #include "stagecraft/compiler/program/program.h"

@@ -106,6 +106,9 @@ std::string misfit_of_evaluation(const StageProgram& program, const StageProgram
     return found == held.end() || found->name != used.name ||
            !look_alike(program.at(found->value), stage.at(used.value));
   };
+  if (std::ranges::any_of(stage.chunks, &Chunk::divided)) {
+    return "divides weights among ranks, and evaluations do not";
+  }
   for (const StageParameter& parameter : stage.parameters) {
     if (parameter.trained || unlike(program.parameters, parameter)) {
       return fmt::format(
@@ -124,6 +127,9 @@ std::string misfit_of_evaluation(const StageProgram& program, const StageProgram
 }
 
 std::string misfit(const StageProgram& program, const StageProgram& stage) {
+  if (!std::ranges::equal(program.chunks, stage.chunks, {}, &Chunk::divided, &Chunk::divided)) {
+    return "divides other chunks among ranks";
+  }
   std::string found = other_tensors(program.parameters, stage.parameters, "parameter");
   found = found.empty() ? other_tensors(program.buffers, stage.buffers, "buffer") : found;
   found = found.empty() ? other_parameters(program, stage) : found;

@@ -59,6 +59,7 @@ struct ChunkInterpreter::Impl {
     ValueId value;
     Value expected;
     bool of_batch = false;  ///< an input of the model, or a label
+    bool any_size = false;  ///< of a divided chunk
   };
 
   struct BoundConstant {
@@ -113,7 +114,8 @@ struct ChunkInterpreter::Impl {
                         .written = written_sets.contains(value.alias_set),
                         .value = id,
                         .expected = value,
-                        .of_batch = is_of_batch(stage, id)});
+                        .of_batch = is_of_batch(stage, id),
+                        .any_size = chunk.divided});
     }
     const auto bind_state = [&](const auto& all, std::vector<Bound>& bound) {
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -170,7 +172,10 @@ struct ChunkInterpreter::Impl {
 
   void check_input(const at::Tensor& tensor, const Input& input) const {
     const Value& expected = input.expected;
-    if (tensor.sizes() != at::IntArrayRef(expected.sizes) || !has_type_of(tensor, input)) {
+    const bool fits =
+        tensor.sizes() == at::IntArrayRef(expected.sizes) ||
+        (input.any_size && tensor.dim() == static_cast<std::int64_t>(expected.sizes.size()));
+    if (!fits || !has_type_of(tensor, input)) {
       throw Error(Errc::CompileShape,
                   fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} "
                               "of shape {}; compile again for another shape or dtype",

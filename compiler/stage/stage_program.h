@@ -67,9 +67,12 @@ struct StageConstant {
 /// Chunk is a part of a stage between two borders of autograd.
 struct Chunk {
   std::vector<Node> nodes;
-  std::vector<ValueId> inputs;      ///< inputs of the stage and values of earlier chunks
-  std::vector<ValueId> outputs;     ///< values that later chunks or other stages read
-  bool recompute = false;           ///< its forward keeps only its inputs, and runs again
+  std::vector<ValueId> inputs;   ///< inputs of the stage and values of earlier chunks
+  std::vector<ValueId> outputs;  ///< values that later chunks or other stages read
+  bool recompute = false;        ///< its forward keeps only its inputs, and runs again
+  /// The ranks of its stage divide its parameters in dimension 0, and it runs on any number of rows
+  /// in the first two dimensions of its inputs (check_divided.h).
+  bool divided = false;
   std::int64_t replayed_bytes = 0;  ///< bytes that the replay leaves for the backward, as measured
 };
 
@@ -141,7 +144,7 @@ decltype(auto) visit_fields(StageConstant& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Chunk& m, V&& v) {
-  return v(m.nodes, m.inputs, m.outputs, m.recompute, m.replayed_bytes);
+  return v(m.nodes, m.inputs, m.outputs, m.recompute, m.divided, m.replayed_bytes);
 }
 template <class V>
 decltype(auto) visit_fields(StageProgram& m, V&& v) {

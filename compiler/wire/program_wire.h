@@ -75,7 +75,7 @@ inline constexpr StageInput::Source kLast<StageInput::Source> = StageInput::Sour
 template <>
 inline constexpr Op kLast<Op> = Op::Release;
 template <>
-inline constexpr PlanGroup::Kind kLast<PlanGroup::Kind> = PlanGroup::Kind::Tie;
+inline constexpr PlanGroup::Kind kLast<PlanGroup::Kind> = PlanGroup::Kind::Divided;
 template <>
 inline constexpr Sharing kLast<Sharing> = Sharing::Weights;
 template <>

@@ -88,7 +88,9 @@ std::pair<at::Tensor, at::Tensor> MoeFeedForwardImpl::forward(const at::Tensor& 
                                 expert_capacity(tokens.size(0), experts_, capacity_factor_));
   const at::Tensor dispatch = at::gt(routing.combine, 0).to(x.scalar_type());
   const at::Tensor in = at::einsum("tec,td->ecd", {dispatch, tokens});
-  const at::Tensor out = at::bmm(at::silu(at::bmm(in, gate_)) * at::bmm(in, up_), down_);
+  const at::Tensor out = region("EP", [&] {
+    return at::bmm(at::silu(at::bmm(in, gate_)) * at::bmm(in, up_), down_);
+  });
   return {at::einsum("tec,ecd->td", {routing.combine, out}).view_as(x), routing.balance};
 }
 

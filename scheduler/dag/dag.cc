@@ -101,10 +101,11 @@ std::string bucket_text(const TrainingDag& dag, int number) {
 
 /// Returns " for F3" or " after B3", the task of a collective that serves one microbatch.
 std::string served_text(const TrainingDag& dag, DagNode node) {
-  if (node.kind == DagKind::AllGather && node.serves) {
+  if (node.serves) {
     node.kind = *node.serves;
     Task task = task_in_schedule(dag, node);
-    return fmt::format(" for {}{}", letter(task.kind), task.microbatch.value);
+    return fmt::format(
+        " {} {}{}", node.returns ? "after" : "for", letter(task.kind), task.microbatch.value);
   }
   return node.kind == DagKind::ReduceScatter && node.microbatch.value != kNone
              ? fmt::format(" after B{}", dag.microbatch_in_schedule(node))
@@ -144,11 +145,12 @@ std::vector<int> members_of(const TrainingDag& dag, int number) {
   std::vector<int> members;
   for (int n = 0; n < dag.size(); ++n) {
     const DagNode& other = dag.node(n);
-    const bool is_same =
-        node.tie != kNone || node.bucket != kNone
-            ? other.kind == node.kind && other.tie == node.tie && other.bucket == node.bucket &&
-                  other.microbatch == node.microbatch && other.serves == node.serves
-            : n == number;
+    const bool is_same = node.tie != kNone || node.bucket != kNone
+                             ? other.kind == node.kind && other.tie == node.tie &&
+                                   other.bucket == node.bucket &&
+                                   other.microbatch == node.microbatch &&
+                                   other.serves == node.serves && other.returns == node.returns
+                             : n == number;
     if (is_same) {
       members.push_back(n);
     }

@@ -76,7 +76,9 @@ struct DagNode {
   int overlap = kNone;           ///< equal for the members of a group of an order
   bool ordered = false;          ///< computing nodes: an order names it
   std::optional<MicrobatchRange> part;  ///< Send, Receive between stages of different sizes
-  std::optional<DagKind> serves;        ///< AllGather before a task: the kind of the task
+  /// AllGather before a task, AllToAll: the kind of the task.
+  std::optional<DagKind> serves;
+  bool returns = false;  ///< AllToAll: it brings samples back to their ranks, after the task
 
   /// Returns the task that a computing node is a part of.
   [[nodiscard]] Task task() const;
@@ -96,6 +98,7 @@ struct DagBucket {
   std::vector<StageId> stages;
   int first_chunk = 0, chunks = 1;  ///< the chunks whose parameters are in it
   std::int64_t bytes = 0;           ///< bytes of one copy
+  bool divided = false;             ///< a chunk whose weights are divided among its ranks
 };
 
 struct TrainingDag {

@@ -17,6 +17,8 @@ namespace stagecraft {
 /// The tag of the stage, which every strategy knows, like that of the microbatch. sc::region() adds
 /// others.
 inline constexpr std::string_view kStageTag = "PP";
+/// The usual tag of regions of experts, which ranks divide among them.
+inline constexpr std::string_view kExpertTag = "EP";
 inline constexpr std::string_view kMicrobatchTag = "MB";
 inline constexpr std::string_view kPassTag = "PASS";
 

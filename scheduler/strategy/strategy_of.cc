@@ -1,6 +1,8 @@
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +26,10 @@ Filter filter_of(const Task& task) {
 
 }  // namespace
 
-Strategy strategy_of(const Schedule& given, const Layout& layout, const ReplicateOptions& options) {
+Strategy strategy_of(const Schedule& given,
+                     const Layout& layout,
+                     const ReplicateOptions& options,
+                     const std::vector<DividedRegion>& divided) {
   const Schedule schedule = layout.with_step_microbatches(given);
   Strategy strategy;
   strategy.split(filters::everything(), given.microbatches());
@@ -38,6 +43,12 @@ Strategy strategy_of(const Schedule& given, const Layout& layout, const Replicat
     if (ranks.size() > 1 || (layout.replicas() > 1 && options != ReplicateOptions())) {
       strategy.replicate(filters::stage(s), {ranks.begin(), ranks.end()}, options);
     }
+  }
+  for (const auto& [stage, tag] : divided) {
+    const std::span<const Rank> ranks = layout.ranks_of(stage);
+    strategy.shard(
+        {.tags = {{std::string(kStageTag), stage.value}, {tag, std::nullopt}}, .pass = {}},
+        {ranks.begin(), ranks.end()});
   }
   for (const Schedule::Row& row : schedule.rows()) {
     std::vector<OrderDirective::Group> groups;

@@ -81,7 +81,8 @@ void Commit::release(const Instruction& of) {
 }
 
 bool Commit::lends_weights(std::size_t group) const {
-  return sums_[group] != nullptr && setup_.train.tables->groups[group].lends_weights();
+  const PlanGroup& of = setup_.train.tables->groups[group];
+  return sums_[group] != nullptr && (of.lends_weights() || of.kind == PlanGroup::Kind::Divided);
 }
 
 void Commit::gather_lent_weights() {

@@ -42,7 +42,7 @@ class Commit {
   void finish(const Instruction& collective);
   /// Gives back the weights that a group has gathered. Requires: the Release of one of this rank.
   void release(const Instruction& of);
-  /// Gathers all weights that groups lend, for an evaluation, and gives them back.
+  /// Gathers all weights that groups lend or divide, for an evaluation, and gives them back.
   void gather_lent_weights();
   void release_lent_weights();
   /// Gives up the sums and gathers that a failed step has begun.

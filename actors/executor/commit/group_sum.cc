@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "stagecraft/actors/executor/commit/copies_sum.h"
+#include "stagecraft/actors/executor/commit/divided_weights.h"
 #include "stagecraft/actors/executor/commit/tie_sum.h"
 
 namespace stagecraft {
@@ -75,6 +76,15 @@ std::unique_ptr<GroupSum> sum_of_tie(const PlanShare& share,
   return std::make_unique<TieSum>(std::move(members), parts);
 }
 
+std::unique_ptr<GroupSum> divided_weights(const PlanShare& share,
+                                          const PlanGroup& group,
+                                          Group members,
+                                          std::vector<StageRuntime>& stages) {
+  return std::make_unique<DividedWeights>(std::move(members),
+                                          stages[position_of(share, group.stages.front())],
+                                          number_in_stage(*share.tables, group.bucket));
+}
+
 }  // namespace
 
 Group group_of(const PlanShare& share, std::int32_t number) {
@@ -88,10 +98,21 @@ std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
   for (const PlanGroup& group : share.tables->groups) {
     const auto number = static_cast<std::int32_t>(sums.size());
     Group members = group_of(share, number);
-    sums.push_back(members.ranks.empty() ? nullptr
-                   : group.kind == PlanGroup::Kind::Copies
-                       ? sum_of_copies(share, number, std::move(members), stages)
-                       : sum_of_tie(share, group, std::move(members), stages));
+    if (members.ranks.empty()) {
+      sums.emplace_back();
+      continue;
+    }
+    switch (group.kind) {
+      case PlanGroup::Kind::Copies:
+        sums.push_back(sum_of_copies(share, number, std::move(members), stages));
+        break;
+      case PlanGroup::Kind::Tie:
+        sums.push_back(sum_of_tie(share, group, std::move(members), stages));
+        break;
+      case PlanGroup::Kind::Divided:
+        sums.push_back(divided_weights(share, group, std::move(members), stages));
+        break;
+    }
   }
   return sums;
 }

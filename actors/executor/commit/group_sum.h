@@ -1,4 +1,4 @@
-/// GroupSum is one rank's part in the sum of a PlanGroup. It starts after the last backward whose
+/// GroupSum is one rank's part in what a PlanGroup sums. It starts after the last backward whose
 /// gradients it sums and ends before the vote, or does so once a round (P-11). If the group has
 /// shards, its norm follows before the update, and a gather of weights after it or before tasks.
 ///
@@ -31,9 +31,11 @@ class GroupSum {
 
   /// Hands this rank's gradients over. `step`: the step's sequence, whose numbers are given here.
   /// Errors: those of the collective's operations.
-  virtual void start(Collective& collective, const Sequence& step, const SumTurn& turn) = 0;
+  virtual void start(Collective& /*collective*/,
+                     const Sequence& /*step*/,
+                     const SumTurn& /*turn*/) {}
   /// Waits, and replaces the gradients by the sum. Errors: those of PendingResult::wait.
-  virtual void finish(Deadline deadline) = 0;
+  virtual void finish(Deadline /*deadline*/) {}
   /// Hands over what other shards need for the norms of parameters that several of them have.
   /// Requires: finish() was called.
   virtual void start_norms(Collective& /*collective*/, const Sequence& /*step*/) {}

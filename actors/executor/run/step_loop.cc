@@ -17,7 +17,7 @@ namespace {
 /// Returns whether the instruction runs only in the last batch of an update. Rounds serve the tasks
 /// of their batch.
 bool is_of_update(const PlanTables& tables, const Instruction& i) {
-  if (!is_collective(i.op)) {
+  if (!is_collective(i.op) || is_exchange(i)) {
     return i.op == Op::Vote || i.op == Op::Update;
   }
   const PlanGroup& group = tables.groups[static_cast<std::size_t>(i.group)];
@@ -171,10 +171,10 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
       tasks_.accumulate(bound);
       break;
     case Op::Start:
-      rank_.commit.start(*bound.instruction);
+      is_exchange(*bound.instruction) ? exchange(bound) : rank_.commit.start(*bound.instruction);
       break;
     case Op::Finish:
-      rank_.commit.finish(*bound.instruction);
+      is_exchange(*bound.instruction) ? exchange(bound) : rank_.commit.finish(*bound.instruction);
       break;
     case Op::Vote:
       rank_.commit.cast_vote(step_.losses.read());
@@ -188,6 +188,18 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
     case Op::Release:
       rank_.commit.release(*bound.instruction);
       break;
+  }
+}
+
+void StepLoop::exchange(const BoundInstruction& bound) {
+  const auto waiting = rank_.times.pass(&RankTimes::waiting);
+  const StageRuntime& stage = step_.shape(bound).stages[bound.stage];
+  SavedStage& saved = step_.plan.slots.saved(bound.slot);
+  if (bound.instruction->op == Op::Start) {
+    rank_.exchanges.start(*bound.instruction, stage, saved);
+  } else {
+    const Deadline deadline = rank_.progress.waits.clock().now() + patience(rank_.setup.options);
+    rank_.exchanges.finish(*bound.instruction, stage, saved, deadline);
   }
 }
 

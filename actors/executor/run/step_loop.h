@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/device/device.h"
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/device/timeline.h"
+#include "stagecraft/actors/executor/run/exchanges.h"
 #include "stagecraft/actors/executor/run/running_step.h"
 #include "stagecraft/actors/executor/run/task_gate.h"
 #include "stagecraft/actors/executor/run/task_runner.h"
@@ -33,6 +34,7 @@ struct RankParts {
   StepValues& values;
   StepTimes& times;
   Commit& commit;
+  Exchanges& exchanges;
   std::vector<StageRuntime>& trained;
 };
 
@@ -53,6 +55,7 @@ class StepLoop {
   void issue(std::size_t position);
   void begin(const BoundInstruction& bound);
   void execute(const BoundInstruction& bound, std::size_t position);
+  void exchange(const BoundInstruction& bound);
   void send(const BoundInstruction& bound, std::size_t position);
   [[nodiscard]] at::Tensor as_sent(const BoundInstruction& bound, const at::Tensor& tensor);
   void receive(const BoundInstruction& bound, std::size_t position);

@@ -198,7 +198,7 @@ std::string fault_in(const PlanShare& share, const StagePrograms& programs) {
     }
   }
   for (const Instruction& i : share.list->instructions) {
-    const bool of_chunks = i.op == Op::Run || i.op == Op::Accumulate;
+    const bool of_chunks = i.op == Op::Run || i.op == Op::Accumulate || is_exchange(i);
     const auto stage = std::ranges::lower_bound(share.list->stages, i.task.stage);
     if (of_chunks &&
         i.chunks.end() >
@@ -303,8 +303,8 @@ bool is_accumulated_next(const std::vector<BoundInstruction>& list, std::size_t 
          next->slot == run.parameter_gradients;
 }
 
-bool is_of_a_stage(Op op) {
-  return op == Op::Run || op == Op::Accumulate || op == Op::Update;
+bool is_of_a_stage(const Instruction& i) {
+  return i.op == Op::Run || i.op == Op::Accumulate || i.op == Op::Update || is_exchange(i);
 }
 
 /// Returns the position of a bucket among those of the stage.
@@ -353,12 +353,12 @@ class Binder {
         bound_.list[earlier].is_waited_for = true;
       }
     }
-    if (is_of_a_stage(i.op)) {
+    if (is_of_a_stage(i)) {
       b.stage =
           static_cast<std::size_t>(std::ranges::lower_bound(share_.list->stages, i.task.stage) -
                                    share_.list->stages.begin());
     }
-    if (i.op == Op::Run || i.op == Op::Accumulate) {
+    if (i.op == Op::Run || i.op == Op::Accumulate || is_exchange(i)) {
       b.microbatch = in_step_of(share_.rank, i.task.microbatch, share_.stage(b.stage).size);
     }
     if (is_transfer(i.op)) {

@@ -18,14 +18,15 @@ namespace stagecraft {
 
 struct BoundInstruction {
   const Instruction* instruction = nullptr;
-  std::size_t stage = 0;           ///< index among the rank's stages: Run, Accumulate, Update
+  /// Index among the rank's stages: Run, Accumulate, Update, an exchange.
+  std::size_t stage = 0;
   Microbatch microbatch;           ///< of a task: its number in the step
   Rank peer;                       ///< Send, Recv
   Microbatch tagged;               ///< Send, Recv: the microbatch in its tag
   std::size_t bucket = 0;          ///< Update: position among the buckets of its stage
   std::vector<std::size_t> waits;  ///< positions of work on other streams
   bool is_waited_for = false;      ///< work on another stream waits for it
-  /// Send, Recv, Free, Accumulate: the slot it works on; Regroup: the slot it fills.
+  /// Send, Recv, Free, Accumulate, an exchange: the slot it works on; Regroup: the slot it fills.
   SlotId slot{-1};
   // For Run. A slot below 0: these chunks of the task have none.
   std::vector<SlotId> inputs;   ///< forward: per input of the stage; Regroup: the slots it reads

@@ -14,6 +14,12 @@ struct BucketCut {
   std::int32_t shard = 0;
   std::int32_t shards = 1;
   Sharing sharing = Sharing::Nothing;  ///< what is divided
+  /// The rank has this one of so many equal parts of each parameter, in dimension 0 (P-13).
+  std::int32_t part = 0;
+  std::int32_t parts = 1;
+
+  /// Returns whether its parameters are parts of the model's.
+  [[nodiscard]] bool is_divided() const { return parts > 1; }
 
   /// Returns whether its gradients are summed in rounds (P-11).
   [[nodiscard]] bool in_rounds() const { return sharing >= Sharing::Gradients; }

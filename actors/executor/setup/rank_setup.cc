@@ -13,15 +13,19 @@ std::vector<BucketCut> RankSetup::buckets_of(std::size_t stage) const {
       continue;
     }
     BucketCut& cut = cuts.emplace_back(BucketCut{.chunks = tables.buckets[b].chunks});
-    const auto shares = std::ranges::find_if(tables.groups, [&](const PlanGroup& group) {
-      return group.has_shards() && group.bucket == static_cast<std::int32_t>(b);
+    const auto group = std::ranges::find_if(tables.groups, [&](const PlanGroup& g) {
+      return (g.has_shards() || g.kind == PlanGroup::Kind::Divided) &&
+             g.bucket == static_cast<std::int32_t>(b);
     });
-    if (shares != tables.groups.end()) {
-      const std::vector<Rank> members = shares->members(rank());
-      cut.shard = static_cast<std::int32_t>(std::ranges::find(members, rank()) - members.begin());
-      cut.sharing = shares->sharing;
-      cut.shards = std::max(1, static_cast<std::int32_t>(members.size()));
+    if (group == tables.groups.end()) {
+      continue;
     }
+    const std::vector<Rank> members = group->members(rank());
+    const bool divided = group->kind == PlanGroup::Kind::Divided;
+    (divided ? cut.part : cut.shard) =
+        static_cast<std::int32_t>(std::ranges::find(members, rank()) - members.begin());
+    (divided ? cut.parts : cut.shards) = std::max(1, static_cast<std::int32_t>(members.size()));
+    cut.sharing = group->sharing;
   }
   return cuts;
 }

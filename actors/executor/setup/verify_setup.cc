@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/lower/feeds.h"
+#include "stagecraft/compiler/stage/division.h"
 #include "stagecraft/compiler/stage/verify_stage.h"
 
 namespace stagecraft {
@@ -176,6 +177,33 @@ class SetupCheck {
     }
   }
 
+  /// Checks that the ranks of a group can divide the chunk.
+  void check_divided(const PlanGroup& group, std::size_t number) {
+    const std::vector<Rank> members = group.members(setup_.rank());
+    if (group.sets.size() != 1 || !ascends_from_zero(group.sets.front()) ||
+        group.sets.front().size() < 2 || group.stages.size() != 1 ||
+        members.empty() != (program_of(group.stages.front()) == nullptr)) {
+      fault("the ranks of group {} do not hold its stage, or are fewer than 2", number);
+      return;
+    }
+    if (setup_.options.device != "cpu" || setup_.options.dispatch == Dispatch::Decided) {
+      fault(
+          "group {} divides weights on an accelerator, or in an order that is decided while it "
+          "runs",
+          number);
+    }
+    const StageProgram* stage = program_of(group.stages.front());
+    const ChunkRange& chunks = tables().buckets[static_cast<std::size_t>(group.bucket)].chunks;
+    if (stage == nullptr || chunks.count != 1 || chunks.first < 0 ||
+        chunks.first >= std::ssize(stage->chunks)) {
+      return;
+    }
+    if (const std::string why = misfit_of_division(*stage, chunks.first, std::ssize(members));
+        !why.empty()) {
+      fault("group {} divides a chunk that {}", number, why);
+    }
+  }
+
   /// Checks that nothing shares gradients that a tie needs whole, or in an order that the plan does
   /// not know.
   void check_shards(const PlanGroup& group, std::size_t number) {
@@ -197,7 +225,7 @@ class SetupCheck {
     std::set<std::int32_t> summed;  // buckets
     for (std::size_t g = 0; g < tables().groups.size(); ++g) {
       const PlanGroup& group = tables().groups[g];
-      if (group.kind == PlanGroup::Kind::Copies && !summed.insert(group.bucket).second) {
+      if (group.kind != PlanGroup::Kind::Tie && !summed.insert(group.bucket).second) {
         fault("group {} sums a bucket that another group sums", g);
         return;
       }
@@ -214,10 +242,16 @@ class SetupCheck {
           return;
         }
       }
-      if (group.kind == PlanGroup::Kind::Copies) {
-        check_copies(group, g);
-      } else {
-        check_tie(group, g);
+      switch (group.kind) {
+        case PlanGroup::Kind::Copies:
+          check_copies(group, g);
+          break;
+        case PlanGroup::Kind::Tie:
+          check_tie(group, g);
+          break;
+        case PlanGroup::Kind::Divided:
+          check_divided(group, g);
+          break;
       }
     }
   }

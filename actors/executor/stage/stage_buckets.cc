@@ -37,8 +37,24 @@ struct BucketBuffers {
   std::vector<FlatBuffers> states;
 };
 
-std::int64_t elements_of(const Value& like) {
-  return c10::multiply_integers(like.sizes);
+/// Returns the sizes that a bucket has of a parameter.
+std::vector<std::int64_t> sizes_in(const BucketCut& cut, const Value& whole) {
+  std::vector<std::int64_t> sizes(whole.sizes.begin(), whole.sizes.end());
+  if (cut.is_divided()) {
+    sizes.at(0) /= cut.parts;
+  }
+  return sizes;
+}
+
+/// Returns the parts of a divided parameter as shards that begin at whole blocks (GN-1). If the
+/// parts do not, the norm differs from that of one rank by rounding.
+std::vector<ShardLayout::Part> in_blocks(std::int32_t parts, std::int64_t elements) {
+  const std::int64_t stride = (elements + kNormBlock - 1) / kNormBlock * kNormBlock;
+  std::vector<ShardLayout::Part> made;
+  for (std::int32_t rank = 0; rank < parts; ++rank) {
+    made.push_back({.begin = rank * stride, .end = rank * stride + elements});
+  }
+  return made;
 }
 
 /// Returns whether a shard has all elements of a parameter. The first one has those without any.
@@ -95,6 +111,11 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     return rule_of(options.groups, options.decay_on, optimizer, parameter.name, dimensions);
   };
   const std::vector<std::size_t> bucket_of = buckets_of_parameters(stage, cuts);
+  const auto sizes_of = [&](std::size_t p) {  // one that does not train is never divided
+    const StageParameter& parameter = stage.parameters[p];
+    return sizes_in(parameter.trained ? cuts_[bucket_of[p]] : BucketCut(),
+                    stage.at(parameter.value));
+  };
   std::vector<BucketBuffers> buffers;
   for (const BucketCut& cut : cuts_) {
     buffers.emplace_back(state_names_.size(), options, cut);
@@ -103,11 +124,12 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     const StageParameter& parameter = stage.parameters[p];
     const Value& facts = stage.at(parameter.value);
     BucketBuffers& mine = buffers[bucket_of[p]];
+    const std::int64_t elements = c10::multiply_integers(sizes_of(p));
     if (parameter.trained) {
-      mine.weights.reserve(facts.dtype, elements_of(facts));
-      mine.gradients.reserve(facts.dtype, elements_of(facts));
+      mine.weights.reserve(facts.dtype, elements);
+      mine.gradients.reserve(facts.dtype, elements);
     } else {
-      mine.others.reserve(facts.dtype, elements_of(facts));
+      mine.others.reserve(facts.dtype, elements);
     }
   }
   optimized_.resize(buffers.size());
@@ -115,17 +137,23 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   divided_.resize(buffers.size());
   members_.resize(buffers.size());
   kept_.resize(buffers.size());
+  flat_weights_.resize(buffers.size());
+  own_.resize(buffers.size());
+  lent_.resize(buffers.size());
   std::vector<at::Tensor> leaves;  // of the trained ones
   for (std::size_t p = 0; p < stage.parameters.size(); ++p) {
     const StageParameter& parameter = stage.parameters[p];
     const Value& facts = stage.at(parameter.value);
     const std::size_t b = bucket_of[p];
     BucketBuffers& mine = buffers[b];
+    const std::vector<std::int64_t> sizes = sizes_of(p);
+    const std::int64_t elements = c10::multiply_integers(sizes);
     at::Tensor leaf =
-        (parameter.trained ? mine.weights : mine.others).cut(facts.dtype, facts.sizes).detach();
+        (parameter.trained ? mine.weights : mine.others).cut(facts.dtype, sizes).detach();
     leaf.requires_grad_(facts.requires_grad);
     names_.push_back(parameter.name);
     parameters_.push_back(leaf);
+    whole_.push_back(leaf);
     const std::size_t number = trained_names_.size();
     trained_of_.push_back(parameter.trained ? std::optional(number) : std::nullopt);
     if (!parameter.trained) {
@@ -136,7 +164,12 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     bucket_of_.push_back(b);
     trained_names_.push_back(parameter.name);
     leaves.push_back(leaf);
-    gradients_.push_back(mine.gradients.cut(facts.dtype, facts.sizes));
+    if (is_divided(b)) {
+      make_whole(p, facts, options.device);
+      own_[b].push_back(leaf.detach().view(-1));
+      lent_[b].emplace_back(flat_weights_[b].back(), unset_memory_of(options.device));
+    }
+    gradients_.push_back(mine.gradients.cut(facts.dtype, sizes));
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
     const bool frozen = rule(parameter).frozen;
     positions_.push_back(parameter.counted && !frozen ? std::optional(parameter.position)
@@ -147,7 +180,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     Piece piece{.trained = number,
                 .buffer = mine.gradients.number_of(facts.dtype),
                 .part = part(cuts_[b].shard),
-                .whole = has_all(part(cuts_[b].shard), elements_of(facts), cuts_[b].shard),
+                .whole = !is_divided(b) && has_all(part(cuts_[b].shard), elements, cuts_[b].shard),
                 .gradient = {}};
     own_parts_.push_back(piece);
     if (frozen) {
@@ -158,7 +191,9 @@ StageBuckets::StageBuckets(const StageProgram& stage,
       for (std::int32_t shard = 0; shard < cuts_[b].shards; ++shard) {
         parts.push_back(part(shard));
       }
-      divided_[b].add(number, gradients_.back().is_complex(), parts);
+      divided_[b].add(number,
+                      gradients_.back().is_complex(),
+                      is_divided(b) ? in_blocks(cuts_[b].parts, elements) : parts);
     }
     if (!piece.whole && piece.part.size() == 0) {
       continue;
@@ -189,9 +224,9 @@ StageBuckets::StageBuckets(const StageProgram& stage,
         leases_[b].emplace_back(flat, lent_memory_of(options));
       }
     }
-    flat_weights_.push_back(buffers[b].weights.all());
-    own_.emplace_back();
-    lent_.emplace_back();
+    if (!is_divided(b)) {
+      flat_weights_[b] = buffers[b].weights.all();
+    }
     if (cuts_[b].lends_weights()) {
       keep_own_weights(b, options);
     }
@@ -218,6 +253,17 @@ void StageBuckets::keep_own_weights(std::size_t bucket, const BucketOptions& opt
   }
 }
 
+/// Keeps BU-7.
+void StageBuckets::make_whole(std::size_t parameter,
+                              const Value& facts,
+                              const c10::Device& device) {
+  const std::size_t bucket = bucket_of_.back();
+  const at::Tensor flat = no_memory()(c10::multiply_integers(facts.sizes), facts.dtype);
+  SC_CHECK(device.is_cpu(), "ranks divide weights on the CPU only");
+  flat_weights_[bucket].push_back(flat);
+  whole_[parameter] = flat.view(facts.sizes);
+}
+
 void StageBuckets::hold_weights(std::size_t bucket) const {
   std::ranges::for_each(lent_[bucket], &FlatLease::take);
 }
@@ -227,7 +273,13 @@ void StageBuckets::release_weights(std::size_t bucket) const {
 }
 
 bool StageBuckets::lends_any() const {
-  return std::ranges::any_of(cuts_, &BucketCut::lends_weights);
+  return std::ranges::any_of(
+      cuts_, [](const BucketCut& cut) { return cut.lends_weights() || cut.is_divided(); });
+}
+
+bool StageBuckets::divides_chunk(std::int32_t chunk) const {
+  return std::ranges::any_of(
+      cuts_, [&](const BucketCut& cut) { return cut.is_divided() && cut.chunks.has(chunk); });
 }
 
 void StageBuckets::begin_step() {
@@ -264,7 +316,7 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) 
     norms[i].value = found[i];
   }
   for (std::size_t b = 0; b < cuts_.size(); ++b) {
-    divided_[b].for_each_first(cuts_[b].shard, [&](std::size_t number, double squares) {
+    divided_[b].for_each_first(own_number(b), [&](std::size_t number, double squares) {
       norms.push_back({*positions_[number],
                        squared_norm_of_mean(squares, gradients_[number].scalar_type(), weight)});
     });
@@ -273,7 +325,7 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) 
 }
 
 at::Tensor StageBuckets::divided_squares(std::size_t bucket) const {
-  return divided_[bucket].of_shard(cuts_[bucket].shard, [&](std::size_t number) {
+  return divided_[bucket].of_shard(own_number(bucket), [&](std::size_t number) {
     const auto piece = std::ranges::find(pieces_[bucket], number, &Piece::trained);
     return optimized_[bucket][static_cast<std::size_t>(piece - pieces_[bucket].begin())].gradient;
   });
@@ -309,7 +361,7 @@ void StageBuckets::take_share(std::size_t bucket, const std::vector<at::Tensor>&
 
 std::vector<at::Tensor> StageBuckets::own_weights(std::size_t bucket) const {
   const BucketCut& cut = cuts_[bucket];
-  if (cut.lends_weights()) {
+  if (cut.lends_weights() || cut.is_divided()) {
     return own_[bucket];
   }
   std::vector<at::Tensor> own;
@@ -358,7 +410,8 @@ std::vector<NamedTensor> StageBuckets::state() const {
   for (std::size_t s = 0; s < state_names_.size(); ++s) {
     for (const auto& [bucket, i] : order_) {
       const OptimizedParameter& p = optimized_[bucket][i];
-      result.push_back({state_name(state_names_[s] + ":", name_of(bucket, i)), p.state[s]});
+      result.push_back({state_name(state_names_[s] + ":", name_of(bucket, i)),
+                        as_share(bucket, p.state[s])});
     }
   }
   return result;
@@ -367,6 +420,11 @@ std::vector<NamedTensor> StageBuckets::state() const {
 void StageBuckets::append_weights(std::vector<NamedTensor>& all) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::optional<std::size_t> number = trained_of_[i];
+    if (number && is_divided(bucket_of_[*number])) {
+      const std::string name = name_of_part(bucket_of_[*number], names_[i], parameters_[i].numel());
+      all.push_back({state_name(kWeight, name), parameters_[i].detach().view(-1)});
+      continue;
+    }
     if (!number || !lends_weights(bucket_of_[*number])) {
       all.push_back({state_name(kWeight, names_[i]), parameters_[i].detach()});
       continue;
@@ -387,9 +445,9 @@ std::vector<NamedTensor> StageBuckets::gradients() const {
   for (const auto& [bucket, i] : order_) {
     const OptimizedParameter& p = optimized_[bucket][i];
     if (!kept_[bucket].empty()) {
-      result.push_back({name_of(bucket, i), kept_[bucket][i]});
+      result.push_back({name_of(bucket, i), as_share(bucket, kept_[bucket][i])});
     } else if (!cuts_[bucket].in_rounds()) {  // else there is no memory (BU-5)
-      result.push_back({name_of(bucket, i), p.gradient});
+      result.push_back({name_of(bucket, i), as_share(bucket, p.gradient)});
     }
   }
   return result;
@@ -410,7 +468,17 @@ at::Tensor StageBuckets::gradient_sum(std::string_view parameter) const {
 std::string StageBuckets::name_of(std::size_t bucket, std::size_t i) const {
   const Piece& piece = pieces_[bucket][i];
   const std::string& name = optimized_[bucket][i].name;
-  return piece.whole ? name : share_name(name, piece.part.begin, piece.part.end);
+  return piece.whole          ? name
+         : is_divided(bucket) ? name_of_part(bucket, name, optimized_[bucket][i].parameter.numel())
+                              : share_name(name, piece.part.begin, piece.part.end);
+}
+
+/// Returns the name of a part of a parameter with so many elements in a divided bucket.
+std::string StageBuckets::name_of_part(std::size_t bucket,
+                                       const std::string& name,
+                                       std::int64_t elements) const {
+  const std::int64_t begin = cuts_[bucket].part * elements;
+  return share_name(name, begin, begin + elements);
 }
 
 at::Tensor StageBuckets::gradient(std::string_view parameter) const {

@@ -18,6 +18,8 @@
 ///       round until take_share(), which adds the round to those before.
 /// BU-6: a bucket that lends weights keeps those of its shard apart. It has memory for the weights
 ///       of all from hold_weights(), after which the caller fills it, to release_weights().
+/// BU-7: a divided bucket (P-13) has a part of each parameter, like a stage with fewer experts. An
+///       evaluation has the whole ones (whole_parameters) in memory as in BU-6.
 #pragma once
 
 #include <cstddef>
@@ -78,6 +80,8 @@ class StageBuckets {
 
   /// Returns the leaves to which autograd differentiates, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  /// Returns the parameters as the model has them: also those of divided buckets.
+  [[nodiscard]] const std::vector<at::Tensor>& whole_parameters() const { return whole_; }
   /// Returns the edges at which gradients of the trained parameters arrive, in their order.
   [[nodiscard]] const std::vector<torch::autograd::Edge>& gradient_edges() const {
     return gradient_edges_;
@@ -116,8 +120,9 @@ class StageBuckets {
   /// have is returned with its first one; take_divided_squares() comes before.
   [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight, bool whole = true) const;
 
-  /// Returns this shard's part of the squares of the parameters that several shards have: a flat
-  /// tensor of doubles, of one size for all shards; empty if there are none.
+  /// Returns this rank's part of the squares of the parameters of which several shards, or ranks
+  /// that divide them, have some: a flat tensor of doubles, of one size for all; empty if there are
+  /// none.
   [[nodiscard]] at::Tensor divided_squares(std::size_t bucket) const;
   /// Takes these parts of all shards, one after the other.
   void take_divided_squares(std::size_t bucket, const at::Tensor& of_shards);
@@ -143,7 +148,11 @@ class StageBuckets {
   void take_share(std::size_t bucket, const std::vector<at::Tensor>& sums);
   /// Frees them. An update does it too.
   void drop_share(std::size_t bucket);
-  /// Returns the weights of this shard, one buffer per dtype.
+  [[nodiscard]] bool is_divided(std::size_t bucket) const { return cuts_[bucket].is_divided(); }
+  /// Returns whether a divided bucket has the parameters of the chunk.
+  [[nodiscard]] bool divides_chunk(std::int32_t chunk) const;
+  /// Returns the weights of this shard, one buffer per dtype; those of a divided bucket, one for
+  /// each trained parameter.
   [[nodiscard]] std::vector<at::Tensor> own_weights(std::size_t bucket) const;
   [[nodiscard]] bool lends_weights(std::size_t bucket) const {
     return cuts_[bucket].lends_weights();
@@ -153,11 +162,12 @@ class StageBuckets {
   void release_weights(std::size_t bucket) const;
   /// Gets memory for a bucket's gradients, if it was given back (BU-5).
   void hold_gradients(std::size_t bucket) const;
-  /// Returns whether a bucket lends weights.
+  /// Returns whether weights of a bucket have memory for some time only.
   [[nodiscard]] bool lends_any() const;
 
-  /// Returns the weights of all shards, one buffer per dtype. Others may read this shard's. Writing
-  /// to them does not count as a change of a parameter for autograd.
+  /// Returns the weights of all shards, one buffer per dtype, or those of which a divided bucket has
+  /// parts. Others may read this shard's. Writing to them does not count as a change of a parameter
+  /// for autograd.
   [[nodiscard]] const std::vector<at::Tensor>& flat_weights(std::size_t bucket) const {
     return flat_weights_[bucket];
   }
@@ -191,11 +201,24 @@ class StageBuckets {
   /// Gets memory for the gradients of these parameters, if it was given back (BU-5).
   void hold(const std::vector<std::size_t>& trained) const;
   [[nodiscard]] std::string name_of(std::size_t bucket, std::size_t i) const;
+  [[nodiscard]] std::string name_of_part(std::size_t bucket,
+                                         const std::string& name,
+                                         std::int64_t elements) const;
+  /// Returns the tensor as its name says: a share has one dimension.
+  [[nodiscard]] at::Tensor as_share(std::size_t bucket, const at::Tensor& tensor) const {
+    return is_divided(bucket) ? tensor.view(-1) : tensor;
+  }
+  /// Returns the number of this rank's shard or part.
+  [[nodiscard]] std::int32_t own_number(std::size_t bucket) const {
+    return is_divided(bucket) ? cuts_[bucket].part : cuts_[bucket].shard;
+  }
   void keep_own_weights(std::size_t bucket, const BucketOptions& options);
+  void make_whole(std::size_t parameter, const Value& facts, const c10::Device& device);
   void append_weights(std::vector<NamedTensor>& all) const;
 
   std::vector<std::string> names_;                      // of all parameters
   std::vector<at::Tensor> parameters_;                  // likewise
+  std::vector<at::Tensor> whole_;                       // likewise
   std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
   std::vector<std::string> trained_names_;
   std::vector<at::Tensor> gradients_;  // of the trained ones

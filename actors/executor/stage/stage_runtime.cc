@@ -82,9 +82,11 @@ StageRuntime::StageRuntime(const StageProgram& stage,
 
 StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
     : program(&shape), device(of.device), buckets(of.buckets) {
+  // Evaluations are in one chunk, which uses the weights of all ranks.
+  const bool divided = std::ranges::any_of(shape.chunks, &Chunk::divided);
+  const Tensors& parameters = divided ? of.state.parameters : of.buckets.whole_parameters();
   for (const StageParameter& parameter : shape.parameters) {
-    state.parameters.push_back(
-        of.state.parameters[place_of(of.program->parameters, parameter.position)]);
+    state.parameters.push_back(parameters[place_of(of.program->parameters, parameter.position)]);
   }
   for (const StageBuffer& buffer : shape.buffers) {
     state.buffers.push_back(of.state.buffers[place_of(of.program->buffers, buffer.position)]);
@@ -95,15 +97,17 @@ StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
 }
 
 StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
-  BoundChunk result{.interpreter = ChunkInterpreter(*program, chunk, device),
-                    .inputs = {},
-                    .outputs = {},
-                    .parameters = {},
-                    .recompute = chunk.recompute,
-                    .written_buffers = {},
-                    .gradient_edges = {},
-                    .completes = {},
-                    .completes_inputs = {}};
+  BoundChunk result{
+      .interpreter = ChunkInterpreter(*program, chunk, device),
+      .inputs = {},
+      .outputs = {},
+      .parameters = {},
+      .recompute = chunk.recompute,
+      .divided = chunk.divided && buckets.divides_chunk(static_cast<std::int32_t>(chunks.size())),
+      .written_buffers = {},
+      .gradient_edges = {},
+      .completes = {},
+      .completes_inputs = {}};
   for (const ValueId value : chunk.inputs) {
     // If several chunks pass a value on, each has written to the result of the one before: take the
     // last.
@@ -200,9 +204,10 @@ StageForward StageRuntime::forward(const ChunkRange& range,
     for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
       const auto& [from, position] = chunk.inputs[i];
       const at::Tensor given =
-          from ? kept.outputs[*from][position]
-               : from_memory_order(kept.inputs[position],
-                                   order_of(*program, program->inputs[position]));
+          chunk.divided ? kept.exchanged[c][i]
+          : from        ? kept.outputs[*from][position]
+                        : from_memory_order(kept.inputs[position],
+                                     order_of(*program, program->inputs[position]));
       const bool owes = from ? given.requires_grad() : program->inputs[position].owes_gradient;
       at::Tensor argument = given.detach();
       if (keeps_graphs && owes) {
@@ -211,6 +216,9 @@ StageForward StageRuntime::forward(const ChunkRange& range,
         saved.leaf_of.push_back(i);
       }
       arguments.push_back(std::move(argument));
+    }
+    if (chunk.divided) {
+      kept.exchanged[c].clear();
     }
     Tensors buffers;
     if (keeps_graphs && chunk.recompute) {
@@ -390,9 +398,15 @@ StageGradients StageRuntime::backward(CellKind kind,
     const BoundChunk& chunk = chunks[c];
     Saved& mine = saved.chunks[c];
     Tensors& sent = saved.output_gradients[c];
+    if (chunk.divided) {
+      saved.exchanged.resize(chunks.size());
+      saved.exchanged[c].resize(chunk.inputs.size());
+    }
     const auto sum_of = [&](std::size_t input) -> at::Tensor& {
       const auto& [from, position] = chunk.inputs[input];
-      return from ? saved.output_gradients[*from][position] : saved.input_gradients[position];
+      return chunk.divided ? saved.exchanged[c][input]
+             : from        ? saved.output_gradients[*from][position]
+                           : saved.input_gradients[position];
     };
     if (mine.replay &&
         (mine.replay->makes_loss || std::ranges::any_of(sent, &at::Tensor::defined))) {
@@ -424,6 +438,35 @@ StageGradients StageRuntime::backward(CellKind kind,
   }
   return {.inputs = finished_inputs(range, saved),
           .parameters = halves ? Tensors() : finished_parameters(range, saved)};
+}
+
+Tensors& StageRuntime::exchanged(const Instruction& exchange, SavedStage& saved) const {
+  const auto c = static_cast<std::size_t>(exchange.chunks.first);
+  const bool forward = exchange.task.kind == CellKind::Forward;
+  if (forward == exchange.returns) {
+    return forward ? saved.outputs[c] : saved.output_gradients[c];
+  }
+  saved.exchanged.resize(chunks.size());
+  if (forward && saved.exchanged[c].empty()) {
+    for (const auto& [from, position] : chunks[c].inputs) {
+      saved.exchanged[c].push_back(saved.outputs[*from][position]);
+    }
+  }
+  return saved.exchanged[c];
+}
+
+void StageRuntime::take_exchanged(const Instruction& exchange, SavedStage& saved) const {
+  if (exchange.task.kind == CellKind::Forward || !exchange.returns) {
+    return;
+  }
+  const auto c = static_cast<std::size_t>(exchange.chunks.first);
+  for (std::size_t i = 0; i < saved.exchanged[c].size(); ++i) {
+    const auto& [from, position] = chunks[c].inputs[i];
+    const at::Tensor made = std::move(saved.exchanged[c][i]);
+    at::Tensor& sum = saved.output_gradients[*from][position];
+    sum = sum.defined() && made.defined() ? sum + made : made.defined() ? made : sum;
+  }
+  saved.exchanged[c].clear();
 }
 
 std::optional<std::string> StageRuntime::name_of_parameter(std::int64_t position) const {

@@ -51,6 +51,7 @@ class StageRuntime {
     std::vector<std::optional<std::size_t>> outputs;  ///< the stage's output, if it is one
     std::vector<std::size_t> parameters;              ///< that it reads, by number
     bool recompute = false;
+    bool divided = false;                               ///< its bucket has a part of its parameters
     std::vector<std::size_t> written_buffers;           ///< those of the stage that it changes
     std::vector<torch::autograd::Edge> gradient_edges;  ///< of the parameters
     /// The parameters and inputs of the stage whose gradients are complete here. The first chunk
@@ -99,6 +100,14 @@ class StageRuntime {
                                         const std::vector<at::Tensor>& output_gradients,
                                         std::optional<double> accumulated = std::nullopt,
                                         double loss_scale = 1.0) const;
+
+  /// Returns the values of `saved` that an exchange of samples moves (P-13): of a divided chunk the
+  /// inputs or outputs, or their gradients. Undefined ones do not move.
+  [[nodiscard]] std::vector<at::Tensor>& exchanged(const Instruction& exchange,
+                                                   SavedStage& saved) const;
+  /// Uses the values once they have been exchanged: adds gradients of inputs to those of other
+  /// readers.
+  void take_exchanged(const Instruction& exchange, SavedStage& saved) const;
 
   /// Returns the trained parameters (by number) whose gradients are complete in these chunks.
   [[nodiscard]] std::vector<std::size_t> completed_in(const ChunkRange& range) const;

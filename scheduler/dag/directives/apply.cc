@@ -102,8 +102,11 @@ TrainingDag apply(const Strategy& strategy, DagSource source, bool training) {
   if (faults.none()) {
     add_transfers(dag, places);
   }
-  replicate(dag, matcher, all_of<ReplicateDirective>(strategy), faults);
-  shard(dag, matcher, all_of<ShardDirective>(strategy), faults);
+  const DividedChunks divided =
+      training ? divided_chunks(dag, matcher, all_of<ShardDirective>(strategy), faults)
+               : DividedChunks();  // an evaluation gathers the weights of all
+  replicate(dag, matcher, all_of<ReplicateDirective>(strategy), divided, faults);
+  shard(dag, divided);
   add_ties(dag, faults);
   order(dag, matcher, orders, faults);
   faults.refuse_if_any();

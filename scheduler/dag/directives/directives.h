@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/scheduler/dag/dag.h"
@@ -40,20 +42,29 @@ void place(TrainingDag& dag,
 /// Replaces the data edges between ranks by transfers (DG-1). Requires: place().
 void add_transfers(TrainingDag& dag, const std::vector<Numbered<PlaceDirective>>& places);
 
+/// DividedChunks holds the chunks whose weights are divided among their ranks, by stage and number,
+/// each with its directive.
+using DividedChunks = std::map<std::pair<StageId, int>, const ShardDirective*>;
+
+/// Returns the chunks that shards select. Requires: add_transfers().
+[[nodiscard]] DividedChunks divided_chunks(const TrainingDag& dag,
+                                           const DagMatcher& matcher,
+                                           const std::vector<Numbered<ShardDirective>>& shards,
+                                           StrategyFaults& faults);
+
 /// Sums the gradients of matched stages over their ranks, bucket by bucket, once per step. With
 /// sharded gradients or parameters, each backward gives away its gradients. With sharded
-/// parameters, each task gathers its weights first. Requires: place().
+/// parameters, each task gathers its weights first. A divided chunk is a bucket of its own, which
+/// is not summed. Requires: place().
 void replicate(TrainingDag& dag,
                const DagMatcher& matcher,
                const std::vector<Numbered<ReplicateDirective>>& replicates,
+               const DividedChunks& divided,
                StrategyFaults& faults);
 
-/// Exchanges samples around the matched chunks, whose weights are divided among the ranks.
-/// Requires: replicate().
-void shard(TrainingDag& dag,
-           const DagMatcher& matcher,
-           const std::vector<Numbered<ShardDirective>>& shards,
-           StrategyFaults& faults);
+/// Exchanges samples around the forwards and backwards of divided chunks: once before each, and
+/// once after it. Requires: replicate().
+void shard(TrainingDag& dag, const DividedChunks& divided);
 
 /// Sums gradients of tied parameters over the stages that use them, after the sums over copies and
 /// before the updates. Requires: replicate().

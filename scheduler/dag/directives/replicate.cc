@@ -21,8 +21,11 @@ using Replicates = std::vector<Numbered<ReplicateDirective>>;
 
 class Replication {
  public:
-  Replication(TrainingDag& dag, const Replicates& replicates, StrategyFaults& faults)
-      : dag_(dag), replicates_(replicates), faults_(faults) {
+  Replication(TrainingDag& dag,
+              const Replicates& replicates,
+              const DividedChunks& divided,
+              StrategyFaults& faults)
+      : dag_(dag), replicates_(replicates), divided_(divided), faults_(faults) {
     for (const auto& chunks : dag.source.chunks) {
       directive_of_.emplace_back(chunks.size(), kNone);
       bucket_of_.emplace_back(chunks.size(), kNone);
@@ -65,9 +68,16 @@ class Replication {
   }
 
  private:
+  [[nodiscard]] bool is_divided(StageId stage, int chunk) const {
+    return divided_.contains({stage, chunk});
+  }
+
   /// Returns how the chunk is replicated; null if it has no copy.
   [[nodiscard]] const ReplicateOptions* options_of(StageId stage, int chunk) const {
     static const ReplicateOptions usual;  // of copies in a schedule, which need no directive
+    if (is_divided(stage, chunk)) {
+      return nullptr;
+    }
     const int r = directive_of_[stage.index()][static_cast<std::size_t>(chunk)];
     return r != kNone ? &replicates_[static_cast<std::size_t>(r)].directive->options
            : dag_.source.graph.replicas() > 1 ? &usual
@@ -83,6 +93,14 @@ class Replication {
     for (const auto& [first, second] : dag_.source.graph.replica_pairs()) {
       for (std::size_t c = 0; c < dag_.source.chunks[static_cast<std::size_t>(first)].size(); ++c) {
         const auto chunk = static_cast<int>(c);
+        if (is_divided(StageId(first), chunk) || is_divided(StageId(second), chunk)) {
+          faults_.note(
+              fmt::format("stages {} and {} are copies of one stage in the schedule, and each row "
+                          "has its own order: leave shard out",
+                          first,
+                          second));
+          break;
+        }
         if (*options_of(StageId(first), chunk) != *options_of(StageId(second), chunk)) {
           faults_.note(fmt::format(
               "stages {} and {} are copies of one stage: replicate both alike", first, second));
@@ -111,7 +129,9 @@ class Replication {
       for (int c = static_cast<int>(chunks.size()); c-- > 0;) {
         const std::int64_t bytes = chunks[static_cast<std::size_t>(c)].parameter_bytes;
         const ReplicateOptions* options = options_of(whole.stages.front(), c);
-        const bool fits = !parts.empty() && options_of(parts.back()) == options &&
+        const bool divided = is_divided(whole.stages.front(), c);
+        const bool fits = !parts.empty() && !divided && !parts.back().divided &&
+                          options_of(parts.back()) == options &&
                           (options == nullptr || !options->bucket_bytes ||
                            parts.back().bytes + bytes <= *options->bucket_bytes);
         if (fits) {
@@ -119,7 +139,11 @@ class Replication {
           parts.back().chunks += 1;
           parts.back().bytes += bytes;
         } else {
-          parts.push_back({.stages = whole.stages, .first_chunk = c, .chunks = 1, .bytes = bytes});
+          parts.push_back({.stages = whole.stages,
+                           .first_chunk = c,
+                           .chunks = 1,
+                           .bytes = bytes,
+                           .divided = divided});
         }
       }
       std::erase_if(parts, [](const DagBucket& part) { return part.bytes == 0; });
@@ -296,6 +320,7 @@ class Replication {
 
   TrainingDag& dag_;
   const Replicates& replicates_;
+  const DividedChunks& divided_;
   StrategyFaults& faults_;
   std::vector<std::vector<int>> directive_of_;  // by stage, chunk
   std::vector<std::vector<int>> bucket_of_;     // likewise
@@ -305,12 +330,15 @@ class Replication {
 };
 
 /// Notes stages on several ranks whose weights nothing keeps equal.
-void check_all_replicated(const TrainingDag& dag, StrategyFaults& faults) {
+void check_all_replicated(const TrainingDag& dag,
+                          const DividedChunks& divided,
+                          StrategyFaults& faults) {
   std::set<StageId> noted;
   for (const DagEdge& edge : dag.edges) {
     const DagNode& from = dag.node(edge.from);
     const DagNode& to = dag.node(edge.to);
     if (to.kind == DagKind::Update && computes(from.kind) && to.place != kNone &&
+        !divided.contains({from.stage, from.chunk}) &&
         dag.places[static_cast<std::size_t>(to.place)].size() > 1 &&
         noted.insert(to.stage).second) {
       faults.note(
@@ -330,19 +358,20 @@ void check_all_replicated(const TrainingDag& dag, StrategyFaults& faults) {
 void replicate(TrainingDag& dag,
                const DagMatcher& matcher,
                const std::vector<Numbered<ReplicateDirective>>& replicates,
+               const DividedChunks& divided,
                StrategyFaults& faults) {
   if (!dag.training) {
     return;
   }
-  if (!replicates.empty() || dag.source.graph.replicas() > 1) {
-    Replication replication(dag, replicates, faults);
+  if (!replicates.empty() || !divided.empty() || dag.source.graph.replicas() > 1) {
+    Replication replication(dag, replicates, divided, faults);
     replication.take(matcher);
     if (faults.none()) {
       replication.apply();
     }
   }
   if (faults.none()) {
-    check_all_replicated(dag, faults);
+    check_all_replicated(dag, divided, faults);
   }
 }
 

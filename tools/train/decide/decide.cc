@@ -131,6 +131,13 @@ void check_graph(const std::optional<StageGraph>& asked, const StageGraph& graph
 
 /// Errors: UsageArgument if copies are to share something and no stage can.
 void check_sharing(const PipelineOptions& options, const Plan& plan) {
+  if (options.ep > 1 && options.dp > 1 && options.dp != options.ep) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--ep divides experts among all copies of the pipeline: expected --dp "
+                            "{}, or no --dp, found --dp {}",
+                            options.ep,
+                            options.dp));
+  }
   const bool copies = std::ranges::any_of(plan.tables.groups, [](const PlanGroup& group) {
     return group.kind == PlanGroup::Kind::Copies;
   });
@@ -139,7 +146,7 @@ void check_sharing(const PipelineOptions& options, const Plan& plan) {
                 "--bucket-size expects copies of the pipeline, which sum their gradients, and this "
                 "run has none; add --dp, or leave --bucket-size out");
   }
-  if (options.zero > 0 && !has_shards(plan)) {
+  if (options.zero > 0 && std::ranges::none_of(plan.tables.groups, &PlanGroup::has_shards)) {
     throw Error(
         Errc::UsageArgument,
         copies ? "--zero expects a stage without tied parameters, whose copies can share what they "
@@ -193,8 +200,10 @@ Decision decide(const TrainOptions& options,
     build_over(program.stage_graph(), options.pipeline, choice);
   }
   const ReplicateOptions sharing = sharing_of(options.pipeline);
-  Execution execution = choice.strategy ? make_execution(program, *choice.strategy)
-                                        : make_execution(program, choice.schedule, sharing);
+  const std::string_view divided = options.pipeline.ep > 1 ? kExpertTag : std::string_view();
+  Execution execution = choice.strategy
+                            ? make_execution(program, *choice.strategy)
+                            : make_execution(program, choice.schedule, sharing, divided);
   check_sharing(options.pipeline, *execution.plan);
   choice.schedule = execution.schedule;
   choice.layout = execution.layout;
@@ -206,7 +215,7 @@ Decision decide(const TrainOptions& options,
       build_for(costs->costs, options.pipeline, choice);
     }
     if (choice.schedule != execution.schedule) {
-      execution = make_execution(program, choice.schedule, sharing);
+      execution = make_execution(program, choice.schedule, sharing, divided);
     }
   }
   check_evaluation(options, choice);
@@ -216,7 +225,7 @@ Decision decide(const TrainOptions& options,
 
 int expected_ranks(const TrainOptions& options, Console& console) {
   const PipelineOptions& pipeline = options.pipeline;
-  const auto copies = static_cast<int>(pipeline.dp);
+  const auto copies = static_cast<int>(pipeline.copies());
   if (pipeline.ranks) {
     return static_cast<int>(*pipeline.ranks);
   }

@@ -19,21 +19,23 @@ int to_int(std::int64_t n) {
 }
 
 void replace_schedule(const Schedule& schedule, const PipelineOptions& options, Choice& choice) {
-  choice.schedule = in_copies(schedule, to_int(options.dp));
+  choice.schedule = in_copies(schedule, to_int(options.copies()));
   choice.layout = Layout::of(choice.schedule);
 }
 
 /// Returns the ranks of each copy of the pipeline. Errors: UsageArgument if they do not divide.
 int ranks_of_copy(const PipelineOptions& options) {
   const std::int64_t ranks = options.ranks.value_or(options.usual_ranks);
-  if (ranks % options.dp != 0) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--dp expects a divisor of {}, the number of ranks, found {}; change "
-                            "it or --ranks",
-                            ranks,
-                            options.dp));
+  if (ranks % options.copies() != 0) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("{} expects a divisor of {}, the number of ranks, found {}; change it or "
+                    "--ranks",
+                    options.ep > options.dp ? "--ep" : "--dp",
+                    ranks,
+                    options.copies()));
   }
-  return to_int(ranks / options.dp);
+  return to_int(ranks / options.copies());
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ Choice choose_by_name(const BuilderInfo& builder,
                       const StepSize& size,
                       const std::optional<StageGraph>& graph) {
   const int ranks = ranks_for(builder, options, size.stages, graph);
-  const int microbatches = to_int(size.microbatches_of(options.dp).value_or(kUsualMicrobatches));
+  const int microbatches =
+      to_int(size.microbatches_of(options.copies()).value_or(kUsualMicrobatches));
   BuildRequest request{.devices = ranks, .microbatches = microbatches, .set = options.set};
   if (options.chunks) {
     request.chunks = to_int(*options.chunks);
@@ -62,7 +65,7 @@ Choice choose_by_name(const BuilderInfo& builder,
   if (builder.takes_graph) {
     request.graph = graph.value_or(StageGraph::chain(ranks));
   }
-  Schedule schedule = in_copies(build_schedule(builder.name, request), to_int(options.dp));
+  Schedule schedule = in_copies(build_schedule(builder.name, request), to_int(options.copies()));
   Layout layout = Layout::of(schedule);
   const int stages = layout.model_stages();
   if (size.stages && *size.stages != stages) {

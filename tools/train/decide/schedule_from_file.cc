@@ -115,8 +115,8 @@ Choice choose_from_file(const TrainOptions& options, const StepSize& size, Conso
             "the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
             options.pipeline.schedule));
   }
-  if (options.pipeline.dp > 1) {
-    schedule = in_copies(schedule, static_cast<int>(options.pipeline.dp));
+  if (options.pipeline.copies() > 1) {
+    schedule = in_copies(schedule, static_cast<int>(options.pipeline.copies()));
   }
   Layout layout = Layout::of(schedule);
   check_model(options, schedule, layout);

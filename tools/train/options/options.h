@@ -6,6 +6,7 @@
 /// checkpoint are judged where they are read.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +34,7 @@ struct PipelineOptions {
   std::optional<std::string> strategy;      ///< a file, instead of a schedule
   std::optional<std::string> strategy_out;  ///< file to write the run's strategy to
   std::int64_t dp = 1;                      ///< copies of the whole pipeline
+  std::int64_t ep = 1;                      ///< copies that divide the experts; see copies()
   std::int64_t zero = 0;  ///< what copies share: 1, optimizer's state; 2, gradients; 3, weights
   std::optional<std::int64_t> bucket_bytes;  ///< most in a sum over copies; none: see sharing_of()
   std::optional<std::string> graph;          ///< the edges between stages, or @FILE
@@ -49,6 +51,9 @@ struct PipelineOptions {
   Recompute recompute = Recompute::nothing();   ///< parts that run again before their backward
   Precision precision = Precision::Float32;
   Dispatch dispatch = Dispatch::Plan;
+
+  /// Returns the copies of the pipeline.
+  [[nodiscard]] std::int64_t copies() const { return std::max(dp, ep); }
 };
 
 /// PlannerOptions names the planner that chooses the pipeline instead.

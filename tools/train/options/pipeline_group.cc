@@ -46,6 +46,14 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->excludes("--strategy")
       ->type_name("N")
       ->group(kPipelineGroup);
+  app.add_option("--ep",
+                 o.ep,
+                 "copies of the whole pipeline that divide the experts of the model (its regions "
+                 "EP) among them and exchange their tokens; all else as with --dp")
+      ->check(whole_number(1, kMaxRanks))
+      ->excludes("--strategy")
+      ->type_name("N")
+      ->group(kPipelineGroup);
   app.add_option(
          "--zero",
          o.zero,
