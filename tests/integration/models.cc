@@ -11,12 +11,36 @@ constexpr std::int64_t kTokens = 16;
 constexpr std::int64_t kModelRows = 12;  // of a batch
 constexpr int kLayers = 4;
 
+struct Experts : torch::nn::Module {
+  explicit Experts(const ModelOptions& o) {
+    gate = register_module("gate", torch::nn::Linear(o.width, o.experts));
+    up = register_parameter("up", torch::randn({o.experts, o.width, o.width}) * 0.1);
+    bias = register_parameter("bias", torch::randn({o.experts, 1, o.width}) * 0.1);
+    down = register_parameter("down", torch::randn({o.experts, o.width, o.width}) * 0.1);
+  }
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor gates = torch::softmax(gate->forward(x), -1);
+    const torch::Tensor in = torch::einsum("ne,nd->end", {gates, x});
+    const torch::Tensor out = stagecraft::region(
+        "EP", [&] { return torch::bmm(torch::tanh(torch::baddbmm(bias, in, up)), down); });
+    return x + out.sum(0);
+  }
+
+  torch::nn::Linear gate{nullptr};
+  torch::Tensor up, bias, down;
+};
+
 struct Classifier : torch::nn::Module {
   explicit Classifier(const ModelOptions& o) : options(o) {
     embed = register_module("embed", torch::nn::Embedding(kTokens, o.width));
     for (int i = 0; i < kLayers; ++i) {
       layers.push_back(
           register_module("layer" + std::to_string(i), torch::nn::Linear(o.width, o.width)));
+    }
+    for (int i = 0; o.experts > 0 && i < kLayers; ++i) {
+      experts.push_back(
+          register_module("experts" + std::to_string(i), std::make_shared<Experts>(o)));
     }
     norm = register_module("norm", torch::nn::BatchNorm1d(o.width));
     if (o.tied) {
@@ -40,6 +64,9 @@ struct Classifier : torch::nn::Module {
       x = x + torch::tanh(layers[static_cast<std::size_t>(i)]->forward(x));
       if (options.tied && i != 1) {
         x = x + torch::tanh(shared->forward(x));
+      }
+      if (options.experts > 0) {
+        x = experts[static_cast<std::size_t>(i)]->forward(x);
       }
       if (options.dropout > 0.0) {
         x = torch::dropout(x, options.dropout, /*train=*/true);
@@ -79,6 +106,7 @@ struct Classifier : torch::nn::Module {
   ModelOptions options;
   torch::nn::Embedding embed{nullptr};
   std::vector<torch::nn::Linear> layers;
+  std::vector<std::shared_ptr<Experts>> experts;
   torch::nn::BatchNorm1d norm{nullptr};
   torch::nn::Linear head{nullptr};
   torch::nn::Linear shared{nullptr};
@@ -123,7 +151,9 @@ Program make_program(const ModelOptions& options) {
        .loss = [](const at::Tensor& out,
                   const at::Tensor& label) { return torch::cross_entropy_loss(out, label); },
        .microbatches = kMicrobatches,
-       .recompute = options.recompute ? Recompute::stages() : Recompute::nothing()});
+       .recompute = options.recompute           ? Recompute::stages()
+                    : options.recompute_experts ? Recompute::named({"EP"})
+                                                : Recompute::nothing()});
 }
 
 Data data(std::int64_t step) {

@@ -26,6 +26,8 @@ struct ModelOptions {
   bool frozen = false;     ///< the embedding and the first half of the layers do not train
   bool tied = false;       ///< the head is the embedding; three of the layers share a block
   bool recompute = false;  ///< of all stages
+  int experts = 0;         ///< of each layer, in a region EP; each sees all rows, by its gate
+  bool recompute_experts = false;
 };
 
 /// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The

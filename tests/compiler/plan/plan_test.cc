@@ -9,6 +9,7 @@
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
+#include "stagecraft/tests/compiler/plan/expert_plans.h"
 #include "stagecraft/tests/compiler/plan/small_plans.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -111,6 +112,7 @@ std::vector<Plan> sound_plans() {
   plans.push_back(plan_of(four, one_f_one_b(four.stage_graph(), 8)));
   plans.push_back(plan_of(chain_program(4, 4), dualpipev(2, 4)));
   plans.push_back(testing::chimera_plan());
+  plans.push_back(testing::divided_plan(testing::expert_program(2, 4), two_by_two()).plan);
   plans.push_back(plan_of(chain_program(2, 6),
                           Schedule::parse("@place 0=0 1=1,2,3\n"
                                           "0F0 0F1 .   0B0 .   0B1\n"
@@ -183,7 +185,7 @@ TEST_CASE("P-1, P-2, P-9: a list that could not be run is told what is wrong wit
   CHECK(mentions(verify(plan), "no such group"));
   plan = testing::chimera_plan();
   first(list_of(plan, 0), Op::Start)->collective = CollectiveKind::AllToAll;
-  CHECK(mentions(verify(plan), "P-7: rank 0"));
+  CHECK(mentions(verify(plan), "P-9: rank 0"));
   plan = testing::chimera_plan();
   plan.tables.groups[0].sets[0].emplace_back(44);
   CHECK(mentions(verify(plan), "group 0 has ranks that the plan has not"));

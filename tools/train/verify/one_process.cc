@@ -35,10 +35,25 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
           .sums = std::move(sums)};
 }
 
-/// Returns why the schedule's sums differ from those of one process, if they do.
+bool divides_weights(const TrainJob& job) {
+  return std::ranges::any_of(job.execution.plan->tables.groups, [](const PlanGroup& group) {
+    return group.kind == PlanGroup::Kind::Divided;
+  });
+}
+
+/// Returns why the run's sums differ from those of one process, if they do.
 std::optional<std::string> reordered(const TrainJob& job) {
+  if (divides_weights(job)) {
+    return "ranks divide the experts, and an expert computes the samples of all ranks at once";
+  }
   return reordered_accumulation(job.choice.schedule,
                                 job.choice.layout.expand(job.execution.program.stage_graph()));
+}
+
+double bound_of(const TrainJob& job) {
+  return divides_weights(job) && job.options.pipeline.precision != Precision::Float32
+             ? kHalfTypeBound
+             : kReorderedBound;
 }
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
@@ -87,11 +102,11 @@ OneProcess::Side::Side(const TrainJob& job,
     : reference(resize(job.execution.program, job.choice.schedule.stage_graph().microbatch_sizes()),
                 make_optimizer(job.options.optimizer),
                 reference_options(job, std::move(sums))),
-      verifier(reordered) {}
+      verifier(reordered, bound_of(job)) {}
 
 OneProcess::OneProcess(const TrainJob& job) : job_(job), plain_(job, nullptr, reordered(job)) {
   auto sums = std::make_shared<const SumOrder>(sum_order_of(*job.execution.plan));
-  if (reordered(job) && sums->common_order(job.execution.program.microbatches())) {
+  if (reordered(job) && !divides_weights(job) && sums->common_order(job.execution.program.microbatches())) {
     as_ranks_.emplace(job, std::move(sums), std::nullopt);
   }
 }

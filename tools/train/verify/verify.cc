@@ -30,10 +30,10 @@ constexpr double kIncomparable = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Verifier::Verifier(const std::optional<std::string>& reordered) {
+Verifier::Verifier(const std::optional<std::string>& reordered, double bound) {
   if (reordered) {
     result_.reordered = *reordered;
-    result_.bound = kReorderedBound;
+    result_.bound = bound;
   }
 }
 

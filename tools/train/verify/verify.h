@@ -19,14 +19,17 @@
 
 namespace stagecraft::tools {
 
-/// The bound of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a
+/// The bounds of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a
 /// wrong gradient changes a weight by the learning rate.
 inline constexpr double kReorderedBound = 1e-4;
+/// Where operators that round to half types get their samples in other sets.
+inline constexpr double kHalfTypeBound = 1e-2;
 
 class Verifier {
  public:
   /// `reordered`: the reason why the schedule's sums differ from one process's, if they do.
-  explicit Verifier(const std::optional<std::string>& reordered = std::nullopt);
+  explicit Verifier(const std::optional<std::string>& reordered = std::nullopt,
+                    double bound = kReorderedBound);
 
   /// Compares the losses of the microbatches of one step and their mean.
   void step(std::int64_t step,

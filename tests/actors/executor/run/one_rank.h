@@ -107,6 +107,7 @@ class OneRank {
  public:
   RankPrograms programs{setup, device_->place(), transport, std::make_shared<WaitBoard>()};
   Commit commit{setup, collective_, *Clock::steady(), times_, programs.trained(), nullptr};
+  Exchanges exchanges{setup.train, collective_};
   const RankParts parts{.setup = setup,
                         .transport = *transport,
                         .device = *device_,
@@ -114,6 +115,7 @@ class OneRank {
                         .values = values_,
                         .times = times_,
                         .commit = commit,
+                        .exchanges = exchanges,
                         .trained = programs.trained()};
 };
 

@@ -339,7 +339,7 @@ TEST_CASE("options that contradict a strategy are refused, and all its faults to
       {"split {} dim=MB n=4\nplace {PP:*} on [0,1]\nreplicate {PP:*} on [0,1] shard_params\n"
        "shard {PP:0} on [0,1]\n",
        {"--stages", "2"},
-       {"shard {PP:0} on [0,1]: ranks cannot divide the weights of a region"}},
+       {"shard {PP:0} on [0,1]: 0F0 has a neighbor in another stage"}},
   };
   for (const Case& one : cases) {
     Words words{"--strategy", write("wrong.strategy", one.file)};
