@@ -223,7 +223,7 @@ class Driver {
                    setup_.recovers,
                    input.parts,
                    input.updates,
-                   has_shards(*input.plan));
+                   std::ranges::any_of(input.plan->tables.groups, &PlanGroup::has_shards));
     plan_ = input.plan;
     timelines_ = StepTimelines(ranks());
     answers_.begin_step(submission);

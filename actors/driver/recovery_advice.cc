@@ -32,7 +32,7 @@ bool has_copies(const std::pair<const StageId, int>& stage) {
 
 bool every_stage_has_copies(const Plan& plan, bool has_driver_row) {
   const std::size_t with_state = plan.ranks.size() - (has_driver_row ? 1 : 0);
-  return !has_shards(plan) && std::ranges::all_of(ranks_by_stage(plan, with_state), has_copies);
+  return !copies_differ(plan) && std::ranges::all_of(ranks_by_stage(plan, with_state), has_copies);
 }
 
 bool any_stage_has_copies(const Plan& plan) {

@@ -69,7 +69,7 @@ void check_mirror(const TrainerOptions& options, const Layout& layout) {
 }
 
 void check_shards(const TrainerOptions& options, const Optimizer& optimizer, const Plan& plan) {
-  if (!has_shards(plan)) {
+  if (!copies_differ(plan)) {
     return;
   }
   if (std::holds_alternative<CustomOptimizer>(optimizer)) {

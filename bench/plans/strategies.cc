@@ -1,13 +1,13 @@
 /// Measures what a strategy costs. This program trains one model on four ranks by several
 /// strategies, in turns in one run: a pipeline of four, two copies of a pipeline of two (also
-/// interleaved, and sharing what they hold), and four copies of the whole. Before that it measures
-/// how long a large strategy takes to be applied, lowered and proved, and the memory that this
-/// takes.
+/// interleaved, and sharing what they hold), and four copies of the whole. Then it does the same
+/// with a mixture of experts, as copies and with divided experts. Before that it measures how long
+/// a large strategy takes to be applied, lowered and proved, and the memory that this takes.
 ///
-/// "sent for sums" is by the formula: (n - 1) / n of a bucket for each scatter and gather of the
-/// plan, for each rank of n copies.
-/// "hidden" is the part of the time from the start of a sum to its end in which its rank computed
-/// or did other work: the rest is the wait at the end of the sum.
+/// "sent" is by the formula: (n - 1) / n of a bucket for each scatter and gather of the plan, and
+/// of the samples for each exchange, for each rank of n copies.
+/// "hidden" is the part of the time from the start of a sum or exchange to its end in which its rank
+/// computed or did other work: the rest is the wait at its end.
 ///
 ///   strategies
 #include <sys/resource.h>
@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -30,6 +31,7 @@
 #include "stagecraft/bench/step/measured_model.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/stage/stage_program.h"
+#include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/stagecraft.h"
@@ -47,7 +49,32 @@ struct Way {
   int stages;
   Schedule schedule;
   ReplicateOptions copies = {};
+  const char* divided = "";
 };
+
+/// Returns the schedule without overlap groups: their tasks run one after the other.
+Schedule in_turns(const Schedule& schedule) {
+  std::vector<Schedule::Row> rows;
+  for (const Schedule::Row& row : schedule.rows()) {
+    Schedule::Row& turns = rows.emplace_back();
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        turns.push_back(Cell(task));
+      }
+    }
+  }
+  return {Schedule::Form::List, rows};
+}
+
+std::vector<Way> ways_with_experts() {
+  const Schedule plain = one_f_one_b(2, kMicrobatches / 2);
+  const Schedule groups = dualpipev(2, kMicrobatches / 2);
+  return {{"PP2 x DP2", 2, in_copies(plain, 2)},
+          {"PP2 x EP2", 2, in_copies(plain, 2), {}, "EP"},
+          {"PP2 x EP2, zero 1", 2, in_copies(plain, 2), {.shard_optimizer = true}, "EP"},
+          {"dualpipev x EP2 in turns", 4, in_copies(in_turns(groups), 2), {}, "EP"},
+          {"dualpipev x EP2", 4, in_copies(groups, 2), {}, "EP"}};
+}
 
 std::vector<Way> ways() {
   return {{"PP4", 4, one_f_one_b(4, kMicrobatches)},
@@ -68,7 +95,8 @@ std::vector<Way> ways() {
           {"DP4", 1, in_copies(one_f_one_b(1, kMicrobatches / 4), 4)}};
 }
 
-/// The sums of a step: bytes that the rank with the most sends, and seconds over all ranks.
+/// The sums and exchanges of a step: bytes that the rank with the most sends, and time over all
+/// ranks.
 struct Sums {
   double sent = 0;
   double lasted = 0, waited = 0;
@@ -91,8 +119,23 @@ double bytes_of_bucket(const Execution& execution, const PlanBucket& bucket) {
   return bytes;
 }
 
-/// Returns the bytes that the rank sends for its sums and gathers, by the formula: a scatter or a
-/// gather over n ranks sends (n - 1) / n of its bucket, a sum twice as much.
+/// Returns the bytes of the samples that an exchange moves.
+double bytes_of_samples(const Execution& execution, const Instruction& exchange) {
+  const PlanTables& tables = execution.plan->tables;
+  const StageProgram& stage =
+      execution.sized.compiled()
+          .partition.stages[tables.stages[exchange.task.stage.index()].program.index()];
+  const Chunk& chunk = stage.chunks[static_cast<std::size_t>(exchange.chunks.first)];
+  const bool inputs = (exchange.task.kind == CellKind::Forward) != exchange.returns;
+  double bytes = 0;
+  for (const ValueId value : inputs ? chunk.inputs : chunk.outputs) {
+    bytes += static_cast<double>(bytes_of(stage.at(value)));
+  }
+  return bytes;
+}
+
+/// Returns the bytes that the rank sends, by the formula: a scatter, gather or exchange over n ranks
+/// sends (n - 1) / n of its bucket or samples, a sum twice as much.
 double bytes_sent(const Execution& execution, Rank rank) {
   const Plan& plan = *execution.plan;
   double bytes = 0;
@@ -107,6 +150,9 @@ double bytes_sent(const Execution& execution, Rank rank) {
       bytes +=
           times * (n - 1) / n *
           bytes_of_bucket(execution, plan.tables.buckets[static_cast<std::size_t>(group.bucket)]);
+    } else if (is_exchange(i)) {
+      const auto n = static_cast<double>(group.members(rank).size());
+      bytes += (n - 1) / n * bytes_of_samples(execution, i);
     }
   }
   return bytes;
@@ -115,13 +161,15 @@ double bytes_sent(const Execution& execution, Rank rank) {
 void add_times(const Plan& plan, const StepResult& result, Sums& sums) {
   for (std::size_t rank = 0; rank < result.timelines.size(); ++rank) {
     const auto& list = plan.list_of(Rank(rank)).instructions;
-    std::map<std::pair<std::int32_t, CollectiveKind>, std::int64_t> starts;  // by group
+    using Begun = std::tuple<std::int32_t, CollectiveKind, std::int32_t>;  // group, round
+    std::map<Begun, std::int64_t> starts;
     for (std::size_t i = 0; i < result.timelines[rank].size(); ++i) {
       const InstructionTime& time = result.timelines[rank][i];
+      const Begun key{list[i].group, list[i].collective, list[i].round};
       if (list[i].op == Op::Start) {
-        starts[{list[i].group, list[i].collective}] = time.start;
+        starts[key] = time.start;
       } else if (list[i].op == Op::Finish) {
-        sums.lasted += static_cast<double>(time.end - starts[{list[i].group, list[i].collective}]);
+        sums.lasted += static_cast<double>(time.end - starts[key]);
         sums.waited += static_cast<double>(time.end - time.start);
       }
     }
@@ -139,10 +187,10 @@ struct Measured {
   std::int64_t peak = 0;
   Sums sums = {};
 
-  explicit Measured(Way w)
+  Measured(Way w, MeasuredModel m)
       : way(std::move(w)),
-        model(llama(kDim, way.stages)),
-        execution(make_execution(model.compile(), way.schedule, way.copies)),
+        model(std::move(m)),
+        execution(make_execution(model.compile(), way.schedule, way.copies, way.divided)),
         cluster(Cluster::local(kRanks)),
         trainer(cluster, execution, AdamW{}, {.record_timeline = true}) {
     for (Rank rank; rank.value < kRanks; ++rank.value) {
@@ -163,10 +211,11 @@ struct Measured {
   }
 };
 
-void compare_steps() {
+void compare_steps(std::vector<Way> ways, MeasuredModel (*model)(std::int64_t dim, int stages)) {
   std::deque<Measured> all;
-  for (Way& way : ways()) {
-    all.emplace_back(std::move(way));
+  for (Way& way : ways) {
+    MeasuredModel measured = model(kDim, way.stages);
+    all.emplace_back(std::move(way), std::move(measured));
   }
   for (int step = -kWarmUp; step < kSteps; ++step) {
     for (Measured& one : all) {
@@ -180,8 +229,8 @@ void compare_steps() {
   for (const Measured& one : all) {
     const Quartiles times = quartiles_of(one.seconds);
     fmt::print(
-        "{:<24} {:>6.0f} ms ({:.0f} to {:.0f}), fullest rank {:>6.1f} MiB, sent for sums {:>6.1f} "
-        "MiB, hidden {}\n",
+        "{:<24} {:>6.0f} ms ({:.0f} to {:.0f}), fullest rank {:>6.1f} MiB, sent {:>6.1f} MiB, "
+        "hidden {}\n",
         one.way.name,
         times.median * 1e3,
         times.first * 1e3,
@@ -225,7 +274,8 @@ int run(int /*argc*/, char** /*argv*/) {
   at::set_num_threads(1);
   fmt::print("{}\n", hardware());
   measure_lowering();
-  compare_steps();
+  compare_steps(ways(), &llama);
+  compare_steps(ways_with_experts(), &moe);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/examples/models/llama.h"
+#include "stagecraft/examples/models/moe.h"
 #include "stagecraft/examples/models/unet.h"
 #include "stagecraft/examples/models/vit.h"
 #include "stagecraft/stagecraft.h"
@@ -81,6 +82,45 @@ MeasuredModel llama(std::int64_t dim, int stages) {
       torch::randint(size.vocabulary, shape),
       [](examples::LlamaImpl& module, const Tensors& in) { return module.forward(in[0]); },
       &examples::next_token_loss);
+}
+
+MeasuredModel moe(std::int64_t dim, int stages) {
+  const examples::LlamaOptions like = llama_options(dim, stages);
+  const examples::MoeOptions size{.vocabulary = like.vocabulary,
+                                  .layers = like.layers,
+                                  .dim = dim,
+                                  .heads = like.heads,
+                                  .ffn = dim,
+                                  .experts = 8,
+                                  .sequence = like.sequence,
+                                  .stages = stages};
+  const std::vector<std::int64_t> shape{kLlamaSequences * kMicrobatches, size.sequence};
+  MeasuredModel model{.name = fmt::format("moe, dim {}, {} layers of {} experts, ffn {}, seq {}, "
+                                          "microbatch {} x {}",
+                                          size.dim,
+                                          size.layers,
+                                          size.experts,
+                                          size.ffn,
+                                          size.sequence,
+                                          kLlamaSequences,
+                                          kMicrobatches),
+                      .inputs = {torch::randint(size.vocabulary, shape)},
+                      .labels = {torch::randint(size.vocabulary, shape)},
+                      .microbatches = kMicrobatches};
+  model.one_input = first_of(model.inputs);
+  model.one_label = first_of(model.labels);
+  examples::Moe module(size);
+  const examples::MoeLoss loss = examples::moe_loss(size.balance);
+  model.compile = [module, loss, in = model.inputs, out = model.labels]() mutable {
+    return stagecraft::compile(
+        module, {.inputs = in, .labels = out, .loss = loss, .microbatches = kMicrobatches});
+  };
+  model.loss = [module, loss, in = model.one_input[0], out = model.one_label[0]]() mutable {
+    const auto [logits, balance] = module->forward(in);
+    return loss(logits, balance, out);
+  };
+  model.parameters = module->parameters();
+  return model;
 }
 
 MeasuredModel vit(int stages) {

@@ -59,21 +59,14 @@ class DividedCheck {
     for (const StageParameter& parameter : stage_.parameters) {
       const at::Tensor& whole =
           program_.graph.parameters[static_cast<std::size_t>(parameter.position)].tensor;
-      state.parameters.push_back(divided && reads(parameter.value) ? last_part(whole.detach())
-                                                                   : whole.detach());
+      state.parameters.push_back(
+          divided && uses(chunk_, parameter.value) ? last_part(whole.detach()) : whole.detach());
     }
     for (const StageBuffer& buffer : stage_.buffers) {
       state.buffers.push_back(
           program_.graph.buffers[static_cast<std::size_t>(buffer.position)].tensor);
     }
     return state;
-  }
-
-  [[nodiscard]] bool reads(ValueId value) const {
-    return std::ranges::any_of(chunk_.nodes, [&](const Node& node) {
-      const std::vector<ValueId> values = reads_of(node);
-      return std::ranges::find(values, value) != values.end();
-    });
   }
 
   [[nodiscard]] at::Tensor last_part(const at::Tensor& whole) const {

@@ -164,6 +164,45 @@ void check_lent_weights(Lowering& l) {
   }
 }
 
+/// Refuses what copies of a stage have to keep equal if they divide all that it trains: a tied
+/// parameter, and buffers.
+void refuse_shared(const Lowering& l, const PlanGroup& divided) {
+  const StageId stage = divided.stages.front();
+  const StageProgram& of =
+      l.program.partition.stages[l.plan.tables.stages[stage.index()].program.index()];
+  const auto is_of_stage = [&](const PlanGroup& group, PlanGroup::Kind kind) {
+    return group.kind == kind && std::ranges::find(group.stages, stage) != group.stages.end();
+  };
+  const std::vector<PlanGroup>& groups = l.plan.tables.groups;
+  for (const StageParameter& parameter : of.parameters) {
+    const bool tied = std::ranges::any_of(groups, [&](const PlanGroup& group) {
+      return is_of_stage(group, PlanGroup::Kind::Tie) &&
+             std::ranges::find(group.parameters, parameter.name) != group.parameters.end();
+    });
+    const std::int32_t chunk =
+        l.plan.tables.buckets[static_cast<std::size_t>(divided.bucket)].chunks.first;
+    if (tied && uses(of.chunks[static_cast<std::size_t>(chunk)], parameter.value)) {
+      throw Error(Errc::ScheduleInvalid,
+                  fmt::format("the region in chunk {} of stage \"{}\" has the parameter {}, which "
+                              "other stages use, too, so ranks cannot divide it: leave shard out, "
+                              "or untie it",
+                              chunk,
+                              of.name,
+                              parameter.name));
+    }
+  }
+  const bool sums = std::ranges::any_of(
+      groups, [&](const PlanGroup& group) { return is_of_stage(group, PlanGroup::Kind::Copies); });
+  if (!sums && std::ranges::any_of(of.buffers, &StageBuffer::written)) {
+    throw Error(
+        Errc::ScheduleInvalid,
+        fmt::format("stage \"{}\" changes buffers, and trains nothing but a region that its "
+                    "ranks divide, so no sum of its copies keeps the buffers equal: leave "
+                    "shard out",
+                    of.name));
+  }
+}
+
 void check_divided_weights(Lowering& l) {
   for (const PlanGroup& group : l.plan.tables.groups) {
     if (group.kind != PlanGroup::Kind::Divided) {
@@ -179,6 +218,7 @@ void check_divided_weights(Lowering& l) {
                               stage.value,
                               count_text(ranks.size(), "rank")));
     }
+    refuse_shared(l, group);
     check_divided(l.program,
                   l.program.partition.stages[l.plan.tables.stages[stage.index()].program.index()],
                   l.plan.tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.first,

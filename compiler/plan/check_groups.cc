@@ -93,6 +93,9 @@ void check_members(const Plan& plan,
 /// Checks that the ranks that divide weights, and no others, have one list (P-13).
 void check_divided(const Plan& plan, std::size_t number, std::vector<std::string>& faults) {
   const PlanGroup& group = plan.tables.groups[number];
+  if (group.sets.size() != 1 || group.sets.front().empty()) {
+    return;  // P-9
+  }
   const std::vector<Rank>& members = group.sets.front();
   const std::int32_t list = plan.ranks[members.front().index()].list;
   for (const RankPlan& rank : plan.ranks) {

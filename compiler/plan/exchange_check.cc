@@ -1,7 +1,5 @@
 #include "stagecraft/compiler/plan/exchange_check.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace stagecraft {
@@ -44,7 +42,10 @@ void ExchangeCheck::check_run(const Instruction& i) {
     return;
   }
   const bool forward = i.task.kind == CellKind::Forward;
-  for (const std::int32_t chunk : exchanges_for(i) ? found->second : std::set<std::int32_t>()) {
+  for (const std::int32_t chunk : found->second) {
+    if (!exchanges_for(i)) {
+      break;
+    }
     const auto turn = turns_.find({i.task, chunk});
     if (!i.chunks.has(chunk)) {
       const bool behind = forward ? i.chunks.first > chunk : i.chunks.first < chunk;

@@ -231,13 +231,7 @@ bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Ins
          sums(tables, group, run);
 }
 
-bool divides(const PlanTables& tables, const PlanGroup& group, const Instruction& run) {
-  return group.kind == PlanGroup::Kind::Divided && run.op == Op::Run &&
-         std::ranges::find(group.stages, run.task.stage) != group.stages.end() &&
-         run.chunks.has(tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.first);
-}
-
-bool has_shards(const Plan& plan) {
+bool copies_differ(const Plan& plan) {
   return std::ranges::any_of(plan.tables.groups, [](const PlanGroup& group) {
     return group.has_shards() || group.kind == PlanGroup::Kind::Divided;
   });

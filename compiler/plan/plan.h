@@ -206,13 +206,8 @@ struct Plan {
                                    const PlanGroup& group,
                                    const Instruction& run);
 
-/// Returns whether the group divides the weights of a chunk that the task runs.
-[[nodiscard]] bool divides(const PlanTables& tables,
-                           const PlanGroup& group,
-                           const Instruction& run);
-
-/// Returns whether a stage's copies hold different things: shards, or parts of divided weights.
-[[nodiscard]] bool has_shards(const Plan& plan);
+/// Returns whether copies of a stage hold different things: shards, or parts of divided weights.
+[[nodiscard]] bool copies_differ(const Plan& plan);
 
 /// Returns one line per instruction of each list, preceded by one per group.
 [[nodiscard]] std::string to_string(const Plan& plan);
@@ -232,7 +227,7 @@ struct Plan {
                                     const RankPlan& rank,
                                     const Instruction& instruction);
 
-/// Returns all breaches of P-1 to P-12, one sentence each; empty for a sound plan. "Over" and
+/// Returns all breaches of P-1 to P-13, one sentence each; empty for a sound plan. "Over" and
 /// "before" are judged by streams and waits alone, not by the order of the list. A deadlock is
 /// reported with a short cycle.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);

@@ -383,6 +383,9 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
   for (std::size_t g = 0; g < tables.groups.size(); ++g) {
     const PlanGroup& group = tables.groups[g];
     const bool tie = group.kind == PlanGroup::Kind::Tie;
+    const auto bucket = [&]() -> const PlanBucket& {
+      return tables.buckets[static_cast<std::size_t>(group.bucket)];
+    };
     const auto has_bucket = [&] {
       return group.bucket >= 0 && static_cast<std::size_t>(group.bucket) < tables.buckets.size();
     };
@@ -392,7 +395,7 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
         has_stages(group.stages) &&
         (group.kind == PlanGroup::Kind::Copies || !group.has_shards()) && (tie || has_bucket()) &&
         (!divided || (group.sets.size() == 1 && group.stages.size() == 1 &&
-                      tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.count == 1)) &&
+                      bucket().stages == group.stages && bucket().chunks.count == 1)) &&
         std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {
           return !set.empty() && (!tie || set.size() == group.stages.size());
         });

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/stage/chunks.h"
@@ -39,22 +38,24 @@ std::map<std::string, Readers> readers_of(const StageProgram& stage) {
   return readers;
 }
 
-/// DividedRun is the operators [begin, end) of a region with a tag.
-struct DividedRun {
+/// MarkedRegion is the operators [begin, end) of a region with a tag.
+struct MarkedRegion {
   std::size_t begin = 0, end = 0;
 
   [[nodiscard]] bool has(std::size_t node) const { return node >= begin && node < end; }
 };
 
 /// Returns the regions that have one of the tags, in the order of the operators.
-std::vector<DividedRun> regions_with(const std::vector<Node>& nodes,
-                                     const std::vector<std::string>& tags) {
-  std::vector<DividedRun> regions;
+std::vector<MarkedRegion> regions_with(const std::vector<Node>& nodes,
+                                       const std::vector<Filter::Tag>& tags) {
+  std::vector<MarkedRegion> regions;
   const Annotation* open = nullptr;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const std::vector<Annotation>& scopes = nodes[n].annotations;
     const auto found = std::ranges::find_if(scopes, [&](const Annotation& scope) {
-      return std::ranges::find(tags, scope.tag) != tags.end();
+      return std::ranges::any_of(tags, [&](const Filter::Tag& tag) {
+        return tag.name == scope.tag && tag.number.value_or(scope.index) == scope.index;
+      });
     });
     if (found == scopes.end()) {
       open = nullptr;
@@ -86,12 +87,13 @@ bool can_be_cut(StageProgram stage, const std::set<std::size_t>& borders) {
 ChunkBorders borders_for(const StageProgram& stage,
                          std::int64_t most_bytes,
                          bool together,
-                         std::vector<std::string> divided) {
+                         std::vector<Filter::Tag> divided) {
   ChunkBorders chosen{.parameters = {}, .divided = std::move(divided)};
   if (stage.chunks.size() != 1 || stage.chunks.front().recompute) {
     return chosen;
   }
-  const std::vector<DividedRun> regions = regions_with(stage.chunks.front().nodes, chosen.divided);
+  const std::vector<MarkedRegion> regions =
+      regions_with(stage.chunks.front().nodes, chosen.divided);
   struct Reader {
     std::string parameter;
     std::int64_t bytes = 0;
@@ -108,7 +110,7 @@ ChunkBorders borders_for(const StageProgram& stage,
   std::set<std::size_t> borders;
   std::int64_t bytes = 0;
   for (auto reader = readers.begin(); reader != readers.end(); ++reader) {
-    if (std::ranges::any_of(regions, [&](const DividedRun& r) { return r.has(reader->first); })) {
+    if (std::ranges::any_of(regions, [&](const MarkedRegion& r) { return r.has(reader->first); })) {
       bytes = 0;
       continue;
     }
@@ -156,24 +158,22 @@ std::set<std::size_t> positions_of(const StageProgram& stage,
   return positions;
 }
 
-/// Returns whether all operators of a chunk are in regions with these tags.
-bool is_in_regions(const Chunk& chunk, const std::vector<std::string>& tags) {
-  const std::vector<DividedRun> regions = regions_with(chunk.nodes, tags);
-  return regions.size() == 1 && regions.front().begin == 0 &&
-         regions.front().end == chunk.nodes.size();
-}
-
 /// Marks the chunks of the regions that ranks divide.
-void mark_divided(StageProgram& stage, const std::vector<std::string>& tags) {
+void mark_divided(StageProgram& stage, const std::vector<Filter::Tag>& tags) {
   for (Chunk& chunk : stage.chunks) {
-    chunk.divided = is_in_regions(chunk, tags);
-    if (!chunk.divided && !regions_with(chunk.nodes, tags).empty()) {
-      throw Error(Errc::CompilePartition,
-                  fmt::format("a part of stage \"{}\" is recomputed that has a region {} and more "
-                              "beside it: recompute such regions by themselves (--recompute {})",
-                              stage.name,
-                              fmt::join(tags, " or "),
-                              fmt::join(tags, ",")));
+    const std::vector<MarkedRegion> regions = regions_with(chunk.nodes, tags);
+    chunk.divided = regions.size() == 1 && regions.front().begin == 0 &&
+                    regions.front().end == chunk.nodes.size();
+    if (!chunk.divided && !regions.empty()) {
+      const std::string& name = tags.front().name;
+      throw Error(
+          Errc::CompilePartition,
+          fmt::format("stage \"{}\" has recomputed parts, and ranks can divide its regions {} "
+                      "only if each is such a part by itself: name {} at --recompute, and "
+                      "nothing around it",
+                      stage.name,
+                      name,
+                      name));
     }
   }
 }
@@ -183,8 +183,9 @@ void mark_divided(StageProgram& stage, const std::vector<std::string>& tags) {
 void cut_at(StageProgram& stage, const ChunkBorders& borders) {
   std::set<std::size_t> positions = positions_of(stage, borders.parameters);
   const bool whole = stage.chunks.size() == 1 && !stage.chunks.front().recompute;
-  for (const DividedRun& region : whole ? regions_with(stage.chunks.front().nodes, borders.divided)
-                                        : std::vector<DividedRun>()) {
+  for (const MarkedRegion& region : whole
+                                        ? regions_with(stage.chunks.front().nodes, borders.divided)
+                                        : std::vector<MarkedRegion>()) {
     positions.insert(region.begin);
     positions.insert(region.end);
   }

@@ -12,14 +12,15 @@
 #include <vector>
 
 #include "stagecraft/compiler/stage/stage_program.h"
+#include "stagecraft/scheduler/strategy/filter.h"
 
 namespace stagecraft {
 
 struct ChunkBorders {
   /// Those at whose first reader a chunk begins, in the order of the readers.
   std::vector<std::string> parameters;
-  /// The tags of regions that are chunks of their own, whose weights ranks divide.
-  std::vector<std::string> divided;
+  /// The regions that are chunks of their own, whose weights ranks divide.
+  std::vector<Filter::Tag> divided;
 
   [[nodiscard]] bool empty() const { return parameters.empty() && divided.empty(); }
 };
@@ -32,7 +33,7 @@ struct ChunkBorders {
 [[nodiscard]] ChunkBorders borders_for(const StageProgram& stage,
                                        std::int64_t most_bytes,
                                        bool together = false,
-                                       std::vector<std::string> divided = {});
+                                       std::vector<Filter::Tag> divided = {});
 
 /// Cuts the stage. Errors: CompilePartition for a stage that does not have such borders.
 void cut_at(StageProgram& stage, const ChunkBorders& borders);

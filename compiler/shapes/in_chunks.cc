@@ -1,10 +1,9 @@
 #include "stagecraft/compiler/shapes/in_chunks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,6 +21,12 @@ struct Buckets {
   bool lend_weights = false;          // weights are gathered part by part, too
 };
 
+/// Returns whether a directive for the filter's stage is about this one of the program.
+bool is_about(const Filter& filter, const Layout& layout, StageId stage) {
+  const std::optional<int> number = filter.number_of(kStageTag);
+  return !number || (*number < layout.stages() && layout.model_stage(StageId(*number)) == stage);
+}
+
 Buckets buckets_of(const Strategy& strategy, const Layout& layout, StageId stage) {
   Buckets buckets;
   for (const Directive& directive : strategy.directives()) {
@@ -29,8 +34,7 @@ Buckets buckets_of(const Strategy& strategy, const Layout& layout, StageId stage
     if (replicate == nullptr || !replicate->options.bucket_bytes) {
       continue;
     }
-    const std::optional<int> number = replicate->filter.number_of(kStageTag);
-    if (!number || (*number < layout.stages() && layout.model_stage(StageId(*number)) == stage)) {
+    if (is_about(replicate->filter, layout, stage)) {
       buckets.bytes = std::min(buckets.bytes.value_or(*replicate->options.bucket_bytes),
                                *replicate->options.bucket_bytes);
       buckets.lend_weights |= replicate->options.sharing() == Sharing::Weights;
@@ -39,32 +43,32 @@ Buckets buckets_of(const Strategy& strategy, const Layout& layout, StageId stage
   return buckets;
 }
 
-/// Returns the tags of the regions that ranks divide.
-std::vector<std::string> divided_tags(const Strategy& strategy) {
-  std::set<std::string> tags;
+/// Returns the regions of a stage that ranks divide.
+std::vector<Filter::Tag> divided_in(const Strategy& strategy, const Layout& layout, StageId stage) {
+  std::vector<Filter::Tag> tags;
   for (const Directive& directive : strategy.directives()) {
-    if (const auto* const shard = std::get_if<ShardDirective>(&directive)) {
-      for (const auto& [tag, number] : shard->filter.tags) {
-        if (tag != kStageTag && tag != kMicrobatchTag) {
-          tags.insert(tag);
-        }
-      }
+    const auto* const shard = std::get_if<ShardDirective>(&directive);
+    if (shard != nullptr && is_about(shard->filter, layout, stage)) {
+      std::ranges::copy_if(
+          shard->filter.tags, std::back_inserter(tags), [](const Filter::Tag& tag) {
+            return tag.name != kStageTag && tag.name != kMicrobatchTag;
+          });
     }
   }
-  return {tags.begin(), tags.end()};
+  return tags;
 }
 
 }  // namespace
 
 Program in_chunks(const Program& program, const Strategy& strategy, const Layout& layout) {
   const CompiledProgram& model = program.compiled();
-  const std::vector<std::string> divided = divided_tags(strategy);
   std::vector<ChunkBorders> borders;
   for (const StageProgram& stage : model.partition.stages) {
     const Buckets buckets = buckets_of(strategy, layout, stage.id);
-    borders.push_back(buckets.bytes
-                          ? borders_for(stage, *buckets.bytes, buckets.lend_weights, divided)
-                          : ChunkBorders{.parameters = {}, .divided = divided});
+    std::vector<Filter::Tag> divided = divided_in(strategy, layout, stage.id);
+    borders.push_back(
+        buckets.bytes ? borders_for(stage, *buckets.bytes, buckets.lend_weights, std::move(divided))
+                      : ChunkBorders{.parameters = {}, .divided = std::move(divided)});
   }
   if (std::ranges::all_of(borders, &ChunkBorders::empty)) {
     return program;

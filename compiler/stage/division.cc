@@ -52,13 +52,6 @@ class Division {
     return {};
   }
 
-  [[nodiscard]] bool reads(ValueId value) const {
-    return std::ranges::any_of(chunk_.nodes, [&](const Node& node) {
-      const std::vector<ValueId> values = reads_of(node);
-      return std::ranges::find(values, value) != values.end();
-    });
-  }
-
   [[nodiscard]] std::string of_parameters() const {
     if (const std::string name = read_beyond(stage_, number_, number_ + 1); !name.empty()) {
       return fmt::format("shares the parameter {} with operators outside of it", name);
@@ -67,8 +60,12 @@ class Division {
     std::size_t trained = 0;
     for (const StageParameter& parameter : stage_.parameters) {
       const int completed = parameter.trained ? completing[trained++] : -1;
-      if (!reads(parameter.value)) {
+      if (!uses(chunk_, parameter.value) && completed != number_) {
         continue;
+      }
+      if (stage_.at(parameter.value).hooks != kNoAttachment) {
+        return fmt::format("has the parameter {}, whose hooks would see the gradient of a part",
+                           parameter.name);
       }
       if (!parameter.trained) {
         return fmt::format(
@@ -102,6 +99,11 @@ class Division {
 
   /// Only values of floating point cross, and only from and to chunks of the stage.
   [[nodiscard]] std::string of_borders() const {
+    if (number_ == 0 || number_ + 1 == static_cast<std::int32_t>(stage_.chunks.size()) ||
+        chunk_.inputs.empty() || chunk_.outputs.empty()) {
+      return "is not in the midst of its stage: begin the region behind the first operator, and "
+             "end it before the last one";
+    }
     for (const ValueId input : chunk_.inputs) {
       const auto makes = [&](const Chunk& chunk) {
         return std::ranges::find(chunk.outputs, input) != chunk.outputs.end();

@@ -101,6 +101,13 @@ std::vector<int> completing_chunks(const StageProgram& stage) {
   return chunks;
 }
 
+bool uses(const Chunk& chunk, ValueId value) {
+  return std::ranges::any_of(chunk.nodes, [&](const Node& node) {
+    const std::vector<ValueId> values = reads_of(node);
+    return std::ranges::find(values, value) != values.end();
+  });
+}
+
 int first_reader(const StageProgram& stage, ValueId input) {
   const auto found =
       std::ranges::find_if(stage.chunks, [&](const Chunk& chunk) { return reads(chunk, input); });

@@ -111,6 +111,8 @@ struct StageProgram {
 /// Returns the name of a parameter whose gradient is complete in the chunks [first, end), and that
 /// another chunk reads; empty if there is none.
 [[nodiscard]] std::string read_beyond(const StageProgram& stage, int first, int end);
+/// Returns whether an operator of the chunk reads the value, which may be a parameter.
+[[nodiscard]] bool uses(const Chunk& chunk, ValueId value);
 /// Returns the first chunk that reads an input of the stage; 0 if none does.
 [[nodiscard]] int first_reader(const StageProgram& stage, ValueId input);
 /// Returns the chunk that makes an output of the stage: the last that passes it on.

@@ -88,9 +88,8 @@ std::pair<at::Tensor, at::Tensor> MoeFeedForwardImpl::forward(const at::Tensor& 
                                 expert_capacity(tokens.size(0), experts_, capacity_factor_));
   const at::Tensor dispatch = at::gt(routing.combine, 0).to(x.scalar_type());
   const at::Tensor in = at::einsum("tec,td->ecd", {dispatch, tokens});
-  const at::Tensor out = region("EP", [&] {
-    return at::bmm(at::silu(at::bmm(in, gate_)) * at::bmm(in, up_), down_);
-  });
+  const at::Tensor out =
+      region("EP", [&] { return at::bmm(at::silu(at::bmm(in, gate_)) * at::bmm(in, up_), down_); });
   return {at::einsum("tec,ecd->td", {routing.combine, out}).view_as(x), routing.balance};
 }
 
@@ -154,11 +153,16 @@ at::Tensor MoeLoss::operator()(const at::Tensor& logits,
   return next_token_loss(logits, targets) + balance_ * balance;
 }
 
+double expert_bytes(const MoeOptions& m) {
+  return kBytesOfFloat * as_double(m.layers) * as_double(m.experts) * 3 * as_double(m.dim) *
+         as_double(m.ffn);
+}
+
 double weight_bytes(const MoeOptions& m) {
   const double dim = as_double(m.dim), experts = as_double(m.experts);
-  const double layer =
-      4 * dim * dim + 2 * dim + dim * experts + experts * 3 * dim * as_double(m.ffn);
-  return kBytesOfFloat * (as_double(m.layers) * layer + 2 * as_double(m.vocabulary) * dim + dim);
+  const double layer = 4 * dim * dim + 2 * dim + dim * experts;
+  return expert_bytes(m) +
+         kBytesOfFloat * (as_double(m.layers) * layer + 2 * as_double(m.vocabulary) * dim + dim);
 }
 
 double least_activation_bytes(const MoeOptions& m, std::int64_t sequences) {

@@ -53,6 +53,9 @@ struct MoeOptions {
 /// 64 bits is refused and not mistaken for a small one.
 [[nodiscard]] double weight_bytes(const MoeOptions& model);
 
+/// Returns the part of these that belongs to experts.
+[[nodiscard]] double expert_bytes(const MoeOptions& model);
+
 /// Returns a lower bound of the bytes that the forward of a microbatch keeps for its backward: the
 /// operands of its matrix products. `sequences`: in the microbatch.
 [[nodiscard]] double least_activation_bytes(const MoeOptions& model, std::int64_t sequences);

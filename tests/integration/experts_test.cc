@@ -8,8 +8,11 @@
 #include <memory>
 #include <random>
 
+#include <torch/torch.h>
+
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
@@ -69,6 +72,11 @@ double distance(const StateDict& a, const StateDict& b) {
     largest = std::max(largest, apart.numel() == 0 ? 0.0 : apart.max().item().toDouble());
   }
   return largest;
+}
+
+StateDict sorted(StateDict dict) {
+  std::ranges::sort(dict, {}, [](const auto& named) { return named.first; });
+  return dict;
 }
 
 StateDict as_dict(const TensorsByName& tensors) {
@@ -237,6 +245,46 @@ TEST_CASE("each rank holds a part of the experts and of their optimizer's state"
   }
 }
 
+/// The router does not train, so the divided experts are the first weights of the stage; batch
+/// statistics come before them.
+struct LateSums : torch::nn::Module {
+  LateSums() {
+    norm = register_module("norm",
+                           torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(8).affine(false)));
+    weights = register_parameter("weights", torch::randn({4, 8, 8}));
+    head = register_module("head", torch::nn::Linear(8, 8));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor in = norm(x).unsqueeze(0).expand({4, -1, -1}).contiguous();
+    return head(region("EP", [&] { return torch::bmm(in, weights); }).sum(0));
+  }
+  torch::nn::BatchNorm1d norm{nullptr};
+  torch::Tensor weights;
+  torch::nn::Linear head{nullptr};
+};
+
+TEST_CASE("copies keep their buffers equal beside divided experts", "[integration][experts]") {
+  const torch::Tensor x = torch::randn({16, 8});
+  std::vector<StateDict> ends;
+  for (const std::string divided : {"EP", ""}) {
+    torch::manual_seed(2);
+    LateSums module;
+    const Program program = compile(
+        module,
+        {.inputs = {x},
+         .labels = {x},
+         .loss = [](const at::Tensor& y, const at::Tensor& t) { return torch::mse_loss(y, t); },
+         .microbatches = 4});
+    const Execution execution = make_execution(program, in_copies(gpipe(1, 2), 2), {}, divided);
+    const Cluster cluster = Cluster::local(2);
+    Trainer trainer(cluster, execution, Sgd{.lr = 1e-2}, {.seed = 9});
+    (void)trainer.step({x}, {x}).get();
+    (void)trainer.step({x * 2}, {x}).get();
+    ends.push_back(sorted(trainer.state_dict()));
+  }
+  CHECK(distance(ends[0], ends[1]) <= kBound);
+}
+
 // ---- checkpoints --------------------------------------------------------------------------------
 
 /// A way to cut, copy, divide and share.
@@ -352,6 +400,10 @@ TEST_CASE("what cannot divide experts is refused", "[integration][experts][bad-i
   CHECK_THAT(refusal([&] { (void)in_copies_of(program, {.builder = "chimera", .copies = 1}); },
                      Errc::ScheduleInvalid),
              ContainsSubstring("one rank divides nothing"));
+  TrainedCopies divided(in_copies_of(program, {}));
+  const at::Tensor tokens = at::arange(13).remainder(16);
+  CHECK_THAT(refusal([&] { (void)divided.trainer.step({tokens}, {tokens.remainder(3)}); }),
+             ContainsSubstring("microbatches of one batch have different sizes"));
   const CustomOptimizer own{.name = "own", .update = [](const CustomUpdate&) {}};
   CHECK_THAT(refusal([&] { TrainedCopies run(in_copies_of(program, {}), own); }),
              ContainsSubstring("an optimizer of your own updates whole parameters"));

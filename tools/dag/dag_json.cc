@@ -38,6 +38,12 @@ Object object_of(const TrainingDag& dag, int number) {
   if (computes(node.kind) && !dag.chunk_of(node).operators.empty()) {
     object["operators"] = dag.chunk_of(node).operators;
   }
+  if (node.serves) {
+    object["serves"] = to_string(*node.serves);
+  }
+  if (node.kind == DagKind::AllToAll) {
+    object["returns"] = node.returns;
+  }
   object["ranks"] = ranks_of(dag, static_cast<std::size_t>(node.place));
   if (is_collective(node.kind) && node.bucket != kNone) {
     object["over"] = numbers_of(ranks_of_members(dag, number));

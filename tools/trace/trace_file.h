@@ -60,7 +60,7 @@ class TraceWriter {
   void write_header(const TraceHeader& header);
   void write_event(int rank, const TraceEvent& event, std::int64_t step);
   void write_flow(int rank, const TraceEvent& event);
-  void write_sum(int rank, const TraceEvent& event);
+  void write_together(int rank, const TraceEvent& event);
   void write_counters(int rank, const TraceEvent& event);
   void append();
   void restore_end(off_t end);
@@ -75,8 +75,9 @@ class TraceWriter {
   /// end.
   off_t end_ = 0;
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
-  std::map<std::tuple<int, int, bool>, std::int64_t> sums_;      ///< started: rank, group, gathers
-  std::int64_t last_flow_ = 0;                                   ///< also of sums
+  /// What ranks have started together: rank, group, kind, round.
+  std::map<std::tuple<int, int, TogetherKind, int>, std::int64_t> started_;
+  std::int64_t last_flow_ = 0;                  ///< also of what ranks do together
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0
   std::vector<std::int64_t> held_, in_flight_;  ///< last written values, by rank
 };

@@ -18,6 +18,16 @@ Task own_number(Task task, const PlanTables& tables, const Layout& layout) {
 
 }  // namespace
 
+namespace {
+
+TogetherKind together_kind(const PlanTables& tables, const Instruction& i) {
+  return is_exchange(i)                                      ? TogetherKind::Exchange
+         : is_collective(i.op) && gathers_weights(tables, i) ? TogetherKind::Gather
+                                                             : TogetherKind::Sum;
+}
+
+}  // namespace
+
 TraceStep trace_step(std::int64_t step,
                      const Plan& plan,
                      const Layout& layout,
@@ -36,8 +46,9 @@ TraceStep trace_step(std::int64_t step,
            .peer = moves ? of_rank.peers[instruction.peer.index()] : Rank(),
            .edge = instruction.edge,
            .part = moves ? tagged_microbatch(plan.tables, of_rank, instruction) : Microbatch(),
+           .together = together_kind(plan.tables, instruction),
            .group = instruction.group,
-           .gathers = is_collective(instruction.op) && gathers_weights(plan.tables, instruction),
+           .round = instruction.round,
            .time = timelines[rank][i]});
     }
     // An overlap group may have run its tasks in another order than the plan's.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -53,13 +54,10 @@ std::int64_t nanoseconds(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1000.0);
 }
 
-Op op_of(const std::string& name) {
-  for (const Category& known : kCategories) {
-    if (known.name == name) {
-      return known.op;
-    }
-  }
-  return Op::Run;
+/// Returns that of a Run for any other name.
+Category category_of(const std::string& name) {
+  const auto known = std::ranges::find(kCategories, name, &Category::name);
+  return known == kCategories.end() ? Category{Op::Run, ""} : *known;
 }
 
 /// Builds the steps from events that come one by one. Keeps one step at a time, and ignores what it
@@ -217,7 +215,9 @@ class Reader : public nlohmann::json_sax<Json> {
 
   [[nodiscard]] TraceEvent event_of(const Json& event, const Json& args) const {
     TraceEvent out;
-    out.op = op_of(event.at("cat"));
+    const Category category = category_of(event.at("cat"));
+    out.op = category.op;
+    out.together = category.together;
     out.time.start = nanoseconds(event.at("ts"));
     out.time.end = out.time.start + nanoseconds(event.at("dur"));
     if (const auto kind = args.find("kind"); kind != args.end()) {

@@ -86,9 +86,13 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
       case Op::Recv:
         inputs.push_back(measured_input(event, origins));
         break;
-      case Op::Vote:
       case Op::Start:
       case Op::Finish:
+        if (event.together == TogetherKind::Exchange) {
+          break;  // between the parts of a task
+        }
+        [[fallthrough]];
+      case Op::Vote:
         row.votes.push_back(span_of(event));
         break;
       case Op::Update:

@@ -17,14 +17,22 @@
 
 namespace stagecraft::tools {
 
+/// What the ranks of a group do together.
+enum class TogetherKind : std::uint8_t {
+  Sum,      ///< of gradients
+  Gather,   ///< of weights
+  Exchange  ///< of samples
+};
+
 struct TraceEvent {
   Op op = Op::Run;
-  Task task;             ///< in the schedule's numbers; a vote, a free and a sum have none
-  Rank peer;             ///< Send, Recv
-  EdgeId edge;           ///< Send, Recv
-  Microbatch part;       ///< Send, Recv: of the tag, so numbered in the step
-  int group = -1;        ///< Start, Finish: the group that adds up gradients; not read back
-  bool gathers = false;  ///< likewise: it gathers weights instead
+  Task task;        ///< in the schedule's numbers; a vote, a free and a sum have none
+  Rank peer;        ///< Send, Recv
+  EdgeId edge;      ///< Send, Recv
+  Microbatch part;  ///< Send, Recv: of the tag, so numbered in the step
+  TogetherKind together = TogetherKind::Sum;  ///< Start, Finish
+  int group = -1;                             ///< Start, Finish: the ranks' group; not read back
+  int round = 0;                              ///< likewise
   InstructionTime time;
 };
 

@@ -24,17 +24,23 @@ inline constexpr std::array<std::string_view, 3> kThreads{"compute", "send", "re
 struct Category {
   Op op;
   std::string_view name;
+  TogetherKind together = TogetherKind::Sum;
 };
-inline constexpr std::array kCategories{Category{Op::Send, "send"},
-                                        Category{Op::Recv, "receive"},
-                                        Category{Op::Start, "start of a sum"},
-                                        Category{Op::Finish, "end of a sum"},
-                                        Category{Op::Free, "free"},
-                                        Category{Op::Accumulate, "accumulate"},
-                                        Category{Op::Vote, "vote"},
-                                        Category{Op::Update, "update"},
-                                        Category{Op::Regroup, "regroup"},
-                                        Category{Op::Release, "release"}};
+inline constexpr std::array kCategories{
+    Category{Op::Send, "send"},
+    Category{Op::Recv, "receive"},
+    Category{Op::Start, "start of a sum"},
+    Category{Op::Finish, "end of a sum"},
+    Category{Op::Start, "start of a gather", TogetherKind::Gather},
+    Category{Op::Finish, "end of a gather", TogetherKind::Gather},
+    Category{Op::Start, "start of an exchange", TogetherKind::Exchange},
+    Category{Op::Finish, "end of an exchange", TogetherKind::Exchange},
+    Category{Op::Free, "free"},
+    Category{Op::Accumulate, "accumulate"},
+    Category{Op::Vote, "vote"},
+    Category{Op::Update, "update"},
+    Category{Op::Regroup, "regroup"},
+    Category{Op::Release, "release"}};
 
 [[nodiscard]] constexpr std::string_view category(const TraceEvent& event) {
   if (event.op == Op::Run) {
@@ -50,7 +56,7 @@ inline constexpr std::array kCategories{Category{Op::Send, "send"},
     }
   }
   for (const Category& known : kCategories) {
-    if (known.op == event.op) {
+    if (known.op == event.op && known.together == event.together) {
       return known.name;
     }
   }

@@ -40,6 +40,12 @@ std::string plan_text(const PlannedWith& plan) {
                      costs);
 }
 
+std::string_view word_of(TogetherKind kind) {
+  return kind == TogetherKind::Gather     ? "gather"
+         : kind == TogetherKind::Exchange ? "exchange"
+                                          : "sum";
+}
+
 std::string name_of(const TraceEvent& event) {
   std::string task = to_string(event.task);
   const std::string peer = event.peer == kDriver ? "driver" : to_string(event.peer);
@@ -228,7 +234,7 @@ void TraceWriter::write_event(int rank, const TraceEvent& event, std::int64_t st
   if (event.op == Op::Send || (event.op == Op::Recv && event.peer != kDriver)) {
     write_flow(rank, event);
   }
-  write_sum(rank, event);
+  write_together(rank, event);
   write_counters(rank, event);
 }
 
@@ -249,18 +255,18 @@ void TraceWriter::write_flow(int rank, const TraceEvent& event) {
       thread_of(event.op));
 }
 
-/// Writes a sum as a span of its own, from its start to the end of the wait for it: what the rank
-/// computes below it hides the sum.
-void TraceWriter::write_sum(int rank, const TraceEvent& event) {
+/// Writes a sum, gather or exchange as a span of its own, from its start to the end of the wait for
+/// it: what the rank computes below it hides it.
+void TraceWriter::write_together(int rank, const TraceEvent& event) {
   if (event.group < 0) {
     return;
   }
   if (event.op == Op::Start) {
-    sums_[{rank, event.group, event.gathers}] = event.time.start;
+    started_[{rank, event.group, event.together, event.round}] = event.time.start;
     return;
   }
-  const auto started = sums_.find({rank, event.group, event.gathers});
-  if (event.op != Op::Finish || started == sums_.end()) {
+  const auto started = started_.find({rank, event.group, event.together, event.round});
+  if (event.op != Op::Finish || started == started_.end()) {
     return;
   }
   ++last_flow_;
@@ -268,15 +274,16 @@ void TraceWriter::write_sum(int rank, const TraceEvent& event) {
        {std::pair("b", started->second), std::pair("e", event.time.end)}) {
     text_ += fmt::format(
         ",\n"
-        R"({{"ph":"{}","name":"{} of group {}","cat":"sum","id":{},"ts":{},"pid":{},"tid":0}})",
+        R"({{"ph":"{}","name":"{} of group {}","cat":"{}","id":{},"ts":{},"pid":{},"tid":0}})",
         phase,
-        event.gathers ? "gather" : "sum",
+        word_of(event.together),
         event.group,
+        word_of(event.together),
         last_flow_,
         microseconds(at),
         rank);
   }
-  sums_.erase(started);
+  started_.erase(started);
 }
 
 void TraceWriter::write_counters(int rank, const TraceEvent& event) {

@@ -63,12 +63,14 @@ CopiesSum::CopiesSum(Group members,
                      std::vector<StageRuntime*> mine,
                      std::size_t bucket,
                      bool first,
-                     std::int32_t rounds)
+                     std::int32_t rounds,
+                     bool brings_buffers)
     : members_(std::move(members)),
       mine_(std::move(mine)),
       bucket_(bucket),
       first_(first),
-      rounds_(rounds) {
+      rounds_(rounds),
+      brings_buffers_(brings_buffers) {
   SC_CHECK(!mine_.empty(), "a rank of a group of copies holds one of its stages");
   SC_CHECK(mine_.size() == 1 || !has_shards(), "a rank with a shard holds one copy");
 }
@@ -111,7 +113,7 @@ std::int32_t CopiesSum::number_of(Exchange exchange) const {
 /// for them.
 void CopiesSum::start_buffers(Collective& collective, const Sequence& sequence) {
   const std::vector<at::Tensor> written = written_buffers(*mine_.front());
-  if (bucket_ == 0 && !written.empty()) {
+  if (brings_buffers_ && !written.empty()) {
     buffers_ = collective.all_reduce(members_, sequence, packed(written, first_));
   }
 }

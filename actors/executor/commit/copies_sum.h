@@ -20,15 +20,17 @@ namespace stagecraft {
 
 class CopiesSum final : public GroupSum {
  public:
-  /// `mine`: the copies on this rank, which outlive the sum. `bucket`: its number in them; the
-  /// first one's sum brings the stage's buffers. `first`: the first copy of all is mine.front().
+  /// `mine`: the copies on this rank, which outlive the sum. `bucket`: its number in them.
+  /// `brings_buffers`: its sum brings the stage's buffers. `first`: the first copy of all is
+  /// mine.front().
   /// `rounds`: of a step, each with a sum.
   /// Requires: one copy here if the bucket has shards.
   CopiesSum(Group members,
             std::vector<StageRuntime*> mine,
             std::size_t bucket,
             bool first,
-            std::int32_t rounds = 1);
+            std::int32_t rounds = 1,
+            bool brings_buffers = true);
 
   void start(Collective& collective, const Sequence& step, const SumTurn& turn) override;
   void finish(Deadline deadline) override;
@@ -54,6 +56,7 @@ class CopiesSum final : public GroupSum {
   const std::size_t bucket_;
   const bool first_;
   const std::int32_t rounds_;
+  const bool brings_buffers_;
   std::vector<std::unique_ptr<PendingResult>> sums_;     // by buffer of gradients
   std::unique_ptr<PendingResult> buffers_;               // null if there are none
   std::unique_ptr<PendingResult> norms_;                 // likewise

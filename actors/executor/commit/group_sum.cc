@@ -27,6 +27,14 @@ std::size_t number_in_stage(const PlanTables& tables, std::int32_t bucket) {
       }));
 }
 
+/// Returns whether no earlier group sums over the copies of the same stages.
+bool is_first_of_copies(const PlanTables& tables, std::int32_t number) {
+  const auto own = tables.groups.begin() + number;
+  return std::none_of(tables.groups.begin(), own, [&](const PlanGroup& earlier) {
+    return earlier.kind == PlanGroup::Kind::Copies && earlier.stages == own->stages;
+  });
+}
+
 std::int32_t rounds_of(const PlanShare& share, std::int32_t group) {
   const auto starts_a_sum = [&](const Instruction& i) {
     return i.op == Op::Start && i.group == group && !gathers_weights(*share.tables, i);
@@ -57,7 +65,8 @@ std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
                                      std::move(mine),
                                      number_in_stage(*share.tables, group.bucket),
                                      first,
-                                     rounds_of(share, number));
+                                     rounds_of(share, number),
+                                     is_first_of_copies(*share.tables, number));
 }
 
 std::unique_ptr<GroupSum> sum_of_tie(const PlanShare& share,

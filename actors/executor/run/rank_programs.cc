@@ -8,6 +8,7 @@
 #include "stagecraft/actors/executor/setup/verify_setup.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/shapes/other_shape.h"
+#include "stagecraft/compiler/stage/division.h"
 
 namespace stagecraft {
 namespace {
@@ -93,6 +94,12 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
       refuse(fmt::format("stage {} {}", stage.id.value, found));
     }
     for (const BucketCut& cut : setup_.buckets_of(s)) {
+      if (cut.is_divided() && given.program == kTraining) {
+        const std::string why = misfit_of_division(*given.stages[s], cut.chunks.first, cut.parts);
+        if (!why.empty()) {
+          refuse(fmt::format("chunk {} of stage {} {}", cut.chunks.first, stage.id.value, why));
+        }
+      }
       if (cut.lends_weights() &&
           !read_beyond(*given.stages[s], cut.chunks.first, cut.chunks.end()).empty()) {
         refuse(

@@ -171,10 +171,14 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
       tasks_.accumulate(bound);
       break;
     case Op::Start:
-      is_exchange(*bound.instruction) ? exchange(bound) : rank_.commit.start(*bound.instruction);
-      break;
     case Op::Finish:
-      is_exchange(*bound.instruction) ? exchange(bound) : rank_.commit.finish(*bound.instruction);
+      if (is_exchange(*bound.instruction)) {
+        exchange(bound);
+      } else if (bound.instruction->op == Op::Start) {
+        rank_.commit.start(*bound.instruction);
+      } else {
+        rank_.commit.finish(*bound.instruction);
+      }
       break;
     case Op::Vote:
       rank_.commit.cast_vote(step_.losses.read());

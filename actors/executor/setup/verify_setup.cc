@@ -192,11 +192,29 @@ class SetupCheck {
           "runs",
           number);
     }
-    const StageProgram* stage = program_of(group.stages.front());
-    const ChunkRange& chunks = tables().buckets[static_cast<std::size_t>(group.bucket)].chunks;
-    if (stage == nullptr || chunks.count != 1 || chunks.first < 0 ||
-        chunks.first >= std::ssize(stage->chunks)) {
+    if (group.bucket < 0 || static_cast<std::size_t>(group.bucket) >= tables().buckets.size()) {
+      fault("group {} divides a bucket that there is not", number);
       return;
+    }
+    const PlanBucket& bucket = tables().buckets[static_cast<std::size_t>(group.bucket)];
+    const StageProgram* stage = program_of(group.stages.front());
+    const ChunkRange& chunks = bucket.chunks;
+    if (bucket.stages != group.stages || chunks.count != 1 || chunks.first < 0 ||
+        (stage != nullptr && chunks.first >= std::ssize(stage->chunks))) {
+      fault("group {} divides a bucket of other stages or chunks", number);
+      return;
+    }
+    if (stage == nullptr) {
+      return;
+    }
+    for (const StageParameter& parameter : stage->parameters) {
+      const bool tied = std::ranges::any_of(tables().groups, [&](const PlanGroup& tie) {
+        return tie.kind == PlanGroup::Kind::Tie &&
+               std::ranges::find(tie.parameters, parameter.name) != tie.parameters.end();
+      });
+      if (tied && uses(stage->chunks[static_cast<std::size_t>(chunks.first)], parameter.value)) {
+        fault("group {} divides the parameter {}, which is tied", number, parameter.name);
+      }
     }
     if (const std::string why = misfit_of_division(*stage, chunks.first, std::ssize(members));
         !why.empty()) {

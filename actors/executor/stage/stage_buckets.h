@@ -19,7 +19,8 @@
 /// BU-6: a bucket that lends weights keeps those of its shard apart. It has memory for the weights
 ///       of all from hold_weights(), after which the caller fills it, to release_weights().
 /// BU-7: a divided bucket (P-13) has a part of each parameter, like a stage with fewer experts. An
-///       evaluation has the whole ones (whole_parameters) in memory as in BU-6.
+///       evaluation has the whole ones (whole_parameters) in memory as in BU-6, each in a flat
+///       buffer of its own.
 #pragma once
 
 #include <cstddef>

@@ -443,6 +443,8 @@ StageGradients StageRuntime::backward(CellKind kind,
 Tensors& StageRuntime::exchanged(const Instruction& exchange, SavedStage& saved) const {
   const auto c = static_cast<std::size_t>(exchange.chunks.first);
   const bool forward = exchange.task.kind == CellKind::Forward;
+  // A forward brings inputs and returns outputs; a backward brings gradients of outputs, and returns
+  // those of inputs.
   if (forward == exchange.returns) {
     return forward ? saved.outputs[c] : saved.output_gradients[c];
   }
@@ -464,7 +466,9 @@ void StageRuntime::take_exchanged(const Instruction& exchange, SavedStage& saved
     const auto& [from, position] = chunks[c].inputs[i];
     const at::Tensor made = std::move(saved.exchanged[c][i]);
     at::Tensor& sum = saved.output_gradients[*from][position];
-    sum = sum.defined() && made.defined() ? sum + made : made.defined() ? made : sum;
+    if (made.defined()) {
+      sum = sum.defined() ? sum + made : made;
+    }
   }
   saved.exchanged[c].clear();
 }

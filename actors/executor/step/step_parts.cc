@@ -1,5 +1,8 @@
 #include "stagecraft/actors/executor/step/step_parts.h"
 
+#include <algorithm>
+
+#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/shapes/parts.h"
 
 namespace stagecraft {
@@ -33,6 +36,15 @@ void append(PartRuns& all, const PartRuns& batch, int microbatches) {
     all.push_back({.count = microbatches});
   }
   all.insert(all.end(), batch.begin(), batch.end());
+}
+
+bool may_run(const PlanTables& tables, const PartRuns& runs) {
+  const bool divided =
+      std::ranges::find(tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
+      tables.groups.end();
+  return !divided || std::ranges::all_of(runs, [&](const PartRun& run) {
+    return run.shape == runs.front().shape && run.weight == runs.front().weight;
+  });
 }
 
 PartRun part_of(const PartRuns& runs, std::size_t m) {

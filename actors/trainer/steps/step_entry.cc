@@ -2,12 +2,20 @@
 
 #include <utility>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 
 namespace stagecraft {
 
 StepInput StepEntry::input(const KnownPrograms::Sent& sent, Parts& split, double scale) const {
   PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
+  if (!may_run(sent.plan->tables, runs)) {
+    throw Error(
+        Errc::UsageArgument,
+        "microbatches of one batch have different sizes, and ranks that divide experts "
+        "(shard) exchange the samples of as many microbatches: give batches that the number "
+        "of microbatches divides");
+  }
   for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
     for (std::vector<at::Tensor>& part : *side) {
       for (at::Tensor& tensor : part) {

@@ -37,12 +37,31 @@ class Exchanges {
         connect(exchange, edge.to);
       }
     }
+    follow_order();
     remove_repeated();
   }
 
  private:
   [[nodiscard]] bool is_divided(int n) const {
     return divided_.contains({dag_.node(n).stage, dag_.node(n).chunk});
+  }
+
+  /// Lets chunks that only follow each other wait for the exchanges between them.
+  void follow_order() {
+    for (DagEdge& edge : dag_.edges) {
+      const DagNode& from = dag_.node(edge.from);
+      const DagNode& to = dag_.node(edge.to);
+      if (edge.data || !computes(from.kind) || from.kind != to.kind || from.stage != to.stage ||
+          from.microbatch != to.microbatch) {
+        continue;
+      }
+      if (const auto back = exchanges_.find({edge.from, true}); back != exchanges_.end()) {
+        edge.from = back->second;
+      }
+      if (const auto there = exchanges_.find({edge.to, false}); there != exchanges_.end()) {
+        edge.to = there->second;
+      }
+    }
   }
 
   /// Returns the exchange before or after a task of a divided chunk.
@@ -106,10 +125,14 @@ std::string misfit(const TrainingDag& dag, const DividedChunks& divided) {
           "stage, and end it before the last one",
           to_string(dag, leaves ? edge.from : edge.to));
     }
-    if (leaves && enters && carries_samples(dag, edge)) {
-      return fmt::format("{} and {} are regions right behind each other: make them one region",
-                         to_string(dag, edge.from),
-                         to_string(dag, edge.to));
+    const bool neighbors =
+        from.kind == to.kind && from.stage == to.stage && from.microbatch == to.microbatch;
+    if (leaves && enters && neighbors) {
+      return fmt::format(
+          "{} and {} are regions right behind each other: make them one region, or "
+          "put an operator between them",
+          to_string(dag, edge.from),
+          to_string(dag, edge.to));
     }
   }
   return {};

@@ -56,6 +56,43 @@ TEST_CASE("P-13: plans of every kind of schedule exchange around each task of a 
   CHECK(exchanges == 4 * c.stages * c.microbatches);
 }
 
+/// Layers beside the experts read nothing of them: they come before the region, and behind it.
+struct SharedExperts : torch::nn::Module {
+  SharedExperts() {
+    for (const char* name : {"first", "before", "behind", "last"}) {
+      layers.push_back(register_module(name, torch::nn::Linear(8, 8)));
+    }
+    weights = register_parameter("weights", torch::randn({4, 8, 8}));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor h = torch::tanh(layers[0](x));
+    const torch::Tensor in = h.unsqueeze(0).expand({4, -1, -1}).contiguous();
+    const torch::Tensor before = torch::tanh(layers[1](h));
+    const torch::Tensor out = region("EP", [&] { return torch::bmm(in, weights); });
+    const torch::Tensor behind = torch::tanh(layers[2](h));
+    return layers[3](out.sum(0) + before + behind);
+  }
+  std::vector<torch::nn::Linear> layers;
+  torch::Tensor weights;
+};
+
+TEST_CASE("P-13: chunks that read nothing of a divided one wait for its exchanges all the same",
+          "[compiler][plan][experts]") {
+  SharedExperts module;
+  const torch::Tensor x = torch::randn({12, 8});
+  const Program program = compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 4});
+  const bool shards = GENERATE(false, true);
+  const Plan plan = divided_plan(program,
+                                 build_schedule("gpipe", {.devices = 1, .microbatches = 2}),
+                                 2,
+                                 {.bucket_bytes = 100, .shard_parameters = shards})
+                        .plan;
+  CHECK(verify(plan).empty());
+  CHECK(plan.tables.buckets.size() >= 4);
+  CHECK(exchanges_in(plan.lists[0]) == 8);
+}
+
 TEST_CASE("the members of an overlap group exchange under each other's tasks",
           "[compiler][plan][experts]") {
   const Plan plan = divided_plan(expert_program(4, 8),

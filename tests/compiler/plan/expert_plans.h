@@ -70,14 +70,17 @@ struct DividedPlan {
 };
 
 /// Divides the experts of all stages among copies of a schedule's rows.
-inline DividedPlan divided_plan(const Program& program, const Schedule& rows, int copies = 2) {
+inline DividedPlan divided_plan(const Program& program,
+                                const Schedule& rows,
+                                int copies = 2,
+                                const ReplicateOptions& sums = {}) {
   const Schedule schedule = in_copies(rows, copies);
   const Layout layout = Layout::of(schedule);
   std::vector<DividedRegion> divided;
   for (int s = 0; s < layout.stages(); ++s) {
     divided.push_back({StageId(s), "EP"});
   }
-  const Strategy strategy = strategy_of(schedule, layout, {}, divided);
+  const Strategy strategy = strategy_of(schedule, layout, sums, divided);
   Program chunked = in_chunks(program, strategy, layout);
   Plan plan = lower(chunked, strategy, layout, /*training=*/true).plan;
   return {std::move(chunked), std::move(plan)};

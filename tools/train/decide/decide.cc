@@ -131,13 +131,6 @@ void check_graph(const std::optional<StageGraph>& asked, const StageGraph& graph
 
 /// Errors: UsageArgument if copies are to share something and no stage can.
 void check_sharing(const PipelineOptions& options, const Plan& plan) {
-  if (options.ep > 1 && options.dp > 1 && options.dp != options.ep) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--ep divides experts among all copies of the pipeline: expected --dp "
-                            "{}, or no --dp, found --dp {}",
-                            options.ep,
-                            options.dp));
-  }
   const bool copies = std::ranges::any_of(plan.tables.groups, [](const PlanGroup& group) {
     return group.kind == PlanGroup::Kind::Copies;
   });

@@ -25,6 +25,25 @@ struct RankFacts {
   std::int64_t peak_activations = 0;
 };
 
+/// Returns the bytes of divided weights of the stage that other ranks have.
+std::int64_t bytes_elsewhere(const PlanTables& tables, StageId id, const StageProgram& stage) {
+  std::int64_t bytes = 0;
+  for (const PlanGroup& group : tables.groups) {
+    if (group.kind != PlanGroup::Kind::Divided || group.stages.front() != id) {
+      continue;
+    }
+    const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
+    const Chunk& chunk = stage.chunks[static_cast<std::size_t>(chunks.first)];
+    const auto ranks = std::ssize(group.sets.front());
+    for (const StageParameter& parameter : stage.parameters) {
+      if (uses(chunk, parameter.value)) {
+        bytes += bytes_of(stage.at(parameter.value)) / ranks * (ranks - 1);
+      }
+    }
+  }
+  return bytes;
+}
+
 std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program) {
   std::vector<RankFacts> all;
   for (const RankPlan& rank : plan.ranks) {
@@ -34,7 +53,9 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
     for (const StageId stage : list.stages) {
       facts.stages.push_back(stage.value);
       const StageId of_program = plan.tables.stages[stage.index()].program;
-      facts.weights += weight_bytes(program.partition.stages[of_program.index()]);
+      facts.weights +=
+          weight_bytes(program.partition.stages[of_program.index()]) -
+          bytes_elsewhere(plan.tables, stage, program.partition.stages[of_program.index()]);
     }
     all.push_back(facts);
   }
@@ -105,10 +126,18 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                {"peak_activation_bytes", rank.peak_activations}});
   }
   object["sums"] = nlohmann::ordered_json::array();
-  for (const PlanGroup& group : job.execution.plan->tables.groups) {
+  object["divided"] = nlohmann::ordered_json::array();
+  const PlanTables& tables = job.execution.plan->tables;
+  for (const PlanGroup& group : tables.groups) {
     std::vector<std::vector<int>> sets;
     for (const std::vector<Rank>& set : group.sets) {
       sets.push_back(numbers_of(set));
+    }
+    if (group.kind == PlanGroup::Kind::Divided) {
+      object["divided"].push_back({{"group", to_string(tables, group)},
+                                   {"stages", numbers_of(group.stages)},
+                                   {"ranks", sets}});
+      continue;
     }
     const bool tie = group.kind == PlanGroup::Kind::Tie;
     object["sums"].push_back({{"over", tie ? "tie" : "copies"},
@@ -170,6 +199,12 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   }
   const PlanTables& tables = job.execution.plan->tables;
   for (const PlanGroup& group : tables.groups) {
+    if (group.kind == PlanGroup::Kind::Divided) {
+      text += fmt::format("divided: weights of {} among {}, which exchange samples\n",
+                          to_string(tables, group),
+                          ranks_text(group));
+      continue;
+    }
     text += fmt::format("summed before the vote: gradients of {} on {}{}\n",
                         to_string(tables, group),
                         ranks_text(group),

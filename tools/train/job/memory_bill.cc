@@ -105,6 +105,15 @@ Shared shared_by_all(const TrainOptions& options, const Choice& choice) {
   return all.value_or(Shared());
 }
 
+bool divides_experts(const TrainOptions& options, const Choice& choice) {
+  if (!choice.strategy) {
+    return options.pipeline.ep > 1;
+  }
+  return std::ranges::any_of(choice.strategy->directives(), [](const Directive& directive) {
+    return std::holds_alternative<ShardDirective>(directive);
+  });
+}
+
 /// Returns on how many ranks a stage is, on average.
 double copies_of_stages(const Layout& layout) {
   double copies = 0.0;
@@ -133,6 +142,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
   const double replicas = copies_of_stages(choice.layout);
   const Shared shared = shared_by_all(options, choice);
+  const double experts = divides_experts(options, choice) ? std::min(work.experts, held) : 0.0;
+  // The bytes on all ranks of what is `bytes` in one copy; divided experts are there once.
+  const auto on_ranks = [&](bool is_shared, double bytes) {
+    const double divided = std::min(experts, bytes);
+    return (is_shared ? 1.0 : replicas) * (bytes - divided) + divided;
+  };
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);
   add(Time::Always, "modules and operators", work.description);
@@ -162,10 +177,10 @@ MemoryBill::MemoryBill(const TrainOptions& options,
                            shared.weights()     ? ", shared"
                            : shared.gradients() ? ", gradients and states shared"
                            : shared.states()    ? ", states shared"
+                           : experts > 0        ? ", experts divided"
                                                 : ""),
-               (shared.weights() ? 1.0 : replicas) * held +
-                   (shared.gradients() ? 1.0 : replicas) * held +
-                   (shared.states() ? 1.0 : replicas) * states * optimized);
+               on_ranks(shared.weights(), held) + on_ranks(shared.gradients(), held) +
+                   states * on_ranks(shared.states(), optimized));
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",
@@ -173,7 +188,10 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   }
   add_on_ranks(Time::Step, "activations of all ranks", activations);
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
-  add_on_ranks(Time::Step, "gradients of one microbatch", replicas * held);
+  add_on_ranks(Time::Step, "gradients of one microbatch", on_ranks(false, held));
+  if (experts > 0 && options.run.eval_every) {
+    add_on_ranks(Time::Step, "experts that an evaluation gathers", replicas * experts);
+  }
   if (shared.gradients()) {
     add_on_ranks(
         Time::Step,
@@ -189,7 +207,8 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
-      replicas * held + (shared.states() ? 2.0 : replicas) * states * optimized + weights);
+      on_ranks(false, held) +
+          states * (shared.states() ? 2.0 * optimized : on_ranks(false, optimized)) + weights);
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

@@ -12,11 +12,13 @@ class MoeWork : public TextWork {
 
   [[nodiscard]] WorkBytes bytes(const WorkShape& shape) const override {
     const examples::MoeOptions sizes = model(shape);
-    return bytes_of(weight_bytes(sizes),
-                    static_cast<double>(sizes.layers),
-                    least_activation_bytes(sizes, shape.microbatch_size),
-                    example_bytes(),
-                    shape);
+    WorkBytes bytes = bytes_of(weight_bytes(sizes),
+                               static_cast<double>(sizes.layers),
+                               least_activation_bytes(sizes, shape.microbatch_size),
+                               example_bytes(),
+                               shape);
+    bytes.experts = examples::expert_bytes(sizes);
+    return bytes;
   }
 
   [[nodiscard]] Program compile(const WorkShape& shape) override {

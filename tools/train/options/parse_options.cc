@@ -37,6 +37,16 @@ void check_warmup(const TrainOptions& options) {
   }
 }
 
+void check_copies(const PipelineOptions& pipeline) {
+  if (pipeline.ep > 1 && pipeline.dp > 1 && pipeline.dp != pipeline.ep) {
+    wrong_usage(kTrainCommand,
+                fmt::format("--ep {0} divides experts among all copies of the pipeline: expected "
+                            "--dp {0}, or no --dp, found --dp {1}",
+                            pipeline.ep,
+                            pipeline.dp));
+  }
+}
+
 }  // namespace
 
 std::variant<TrainOptions, HelpText> parse_train_options(
@@ -61,6 +71,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
                options.model,
                options.data,
                {"--microbatch-size", "--microbatch-sizes", "--eval-every"});
+  check_copies(options.pipeline);
   check_planner(options, app);
   settle_keeping(options.keeping, app);
   check_workers(options.workers);

@@ -51,6 +51,7 @@ void check_planner(const TrainOptions& options, const CLI::App& app) {
   for (const char* name : {"--schedule",
                            "--strategy",
                            "--dp",
+                           "--ep",
                            "--zero",
                            "--cut",
                            "--graph",

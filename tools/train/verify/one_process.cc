@@ -106,7 +106,8 @@ OneProcess::Side::Side(const TrainJob& job,
 
 OneProcess::OneProcess(const TrainJob& job) : job_(job), plain_(job, nullptr, reordered(job)) {
   auto sums = std::make_shared<const SumOrder>(sum_order_of(*job.execution.plan));
-  if (reordered(job) && !divides_weights(job) && sums->common_order(job.execution.program.microbatches())) {
+  if (reordered(job) && !divides_weights(job) &&
+      sums->common_order(job.execution.program.microbatches())) {
     as_ranks_.emplace(job, std::move(sums), std::nullopt);
   }
 }

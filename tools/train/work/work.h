@@ -33,6 +33,7 @@ struct WorkBytes {
   double parameters = 0.0;  ///< ties count once
   double buffers = 0.0;     ///< on the stages where they count
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
+  double experts = 0.0;     ///< the part of parameters in regions EP
   std::optional<double> optimized;  ///< the part that the optimizer changes; none: not known before
   double description = 0.0;         ///< estimate for modules and operators, without tensors
   double file = 0.0;                ///< contents of the model's file: it may be captured again

@@ -23,6 +23,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zero_bubble/zb_h1.h"
 #include "stagecraft/tests/actors/executor/pipeline.h"
+#include "stagecraft/tests/actors/executor/setup/divided_setups.h"
 #include "stagecraft/tests/actors/executor/setup/own_parts.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
@@ -826,8 +827,10 @@ TEST_CASE("the corpus of the fuzz target holds a setup of this version", "[execu
     torch::manual_seed(3);
     std::ofstream(folder + "tied", std::ios::binary)
         << encode(sent_setups_of(tied().program, chimera(2, kSentMicrobatches)).front()).bytes;
+    std::ofstream(folder + "divided", std::ios::binary)
+        << encode(testing::divided_setups().front()).bytes;
   }
-  for (const char* name : {"small", "tied"}) {
+  for (const char* name : {"small", "tied", "divided"}) {
     std::ifstream file(folder + name, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(file), {});
     CHECK(encode(decode_setup(bytes, {})).bytes == bytes);

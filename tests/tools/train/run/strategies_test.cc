@@ -58,6 +58,10 @@ std::string write(const std::string& name, const std::string& text) {
   return path;
 }
 
+bool divides_experts(const Words& words) {
+  return std::find(words.begin(), words.end(), "moe") != words.end();
+}
+
 Words tiny(Words words) {
   const bool clip = std::find(words.begin(), words.end(), "clip") != words.end();
   Words sizes = clip ? Words{"--microbatch-size", "2"} : tiny_llama();
@@ -90,7 +94,11 @@ TEST_CASE("every combination of the page trains as its ranks add up, on threads 
     const std::vector<Ending> endings = endings_on(clusters, tiny(words));
     for (const auto& [verified, sha256] : endings) {
       CAPTURE(verified.dump());
-      CHECK(verified.at("bit_equal_as_ranks") == true);
+      if (divides_experts(words)) {
+        CHECK_THAT(verified.at("reordered").get<std::string>(), ContainsSubstring("experts"));
+      } else {
+        CHECK(verified.at("bit_equal_as_ranks") == true);
+      }
       CHECK(verified.at("within_bound") == true);
       CHECK(sha256 == endings.front().sha256);
     }
@@ -180,6 +188,34 @@ TEST_CASE(
              ContainsSubstring("--bucket-size expects a number of bytes, e.g. 2G or 500M"));
   CHECK_THAT(run_train({"--schedule", "chimera", "--ranks", "2", "--zero", level}).err,
              ContainsSubstring("are copies of one stage in the schedule"));
+}
+
+TEST_CASE("--ep divides experts in less memory, and its strategy does the same",
+          "[tools][train][strategies][experts]") {
+  const auto with = [](Words words) {
+    words.insert(words.begin(), {"--model", "moe"});
+    return words;
+  };
+  const Words copies = with({"--ranks", "4", "--dp", "2"});
+  const Words divided = with({"--ranks", "4", "--ep", "2"});
+  const std::string file = write("experts.strategy", "");
+  Words written = divided;
+  written.insert(written.end(), {"--strategy-out", file});
+  const std::string sha256 = train_json(written).sha256();
+  CHECK_THAT(read_text_file(file), ContainsSubstring("shard {PP:1,EP:*} on [1,3]"));
+  CHECK(train_json(with({"--strategy", file})).sha256() == sha256);
+  CHECK(predicted_bytes(divided) < predicted_bytes(copies));
+  CHECK(predicted_bytes(with({"--strategy", file})) == predicted_bytes(divided));
+  Words dry = divided;
+  dry.emplace_back("--dry-run");
+  CHECK_THAT(run_train(dry).out,
+             ContainsSubstring("divided: weights of chunk 1 of stage 0 among ranks 0, 2"));
+  CHECK_THAT(run_train({"--ranks", "4", "--ep", "2"}).err,
+             ContainsSubstring("the model has no region EP"));
+  CHECK_THAT(run_train(with({"--ranks", "4", "--ep", "2", "--dp", "4"})).err,
+             ContainsSubstring("expected --dp 2, or no --dp, found --dp 4"));
+  CHECK_THAT(run_train(with({"--ranks", "4", "--ep", "3"})).err,
+             ContainsSubstring("--ep expects a divisor of 4"));
 }
 
 TEST_CASE("the file of a strategy names the options that complete it",
