@@ -46,19 +46,6 @@ std::string Strategy::place_of(std::size_t directive) const {
   return fmt::format("directive {}{}", directive + 1, line);
 }
 
-Strategy Strategy::without_orders() const {
-  Strategy kept;
-  for (std::size_t i = 0; i < directives_.size(); ++i) {
-    if (!std::holds_alternative<OrderDirective>(directives_[i])) {
-      kept.directives_.push_back(directives_[i]);
-      if (i < lines_.size()) {
-        kept.lines_.push_back(lines_[i]);
-      }
-    }
-  }
-  return kept;
-}
-
 int placed_stages(const Strategy& strategy) {
   int stages = 0;
   for (const Directive& directive : strategy.directives()) {

@@ -124,8 +124,20 @@ class Strategy {
 
   /// Returns "directive 4", counted from 1, or "directive 4 (line 7)" of a file.
   [[nodiscard]] std::string place_of(std::size_t directive) const;
-  /// Returns the strategy without its orders.
-  [[nodiscard]] Strategy without_orders() const;
+  /// Returns the strategy without its directives of these kinds.
+  template <class... Kinds>
+  [[nodiscard]] Strategy without() const {
+    Strategy kept;
+    for (std::size_t i = 0; i < directives_.size(); ++i) {
+      if (!(std::holds_alternative<Kinds>(directives_[i]) || ...)) {
+        kept.directives_.push_back(directives_[i]);
+        if (i < lines_.size()) {
+          kept.lines_.push_back(lines_[i]);
+        }
+      }
+    }
+    return kept;
+  }
 
   /// Lines do not count.
   friend bool operator==(const Strategy& a, const Strategy& b) {

@@ -125,7 +125,7 @@ TEST_CASE("a region has operators of its stage on both sides",
     return refusal([&] { (void)divided_plan(program, two_rows()); }, code);
   };
   CHECK_THAT(refused_at(0, Errc::CompilePartition),
-             ContainsSubstring("reads an input of its stage"));
+             ContainsSubstring("not in the midst of its stage"));
   CHECK_THAT(refused_at(1, Errc::ScheduleInvalid),
              ContainsSubstring("has a neighbor in another stage"));
   CHECK_THAT(refused_at(2, Errc::ScheduleInvalid), ContainsSubstring("shard {PP:1,EP:*}"));

@@ -108,8 +108,8 @@ TEST_CASE("the lines of a strategy do not count when two are compared", "[schedu
   const Strategy far = parse_strategy("\n\nsplit {} n=2\norder [{PP:0}]\n");
   CHECK(far == parse_strategy("split {} n=2\norder [{PP:0}]\n"));
   CHECK(far.place_of(1) == "directive 2 (line 4)");
-  CHECK(far.without_orders() == parse_strategy("split {} n=2\n"));
-  CHECK(far.without_orders().place_of(0) == "directive 1 (line 3)");
+  CHECK(far.without<OrderDirective>() == parse_strategy("split {} n=2\n"));
+  CHECK(far.without<OrderDirective>().place_of(0) == "directive 1 (line 3)");
 }
 
 }  // namespace

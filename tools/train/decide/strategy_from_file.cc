@@ -15,10 +15,12 @@ namespace {
 
 Schedule schedule_before_program(const Strategy& strategy, const StageGraph& graph) {
   try {
-    // Orders may name regions and edges that only the model has.
-    return schedule_of(issue(apply(strategy.without_orders(), bare_source(graph))));
+    // Orders and shards may name regions and edges that only the model has.
+    return schedule_of(
+        issue(apply(strategy.without<OrderDirective, ShardDirective>(), bare_source(graph))));
   } catch (const Error&) {
-    (void)apply(strategy, bare_source(graph));  // tells the faults of the orders too
+    // Tells the faults of the orders too.
+    (void)apply(strategy.without<ShardDirective>(), bare_source(graph));
     throw;
   }
 }
