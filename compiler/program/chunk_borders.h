@@ -1,6 +1,6 @@
-/// ChunkBorders lists the borders of a stage's chunks: so that the gradients of one chunk are summed
-/// over the copies of the stage while earlier chunks still compute theirs, and so that ranks divide
-/// the weights of a region.
+/// ChunkBorders lists the borders of a stage's chunks: so that the gradients of one chunk are
+/// summed over the copies of the stage while earlier chunks still compute theirs, and so that ranks
+/// divide the weights of a region.
 ///
 /// in_chunks() (shapes/in_chunks.h) chooses and applies them.
 /// CKB-1: borders name parameters and regions, not operators, so that they fit the stage in every

@@ -45,7 +45,7 @@ Sizes sizes_after(const at::Tensor& value, std::int64_t ranks, bool returns) {
       value.sizes());
 }
 
-/// Returns the received parts, one of each rank, as a value of these sizes (keeps EX-1).
+/// Returns the received parts, one of each rank, as a value of these sizes (keeps XC-1).
 at::Tensor joined(const at::Tensor& received,
                   const Sizes& sizes,
                   std::int64_t ranks,

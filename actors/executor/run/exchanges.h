@@ -7,7 +7,7 @@
 ///     returns    [E/n, n*C, d]             ->  [E, C, d], those of its own microbatch
 ///
 /// The executor makes it and uses it on its plan thread.
-/// EX-1: in dimension 1, samples lie in ascending order of their ranks.
+/// XC-1: in dimension 1, samples lie in ascending order of their ranks.
 #pragma once
 
 #include <cstddef>

@@ -410,8 +410,8 @@ std::vector<NamedTensor> StageBuckets::state() const {
   for (std::size_t s = 0; s < state_names_.size(); ++s) {
     for (const auto& [bucket, i] : order_) {
       const OptimizedParameter& p = optimized_[bucket][i];
-      result.push_back({state_name(state_names_[s] + ":", name_of(bucket, i)),
-                        as_share(bucket, p.state[s])});
+      result.push_back(
+          {state_name(state_names_[s] + ":", name_of(bucket, i)), as_share(bucket, p.state[s])});
     }
   }
   return result;

@@ -1,4 +1,5 @@
-/// Tests setups of ranks that divide experts: they come back as they were, and wrong ones are refused.
+/// Tests setups of ranks that divide experts: they come back as they were, and wrong ones are
+/// refused.
 #include <functional>
 #include <string>
 
