@@ -10,8 +10,8 @@
 namespace stagecraft {
 
 /// Checks a chunk, and runs it whole and divided on drawn values.
-/// Errors: CompilePartition says what the region does that cannot be divided (division.h), also that
-/// it has sizes as numbers in it, or experts that see each other.
+/// Errors: CompilePartition says what the region does that cannot be divided (division.h), also
+/// that it has sizes as numbers in it, or experts that see each other.
 void check_divided(const CompiledProgram& program,
                    const StageProgram& stage,
                    std::int32_t chunk,

@@ -116,8 +116,8 @@ struct PlanGroup {
   std::int32_t bucket = -1;     ///< Copies, Divided: position in PlanTables::buckets
   std::vector<StageId> stages;  ///< Copies, Divided: those of the bucket; Tie: in the model's order
   std::vector<std::string> parameters;  ///< Tie: in the model's order, of one dtype
-  /// Each set works by itself. Copies, Divided: one set of all ranks, ascending. Tie: a set for each
-  /// unit of samples, by stage: its rank.
+  /// Each set works by itself. Copies, Divided: one set of all ranks, ascending. Tie: a set for
+  /// each unit of samples, by stage: its rank.
   std::vector<std::vector<Rank>> sets;
   Sharing sharing = Sharing::Nothing;  ///< of copies
 
