@@ -36,8 +36,8 @@ struct Execution {
 };
 
 /// Makes the execution of a schedule, by the strategy that it stands for. `copies`: how copies of a
-/// stage share gradients. `divided`: the tag of the regions (sc::region) whose weights copies divide
-/// among them, e.g. "EP"; empty: none.
+/// stage share gradients. `divided`: the tag of the regions (sc::region) whose weights copies
+/// divide among them, e.g. "EP"; empty: none.
 /// Errors: ScheduleInvalid with every violation on the grid, or without such a region; those of
 /// resize (resize.h); CompilePartition for a region that cannot be divided.
 [[nodiscard]] Execution make_execution(const Program& program,

@@ -6,8 +6,8 @@
 ///
 /// "sent" is by the formula: (n - 1) / n of a bucket for each scatter and gather of the plan, and
 /// of the samples for each exchange, for each rank of n copies.
-/// "hidden" is the part of the time from the start of a sum or exchange to its end in which its rank
-/// computed or did other work: the rest is the wait at its end.
+/// "hidden" is the part of the time from the start of a sum or exchange to its end in which its
+/// rank computed or did other work: the rest is the wait at its end.
 ///
 ///   strategies
 #include <sys/resource.h>
@@ -134,8 +134,8 @@ double bytes_of_samples(const Execution& execution, const Instruction& exchange)
   return bytes;
 }
 
-/// Returns the bytes that the rank sends, by the formula: a scatter, gather or exchange over n ranks
-/// sends (n - 1) / n of its bucket or samples, a sum twice as much.
+/// Returns the bytes that the rank sends, by the formula: a scatter, gather or exchange over n
+/// ranks sends (n - 1) / n of its bucket or samples, a sum twice as much.
 double bytes_sent(const Execution& execution, Rank rank) {
   const Plan& plan = *execution.plan;
   double bytes = 0;

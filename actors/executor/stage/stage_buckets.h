@@ -166,9 +166,9 @@ class StageBuckets {
   /// Returns whether weights of a bucket have memory for some time only.
   [[nodiscard]] bool lends_any() const;
 
-  /// Returns the weights of all shards, one buffer per dtype, or those of which a divided bucket has
-  /// parts. Others may read this shard's. Writing to them does not count as a change of a parameter
-  /// for autograd.
+  /// Returns the weights of all shards, one buffer per dtype, or those of which a divided bucket
+  /// has parts. Others may read this shard's. Writing to them does not count as a change of a
+  /// parameter for autograd.
   [[nodiscard]] const std::vector<at::Tensor>& flat_weights(std::size_t bucket) const {
     return flat_weights_[bucket];
   }

@@ -443,8 +443,8 @@ StageGradients StageRuntime::backward(CellKind kind,
 Tensors& StageRuntime::exchanged(const Instruction& exchange, SavedStage& saved) const {
   const auto c = static_cast<std::size_t>(exchange.chunks.first);
   const bool forward = exchange.task.kind == CellKind::Forward;
-  // A forward brings inputs and returns outputs; a backward brings gradients of outputs, and returns
-  // those of inputs.
+  // A forward brings inputs and returns outputs; a backward brings gradients of outputs, and
+  // returns those of inputs.
   if (forward == exchange.returns) {
     return forward ? saved.outputs[c] : saved.output_gradients[c];
   }
