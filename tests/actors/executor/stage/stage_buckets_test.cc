@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/program.h"
+#include "stagecraft/tests/actors/executor/setup/divided_setups.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
 
@@ -349,6 +350,72 @@ TEST_CASE("BU-4: shards together update the bits of the whole, with an n-th of t
     states += own;
   }
   CHECK(states == 2 * 15060 * 4);  // of all but the frozen one
+}
+
+TEST_CASE("BU-7: ranks with parts of a parameter update what one rank with the whole does",
+          "[executor][bucket][experts]") {
+  const std::vector<RankSetup> setups = testing::divided_setups();
+  const StageProgram& stage = *setups[0].stages[0];
+  const auto experts = static_cast<std::size_t>(
+      std::ranges::find(stage.parameters, "experts0", &StageParameter::name) -
+      stage.parameters.begin());
+  const std::size_t bucket = 1;
+  StageBuckets whole(stage, AdamW{});
+  std::vector<StageBuckets> parts;
+  for (const RankSetup& setup : setups) {
+    parts.emplace_back(stage, AdamW{}, BucketOptions(), setup.buckets_of(0));
+  }
+  const auto part_of = [](const torch::Tensor& of, std::size_t rank) {
+    return of.narrow(0, 2 * static_cast<std::int64_t>(rank), 2);
+  };
+  torch::manual_seed(8);
+  for (int step = 1; step <= 2; ++step) {
+    Tensors gradients, squares;
+    for (const torch::Tensor& parameter : whole.parameters()) {
+      gradients.push_back(torch::randn_like(parameter).detach());
+    }
+    whole.begin_step();
+    whole.accumulate(gradients);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      Tensors own = gradients;
+      own[experts] = part_of(gradients[experts], rank).contiguous();
+      parts[rank].begin_step();
+      parts[rank].accumulate(own);
+      squares.push_back(parts[rank].divided_squares(bucket));
+    }
+    std::map<std::int64_t, double> norms, of_parts;
+    for (const SquaredNorm& norm : whole.squared_norms(2.0)) {
+      norms[norm.parameter] = norm.value;
+    }
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      parts[rank].take_divided_squares(bucket, torch::cat(squares));
+      for (const SquaredNorm& norm : parts[rank].squared_norms(2.0, /*whole=*/rank == 0)) {
+        CHECK(of_parts.emplace(norm.parameter, norm.value).second);
+      }
+    }
+    REQUIRE(of_parts.size() == norms.size());
+    for (const auto& [parameter, value] : norms) {
+      CHECK(of_parts.at(parameter) == Catch::Approx(value).epsilon(1e-12));
+    }
+    whole.update(0.1, {.weight = 2.0, .clip = 0.5}, step);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      parts[rank].update(0.1, {.weight = 2.0, .clip = 0.5}, step);
+      CHECK(torch::equal(parts[rank].parameters()[experts],
+                         part_of(whole.parameters()[experts], rank)));
+    }
+  }
+  const std::vector<NamedTensor> state = parts[1].state();
+  CHECK(std::ranges::count(state, "weight:experts0 [128, 256)", &NamedTensor::name) == 1);
+  CHECK(std::ranges::count(state, "exp_avg:experts0 [128, 256)", &NamedTensor::name) == 1);
+
+  const torch::Tensor& all = parts[0].whole_parameters()[experts];
+  CHECK(all.storage().data() == nullptr);
+  parts[0].hold_weights(bucket);
+  parts[0].flat_weights(bucket)[0].copy_(
+      torch::cat({parts[0].own_weights(bucket)[0], parts[1].own_weights(bucket)[0]}));
+  CHECK(torch::equal(all, whole.parameters()[experts]));
+  parts[0].release_weights(bucket);
+  CHECK(all.storage().data() == nullptr);
 }
 
 TEST_CASE("BU-5: a bucket in rounds has memory for whole gradients only within a round",

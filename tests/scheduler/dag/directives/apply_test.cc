@@ -23,15 +23,19 @@ TrainingDag applied(const std::string& text, const StageGraph& graph) {
 }
 
 /// Returns the message with which a strategy is refused.
-std::string refusal_of(const std::string& text, const StageGraph& graph = StageGraph::chain(2)) {
+std::string refusal_by(const DagSource& source, const std::string& text) {
   try {
-    static_cast<void>(applied(text, graph));
+    static_cast<void>(apply(parse_strategy(text), source));
   } catch (const Error& error) {
     CHECK(error.code() == Errc::ScheduleInvalid);
     return error.message();
   }
   FAIL("the strategy was taken");
   return {};
+}
+
+std::string refusal_of(const std::string& text, const StageGraph& graph = StageGraph::chain(2)) {
+  return refusal_by(bare_source(graph), text);
 }
 
 /// Returns the strategy that puts each stage of a chain on a rank of its own.
@@ -159,6 +163,63 @@ TEST_CASE("an expert chunk exchanges samples four times per stage and microbatch
   }
   const TrainingDag dag = apply(strategy, source);
   CHECK(dag.count(DagKind::AllToAll) == static_cast<std::size_t>(4 * stages * microbatches));
+}
+
+/// One stage: a chunk, experts, and a chunk that reads them.
+DagSource with_experts() {
+  DagSource source = bare_source(StageGraph::chain(1));
+  source.chunks[0] = {{.parameter_bytes = 8},
+                      {.regions = {{"EP", 0}}, .reads = {0}, .parameter_bytes = 8},
+                      {.reads = {1}, .parameter_bytes = 8}};
+  return source;
+}
+
+TEST_CASE("a divided chunk is a bucket of its own, which no rank sums or gathers",
+          "[scheduler][dag]") {
+  const std::vector<Rank> ranks{Rank(0), Rank(1)};
+  const bool shards = GENERATE(false, true);
+  Strategy strategy;
+  strategy.split({}, 3).place(filters::stage(0), ranks);
+  strategy.replicate(filters::stage(0), ranks, {.shard_parameters = shards});
+  strategy.shard({.tags = {{"EP", std::nullopt}}, .pass = {}}, ranks);
+  const TrainingDag dag = apply(strategy, with_experts());
+  REQUIRE(dag.buckets.size() == 3);
+  for (const DagBucket& bucket : dag.buckets) {
+    CHECK(bucket.divided == (bucket.first_chunk == 1));
+    CHECK(bucket.chunks == 1);
+  }
+  for (const DagNode& node : dag.nodes) {
+    if (is_collective(node.kind) && node.kind != DagKind::AllToAll) {
+      CHECK(node.chunk != 1);
+    }
+  }
+  CHECK(dag.count(DagKind::Update) == 3);
+  CHECK(dag.count(DagKind::AllReduce) == (shards ? 0U : 2U));
+  CHECK(dag.count(DagKind::AllToAll) == 12);
+}
+
+TEST_CASE("what cannot be sharded is told with its directive", "[scheduler][dag]") {
+  const auto told = [](const DagSource& source, const std::string& lines, int ranks = 2) {
+    const std::string place = ranks == 1 ? "[0]" : "[0,1]";
+    return refusal_by(source, "split {} dim=MB n=2\nplace {PP:0} on " + place + "\n" + lines);
+  };
+  const std::string copies = "replicate {PP:0} on [0,1]\n";
+  CHECK_THAT(told(with_experts(), "shard {EP:*} on [0]\n", 1),
+             ContainsSubstring("one rank divides nothing"));
+  CHECK_THAT(told(with_experts(), copies + "shard {EP:*} on [0,2]\n"),
+             ContainsSubstring("is placed on other ranks"));
+  CHECK_THAT(told(with_experts(), copies + "shard {EP:*,MB:0} on [0,1]\n"),
+             ContainsSubstring("leave MB and PASS out"));
+  CHECK_THAT(told(with_experts(), copies + "shard {EP:*} on [0,1]\nshard {EP:0} on [0,1]\n"),
+             ContainsSubstring("is sharded already"));
+  DagSource idle = with_experts();
+  idle.chunks[0][1].parameter_bytes = 0;
+  CHECK_THAT(told(idle, copies + "shard {EP:*} on [0,1]\n"),
+             ContainsSubstring("trains no weights"));
+  DagSource beside = with_experts();
+  beside.chunks[0][2] = {.regions = {{"EP", 1}}, .reads = {0}, .parameter_bytes = 8};
+  CHECK_THAT(told(beside, copies + "shard {EP:*} on [0,1]\n"),
+             ContainsSubstring("regions right behind each other"));
 }
 
 TEST_CASE("every builder's schedule becomes a graph that runs each row in its order",
