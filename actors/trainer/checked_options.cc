@@ -86,9 +86,7 @@ void check_shards(const TrainerOptions& options, const Optimizer& optimizer, con
                 "and this order is decided while it runs: use Dispatch::PerTask, or "
                 "shard_optimizer");
   }
-  if (options.dispatch == Dispatch::Decided &&
-      std::ranges::find(plan.tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
-          plan.tables.groups.end()) {
+  if (options.dispatch == Dispatch::Decided && divides_weights(plan.tables)) {
     throw Error(Errc::UsageArgument,
                 "ranks that divide weights (shard) exchange samples in the order of their tasks, "
                 "and this order is decided while it runs: use Dispatch::PerTask");

@@ -27,14 +27,15 @@ Tensors first_of(const Batch& batch) {
   return first;
 }
 
-/// `module`: a holder. `forward`: calls it with the tensors of a microbatch.
-template <class Module, class Forward>
+/// `module`: a holder. `loss`: for compile. `evaluate`: returns the loss of the module itself, for
+/// the inputs and labels of a microbatch.
+template <class Module, class LossOfOutputs, class Evaluate>
 MeasuredModel measured(std::string name,
                        Module module,
                        Batch inputs,
                        torch::Tensor labels,
-                       Forward forward,
-                       torch::Tensor (*loss)(const torch::Tensor&, const torch::Tensor&)) {
+                       LossOfOutputs loss,
+                       Evaluate evaluate) {
   MeasuredModel model{.name = std::move(name),
                       .inputs = std::move(inputs),
                       .labels = {std::move(labels)},
@@ -47,8 +48,8 @@ MeasuredModel measured(std::string name,
     return stagecraft::compile(
         module, {.inputs = in, .labels = out, .loss = loss, .microbatches = kMicrobatches});
   };
-  model.loss = [module, forward, loss, in = model.one_input, out = model.one_label[0]]() mutable {
-    return loss(forward(*module, in), out);
+  model.loss = [module, evaluate, in = model.one_input, out = model.one_label[0]]() mutable {
+    return evaluate(*module, in, out);
   };
   model.parameters = module->parameters();
   return model;
@@ -69,19 +70,20 @@ examples::LlamaOptions llama_options(std::int64_t dim, int stages) {
 MeasuredModel llama(std::int64_t dim, int stages) {
   const examples::LlamaOptions size = llama_options(dim, stages);
   const std::vector<std::int64_t> shape{kLlamaSequences * kMicrobatches, size.sequence};
-  return measured(
-      fmt::format("llama, dim {}, {} layers, ffn {}, seq {}, microbatch {} x {}",
-                  size.dim,
-                  size.layers,
-                  size.ffn,
-                  size.sequence,
-                  kLlamaSequences,
-                  kMicrobatches),
-      examples::Llama(size),
-      {torch::randint(size.vocabulary, shape)},
-      torch::randint(size.vocabulary, shape),
-      [](examples::LlamaImpl& module, const Tensors& in) { return module.forward(in[0]); },
-      &examples::next_token_loss);
+  return measured(fmt::format("llama, dim {}, {} layers, ffn {}, seq {}, microbatch {} x {}",
+                              size.dim,
+                              size.layers,
+                              size.ffn,
+                              size.sequence,
+                              kLlamaSequences,
+                              kMicrobatches),
+                  examples::Llama(size),
+                  {torch::randint(size.vocabulary, shape)},
+                  torch::randint(size.vocabulary, shape),
+                  &examples::next_token_loss,
+                  [](examples::LlamaImpl& module, const Tensors& in, const torch::Tensor& out) {
+                    return examples::next_token_loss(module.forward(in[0]), out);
+                  });
 }
 
 MeasuredModel moe(std::int64_t dim, int stages) {
@@ -95,67 +97,61 @@ MeasuredModel moe(std::int64_t dim, int stages) {
                                   .sequence = like.sequence,
                                   .stages = stages};
   const std::vector<std::int64_t> shape{kLlamaSequences * kMicrobatches, size.sequence};
-  MeasuredModel model{.name = fmt::format("moe, dim {}, {} layers of {} experts, ffn {}, seq {}, "
-                                          "microbatch {} x {}",
-                                          size.dim,
-                                          size.layers,
-                                          size.experts,
-                                          size.ffn,
-                                          size.sequence,
-                                          kLlamaSequences,
-                                          kMicrobatches),
-                      .inputs = {torch::randint(size.vocabulary, shape)},
-                      .labels = {torch::randint(size.vocabulary, shape)},
-                      .microbatches = kMicrobatches};
-  model.one_input = first_of(model.inputs);
-  model.one_label = first_of(model.labels);
-  examples::Moe module(size);
   const examples::MoeLoss loss = examples::moe_loss(size.balance);
-  model.compile = [module, loss, in = model.inputs, out = model.labels]() mutable {
-    return stagecraft::compile(
-        module, {.inputs = in, .labels = out, .loss = loss, .microbatches = kMicrobatches});
-  };
-  model.loss = [module, loss, in = model.one_input[0], out = model.one_label[0]]() mutable {
-    const auto [logits, balance] = module->forward(in);
-    return loss(logits, balance, out);
-  };
-  model.parameters = module->parameters();
-  return model;
+  return measured(
+      fmt::format("moe, dim {}, {} layers of {} experts, ffn {}, seq {}, microbatch {} x {}",
+                  size.dim,
+                  size.layers,
+                  size.experts,
+                  size.ffn,
+                  size.sequence,
+                  kLlamaSequences,
+                  kMicrobatches),
+      examples::Moe(size),
+      {torch::randint(size.vocabulary, shape)},
+      torch::randint(size.vocabulary, shape),
+      loss,
+      [loss](examples::MoeImpl& module, const Tensors& in, const torch::Tensor& out) {
+        const auto [logits, balance] = module.forward(in[0]);
+        return loss(logits, balance, out);
+      });
 }
 
 MeasuredModel vit(int stages) {
   const examples::VitOptions size{.stages = stages};
   const std::int64_t images = kImages * kMicrobatches;
-  return measured(
-      fmt::format("vit, dim {}, {} layers, image {}, microbatch {} x {}",
-                  size.dim,
-                  size.layers,
-                  size.image,
-                  kImages,
-                  kMicrobatches),
-      examples::Vit(size),
-      {torch::randn({images, size.channels, size.image, size.image})},
-      torch::randint(size.classes, {images}),
-      [](examples::VitImpl& module, const Tensors& in) { return module.forward(in[0]); },
-      &examples::classification_loss);
+  return measured(fmt::format("vit, dim {}, {} layers, image {}, microbatch {} x {}",
+                              size.dim,
+                              size.layers,
+                              size.image,
+                              kImages,
+                              kMicrobatches),
+                  examples::Vit(size),
+                  {torch::randn({images, size.channels, size.image, size.image})},
+                  torch::randint(size.classes, {images}),
+                  &examples::classification_loss,
+                  [](examples::VitImpl& module, const Tensors& in, const torch::Tensor& out) {
+                    return examples::classification_loss(module.forward(in[0]), out);
+                  });
 }
 
 MeasuredModel unet(int stages) {
   const examples::UnetOptions size{.stages = stages};
   const std::int64_t images = kImages * kMicrobatches;
   const std::vector<std::int64_t> shape{images, size.channels, size.image, size.image};
-  return measured(
-      fmt::format("unet, width {}, {} levels, image {}, microbatch {} x {}",
-                  size.width,
-                  size.levels,
-                  size.image,
-                  kImages,
-                  kMicrobatches),
-      examples::Unet(size),
-      {torch::randn(shape), torch::randint(kDiffusionSteps, {images})},
-      torch::randn(shape),
-      [](examples::UnetImpl& module, const Tensors& in) { return module.forward(in[0], in[1]); },
-      &examples::noise_loss);
+  return measured(fmt::format("unet, width {}, {} levels, image {}, microbatch {} x {}",
+                              size.width,
+                              size.levels,
+                              size.image,
+                              kImages,
+                              kMicrobatches),
+                  examples::Unet(size),
+                  {torch::randn(shape), torch::randint(kDiffusionSteps, {images})},
+                  torch::randn(shape),
+                  &examples::noise_loss,
+                  [](examples::UnetImpl& module, const Tensors& in, const torch::Tensor& out) {
+                    return examples::noise_loss(module.forward(in[0], in[1]), out);
+                  });
 }
 
 }  // namespace stagecraft::bench

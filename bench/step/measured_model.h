@@ -31,7 +31,7 @@ inline constexpr int kMicrobatches = 8;
 /// Returns 8 layers, 8 heads and 128 tokens; the feed-forward is 2.7 times as wide as `dim`.
 [[nodiscard]] examples::LlamaOptions llama_options(std::int64_t dim, int stages);
 [[nodiscard]] MeasuredModel llama(std::int64_t dim, int stages);
-/// Returns a mixture of 8 experts in each of 8 layers, of the same sizes.
+/// Returns the same with a mixture of 8 experts in each layer, each as wide as `dim`.
 [[nodiscard]] MeasuredModel moe(std::int64_t dim, int stages);
 /// Returns the model in the size that `stagecraft train` makes, with 8 images per microbatch.
 [[nodiscard]] MeasuredModel vit(int stages);

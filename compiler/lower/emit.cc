@@ -231,7 +231,7 @@ class Emission {
     read_exchanged(start, known);
   }
 
-  /// What chunks hand to each other lies with the values that a task saves.
+  /// Lets an exchange read the values that a task saves: those between chunks are among them.
   void read_exchanged(Instruction& to, const Instruction& start) {
     if (is_exchange(start)) {
       list_.read(to, saved_by(start.task));

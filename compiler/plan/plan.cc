@@ -231,10 +231,14 @@ bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Ins
          sums(tables, group, run);
 }
 
+bool divides_weights(const PlanTables& tables) {
+  return std::ranges::find(tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
+         tables.groups.end();
+}
+
 bool copies_differ(const Plan& plan) {
-  return std::ranges::any_of(plan.tables.groups, [](const PlanGroup& group) {
-    return group.has_shards() || group.kind == PlanGroup::Kind::Divided;
-  });
+  return divides_weights(plan.tables) ||
+         std::ranges::any_of(plan.tables.groups, &PlanGroup::has_shards);
 }
 
 std::string to_string(const PlanTables& tables, const PlanGroup& group) {

@@ -206,6 +206,9 @@ struct Plan {
                                    const PlanGroup& group,
                                    const Instruction& run);
 
+/// Returns whether ranks divide the weights of a chunk (P-13).
+[[nodiscard]] bool divides_weights(const PlanTables& tables);
+
 /// Returns whether copies of a stage hold different things: shards, or parts of divided weights.
 [[nodiscard]] bool copies_differ(const Plan& plan);
 

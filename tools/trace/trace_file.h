@@ -75,7 +75,7 @@ class TraceWriter {
   /// end.
   off_t end_ = 0;
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
-  /// What ranks have started together: rank, group, kind, round.
+  /// Starts of sums, gathers and exchanges, by rank, group, kind and round.
   std::map<std::tuple<int, int, TogetherKind, int>, std::int64_t> started_;
   std::int64_t last_flow_ = 0;                  ///< also of what ranks do together
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0

@@ -17,7 +17,7 @@
 
 namespace stagecraft::tools {
 
-/// What the ranks of a group do together.
+/// TogetherKind names an operation of a group of ranks.
 enum class TogetherKind : std::uint8_t {
   Sum,      ///< of gradients
   Gather,   ///< of weights

@@ -46,8 +46,8 @@ struct SavedStage {
   // The next fields are set between two parts of a forward.
   Tensors inputs;                ///< of the stage, as far as given
   std::vector<Tensors> outputs;  ///< of each chunk, for later ones
-  /// Of each divided chunk: the inputs that an exchange has brought, until its forward; then the
-  /// gradients of inputs that its backward has made, until an exchange returns them.
+  /// Holds, by divided chunk, the inputs that an exchange has brought for the forward. Later it
+  /// holds the gradients of inputs that the backward has made, until an exchange returns them.
   std::vector<Tensors> exchanged;
   // The next fields are set between two parts of a backward: sums of gradients so far.
   std::vector<Tensors> output_gradients;  ///< of each chunk's outputs

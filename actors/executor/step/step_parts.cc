@@ -39,10 +39,7 @@ void append(PartRuns& all, const PartRuns& batch, int microbatches) {
 }
 
 bool may_run(const PlanTables& tables, const PartRuns& runs) {
-  const bool divided =
-      std::ranges::find(tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
-      tables.groups.end();
-  return !divided || std::ranges::all_of(runs, [&](const PartRun& run) {
+  return !divides_weights(tables) || std::ranges::all_of(runs, [&](const PartRun& run) {
     return run.shape == runs.front().shape && run.weight == runs.front().weight;
   });
 }

@@ -35,15 +35,13 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
           .sums = std::move(sums)};
 }
 
-bool divides_weights(const TrainJob& job) {
-  return std::ranges::any_of(job.execution.plan->tables.groups, [](const PlanGroup& group) {
-    return group.kind == PlanGroup::Kind::Divided;
-  });
+bool has_divided_experts(const TrainJob& job) {
+  return divides_weights(job.execution.plan->tables);
 }
 
 /// Returns why the run's sums differ from those of one process, if they do.
 std::optional<std::string> reordered(const TrainJob& job) {
-  if (divides_weights(job)) {
+  if (has_divided_experts(job)) {
     return "ranks divide the experts, and an expert computes the samples of all ranks at once";
   }
   return reordered_accumulation(job.choice.schedule,
@@ -51,7 +49,7 @@ std::optional<std::string> reordered(const TrainJob& job) {
 }
 
 double bound_of(const TrainJob& job) {
-  return divides_weights(job) && job.options.pipeline.precision != Precision::Float32
+  return has_divided_experts(job) && job.options.pipeline.precision != Precision::Float32
              ? kHalfTypeBound
              : kReorderedBound;
 }
@@ -106,7 +104,7 @@ OneProcess::Side::Side(const TrainJob& job,
 
 OneProcess::OneProcess(const TrainJob& job) : job_(job), plain_(job, nullptr, reordered(job)) {
   auto sums = std::make_shared<const SumOrder>(sum_order_of(*job.execution.plan));
-  if (reordered(job) && !divides_weights(job) &&
+  if (reordered(job) && !has_divided_experts(job) &&
       sums->common_order(job.execution.program.microbatches())) {
     as_ranks_.emplace(job, std::move(sums), std::nullopt);
   }
