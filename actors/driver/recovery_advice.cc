@@ -24,6 +24,11 @@ std::map<StageId, int> ranks_by_stage(const Plan& plan, std::size_t count) {
   return ranks;
 }
 
+/// Returns whether each rank of the group has something that no other has.
+bool is_held_once(const PlanGroup& group) {
+  return group.has_shards() || (group.kind == PlanGroup::Kind::Divided && group.sets.size() == 1);
+}
+
 bool has_copies(const std::pair<const StageId, int>& stage) {
   return stage.second > 1;
 }
@@ -32,7 +37,8 @@ bool has_copies(const std::pair<const StageId, int>& stage) {
 
 bool every_stage_has_copies(const Plan& plan, bool has_driver_row) {
   const std::size_t with_state = plan.ranks.size() - (has_driver_row ? 1 : 0);
-  return !copies_differ(plan) && std::ranges::all_of(ranks_by_stage(plan, with_state), has_copies);
+  return std::ranges::none_of(plan.tables.groups, is_held_once) &&
+         std::ranges::all_of(ranks_by_stage(plan, with_state), has_copies);
 }
 
 bool any_stage_has_copies(const Plan& plan) {

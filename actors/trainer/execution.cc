@@ -48,6 +48,7 @@ Layout layout_of_stages(const Program& program) {
 
 /// Returns the stages that have regions with the tag. Errors: ScheduleInvalid if none has.
 std::vector<DividedRegion> regions_with(std::string_view tag,
+                                        int parts,
                                         const Program& program,
                                         const Layout& layout) {
   std::vector<DividedRegion> regions;
@@ -61,7 +62,7 @@ std::vector<DividedRegion> regions_with(std::string_view tag,
     if (std::ranges::any_of(of.chunks, [&](const Chunk& chunk) {
           return std::ranges::any_of(chunk.nodes, has_tag);
         })) {
-      regions.push_back({stage, std::string(tag)});
+      regions.push_back({stage, std::string(tag), parts});
     }
   }
   if (regions.empty() && !tag.empty()) {
@@ -82,12 +83,13 @@ StageGraph Execution::stage_graph() const {
 Execution make_execution(const Program& program,
                          const Schedule& schedule,
                          const ReplicateOptions& copies,
-                         std::string_view divided) {
+                         std::string_view divided,
+                         int parts) {
   const CheckResult checked = check(program, schedule);
   checked.or_throw();
   const Layout& layout = *checked.layout;
   Strategy strategy =
-      strategy_of(*checked.schedule, layout, copies, regions_with(divided, program, layout));
+      strategy_of(*checked.schedule, layout, copies, regions_with(divided, parts, program, layout));
   Program sized =
       in_chunks(resize(program, schedule.stage_graph().microbatch_sizes()), strategy, layout);
   Lowered lowered = lower(sized, strategy, layout, /*training=*/true);

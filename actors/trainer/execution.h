@@ -37,13 +37,15 @@ struct Execution {
 
 /// Makes the execution of a schedule, by the strategy that it stands for. `copies`: how copies of a
 /// stage share gradients. `divided`: the tag of the regions (sc::region) whose weights copies
-/// divide among them, e.g. "EP"; empty: none.
+/// divide among them, e.g. "EP"; empty: none. `parts`: how many copies divide them, 0: all
+/// (ShardDirective).
 /// Errors: ScheduleInvalid with every violation on the grid, or without such a region; those of
 /// resize (resize.h); CompilePartition for a region that cannot be divided.
 [[nodiscard]] Execution make_execution(const Program& program,
                                        const Schedule& schedule,
                                        const ReplicateOptions& copies = {},
-                                       std::string_view divided = {});
+                                       std::string_view divided = {},
+                                       int parts = 0);
 
 /// Makes the execution of a strategy; its schedule is the order in which its ranks compute
 /// (schedule_of.h).

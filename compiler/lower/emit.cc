@@ -215,8 +215,10 @@ class Emission {
     Instruction& start = list_.emit(list_.stream(node.stream), Op::Start);
     const bool tie = node.tie != kNone;
     start.collective = tie ? CollectiveKind::AllGather : collective_kind(node.kind);
+    const std::vector<int>& groups =
+        node.kind == DagKind::AllToAll ? in_.exchange_of_bucket : in_.group_of_bucket;
     start.group = tie ? in_.group_of_tie[static_cast<std::size_t>(node.tie)]
-                      : in_.group_of_bucket[static_cast<std::size_t>(node.bucket)];
+                      : groups[static_cast<std::size_t>(node.bucket)];
     if (start.collective != CollectiveKind::AllReduce && !tie) {
       start.round = rounds_[{start.group, start.collective}]++;
     }

@@ -22,9 +22,10 @@ struct EmitInput {
   const StepSource& source;
   const CompiledProgram& program;
   const PlanTables& tables;
-  const std::vector<int>& positions;  ///< by node: in its own list
-  int units = 1;                      ///< of the step (LA-3)
-  std::vector<int> group_of_bucket;   ///< positions in PlanTables::groups; -1: not summed
+  const std::vector<int>& positions;    ///< by node: in its own list
+  int units = 1;                        ///< of the step (LA-3)
+  std::vector<int> group_of_bucket;     ///< positions in PlanTables::groups; -1: not summed
+  std::vector<int> exchange_of_bucket;  ///< likewise; -1: not divided
   std::vector<int> group_of_tie;
 
   [[nodiscard]] const DagEdge& edge(int e) const { return dag.edges[static_cast<std::size_t>(e)]; }

@@ -38,7 +38,7 @@ struct Lowering {
   IssuedDag issued;
   int units = 1;                                      ///< of the step (LA-3)
   std::vector<std::vector<EmittedList::Peer>> peers;  ///< by list
-  std::vector<int> group_of_bucket, group_of_tie;
+  std::vector<int> group_of_bucket, exchange_of_bucket, group_of_tie;
 
   Plan plan;
 };
@@ -58,7 +58,7 @@ void put_in_order(Lowering& l) {
   l.issued = issue(std::move(l.issued.dag));
 }
 
-/// Returns the ranks that divide the weights of a bucket.
+/// Returns the ranks that divide the weights of a bucket, one set for each copy of them.
 PlanGroup ranks_that_divide(const TrainingDag& dag, int bucket) {
   const DagBucket& of = dag.buckets[static_cast<std::size_t>(bucket)];
   const auto node = std::ranges::find_if(dag.nodes, [&](const DagNode& n) {
@@ -66,10 +66,11 @@ PlanGroup ranks_that_divide(const TrainingDag& dag, int bucket) {
   });
   std::vector<Rank> ranks = dag.places[static_cast<std::size_t>(node->place)];
   std::ranges::sort(ranks);
-  return {.kind = PlanGroup::Kind::Divided,
-          .bucket = bucket,
-          .stages = of.stages,
-          .sets = {std::move(ranks)}};
+  PlanGroup group{.kind = PlanGroup::Kind::Divided, .bucket = bucket, .stages = of.stages};
+  for (auto set = ranks.begin(); set != ranks.end(); set += of.parts) {
+    group.sets.emplace_back(set, set + of.parts);
+  }
+  return group;
 }
 
 /// Returns the copies of a bucket, on all their ranks.
@@ -116,11 +117,16 @@ void make_tables(Lowering& l) {
   for (std::size_t b = 0; b < dag.buckets.size(); ++b) {
     const DagBucket& bucket = dag.buckets[b];
     tables.buckets.push_back({bucket.stages, {bucket.first_chunk, bucket.chunks}});
-    PlanGroup group = bucket.divided ? ranks_that_divide(dag, static_cast<int>(b))
-                                     : copies_of(dag, static_cast<int>(b));
-    l.group_of_bucket.push_back(group.sets.empty() ? -1 : static_cast<int>(tables.groups.size()));
-    if (!group.sets.empty()) {
-      tables.groups.push_back(std::move(group));
+    PlanGroup copies = copies_of(dag, static_cast<int>(b));
+    l.exchange_of_bucket.push_back(-1);
+    if (bucket.is_divided()) {
+      l.exchange_of_bucket.back() = static_cast<int>(tables.groups.size());
+      tables.groups.push_back(ranks_that_divide(dag, static_cast<int>(b)));
+      copies.sets = copies_of_parts(tables.groups.back());
+    }
+    l.group_of_bucket.push_back(copies.sets.empty() ? -1 : static_cast<int>(tables.groups.size()));
+    if (!copies.sets.empty()) {
+      tables.groups.push_back(std::move(copies));
     }
   }
   for (std::size_t t = 0; l.training && t < l.source.dag.ties.size(); ++t) {
@@ -191,8 +197,9 @@ void refuse_shared(const Lowering& l, const PlanGroup& divided) {
                               parameter.name));
     }
   }
-  const bool sums = std::ranges::any_of(
-      groups, [&](const PlanGroup& group) { return is_of_stage(group, PlanGroup::Kind::Copies); });
+  const bool sums = std::ranges::any_of(groups, [&](const PlanGroup& group) {
+    return is_of_stage(group, PlanGroup::Kind::Copies) && !group.sums_parts();
+  });
   if (!sums && std::ranges::any_of(of.buffers, &StageBuffer::written)) {
     throw Error(
         Errc::ScheduleInvalid,
@@ -208,21 +215,22 @@ void check_divided_weights(Lowering& l) {
     if (group.kind != PlanGroup::Kind::Divided) {
       continue;
     }
-    const std::vector<Rank>& ranks = group.sets.front();
+    const auto parts = std::ssize(group.sets.front());
+    const auto ranks = parts * std::ssize(group.sets);
     const StageId stage = group.stages.front();
-    if (std::ssize(ranks) != l.units) {
+    if (ranks != l.units) {
       throw Error(Errc::ScheduleInvalid,
                   fmt::format("stage {} is on {} and others on more: ranks that divide a region "
                               "(shard) take one microbatch at a time, so place all stages on as "
                               "many ranks",
                               stage.value,
-                              count_text(ranks.size(), "rank")));
+                              count_text(ranks, "rank")));
     }
     refuse_shared(l, group);
     check_divided(l.program,
                   l.program.partition.stages[l.plan.tables.stages[stage.index()].program.index()],
                   l.plan.tables.buckets[static_cast<std::size_t>(group.bucket)].chunks.first,
-                  std::ssize(ranks));
+                  parts);
   }
 }
 
@@ -247,6 +255,7 @@ void emit_lists(Lowering& l) {
                         .positions = positions,
                         .units = l.units,
                         .group_of_bucket = l.group_of_bucket,
+                        .exchange_of_bucket = l.exchange_of_bucket,
                         .group_of_tie = l.group_of_tie};
   l.plan.edges = l.source.edges;
   for (std::size_t p = 0; p < l.issued.lists.size(); ++p) {

@@ -90,16 +90,19 @@ void check_members(const Plan& plan,
   }
 }
 
-/// Checks that the ranks that divide weights, and no others, have one list (P-13).
+/// Checks that the ranks that divide weights, each in one set, and no others, have one list (P-13).
 void check_divided(const Plan& plan, std::size_t number, std::vector<std::string>& faults) {
   const PlanGroup& group = plan.tables.groups[number];
-  if (group.sets.size() != 1 || group.sets.front().empty()) {
+  std::multiset<Rank> members;
+  for (const std::vector<Rank>& set : group.sets) {
+    members.insert(set.begin(), set.end());
+  }
+  if (members.empty()) {
     return;  // P-9
   }
-  const std::vector<Rank>& members = group.sets.front();
-  const std::int32_t list = plan.ranks[members.front().index()].list;
+  const std::int32_t list = plan.ranks[members.begin()->index()].list;
   for (const RankPlan& rank : plan.ranks) {
-    if ((rank.list == list) != (std::ranges::find(members, rank.rank) != members.end())) {
+    if (members.count(rank.rank) != (rank.list == list ? 1U : 0U)) {
       faults.push_back(fmt::format("P-13: group {}, {}: its ranks are not those of one list",
                                    number,
                                    to_string(plan.tables, group)));

@@ -231,6 +231,19 @@ bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Ins
          sums(tables, group, run);
 }
 
+std::vector<std::vector<Rank>> copies_of_parts(const PlanGroup& divided) {
+  std::vector<std::vector<Rank>> copies;
+  if (divided.sets.size() > 1) {
+    copies.resize(divided.sets.front().size());
+    for (const std::vector<Rank>& set : divided.sets) {
+      for (std::size_t part = 0; part < copies.size(); ++part) {
+        copies[part].push_back(set[part]);
+      }
+    }
+  }
+  return copies;
+}
+
 bool divides_weights(const PlanTables& tables) {
   return std::ranges::find(tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
          tables.groups.end();

@@ -116,12 +116,15 @@ struct PlanGroup {
   std::int32_t bucket = -1;     ///< Copies, Divided: position in PlanTables::buckets
   std::vector<StageId> stages;  ///< Copies, Divided: those of the bucket; Tie: in the model's order
   std::vector<std::string> parameters;  ///< Tie: in the model's order, of one dtype
-  /// Each set works by itself. Copies, Divided: one set of all ranks, ascending. Tie: a set for
-  /// each unit of samples, by stage: its rank.
+  /// Each set works by itself, its ranks ascending. Divided: by copy of the weights, the rank of
+  /// each part. Copies: one set of all ranks; if their bucket is divided, by part, the rank of each
+  /// copy. Tie: a set for each unit of samples, by stage: its rank.
   std::vector<std::vector<Rank>> sets;
   Sharing sharing = Sharing::Nothing;  ///< of copies
 
   [[nodiscard]] bool has_shards() const { return sharing != Sharing::Nothing; }
+  /// Returns whether it sums gradients of parts that another group's ranks have.
+  [[nodiscard]] bool sums_parts() const { return kind == Kind::Copies && sets.size() > 1; }
   /// Returns whether it sums in rounds (P-11).
   [[nodiscard]] bool has_rounds() const { return sharing >= Sharing::Gradients; }
   /// Returns whether it gathers weights for tasks (P-12).
@@ -205,6 +208,10 @@ struct Plan {
 [[nodiscard]] bool uses_weights_of(const PlanTables& tables,
                                    const PlanGroup& group,
                                    const Instruction& run);
+
+/// Returns the ranks that have the same part of divided weights, one set for each part; none if
+/// there is one copy.
+[[nodiscard]] std::vector<std::vector<Rank>> copies_of_parts(const PlanGroup& divided);
 
 /// Returns whether ranks divide the weights of a chunk (P-13).
 [[nodiscard]] bool divides_weights(const PlanTables& tables);

@@ -2,6 +2,7 @@
 /// P-11 to P-13.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -360,6 +361,38 @@ class ListCheck {
   std::vector<Slot> slots_;
 };
 
+/// Checks that copies of a part are summed, and no other ranks with them (P-13).
+void check_parts(const PlanTables& tables, std::vector<std::string>& faults) {
+  std::map<std::int32_t, std::vector<std::vector<Rank>>> copies;  // by divided bucket
+  for (const PlanGroup& group : tables.groups) {
+    if (group.kind == PlanGroup::Kind::Divided) {
+      copies.emplace(group.bucket, copies_of_parts(group));
+    }
+  }
+  for (std::size_t g = 0; g < tables.groups.size(); ++g) {
+    const PlanGroup& group = tables.groups[g];
+    const auto found = copies.find(group.bucket);
+    if (group.kind != PlanGroup::Kind::Copies || (!group.sums_parts() && found == copies.end())) {
+      continue;
+    }
+    if (found == copies.end() || found->second != group.sets || group.has_shards()) {
+      faults.push_back(
+          fmt::format("P-13: group {}, {}: its ranks have other parts of the weights that "
+                      "ranks divide",
+                      g,
+                      to_string(tables, group)));
+      return;
+    }
+    found->second.clear();
+  }
+  for (const auto& [bucket, missing] : copies) {
+    if (!missing.empty()) {
+      faults.push_back(
+          fmt::format("P-13: nothing sums the gradients of the parts of bucket {}", bucket));
+    }
+  }
+}
+
 /// Checks that the tables refer to existing entries.
 std::vector<std::string> faults_in(const PlanTables& tables) {
   std::vector<std::string> faults;
@@ -394,14 +427,21 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
         group.kind <= PlanGroup::Kind::Divided && group.sharing <= Sharing::Weights &&
         has_stages(group.stages) &&
         (group.kind == PlanGroup::Kind::Copies || !group.has_shards()) && (tie || has_bucket()) &&
-        (!divided || (group.sets.size() == 1 && group.stages.size() == 1 &&
-                      bucket().stages == group.stages && bucket().chunks.count == 1)) &&
+        (!divided || (!group.sets.empty() && group.stages.size() == 1 &&
+                      bucket().stages == group.stages && bucket().chunks.count == 1 &&
+                      std::ranges::all_of(group.sets,
+                                          [&](const std::vector<Rank>& set) {
+                                            return set.size() == group.sets.front().size();
+                                          }))) &&
         std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {
           return !set.empty() && (!tie || set.size() == group.stages.size());
         });
     if (!sound) {
       faults.push_back(fmt::format("P-9: group {} is of nothing that the plan has", g));
     }
+  }
+  if (faults.empty()) {
+    check_parts(tables, faults);
   }
   return faults;
 }

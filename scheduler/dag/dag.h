@@ -98,7 +98,9 @@ struct DagBucket {
   std::vector<StageId> stages;
   int first_chunk = 0, chunks = 1;  ///< the chunks whose parameters are in it
   std::int64_t bytes = 0;           ///< bytes of one copy
-  bool divided = false;             ///< a chunk whose weights are divided among its ranks
+  int parts = 1;                    ///< of a chunk whose weights are divided among so many ranks
+
+  [[nodiscard]] bool is_divided() const { return parts > 1; }
 };
 
 struct TrainingDag {

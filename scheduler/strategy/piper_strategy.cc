@@ -274,6 +274,9 @@ struct PiperDirectiveMaker {
   PiperDirective operator()(const ShardDirective& d) const {
     PiperDirective made = on_devices("shard", d.filter, d.ranks);
     made.stream = d.stream;
+    if (d.part_count() != std::ssize(d.ranks)) {
+      faults.emplace_back("Piper shards over all devices of a filter; leave n out");
+    }
     return made;
   }
   PiperDirective operator()(const OrderDirective& d) const {

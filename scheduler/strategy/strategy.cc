@@ -30,8 +30,9 @@ Strategy& Strategy::replicate(Filter filter, std::vector<Rank> ranks, ReplicateO
   return *this;
 }
 
-Strategy& Strategy::shard(Filter filter, std::vector<Rank> ranks, std::string stream) {
-  directives_.emplace_back(ShardDirective{std::move(filter), std::move(ranks), std::move(stream)});
+Strategy& Strategy::shard(Filter filter, std::vector<Rank> ranks, std::string stream, int parts) {
+  directives_.emplace_back(
+      ShardDirective{std::move(filter), std::move(ranks), std::move(stream), parts});
   return *this;
 }
 

@@ -89,6 +89,13 @@ struct ShardDirective {
   Filter filter;
   std::vector<Rank> ranks;
   std::string stream;
+  /// How many ranks divide them; 0: all. With fewer, each `parts` ranks that follow each other hold
+  /// the weights once, and ranks with the same part are copies that sum its gradients.
+  int parts = 0;
+
+  [[nodiscard]] int part_count() const {
+    return parts > 0 ? parts : static_cast<int>(ranks.size());
+  }
 
   friend bool operator==(const ShardDirective&, const ShardDirective&) = default;
 };
@@ -116,7 +123,7 @@ class Strategy {
   Strategy& split(Filter filter, int parts);
   Strategy& place(Filter filter, std::vector<Rank> ranks, std::string stream = {});
   Strategy& replicate(Filter filter, std::vector<Rank> ranks, ReplicateOptions options = {});
-  Strategy& shard(Filter filter, std::vector<Rank> ranks, std::string stream = {});
+  Strategy& shard(Filter filter, std::vector<Rank> ranks, std::string stream = {}, int parts = 0);
   Strategy& order(std::vector<OrderDirective::Group> groups);
 
   /// Returns the directives as they were written.

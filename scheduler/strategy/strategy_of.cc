@@ -44,11 +44,13 @@ Strategy strategy_of(const Schedule& given,
       strategy.replicate(filters::stage(s), {ranks.begin(), ranks.end()}, options);
     }
   }
-  for (const auto& [stage, tag] : divided) {
+  for (const auto& [stage, tag, parts] : divided) {
     const std::span<const Rank> ranks = layout.ranks_of(stage);
     strategy.shard(
         {.tags = {{std::string(kStageTag), stage.value}, {tag, std::nullopt}}, .pass = {}},
-        {ranks.begin(), ranks.end()});
+        {ranks.begin(), ranks.end()},
+        /*stream=*/{},
+        parts < std::ssize(ranks) ? parts : 0);
   }
   for (const Schedule::Row& row : schedule.rows()) {
     std::vector<OrderDirective::Group> groups;

@@ -16,6 +16,7 @@ namespace stagecraft {
 struct DividedRegion {
   StageId stage;
   std::string tag;
+  int parts = 0;  ///< as in ShardDirective
 };
 
 /// Returns the strategy. `options`: of the sums over copies. Stages are the schedule's,

@@ -95,7 +95,6 @@ class LineReader {
   [[nodiscard]] std::vector<Rank> ranks();
   [[nodiscard]] std::int64_t bytes();
   [[nodiscard]] SplitDirective split();
-  [[nodiscard]] std::string stream(std::string_view directive);
   [[nodiscard]] PlaceDirective place();
   [[nodiscard]] ReplicateDirective replicate();
   [[nodiscard]] ShardDirective shard();
@@ -195,23 +194,16 @@ SplitDirective LineReader::split() {
   return directive;
 }
 
-/// Reads the rest of a line that takes no other option.
-std::string LineReader::stream(std::string_view directive) {
-  std::string stream;
+PlaceDirective LineReader::place() {
+  PlaceDirective directive{.filter = filter(), .ranks = ranks()};
   while (!ended()) {
     const std::size_t begin = at_;
     if (word() != "stream" || !take('=')) {
       at_ = begin;
-      refuse(fmt::format("{} takes stream=NAME", directive));
+      refuse("place takes stream=NAME");
     }
-    stream = name();
+    directive.stream = name();
   }
-  return stream;
-}
-
-PlaceDirective LineReader::place() {
-  PlaceDirective directive{.filter = filter(), .ranks = ranks()};
-  directive.stream = stream("place");
   return directive;
 }
 
@@ -246,7 +238,18 @@ ReplicateDirective LineReader::replicate() {
 
 ShardDirective LineReader::shard() {
   ShardDirective directive{.filter = filter(), .ranks = ranks()};
-  directive.stream = stream("shard");
+  while (!ended()) {
+    const std::size_t begin = at_;
+    const std::string_view option = word();
+    if (option == "stream" && take('=')) {
+      directive.stream = name();
+    } else if (option == "n" && take('=')) {
+      directive.parts = number(kMaxRanks + 1, "the number of parts");
+    } else {
+      at_ = begin;
+      refuse("shard takes stream=NAME and n=NUMBER");
+    }
+  }
   return directive;
 }
 
@@ -335,8 +338,11 @@ struct Writer {
                        o.shard_parameters ? " shard_params" : "");
   }
   std::string operator()(const ShardDirective& d) const {
-    return fmt::format(
-        "shard {} {}{}", to_string(d.filter), on(d.ranks), option("stream", d.stream));
+    return fmt::format("shard {} {}{}{}",
+                       to_string(d.filter),
+                       on(d.ranks),
+                       d.parts > 0 ? fmt::format(" n={}", d.parts) : "",
+                       option("stream", d.stream));
   }
   std::string operator()(const OrderDirective& d) const {
     std::string text = "order";

@@ -45,12 +45,13 @@ struct Way {
   int copies = 2;
   ReplicateOptions sums = {};
   std::string divided = "EP";
+  int parts = 0;  // as in make_execution
 };
 
 Execution in_copies_of(const Program& program, const Way& way) {
   const Schedule rows = build_schedule(
       way.builder, {.devices = way.devices, .microbatches = kMicrobatches / way.copies});
-  return make_execution(program, in_copies(rows, way.copies), way.sums, way.divided);
+  return make_execution(program, in_copies(rows, way.copies), way.sums, way.divided, way.parts);
 }
 
 /// Returns the largest difference, relative to the larger of 1 and the value; infinite if names or
@@ -95,20 +96,22 @@ void check_close(TrainedCopies& divided, TrainedCopies& whole, double bound = kB
 // ---- training -----------------------------------------------------------------------------------
 
 TEST_CASE("ranks that divide experts train like one process", "[integration][experts]") {
-  const auto [builder, devices, copies, stages] =
-      GENERATE(table<std::string, int, int, int>({{"1f1b", 2, 2, 2},
-                                                  {"gpipe", 1, 4, 1},
-                                                  {"gpipe", 2, 2, 2},
-                                                  {"zb-h1", 2, 2, 2},
-                                                  {"interleaved", 2, 2, 4},
-                                                  {"zb-v", 2, 2, 4}}));
+  const auto [builder, devices, copies, parts, stages] =
+      GENERATE(table<std::string, int, int, int, int>({{"1f1b", 2, 2, 2, 2},
+                                                       {"gpipe", 1, 4, 4, 1},
+                                                       {"gpipe", 1, 4, 2, 1},
+                                                       {"gpipe", 2, 2, 2, 2},
+                                                       {"zb-h1", 2, 2, 2, 2},
+                                                       {"1f1b", 2, 4, 2, 2},
+                                                       {"interleaved", 2, 2, 2, 4},
+                                                       {"zb-v", 2, 2, 2, 4}}));
   const bool recompute = GENERATE(false, true);
   ModelOptions model = of_stages(stages);
   model.recompute_experts = recompute;
   const Program program = make_program(model);
-  CAPTURE(builder, copies, recompute);
-  TrainedCopies divided(
-      in_copies_of(program, {.builder = builder, .devices = devices, .copies = copies}));
+  CAPTURE(builder, copies, parts, recompute);
+  TrainedCopies divided(in_copies_of(
+      program, {.builder = builder, .devices = devices, .copies = copies, .parts = parts}));
   divided.train(4);
   Reference reference(program, AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9});
   ReferenceStep last;
@@ -266,7 +269,7 @@ struct LateSums : torch::nn::Module {
 TEST_CASE("copies keep their buffers equal beside divided experts", "[integration][experts]") {
   const torch::Tensor x = torch::randn({16, 8});
   std::vector<StateDict> ends;
-  for (const std::string divided : {"EP", ""}) {
+  for (const int parts : {2, 4, 0}) {  // 0: none
     torch::manual_seed(2);
     LateSums module;
     const Program program = compile(
@@ -275,14 +278,16 @@ TEST_CASE("copies keep their buffers equal beside divided experts", "[integratio
          .labels = {x},
          .loss = [](const at::Tensor& y, const at::Tensor& t) { return torch::mse_loss(y, t); },
          .microbatches = 4});
-    const Execution execution = make_execution(program, in_copies(gpipe(1, 2), 2), {}, divided);
-    const Cluster cluster = Cluster::local(2);
+    const Execution execution =
+        make_execution(program, in_copies(gpipe(1, 1), 4), {}, parts > 0 ? "EP" : "", parts);
+    const Cluster cluster = Cluster::local(4);
     Trainer trainer(cluster, execution, Sgd{.lr = 1e-2}, {.seed = 9});
     (void)trainer.step({x}, {x}).get();
     (void)trainer.step({x * 2}, {x}).get();
     ends.push_back(sorted(trainer.state_dict()));
   }
-  CHECK(distance(ends[0], ends[1]) <= kBound);
+  CHECK(distance(ends[0], ends[2]) <= kBound);
+  CHECK(distance(ends[1], ends[2]) <= kBound);
 }
 
 // ---- checkpoints --------------------------------------------------------------------------------
@@ -292,8 +297,9 @@ Way drawn_way(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int> all) {
     return *(all.begin() + static_cast<std::ptrdiff_t>(random() % all.size()));
   };
-  Way way{.builder = "1f1b", .devices = one_of({1, 2, 4}), .copies = one_of({1, 2})};
+  Way way{.builder = "1f1b", .devices = one_of({1, 2, 4}), .copies = one_of({1, 2, 4})};
   way.divided = way.copies > 1 && one_of({0, 1, 1}) == 1 ? "EP" : "";
+  way.parts = one_of({0, 2});
   const int level = way.copies > 1 ? one_of({0, 1, 2, 3}) : 0;
   way.sums = {
       .shard_optimizer = level == 1, .shard_gradients = level == 2, .shard_parameters = level == 3};
@@ -320,10 +326,12 @@ TEST_CASE(
             writes.devices,
             writes.copies,
             writes.divided,
+            writes.parts,
             static_cast<int>(writes.sums.sharing()),
             reads.devices,
             reads.copies,
             reads.divided,
+            reads.parts,
             static_cast<int>(reads.sums.sharing()));
     TrainedCopies writer(in_copies_of(programs.at(writes.devices), writes));
     writer.train(2);
@@ -388,6 +396,25 @@ TEST_CASE("a lost rank's experts come from its mirror, and without one no copy h
   CHECK(divided.trainer.recover() >= 1);
   divided.train(4);
   TrainedCopies whole(in_copies_of(program, {.divided = ""}));
+  whole.train(4);
+  check_close(divided, whole);
+}
+
+TEST_CASE("a lost rank's experts come from a copy of its part",
+          "[integration][experts][processes][recovery]") {
+  const Program program = make_program(of_stages(1));
+  const Way way{.builder = "gpipe", .devices = 1, .copies = 4, .parts = 2};
+  TrainedCopies divided(
+      in_copies_of(program, way), AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9}, [](int ranks) {
+        return Cluster::spawn(ranks);
+      });
+  divided.train(2);
+  REQUIRE(kill(static_cast<pid_t>(divided.cluster.workers()[3].process), SIGKILL) == 0);
+  CHECK(error_of(step_of(divided.trainer, 2)).code() == Errc::WorkerLost);
+  divided.cluster.replace(Rank(3));
+  CHECK(divided.trainer.recover() >= 1);
+  divided.train(4);
+  TrainedCopies whole(in_copies_of(program, {.builder = "gpipe", .devices = 1, .divided = ""}));
   whole.train(4);
   check_close(divided, whole);
 }

@@ -27,12 +27,14 @@ std::size_t number_in_stage(const PlanTables& tables, std::int32_t bucket) {
       }));
 }
 
-/// Returns whether no earlier group sums over the copies of the same stages.
+/// Returns whether the group, and none before it, sums over all copies of its stages.
 bool is_first_of_copies(const PlanTables& tables, std::int32_t number) {
   const auto own = tables.groups.begin() + number;
-  return std::none_of(tables.groups.begin(), own, [&](const PlanGroup& earlier) {
-    return earlier.kind == PlanGroup::Kind::Copies && earlier.stages == own->stages;
-  });
+  const auto sums_all = [&](const PlanGroup& group) {
+    return group.kind == PlanGroup::Kind::Copies && !group.sums_parts() &&
+           group.stages == own->stages;
+  };
+  return sums_all(*own) && std::none_of(tables.groups.begin(), own, sums_all);
 }
 
 std::int32_t rounds_of(const PlanShare& share, std::int32_t group) {

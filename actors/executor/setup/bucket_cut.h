@@ -17,6 +17,7 @@ struct BucketCut {
   /// The rank has this one of so many equal parts of each parameter, in dimension 0 (P-13).
   std::int32_t part = 0;
   std::int32_t parts = 1;
+  std::int32_t copy = 0;  ///< of the part, among the ranks that have the same one
 
   /// Returns whether its parameters are parts of the model's.
   [[nodiscard]] bool is_divided() const { return parts > 1; }

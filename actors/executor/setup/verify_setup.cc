@@ -180,8 +180,11 @@ class SetupCheck {
   /// Checks that the ranks of a group can divide the chunk.
   void check_divided(const PlanGroup& group, std::size_t number) {
     const std::vector<Rank> members = group.members(setup_.rank());
-    if (group.sets.size() != 1 || !ascends_from_zero(group.sets.front()) ||
-        group.sets.front().size() < 2 || group.stages.size() != 1 ||
+    const auto can_divide = [&](const std::vector<Rank>& set) {
+      return ascends_from_zero(set) && set.size() >= 2 && set.size() == group.sets.front().size();
+    };
+    if (group.sets.empty() || !std::ranges::all_of(group.sets, can_divide) ||
+        group.stages.size() != 1 ||
         members.empty() != (program_of(group.stages.front()) == nullptr)) {
       fault("the ranks of group {} do not hold its stage, or are fewer than 2", number);
       return;
@@ -240,11 +243,11 @@ class SetupCheck {
   }
 
   void check_groups() {
-    std::set<std::int32_t> summed;  // buckets
+    std::set<std::pair<PlanGroup::Kind, std::int32_t>> known;  // with its bucket
     for (std::size_t g = 0; g < tables().groups.size(); ++g) {
       const PlanGroup& group = tables().groups[g];
-      if (group.kind != PlanGroup::Kind::Tie && !summed.insert(group.bucket).second) {
-        fault("group {} sums a bucket that another group sums", g);
+      if (group.kind != PlanGroup::Kind::Tie && !known.emplace(group.kind, group.bucket).second) {
+        fault("group {} sums or divides a bucket that another group does", g);
         return;
       }
       check_shards(group, g);
@@ -253,9 +256,9 @@ class SetupCheck {
         return;
       }
       for (const std::vector<Rank>& set : group.sets) {
-        const bool known = std::ranges::all_of(
+        const bool vote = std::ranges::all_of(
             set, [&](Rank rank) { return std::ranges::binary_search(setup_.ranks, rank); });
-        if (!known) {
+        if (!vote) {
           fault("group {} has ranks that do not vote", g);
           return;
         }
@@ -298,7 +301,7 @@ class SetupCheck {
     }
     const std::vector<Rank> members = group.members(setup_.rank());
     const bool ascending = std::ranges::all_of(group.sets, ascends_from_zero);
-    if (group.sets.size() != 1 || !ascending || members.empty() != (first == nullptr)) {
+    if (group.sets.empty() || !ascending || members.empty() != (first == nullptr)) {
       fault("the ranks of group {} are not ascending, or not the ranks that hold its stages",
             number);
     }

@@ -316,6 +316,9 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) 
     norms[i].value = found[i];
   }
   for (std::size_t b = 0; b < cuts_.size(); ++b) {
+    if (cuts_[b].copy > 0) {
+      continue;  // the first copy of the part counts
+    }
     divided_[b].for_each_first(own_number(b), [&](std::size_t number, double squares) {
       norms.push_back({*positions_[number],
                        squared_norm_of_mean(squares, gradients_[number].scalar_type(), weight)});

@@ -55,7 +55,7 @@ using DividedChunks = std::map<std::pair<StageId, int>, const ShardDirective*>;
 /// Sums the gradients of matched stages over their ranks, bucket by bucket, once per step. With
 /// sharded gradients or parameters, each backward gives away its gradients. With sharded
 /// parameters, each task gathers its weights first. A divided chunk is a bucket of its own, which
-/// is not summed. Requires: place().
+/// shares nothing and is summed only if there are fewer parts than ranks. Requires: place().
 void replicate(TrainingDag& dag,
                const DagMatcher& matcher,
                const std::vector<Numbered<ReplicateDirective>>& replicates,

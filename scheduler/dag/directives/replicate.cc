@@ -71,17 +71,23 @@ class Replication {
   [[nodiscard]] bool is_divided(StageId stage, int chunk) const {
     return divided_.contains({stage, chunk});
   }
+  /// Returns whether each rank has weights of the chunk that no other has.
+  [[nodiscard]] bool has_one_copy(StageId stage, int chunk) const {
+    const auto found = divided_.find({stage, chunk});
+    return found != divided_.end() &&
+           found->second->part_count() == std::ssize(found->second->ranks);
+  }
 
   /// Returns how the chunk is replicated; null if it has no copy.
   [[nodiscard]] const ReplicateOptions* options_of(StageId stage, int chunk) const {
     static const ReplicateOptions usual;  // of copies in a schedule, which need no directive
-    if (is_divided(stage, chunk)) {
+    if (has_one_copy(stage, chunk)) {
       return nullptr;
     }
     const int r = directive_of_[stage.index()][static_cast<std::size_t>(chunk)];
     return r != kNone ? &replicates_[static_cast<std::size_t>(r)].directive->options
-           : dag_.source.graph.replicas() > 1 ? &usual
-                                              : nullptr;
+           : dag_.source.graph.replicas() > 1 || is_divided(stage, chunk) ? &usual
+                                                                          : nullptr;
   }
   [[nodiscard]] const ReplicateOptions* options_of(const DagBucket& bucket) const {
     return options_of(bucket.stages.front(), bucket.first_chunk);
@@ -106,7 +112,7 @@ class Replication {
               "stages {} and {} are copies of one stage: replicate both alike", first, second));
           break;
         }
-        if (sharing_of(StageId(first), *options_of(StageId(first), chunk)) >= Sharing::Gradients) {
+        if (sharing_of(StageId(first), chunk) >= Sharing::Gradients) {
           faults_.note(
               fmt::format("stages {} and {} are copies of one stage in the schedule, and each row "
                           "has its own order: they can share the optimizer's state alone, by "
@@ -130,7 +136,7 @@ class Replication {
         const std::int64_t bytes = chunks[static_cast<std::size_t>(c)].parameter_bytes;
         const ReplicateOptions* options = options_of(whole.stages.front(), c);
         const bool divided = is_divided(whole.stages.front(), c);
-        const bool fits = !parts.empty() && !divided && !parts.back().divided &&
+        const bool fits = !parts.empty() && !divided && !parts.back().is_divided() &&
                           options_of(parts.back()) == options &&
                           (options == nullptr || !options->bucket_bytes ||
                            parts.back().bytes + bytes <= *options->bucket_bytes);
@@ -139,11 +145,12 @@ class Replication {
           parts.back().chunks += 1;
           parts.back().bytes += bytes;
         } else {
-          parts.push_back({.stages = whole.stages,
-                           .first_chunk = c,
-                           .chunks = 1,
-                           .bytes = bytes,
-                           .divided = divided});
+          parts.push_back(
+              {.stages = whole.stages,
+               .first_chunk = c,
+               .chunks = 1,
+               .bytes = bytes,
+               .parts = divided ? divided_.at({whole.stages.front(), c})->part_count() : 1});
         }
       }
       std::erase_if(parts, [](const DagBucket& part) { return part.bytes == 0; });
@@ -188,20 +195,25 @@ class Replication {
     return update_of_.at({bucket, stage});
   }
 
-  /// A stage with a tied parameter shares nothing: the tie needs the whole sum of its gradients.
-  /// Neither does a stage that trains nothing.
-  [[nodiscard]] Sharing sharing_of(StageId stage, const ReplicateOptions& options) const {
+  /// Returns what copies of a chunk share. A stage with a tied parameter shares nothing: the tie
+  /// needs the whole sum of its gradients. Neither do a stage that trains nothing and the parts of
+  /// a divided chunk.
+  [[nodiscard]] Sharing sharing_of(StageId stage, int chunk) const {
+    const ReplicateOptions* options = options_of(stage, chunk);
+    if (options == nullptr || is_divided(stage, chunk)) {
+      return Sharing::Nothing;
+    }
     const bool tied = std::ranges::any_of(dag_.source.ties, [&](const DagTie& tie) {
       return std::ranges::find(tie.stages, stage) != tie.stages.end();
     });
     return tied || !dag_.source.graph.needs_weight_grad(stage) ? Sharing::Nothing
-                                                               : options.sharing();
+                                                               : options->sharing();
   }
 
   /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step
   /// and all copies there, or one for each microbatch if gradients are sharded.
   int reduction(int bucket, const ReplicateOptions& options, const DagNode& from) {
-    const Sharing sharing = sharing_of(from.stage, options);
+    const Sharing sharing = sharing_of(from.stage, from.chunk);
     const bool each = sharing >= Sharing::Gradients;
     const Microbatch microbatch = each ? from.microbatch : Microbatch(kNone);
     const auto [entry, added] = reduction_of_.try_emplace({bucket, from.place, microbatch}, kNone);
@@ -261,7 +273,7 @@ class Replication {
       const ReplicateOptions* options = options_of(node.stage, node.chunk);
       const int bucket = bucket_of(node);
       if (options == nullptr || bucket == kNone ||
-          sharing_of(node.stage, *options) < Sharing::Weights) {
+          sharing_of(node.stage, node.chunk) < Sharing::Weights) {
         continue;
       }
       const auto [entry, added] =
@@ -288,7 +300,7 @@ class Replication {
       const ReplicateOptions* options =
           options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
       const Sharing sharing =
-          options == nullptr ? Sharing::Nothing : sharing_of(of.second, *options);
+          sharing_of(of.second, dag_.buckets[static_cast<std::size_t>(of.first)].first_chunk);
       if (sharing == Sharing::States || sharing == Sharing::Gradients) {
         const int place = dag_.node(update).place;
         const auto [other, alone] = stage_at.emplace(std::pair(of.first, place), of.second);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/dag/directives/directives.h"
 
 namespace stagecraft {
@@ -83,7 +84,7 @@ class Exchanges {
 
   [[nodiscard]] int bucket_of(const DagNode& node) const {
     const auto found = std::ranges::find_if(dag_.buckets, [&](const DagBucket& bucket) {
-      return bucket.divided && bucket.first_chunk == node.chunk &&
+      return bucket.is_divided() && bucket.first_chunk == node.chunk &&
              bucket.stages.front() == node.stage;
     });
     return found == dag_.buckets.end() ? kNone : static_cast<int>(found - dag_.buckets.begin());
@@ -155,6 +156,15 @@ DividedChunks divided_chunks(const TrainingDag& dag,
     const std::vector<int> matched = matcher.match(number, directive->filter, faults);
     if (directive->ranks.size() < 2) {
       faults.note(number, "one rank divides nothing: leave shard out, or place the stage on more");
+      continue;
+    }
+    const int parts = directive->part_count();
+    if (parts < 2 || std::ssize(directive->ranks) % parts != 0) {
+      faults.note(number,
+                  fmt::format("{} do not divide among {}: choose an n of 2 or more that divides "
+                              "their number",
+                              count_text(directive->ranks.size(), "rank"),
+                              count_text(parts, "part")));
       continue;
     }
     const int elsewhere = first_elsewhere(dag, matched, directive->ranks);

@@ -23,5 +23,16 @@ TEST_CASE("a stage has copies if two ranks have it, also under different numbers
   CHECK(every_stage_has_copies(ranks_with({0, 0, 0})));
 }
 
+TEST_CASE("copies that divide weights have them all if each part is there twice",
+          "[actors][driver][experts]") {
+  Plan plan = ranks_with({0, 0, 0});
+  PlanGroup group{.kind = PlanGroup::Kind::Divided, .sets = {{Rank(0), Rank(1)}}};
+  plan.tables.groups = {group};
+  CHECK_FALSE(every_stage_has_copies(plan));
+  group.sets.push_back({Rank(2), Rank(3)});
+  plan.tables.groups = {group};
+  CHECK(every_stage_has_copies(plan));
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/compiler/plan/expert_plans.h"
 #include "stagecraft/tests/compiler/plan/small_plans.h"
@@ -182,6 +183,74 @@ TEST_CASE("P-13: the ranks that divide weights are those of one list",
     }
   }
   CHECK(mentions(verify(plan), "P-13: group"));
+  CHECK(mentions(verify(plan), "its ranks are not those of one list"));
+}
+
+TEST_CASE("P-13: copies of a part are summed with each other alone", "[compiler][plan][experts]") {
+  const Plan sound =
+      divided_plan(expert_program(1, 4), gpipe(1, 1), /*copies=*/4, {}, /*parts=*/2).plan;
+  CHECK(verify(sound).empty());
+  CHECK_THAT(to_string(sound),
+             ContainsSubstring("chunk 1 of stage 0, divided, on ranks 0, 1; on ranks 2, 3") &&
+                 ContainsSubstring("chunk 1 of stage 0 on ranks 0, 2; on ranks 1, 3"));
+  using Groups = std::vector<PlanGroup>;
+  const std::pair<std::string, std::function<void(Groups&)>> spoilers[] = {
+      {"other parts of the weights",
+       [](Groups& all) {
+         for (PlanGroup& group : all) {
+           if (group.sums_parts()) {
+             group.sets = {{Rank(0), Rank(1)}, {Rank(2), Rank(3)}};
+           }
+         }
+       }},
+      {"other parts of the weights",
+       [](Groups& all) {
+         for (PlanGroup& group : all) {
+           if (group.sums_parts()) {
+             group.sets = {{Rank(0), Rank(1), Rank(2), Rank(3)}};
+           }
+         }
+       }},
+      {"nothing sums the gradients of the parts of bucket 1",
+       [](Groups& all) { std::erase_if(all, &PlanGroup::sums_parts); }},
+      {"other parts of the weights",
+       [](Groups& all) {
+         for (PlanGroup& group : all) {
+           if (group.kind == PlanGroup::Kind::Divided) {
+             group.sets = {{Rank(0), Rank(1), Rank(2), Rank(3)}};
+           }
+         }
+       }},
+      {"other parts of the weights",
+       [](Groups& all) {
+         std::erase_if(all, [](const PlanGroup& g) { return g.kind == PlanGroup::Kind::Divided; });
+       }},
+      {"is of nothing that the plan has",
+       [](Groups& all) {
+         for (PlanGroup& group : all) {
+           if (group.kind == PlanGroup::Kind::Divided) {
+             group.sets.back().pop_back();
+           }
+         }
+       }},
+  };
+  for (const auto& [expected, spoil] : spoilers) {
+    Plan plan = sound;
+    spoil(plan.tables.groups);
+    CAPTURE(expected, verify(plan));
+    CHECK(mentions(verify(plan), expected));
+  }
+}
+
+TEST_CASE("P-13: a rank is in one of the sets that divide weights", "[compiler][plan][experts]") {
+  Plan plan = divided_plan(expert_program(1, 4), gpipe(1, 1), /*copies=*/4, {}, /*parts=*/2).plan;
+  for (PlanGroup& group : plan.tables.groups) {
+    if (group.kind == PlanGroup::Kind::Divided) {
+      group.sets[1] = group.sets[0];
+    } else if (group.sums_parts()) {
+      group.sets = {{Rank(0), Rank(0)}, {Rank(1), Rank(1)}};
+    }
+  }
   CHECK(mentions(verify(plan), "its ranks are not those of one list"));
 }
 

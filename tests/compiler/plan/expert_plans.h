@@ -73,12 +73,13 @@ struct DividedPlan {
 inline DividedPlan divided_plan(const Program& program,
                                 const Schedule& rows,
                                 int copies = 2,
-                                const ReplicateOptions& sums = {}) {
+                                const ReplicateOptions& sums = {},
+                                int parts = 0) {
   const Schedule schedule = in_copies(rows, copies);
   const Layout layout = Layout::of(schedule);
   std::vector<DividedRegion> divided;
   for (int s = 0; s < layout.stages(); ++s) {
-    divided.push_back({StageId(s), "EP"});
+    divided.push_back({StageId(s), "EP", parts});
   }
   const Strategy strategy = strategy_of(schedule, layout, sums, divided);
   Program chunked = in_chunks(program, strategy, layout);

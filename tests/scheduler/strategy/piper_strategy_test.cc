@@ -152,6 +152,8 @@ TEST_CASE("what Piper has no word for is told with all its directives",
           ContainsSubstring("found 3072 bytes") &&
           ContainsSubstring(
               "directive 3 (line 3), order: Piper's order directives hold two groups"));
+  CHECK_THAT(unwritten("shard {EP:*} on [0,1,2,3] n=2\n"),
+             ContainsSubstring("Piper shards over all devices of a filter"));
 }
 
 }  // namespace

@@ -30,9 +30,10 @@ TEST_CASE("a strategy is read as it was written", "[scheduler][strategy]") {
       "replicate {PP:0} on [0,2] bucket_size=25M reduce_stream=dp gather_stream=ag shard_optimizer "
       "shard_grads shard_params\n"
       "shard {EP:*} on [0,2] stream=ep\n"
+      "shard {XP:*} on [0,2,4,6] n=2 stream=ep\n"
       "order [{PP:0,MB:0,PASS:F}] [{PP:0,MB:1,PASS:BI},{PP:0,MB:2,PASS:F}] [{PP:0,MB:1,PASS:BW}]\n";
   const Strategy strategy = parse_strategy(text);
-  CHECK(strategy.directives().size() == 6);
+  CHECK(strategy.directives().size() == 7);
   CHECK(to_string(strategy) == text);
   CHECK(parse_strategy(to_string(strategy)) == strategy);
 }

@@ -194,9 +194,10 @@ Decision decide(const TrainOptions& options,
   }
   const ReplicateOptions sharing = sharing_of(options.pipeline);
   const std::string_view divided = options.pipeline.ep > 1 ? kExpertTag : std::string_view();
+  const auto parts = static_cast<int>(options.pipeline.ep);
   Execution execution = choice.strategy
                             ? make_execution(program, *choice.strategy)
-                            : make_execution(program, choice.schedule, sharing, divided);
+                            : make_execution(program, choice.schedule, sharing, divided, parts);
   check_sharing(options.pipeline, *execution.plan);
   choice.schedule = execution.schedule;
   choice.layout = execution.layout;
@@ -208,7 +209,7 @@ Decision decide(const TrainOptions& options,
       build_for(costs->costs, options.pipeline, choice);
     }
     if (choice.schedule != execution.schedule) {
-      execution = make_execution(program, choice.schedule, sharing, divided);
+      execution = make_execution(program, choice.schedule, sharing, divided, parts);
     }
   }
   check_evaluation(options, choice);

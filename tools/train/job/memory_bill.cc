@@ -105,13 +105,18 @@ Shared shared_by_all(const TrainOptions& options, const Choice& choice) {
   return all.value_or(Shared());
 }
 
-bool divides_experts(const TrainOptions& options, const Choice& choice) {
+/// Returns among how many ranks experts are divided; 1: each copy has all.
+double parts_of_experts(const TrainOptions& options, const Choice& choice) {
   if (!choice.strategy) {
-    return options.pipeline.ep > 1;
+    return static_cast<double>(options.pipeline.ep);
   }
-  return std::ranges::any_of(choice.strategy->directives(), [](const Directive& directive) {
-    return std::holds_alternative<ShardDirective>(directive);
-  });
+  int parts = 1;
+  for (const Directive& directive : choice.strategy->directives()) {
+    if (const auto* shard = std::get_if<ShardDirective>(&directive)) {
+      parts = std::max(parts, shard->part_count());
+    }
+  }
+  return parts;
 }
 
 /// Returns on how many ranks a stage is, on average.
@@ -142,11 +147,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
   const double replicas = copies_of_stages(choice.layout);
   const Shared shared = shared_by_all(options, choice);
-  const double experts = divides_experts(options, choice) ? std::min(work.experts, held) : 0.0;
-  // The bytes on all ranks of what is `bytes` in one copy; divided experts are there once.
+  const double parts = parts_of_experts(options, choice);
+  const double experts = parts > 1 ? std::min(work.experts, held) : 0.0;
+  // The bytes on all ranks of what is `bytes` in one copy; `parts` ranks have experts once.
   const auto on_ranks = [&](bool is_shared, double bytes) {
     const double divided = std::min(experts, bytes);
-    return (is_shared ? 1.0 : replicas) * (bytes - divided) + divided;
+    return (is_shared ? 1.0 : replicas) * (bytes - divided) + replicas / parts * divided;
   };
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);

@@ -38,12 +38,12 @@ void check_warmup(const TrainOptions& options) {
 }
 
 void check_copies(const PipelineOptions& pipeline) {
-  if (pipeline.ep > 1 && pipeline.dp > 1 && pipeline.dp != pipeline.ep) {
+  if (pipeline.dp > 1 && pipeline.dp % pipeline.ep != 0) {
     wrong_usage(kTrainCommand,
-                fmt::format("--ep {0} divides experts among all copies of the pipeline: expected "
-                            "--dp {0}, or no --dp, found --dp {1}",
-                            pipeline.ep,
-                            pipeline.dp));
+                fmt::format("--ep expects a divisor of --dp {}, found {}: so many copies of the "
+                            "pipeline divide the experts",
+                            pipeline.dp,
+                            pipeline.ep));
   }
 }
 

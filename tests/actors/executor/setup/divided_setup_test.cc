@@ -20,7 +20,9 @@ using testing::own_tables;
 
 TEST_CASE("SW-1: setups that divide experts come back as the same bytes, each with its part",
           "[executor][wire][experts]") {
-  const std::vector<RankSetup> setups = testing::divided_setups();
+  const int copies = GENERATE(2, 4);
+  const std::vector<RankSetup> setups = testing::divided_setups(copies);
+  REQUIRE(std::ssize(setups) == copies);
   for (std::size_t rank = 0; rank < setups.size(); ++rank) {
     const EncodedSetup sent = encode(setups[rank]);
     const RankSetup got = decode_setup(sent.bytes, sent.tensors);
@@ -28,7 +30,8 @@ TEST_CASE("SW-1: setups that divide experts come back as the same bytes, each wi
     const std::vector<BucketCut> cuts = got.buckets_of(0);
     REQUIRE(cuts.size() == 2);
     CHECK(cuts[1].chunks == ChunkRange{1, 1});
-    CHECK(cuts[1].part == static_cast<std::int32_t>(rank));
+    CHECK(cuts[1].part == static_cast<std::int32_t>(rank % 2));
+    CHECK(cuts[1].copy == static_cast<std::int32_t>(rank / 2));
     CHECK(cuts[1].parts == 2);
     CHECK(cuts[1].shards == 1);
     CHECK_FALSE(cuts[0].is_divided());
@@ -62,7 +65,7 @@ TEST_CASE("SW-2: a setup that divides what cannot be divided is refused",
       {"or are fewer than 2", [](auto& s) { std::swap(s.group.sets[0][0], s.group.sets[0][1]); }},
       {"ranks that do not vote", [](auto& s) { s.group.sets[0][1] = Rank(9); }},
       {"is no region", [](auto& s) { s.stage.chunks[1].divided = false; }},
-      {"sums a bucket that another group sums",
+      {"sums or divides a bucket that another group does",
        [](auto& s) { s.tables.groups.push_back(s.group); }},
       {"on an accelerator", [](auto& s) { s.options.device = "cuda"; }},
       {"order that is decided", [](auto& s) { s.options.dispatch = Dispatch::Decided; }},

@@ -705,7 +705,7 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
        [](auto& s) {
          s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0), Rank(0)}}}};
        }},
-      {"group 1 sums a bucket that another group sums",
+      {"group 1 sums or divides a bucket that another group does",
        [](auto& s) {
          s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}},
                             {.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}}};

@@ -185,7 +185,7 @@ TEST_CASE("a divided chunk is a bucket of its own, which no rank sums or gathers
   const TrainingDag dag = apply(strategy, with_experts());
   REQUIRE(dag.buckets.size() == 3);
   for (const DagBucket& bucket : dag.buckets) {
-    CHECK(bucket.divided == (bucket.first_chunk == 1));
+    CHECK(bucket.is_divided() == (bucket.first_chunk == 1));
     CHECK(bucket.chunks == 1);
   }
   for (const DagNode& node : dag.nodes) {
@@ -198,6 +198,27 @@ TEST_CASE("a divided chunk is a bucket of its own, which no rank sums or gathers
   CHECK(dag.count(DagKind::AllToAll) == 12);
 }
 
+TEST_CASE("copies of parts of a divided chunk are summed, and share nothing", "[scheduler][dag]") {
+  const std::vector<Rank> ranks{Rank(0), Rank(1), Rank(2), Rank(3)};
+  const bool shards = GENERATE(false, true);
+  Strategy strategy;
+  strategy.split({}, 3).place(filters::stage(0), ranks);
+  strategy.replicate(filters::stage(0), ranks, {.shard_parameters = shards});
+  strategy.shard({.tags = {{"EP", std::nullopt}}, .pass = {}}, ranks, {}, 2);
+  const TrainingDag dag = apply(strategy, with_experts());
+  REQUIRE(dag.buckets.size() == 3);
+  for (const DagBucket& bucket : dag.buckets) {
+    CHECK(bucket.parts == (bucket.first_chunk == 1 ? 2 : 1));
+  }
+  for (const DagNode& node : dag.nodes) {
+    if (node.chunk == 1 && is_collective(node.kind)) {
+      CHECK((node.kind == DagKind::AllToAll || node.kind == DagKind::AllReduce));
+    }
+  }
+  CHECK(dag.count(DagKind::AllReduce) == (shards ? 1U : 3U));
+  CHECK(dag.count(DagKind::AllToAll) == 12);
+}
+
 TEST_CASE("what cannot be sharded is told with its directive", "[scheduler][dag]") {
   const auto told = [](const DagSource& source, const std::string& lines, int ranks = 2) {
     const std::string place = ranks == 1 ? "[0]" : "[0,1]";
@@ -206,6 +227,10 @@ TEST_CASE("what cannot be sharded is told with its directive", "[scheduler][dag]
   const std::string copies = "replicate {PP:0} on [0,1]\n";
   CHECK_THAT(told(with_experts(), "shard {EP:*} on [0]\n", 1),
              ContainsSubstring("one rank divides nothing"));
+  for (const std::string parts : {"n=1", "n=3", "n=4"}) {
+    CHECK_THAT(told(with_experts(), copies + "shard {EP:*} on [0,1] " + parts + "\n"),
+               ContainsSubstring("do not divide among") && ContainsSubstring("directive 4"));
+  }
   CHECK_THAT(told(with_experts(), copies + "shard {EP:*} on [0,2]\n"),
              ContainsSubstring("is placed on other ranks"));
   CHECK_THAT(told(with_experts(), copies + "shard {EP:*,MB:0} on [0,1]\n"),
