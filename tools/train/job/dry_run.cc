@@ -1,5 +1,8 @@
 #include "stagecraft/tools/train/job/dry_run.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -7,60 +10,16 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/program/planned_bytes.h"
 #include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/scheduler/model/surplus.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/report/surplus_json.h"
+#include "stagecraft/tools/train/job/rank_memory.h"
 
 namespace stagecraft::tools {
 namespace {
-
-/// RankFacts holds the contents of one rank of the plan. Units: bytes.
-struct RankFacts {
-  std::vector<int> stages;
-  std::size_t instructions = 0;
-  std::int64_t weights = 0;
-  std::int64_t peak_activations = 0;
-};
-
-/// Returns the bytes of divided weights of the stage that other ranks have.
-std::int64_t bytes_elsewhere(const PlanTables& tables, StageId id, const StageProgram& stage) {
-  std::int64_t bytes = 0;
-  for (const PlanGroup& group : tables.groups) {
-    if (group.kind != PlanGroup::Kind::Divided || group.stages.front() != id) {
-      continue;
-    }
-    const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
-    const Chunk& chunk = stage.chunks[static_cast<std::size_t>(chunks.first)];
-    const auto ranks = std::ssize(group.sets.front());
-    for (const StageParameter& parameter : stage.parameters) {
-      if (uses(chunk, parameter.value)) {
-        bytes += bytes_of(stage.at(parameter.value)) / ranks * (ranks - 1);
-      }
-    }
-  }
-  return bytes;
-}
-
-std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program) {
-  std::vector<RankFacts> all;
-  for (const RankPlan& rank : plan.ranks) {
-    const RankList& list = plan.list_of(rank.rank);
-    RankFacts facts{.instructions = list.instructions.size(),
-                    .peak_activations = peak_activation_bytes(program, plan.tables, list)};
-    for (const StageId stage : list.stages) {
-      facts.stages.push_back(stage.value);
-      const StageId of_program = plan.tables.stages[stage.index()].program;
-      facts.weights +=
-          weight_bytes(program.partition.stages[of_program.index()]) -
-          bytes_elsewhere(plan.tables, stage, program.partition.stages[of_program.index()]);
-    }
-    all.push_back(facts);
-  }
-  return all;
-}
 
 /// Returns the graph of the schedule's stages, which knows what every stage trains.
 StageGraph graph_of(const TrainJob& job) {
@@ -103,7 +62,7 @@ std::string prediction_text(const TrainJob& job) {
                      100 * planned.bubble_fraction());
 }
 
-std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
+std::string as_json(const TrainJob& job, const std::vector<RankMemory>& memory) {
   const CompiledProgram& program =
       job.execution.program.compiled();  // every stage once, for any number of replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
@@ -119,11 +78,16 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                 {"program_bytes", size.program},
                                 {"constant_bytes", size.constants}});
   }
-  for (const RankFacts& rank : ranks) {
-    object["ranks"].push_back({{"stages", rank.stages},
-                               {"instructions", rank.instructions},
-                               {"weight_bytes", rank.weights},
-                               {"peak_activation_bytes", rank.peak_activations}});
+  for (const RankPlan& rank : job.execution.plan->ranks) {
+    const RankList& list = job.execution.plan->list_of(rank.rank);
+    const RankMemory& bytes = memory[rank.rank.index()];
+    object["ranks"].push_back({{"stages", numbers_of(list.stages)},
+                               {"instructions", list.instructions.size()},
+                               {"weight_bytes", bytes.weights},
+                               {"gradient_bytes", bytes.gradients},
+                               {"state_bytes", bytes.states},
+                               {"borrowed_bytes", bytes.borrowed},
+                               {"peak_activation_bytes", bytes.activations}});
   }
   object["sums"] = nlohmann::ordered_json::array();
   object["divided"] = nlohmann::ordered_json::array();
@@ -173,30 +137,47 @@ std::string programs_text(const CompiledProgram& program) {
   return text;
 }
 
-std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
+/// Returns what each rank does and holds.
+std::string ranks_text(const TrainJob& job, const std::vector<RankMemory>& memory) {
+  const bool borrows = std::ranges::any_of(memory, &RankMemory::borrowed);
+  std::vector<std::string> header{
+      "rank", "stages", "instructions", "weights", "gradients", "states"};
+  if (borrows) {
+    header.emplace_back("borrowed");
+  }
+  header.insert(header.end(), {"peak activations", "sum"});
+  std::vector<std::vector<std::string>> rows;
+  const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  for (const RankPlan& rank : job.execution.plan->ranks) {
+    const RankList& list = job.execution.plan->list_of(rank.rank);
+    const RankMemory& bytes = memory[rank.rank.index()];
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {fmt::format("{}", rank.rank.value),
+           fmt::format("{}", fmt::join(numbers_of(list.stages), ",")),
+           fmt::format("{}", list.instructions.size()),
+           text(bytes.weights),
+           text(bytes.gradients),
+           text(bytes.states)};
+    if (borrows) {
+      row.push_back(text(bytes.borrowed));
+    }
+    row.insert(row.end(), {text(bytes.activations), text(bytes.sum())});
+  }
+  return table_text(header, rows);
+}
+
+std::string as_text(const TrainJob& job, const std::vector<RankMemory>& memory) {
   const StageGraph graph = graph_of(job);
   std::string text =
-      fmt::format("{}\n{}\nplan: {} instructions{} for {}\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+      fmt::format("{}\n{}\nplan: {} instructions{} for {}\n{}",
                   job.execution.program.explain(),
                   render(job.choice.schedule, {}, {.graph = &graph}),
                   job.execution.plan->instruction_count(),
                   job.execution.plan->surplus_count() == 0
                       ? ""
                       : fmt::format(" ({} do nothing)", job.execution.plan->surplus_count()),
-                  count_text(ranks.size(), "rank"),
-                  "rank",
-                  "stages",
-                  "instructions",
-                  "weights",
-                  "peak activations");
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    text += fmt::format("{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
-                        rank,
-                        fmt::format("{}", fmt::join(ranks[rank].stages, ",")),
-                        ranks[rank].instructions,
-                        bytes_text(static_cast<double>(ranks[rank].weights)),
-                        bytes_text(static_cast<double>(ranks[rank].peak_activations)));
-  }
+                  count_text(memory.size(), "rank"),
+                  ranks_text(job, memory));
   const PlanTables& tables = job.execution.plan->tables;
   for (const PlanGroup& group : tables.groups) {
     if (group.kind == PlanGroup::Kind::Divided) {
@@ -223,9 +204,8 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
 }  // namespace
 
 std::string dry_run(const TrainJob& job) {
-  const std::vector<RankFacts> ranks =
-      facts_of(*job.execution.plan, job.execution.sized.compiled());
-  return job.options.run.json ? as_json(job, ranks) : as_text(job, ranks);
+  const std::vector<RankMemory> memory = memory_of_ranks(job.execution, job.options.optimizer);
+  return job.options.run.json ? as_json(job, memory) : as_text(job, memory);
 }
 
 }  // namespace stagecraft::tools

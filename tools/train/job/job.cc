@@ -18,6 +18,7 @@
 #include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/decide/gpu_memory.h"
 #include "stagecraft/tools/train/decide/run_costs.h"
+#include "stagecraft/tools/train/job/memory_check.h"
 #include "stagecraft/tools/train/job/places.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
 #include "stagecraft/tools/train/job/threads.h"
@@ -34,15 +35,12 @@ void check_least(const TrainOptions& options,
                  const WorkBytes& bytes,
                  const std::vector<MemoryLimit>& limits) {
   const bool recomputes = options.pipeline.recompute != Recompute::nothing();
-  const MemoryBill least(
+  check_memory(
       options,
       choice,
       bytes,
-      recomputes ? bytes.microbatch / static_cast<double>(choice.shape.stages) : bytes.microbatch);
-  check_fits(least, options.run.dry_run ? least.to_compile() : least.to_run(), limits);
-  if (!options.run.dry_run) {
-    check_fits_gpus(least, limits);
-  }
+      recomputes ? bytes.microbatch / static_cast<double>(choice.shape.stages) : bytes.microbatch,
+      limits);
 }
 
 /// Returns whether the optimizer keeps state for the parameter.
@@ -169,12 +167,11 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   check_weights(options, *work, program);
   check_patterns(options, program);
   complete(bytes, options, program);
-  MemoryBill memory(
-      options, choice, bytes, planned_activation_bytes(execution.sized, *execution.plan));
+  const double activations = planned_activation_bytes(execution.sized, *execution.plan);
   if (!options.run.force && !options.run.dry_run) {
-    check_fits(memory, memory.to_run(), limits);
-    check_fits_gpus(memory, limits);
+    check_memory(options, choice, bytes, activations, limits);
   }
+  MemoryBill memory(options, choice, bytes, activations);
   std::optional<Costs> costs_out;
   if (options.costs.out) {
     line.say("measuring the operators ...");

@@ -10,7 +10,6 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
@@ -45,30 +44,11 @@ std::string_view name_of(Time time) {
   return "";
 }
 
-std::string verdict(double needed, const MemoryLimit& limit) {
-  return fmt::format(
-      "{} needed, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
-}
-
 /// Returns the tightest limit of the machine's memory, or the limit of the GPUs'; null if there is
 /// none.
 const MemoryLimit* limit_of(const std::vector<MemoryLimit>& limits, bool gpus) {
   const auto found = std::ranges::find(limits, gpus, &MemoryLimit::of_gpus);
   return found == limits.end() ? nullptr : &*found;
-}
-
-/// Errors: DeviceOutOfMemory, with the bill.
-void check(const MemoryBill& bill,
-           double needed,
-           const std::vector<MemoryLimit>& limits,
-           bool gpus) {
-  const MemoryLimit* const limit = limit_of(limits, gpus);
-  if (limit != nullptr && needed > limit->bytes) {
-    throw Error(
-        Errc::DeviceOutOfMemory,
-        fmt::format(
-            "memory does not suffice: {}\n\n{}", verdict(needed, *limit), bill.text(limits)));
-  }
 }
 
 /// Shared is the level that all copies have at least.
@@ -278,14 +258,6 @@ nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) 
     object["limits"].push_back({{"who", limit.who}, {"bytes", number_json(limit.bytes)}});
   }
   return object;
-}
-
-void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits) {
-  check(bill, needed, limits, false);
-}
-
-void check_fits_gpus(const MemoryBill& bill, const std::vector<MemoryLimit>& limits) {
-  check(bill, bill.on_gpus(), limits, true);
 }
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,4 @@
-/// MemoryBill lists all memory that a training run will hold, line by line, and checks whether the
-/// machine has it.
+/// MemoryBill lists all memory that a training run will hold, line by line.
 ///
 /// It is made twice from the same options: before the model is built, with a lower bound of a
 /// step's activations, and after it was compiled, with those of the plan. Both are compared with
@@ -60,13 +59,5 @@ class MemoryBill {
 
   std::vector<MemoryLine> lines_;
 };
-
-/// Checks that the machine has `needed` bytes. Errors: DeviceOutOfMemory, with the bill, if they
-/// exceed the tightest limit.
-void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits);
-
-/// Checks that the GPUs have what the bill says, in all: a single one may still lack memory.
-/// Errors: DeviceOutOfMemory, with the bill.
-void check_fits_gpus(const MemoryBill& bill, const std::vector<MemoryLimit>& limits);
 
 }  // namespace stagecraft::tools

@@ -1,0 +1,115 @@
+/// Tests the refusal of runs that need more memory than there is: it has the bill, and names what
+/// would fit.
+#include "stagecraft/tools/train/job/memory_check.h"
+
+#include <sstream>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/job/memory_bill.h"
+#include "stagecraft/tools/train/options/parse_options.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+constexpr double kActivations = 40e6;
+
+/// A run as it is known before it starts.
+struct PlannedRun {
+  [[nodiscard]] MemoryBill bill() const { return {options, choice, work, kActivations}; }
+  [[nodiscard]] double bytes_at_level(int level) const {
+    PlannedRun shared = *this;
+    shared.options.pipeline.zero = level;
+    return shared.bill().to_run();
+  }
+  void check(double limit, bool gpus = false) const {
+    check_memory(options, choice, work, kActivations, {{"the group", limit, gpus}});
+  }
+  [[nodiscard]] std::string refused(double limit, bool gpus = false) const {
+    return refusal([&] { check(limit, gpus); }, Errc::DeviceOutOfMemory);
+  }
+
+  TrainOptions options;
+  Choice choice;
+  WorkBytes work;
+};
+
+PlannedRun planned(std::vector<std::string> words) {
+  words.insert(words.end(), {"--dim", "64", "--heads", "2", "--ffn", "96", "--layers", "4"});
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  TrainOptions options = std::get<TrainOptions>(parse_train_options(words));
+  options.run.force = true;  // the limits of the test count, not the machine's
+  TrainJob job = make_job(options, find_start(options, console), console);
+  WorkBytes work = job.work->bytes(job.choice.shape);
+  return {std::move(options), std::move(job.choice), std::move(work)};
+}
+
+TEST_CASE("what the tightest limit does not leave is refused with the bill", "[tools][memory]") {
+  const PlannedRun run = planned({});
+  const double bytes = run.bill().to_run();
+  check_memory(run.options, run.choice, run.work, kActivations, {});
+  run.check(bytes);
+  CHECK_THAT(run.refused(bytes - 1),
+             ContainsSubstring("left by the group") && ContainsSubstring("weights of the model") &&
+                 ContainsSubstring("optimizer states") &&
+                 ContainsSubstring("activations of all ranks"));
+}
+
+TEST_CASE("a dry run needs the memory to compile", "[tools][memory]") {
+  PlannedRun run = planned({});
+  run.options.run.dry_run = true;
+  run.check(run.bill().to_compile());
+  CHECK_THAT(run.refused(run.bill().to_compile() - 1), ContainsSubstring("left by the group"));
+}
+
+TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][strategies]") {
+  PlannedRun run = planned({"--ranks", "4", "--dp", "4"});
+  run.options.pipeline.bucket_bytes = 20 << 10;
+  for (int level = 1; level <= 3; ++level) {
+    CAPTURE(level);
+    const double bytes = run.bytes_at_level(level);
+    REQUIRE(bytes < run.bytes_at_level(level - 1));
+    run.work.on_stages = 0.0;  // as before the model is compiled
+    CHECK_THAT(run.refused(bytes), ContainsSubstring("--zero " + std::to_string(level) + " may"));
+    run.work.on_stages = run.work.parameters;
+    CHECK_THAT(run.refused(bytes), ContainsSubstring("--zero " + std::to_string(level) + " would"));
+  }
+  const double least = run.bytes_at_level(3);
+  CHECK_THAT(run.refused(least - 1), ContainsSubstring("; without activations "));
+  CHECK_THAT(run.refused(1e6), ContainsSubstring(" even without activations"));
+  run.options.pipeline.zero = 2;
+  CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
+}
+
+TEST_CASE("no level is named where copies cannot share", "[tools][memory][strategies]") {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--ranks", "4"},
+        {"--ranks", "4", "--dp", "2", "--device", "cuda", "--dry-run"}}) {
+    PlannedRun run = planned(words);
+    run.options.run.dry_run = false;
+    const bool gpus = run.options.workers.device != "cpu";
+    const double bytes = gpus ? run.bill().on_gpus() : run.bill().to_run();
+    CHECK_THAT(run.refused(bytes - 1, gpus), !ContainsSubstring(" fit, with"));
+  }
+  const PlannedRun chimera = planned({"--ranks", "2", "--schedule", "chimera"});
+  CHECK_THAT(chimera.refused(chimera.bytes_at_level(1)), ContainsSubstring("--zero 1 "));
+  CHECK_THAT(chimera.refused(chimera.bytes_at_level(1) - 1), !ContainsSubstring(" fit, with"));
+}
+
+TEST_CASE("a strategy is told the option of its replicate", "[tools][memory][strategies]") {
+  const tests::TemporaryFolder folder;
+  const std::string file = folder.path() + "/copies.strategy";
+  const PlannedRun written = planned({"--ranks", "4", "--dp", "4", "--strategy-out", file});
+  PlannedRun run = planned({"--strategy", file});
+  CHECK_THAT(run.refused(written.bytes_at_level(1)),
+             ContainsSubstring("shard_optimizer at each replicate"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tools

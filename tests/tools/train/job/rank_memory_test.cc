@@ -1,0 +1,86 @@
+/// Tests the bill of each rank: what copies share or divide is there once, and no more than the
+/// padding of shards is added.
+#include "stagecraft/tools/train/job/rank_memory.h"
+
+#include <sstream>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/options/parse_options.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::int64_t kPadding = 4 * 1024 * 4;  // a block at most for each of a bucket's shards
+
+std::vector<RankMemory> ranks_of(std::vector<std::string> words) {
+  words.insert(words.end(), {"--dim", "64", "--heads", "2", "--ffn", "96", "--dry-run"});
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  const TrainOptions options = std::get<TrainOptions>(parse_train_options(words));
+  const TrainJob job = make_job(options, find_start(options, console), console);
+  return memory_of_ranks(job.execution, options.optimizer);
+}
+
+void check_share(std::int64_t part, std::int64_t whole, std::int64_t ranks) {
+  CHECK(part >= whole / ranks);
+  CHECK(part <= whole / ranks + kPadding);
+}
+
+TEST_CASE("a rank has an n-th of what n copies share (6.9)", "[tools][memory][strategies]") {
+  const int level = GENERATE(0, 1, 2, 3);
+  const std::vector<RankMemory> whole = ranks_of({"--ranks", "1", "--stages", "1"});
+  const std::vector<RankMemory> all =
+      ranks_of({"--ranks", "4", "--dp", "4", "--zero", std::to_string(level)});
+  REQUIRE(all.size() == 4);
+  CAPTURE(level);
+  for (const RankMemory& rank : all) {
+    check_share(rank.weights, whole[0].weights, level >= 3 ? 4 : 1);
+    check_share(rank.gradients, whole[0].gradients, level >= 2 ? 4 : 1);
+    check_share(rank.states, whole[0].states, level >= 1 ? 4 : 1);
+    CHECK(whole[0].states == 2 * whole[0].gradients);
+    CHECK(rank.activations == whole[0].activations);
+    CHECK((rank.borrowed > 0) == (level > 0));
+    CHECK(rank.sum() ==
+          rank.weights + rank.gradients + rank.states + rank.borrowed + rank.activations);
+  }
+}
+
+TEST_CASE("buckets bound what a rank borrows", "[tools][memory][strategies]") {
+  const auto borrowed = [](const char* level, const char* bucket) {
+    return ranks_of({"--ranks", "2", "--dp", "2", "--zero", level, "--bucket-size", bucket})
+        .front()
+        .borrowed;
+  };
+  CHECK(borrowed("2", "70K") < borrowed("2", "25M"));
+  CHECK(borrowed("3", "70K") == 2 * borrowed("2", "70K"));
+}
+
+TEST_CASE("a rank has its part of divided experts", "[tools][memory][experts]") {
+  const std::vector<std::string> moe{"--model", "moe"};
+  const auto of = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), moe.begin(), moe.end());
+    return ranks_of(words).front();
+  };
+  const RankMemory whole = of({"--ranks", "4", "--dp", "4"});
+  const RankMemory halves = of({"--ranks", "4", "--dp", "4", "--ep", "2"});
+  const RankMemory quarters = of({"--ranks", "4", "--dp", "4", "--ep", "4"});
+  const std::int64_t half = whole.weights - halves.weights;
+  CHECK(half > 0);
+  CHECK(whole.weights - quarters.weights == half * 3 / 2);
+  CHECK(whole.gradients - halves.gradients == half);
+  CHECK(whole.states - halves.states == 2 * half);
+  CHECK(halves.borrowed == 0);
+}
+
+TEST_CASE("frozen parameters have no state", "[tools][memory]") {
+  const RankMemory frozen = ranks_of({"--ranks", "1", "--stages", "1", "--freeze", "layers.*"})[0];
+  const RankMemory all = ranks_of({"--ranks", "1", "--stages", "1"})[0];
+  CHECK(frozen.weights == all.weights);
+  CHECK(frozen.states < all.states);
+}
+
+}  // namespace
+}  // namespace stagecraft::tools

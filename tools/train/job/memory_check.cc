@@ -1,0 +1,134 @@
+#include "stagecraft/tools/train/job/memory_check.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/job/memory_bill.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOptionOfLevel{
+    "", "shard_optimizer", "shard_grads", "shard_params"};
+
+/// RunMemory is what a bill is made of.
+struct RunMemory {
+  TrainOptions options;
+  Choice choice;
+  const WorkBytes& work;
+  double activations = 0.0;
+
+  [[nodiscard]] MemoryBill bill() const { return {options, choice, work, activations}; }
+};
+
+double needed(const MemoryBill& bill, const RunMemory& run, bool gpus) {
+  return gpus ? bill.on_gpus() : run.options.run.dry_run ? bill.to_compile() : bill.to_run();
+}
+
+void share(ReplicateOptions& options, int level) {
+  options.shard_optimizer = level == 1;
+  options.shard_gradients = level == 2;
+  options.shard_parameters = level == 3;
+}
+
+/// Returns the highest level that the copies of the run could share at (docs/strategies.md).
+int highest_level(const RunMemory& run) {
+  bool copies = false;
+  for (int s = 0; s < run.choice.layout.stages(); ++s) {
+    copies |= run.choice.layout.ranks_of(StageId(s)).size() > 1;
+  }
+  const bool in_schedule = run.choice.layout.replicas() > 1;
+  return run.options.workers.device != "cpu" ? 0 : in_schedule ? 1 : copies ? 3 : 0;
+}
+
+/// Returns the run with copies that share at a level.
+RunMemory at_level(const RunMemory& run, int level) {
+  RunMemory shared = run;
+  if (!run.choice.strategy) {
+    shared.options.pipeline.zero = level;
+    return shared;
+  }
+  std::vector<Directive> directives = run.choice.strategy->directives();
+  for (Directive& directive : directives) {
+    if (auto* replicate = std::get_if<ReplicateDirective>(&directive)) {
+      share(replicate->options, level);
+    }
+  }
+  shared.choice.strategy = Strategy(std::move(directives));
+  return shared;
+}
+
+/// Returns what would make the run fit.
+std::string advice(const RunMemory& run, double limit, bool gpus) {
+  if (run.options.run.dry_run) {
+    return "";
+  }
+  // Before the model is compiled, activations are a lower bound.
+  const std::string_view would = run.work.on_stages > 0.0 ? "would" : "may";
+  for (int level = 1; level <= highest_level(run); ++level) {
+    const double less = needed(at_level(run, level).bill(), run, gpus);
+    if (less <= limit && less < needed(run.bill(), run, gpus)) {
+      return fmt::format(
+          "; {} {} fit, with {}",
+          run.choice.strategy
+              ? fmt::format("{} at each replicate", kOptionOfLevel[static_cast<std::size_t>(level)])
+              : fmt::format("--zero {}", level),
+          would,
+          bytes_text(less));
+    }
+  }
+  RunMemory without = run;
+  without.activations = 0.0;
+  const double rest = needed(without.bill(), run, gpus);
+  return rest <= limit
+             ? fmt::format(
+                   "; without activations {}: --recompute stage, a smaller "
+                   "--microbatch-size or more stages keep fewer of them",
+                   bytes_text(rest))
+             : fmt::format(
+                   "; {} even without activations: weights, gradients and the optimizer's "
+                   "states need a smaller model, or copies that share them (--dp, --zero) "
+                   "on more machines",
+                   bytes_text(rest));
+}
+
+void check(const RunMemory& run, const std::vector<MemoryLimit>& limits, bool gpus) {
+  const auto limit = std::ranges::find(limits, gpus, &MemoryLimit::of_gpus);  // the tightest
+  if (limit == limits.end()) {
+    return;
+  }
+  const MemoryBill bill = run.bill();
+  const double bytes = needed(bill, run, gpus);
+  if (bytes > limit->bytes) {
+    throw Error(Errc::DeviceOutOfMemory,
+                fmt::format("memory does not suffice: {} needed, {} left by {}{}\n\n{}",
+                            bytes_text(bytes),
+                            bytes_text(limit->bytes),
+                            limit->who,
+                            advice(run, limit->bytes, gpus),
+                            bill.text(limits)));
+  }
+}
+
+}  // namespace
+
+void check_memory(const TrainOptions& options,
+                  const Choice& choice,
+                  const WorkBytes& work,
+                  double activations,
+                  const std::vector<MemoryLimit>& limits) {
+  const RunMemory run{options, choice, work, activations};
+  check(run, limits, /*gpus=*/false);
+  if (!options.run.dry_run) {
+    check(run, limits, /*gpus=*/true);
+  }
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,153 @@
+#include "stagecraft/tools/train/job/rank_memory.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include <c10/util/accumulate.h>
+
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/executor/stage/shard_layout.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/planned_bytes.h"
+#include "stagecraft/tools/train/options/update_rule.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+/// Part says what a rank has of a bucket.
+struct Part {
+  ChunkRange chunks;
+  Sharing sharing = Sharing::Nothing;
+  std::int32_t shards = 1;  ///< in flat buffers
+  std::int32_t parts = 1;   ///< of each parameter
+};
+
+/// Returns the parts of the buckets of a stage.
+std::vector<Part> parts_of(const PlanTables& tables, StageId stage, Rank rank) {
+  std::vector<Part> all;
+  for (std::size_t b = 0; b < tables.buckets.size(); ++b) {
+    const PlanBucket& bucket = tables.buckets[b];
+    if (std::ranges::find(bucket.stages, stage) == bucket.stages.end()) {
+      continue;
+    }
+    Part& part = all.emplace_back(Part{.chunks = bucket.chunks});
+    for (const PlanGroup& group : tables.groups) {
+      if (group.bucket != static_cast<std::int32_t>(b)) {
+        continue;
+      }
+      const auto members = static_cast<std::int32_t>(group.members(rank).size());
+      if (group.kind == PlanGroup::Kind::Divided) {
+        part.parts = members;
+      } else if (group.has_shards()) {
+        part.shards = members;
+        part.sharing = group.sharing;
+      }
+    }
+  }
+  return all;
+}
+
+/// Tensors holds the elements of a bucket's tensors, by type.
+using Tensors = std::map<c10::ScalarType, std::vector<std::int64_t>>;
+
+/// Returns the bytes that a rank has of the tensors in flat buffers.
+std::int64_t bytes_in(const Tensors& tensors, std::int32_t shards) {
+  std::int64_t bytes = 0;
+  for (const auto& [type, elements] : tensors) {
+    const auto width = static_cast<std::int64_t>(c10::elementSize(type));
+    bytes += shard_layout(elements, kAlignment / width, shards).shard * width;
+  }
+  return bytes;
+}
+
+class RankSum {
+ public:
+  RankSum(const std::vector<ParameterGroup>& groups, std::int64_t states)
+      : groups_(groups), states_(states) {}
+
+  void add(const StageProgram& stage, const std::vector<Part>& parts) {
+    std::vector<Tensors> trained(parts.size()), optimized(parts.size());
+    const std::vector<int> completing = completing_chunks(stage);
+    std::size_t number = 0;
+    for (const StageParameter& parameter : stage.parameters) {
+      const Value& facts = stage.at(parameter.value);
+      if (!parameter.trained) {
+        memory_.weights += bytes_of(facts);
+        continue;
+      }
+      const int chunk = completing[number++];
+      const auto bucket = static_cast<std::size_t>(
+          std::ranges::find_if(parts, [&](const Part& p) { return p.chunks.has(chunk); }) -
+          parts.begin());
+      if (bucket == parts.size()) {
+        memory_.weights += bytes_of(facts);
+        continue;
+      }
+      const std::int64_t elements = c10::multiply_integers(facts.sizes) / parts[bucket].parts;
+      trained[bucket][facts.dtype].push_back(elements);
+      if (!rule_of(groups_, DecayOn::All, Optimizer(), parameter.name, 0).frozen) {
+        optimized[bucket][facts.dtype].push_back(elements);
+      }
+    }
+    for (std::size_t b = 0; b < parts.size(); ++b) {
+      add(parts[b], trained[b], optimized[b]);
+    }
+  }
+
+  [[nodiscard]] RankMemory end() {
+    std::ranges::sort(lent_, std::greater<>());
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, lent_.size()); ++i) {
+      memory_.borrowed += lent_[i];
+    }
+    return memory_;
+  }
+
+ private:
+  void add(const Part& part, const Tensors& trained, const Tensors& optimized) {
+    const std::int64_t whole = bytes_in(trained, 1);
+    const std::int64_t own = bytes_in(trained, part.shards);
+    memory_.weights += part.sharing >= Sharing::Weights ? own : whole;
+    memory_.gradients += part.sharing >= Sharing::Gradients ? own : whole;
+    memory_.states += states_ * bytes_in(optimized, part.shards);
+    if (part.sharing >= Sharing::Gradients) {
+      lent_.push_back(own * part.shards * (part.sharing >= Sharing::Weights ? 2 : 1));
+    } else if (part.sharing == Sharing::States) {
+      memory_.borrowed += own;
+    }
+  }
+
+  const std::vector<ParameterGroup>& groups_;
+  const std::int64_t states_;
+  RankMemory memory_;
+  std::vector<std::int64_t> lent_;  // by bucket that has memory for some time only
+};
+
+}  // namespace
+
+std::vector<RankMemory> memory_of_ranks(const Execution& execution,
+                                        const OptimizerOptions& optimizer) {
+  const Plan& plan = *execution.plan;
+  const CompiledProgram& program = execution.sized.compiled();
+  const std::vector<ParameterGroup> groups = make_groups(optimizer);
+  const auto states = std::ssize(state_names(make_optimizer(optimizer)));
+  std::vector<std::int64_t> activations;  // by list
+  for (const RankList& list : plan.lists) {
+    activations.push_back(peak_activation_bytes(program, plan.tables, list));
+  }
+  std::vector<RankMemory> all;
+  for (const RankPlan& rank : plan.ranks) {
+    RankSum sum(groups, states);
+    for (const StageId stage : plan.list_of(rank.rank).stages) {
+      sum.add(program.partition.stages[plan.tables.stages[stage.index()].program.index()],
+              parts_of(plan.tables, stage, rank.rank));
+    }
+    all.push_back(sum.end());
+    all.back().activations = activations[static_cast<std::size_t>(rank.list)];
+  }
+  return all;
+}
+
+}  // namespace stagecraft::tools
