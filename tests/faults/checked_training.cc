@@ -36,53 +36,39 @@ Program make_wide_program(int stages) {
   return make_program({.stages = stages, .width = 256});
 }
 
-CheckedTraining::CheckedTraining(const Cluster& cluster,
-                                 Program program,
-                                 const Schedule& schedule,
-                                 std::shared_ptr<const SumOrder> sums,
-                                 bool mirror)
-    : program_(std::move(program)),
-      course_(program_, std::move(sums)),
-      cluster_(cluster),
-      trainer_(cluster_,
-               program_,
-               schedule,
-               course_optimizer(),
-               {.seed = kCourseSeed, .mirror = mirror}) {
-  save();
-}
-
 namespace {
 
-Schedule two_copies_of_two_stages() {
-  return Schedule::parse("@place 0=0,2 1=1,3\n" +
-                         to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2)));
-}
-
-/// Each copy would have running statistics of its own samples, so it has none.
-Program make_copied_program() {
-  return make_program({.stages = 2, .statistics = false, .width = 256});
-}
-
-std::shared_ptr<const SumOrder> sums_of(const Program& program, const Schedule& schedule) {
-  return std::make_shared<const SumOrder>(sum_order_of(*make_execution(program, schedule).plan));
+Execution in_two_copies(const CheckedTraining::TwoCopies& copies) {
+  // Each copy would have running statistics of its own samples, so it has none.
+  const Program program = make_program(
+      {.stages = 2, .statistics = false, .width = 256, .experts = copies.divided.empty() ? 0 : 4});
+  const Schedule schedule = Schedule::parse(
+      "@place 0=0,2 1=1,3\n" + to_string(one_f_one_b(StageGraph::chain(2), kMicrobatches / 2)));
+  return make_execution(program, schedule, copies.sums, copies.divided);
 }
 
 }  // namespace
 
 CheckedTraining::CheckedTraining(const Cluster& cluster, int stages)
-    : CheckedTraining(cluster,
-                      make_wide_program(stages),
-                      make_schedule("1f1b", make_wide_program(stages)),
-                      nullptr,
-                      /*mirror=*/true) {}
+    : course_(make_wide_program(stages)),
+      cluster_(cluster),
+      trainer_(cluster_,
+               make_wide_program(stages),
+               make_schedule("1f1b", make_wide_program(stages)),
+               course_optimizer(),
+               {.seed = kCourseSeed, .mirror = true}) {
+  save();
+}
 
-CheckedTraining::CheckedTraining(const Cluster& cluster, TwoCopies)
-    : CheckedTraining(cluster,
-                      make_copied_program(),
-                      two_copies_of_two_stages(),
-                      sums_of(make_copied_program(), two_copies_of_two_stages()),
-                      /*mirror=*/false) {}
+CheckedTraining::CheckedTraining(const Cluster& cluster, const TwoCopies& copies)
+    : course_(in_two_copies(copies)),
+      cluster_(cluster),
+      trainer_(cluster_,
+               in_two_copies(copies),
+               course_optimizer(),
+               {.seed = kCourseSeed, .mirror = copies.mirror}) {
+  save();
+}
 
 StepFuture CheckedTraining::begin_step() {
   const Data batch = data(trainer_.steps());

@@ -48,9 +48,13 @@ class CheckedTraining {
  public:
   /// Uses "1f1b" with one stage per rank. Errors: as Trainer.
   CheckedTraining(const Cluster& cluster, int stages);
-  /// Trains two copies of two stages, on four ranks, without mirrors.
-  struct TwoCopies {};
-  CheckedTraining(const Cluster& cluster, TwoCopies);
+  /// Trains two copies of two stages, on four ranks.
+  struct TwoCopies {
+    ReplicateOptions sums = {};
+    std::string divided;  ///< as in make_execution
+    bool mirror = false;
+  };
+  CheckedTraining(const Cluster& cluster, const TwoCopies& copies);
 
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
   [[nodiscard]] Trainer& trainer() { return trainer_; }
@@ -88,16 +92,10 @@ class CheckedTraining {
   double go_on(std::int64_t steps);
 
  private:
-  CheckedTraining(const Cluster& cluster,
-                  Program program,
-                  const Schedule& schedule,
-                  std::shared_ptr<const SumOrder> sums,
-                  bool mirror);
   void recover();
   void load();
 
   const TemporaryFolder folder_;
-  const Program program_;
   Course course_;
   const Cluster cluster_;
   Trainer trainer_;

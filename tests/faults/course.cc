@@ -8,30 +8,53 @@ AdamW course_optimizer() {
   return {.lr = 1e-2};
 }
 
-Course::Course(const Program& program, std::shared_ptr<const SumOrder> sums)
-    : reference_(program,
-                 course_optimizer(),
-                 {.seed = kCourseSeed, .threads = 1, .sums = std::move(sums)}) {
+Course::Course(const Program& program)
+    : reference_(std::make_unique<Reference>(
+          program, course_optimizer(), ReferenceOptions{.seed = kCourseSeed, .threads = 1})) {
   course_.push_back(state());
+}
+
+Course::Course(Execution execution) {
+  const Cluster cluster = Cluster::local(execution.layout.ranks());
+  threads_ = std::make_unique<OnThreads>(OnThreads{
+      cluster, Trainer(cluster, std::move(execution), course_optimizer(), {.seed = kCourseSeed})});
+  course_.push_back(state());
+}
+
+ReferenceStep Course::step(const Data& batch) {
+  if (reference_ != nullptr) {
+    return reference_->step(batch.inputs, batch.labels);
+  }
+  const StepResult result = threads_->trainer.step(batch.inputs, batch.labels).get();
+  ReferenceStep made;
+  made.losses = result.losses;
+  made.mean_loss = result.mean_loss;
+  made.gradient_norm = result.gradient_norm;
+  return made;
 }
 
 const Expected& Course::after(std::int64_t updates) {
   while (std::ssize(course_) <= updates) {
     const Data batch = data(std::ssize(course_) - 1);
-    ReferenceStep result = reference_.step(batch.inputs, batch.labels);
+    ReferenceStep result = step(batch);
     course_.push_back(state());
     course_.back().result = std::move(result);
   }
   return course_[static_cast<std::size_t>(updates)];
 }
 
-Expected Course::state() const {
+Expected Course::state() {
+  if (reference_ == nullptr) {
+    return {.result = {},
+            .weights = weights_of(threads_->trainer),
+            .buffers = buffers_of(threads_->trainer)};
+  }
   return {.result = {}, .weights = copies_of("weight:"), .buffers = copies_of("buffer:")};
 }
 
 StateDict Course::copies_of(std::string_view kind) const {
   StateDict copies;
-  for (const StateTensor& state : reference_.state()) {
+  for (const StateTensor& state : reference_->state()) {
     if (state.name.starts_with(kind)) {
       copies.emplace_back(state.name.substr(kind.size()), state.tensor.detach().clone());
     }

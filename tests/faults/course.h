@@ -1,4 +1,4 @@
-/// Course is the undisturbed run, step by step, as one process computes it.
+/// Course is the undisturbed run, step by step: as one process computes it, or on threads.
 ///
 /// A training run under faults is compared with it.
 #pragma once
@@ -20,17 +20,25 @@ struct Expected {
 
 class Course {
  public:
-  /// `sums`: the order in which the run adds gradients (ReferenceOptions::sums).
-  explicit Course(const Program& program, std::shared_ptr<const SumOrder> sums = nullptr);
+  explicit Course(const Program& program);
+  /// Trains on threads of this process.
+  explicit Course(Execution execution);
 
   /// Returns the state after this many updates.
   const Expected& after(std::int64_t updates);
 
  private:
-  [[nodiscard]] Expected state() const;
+  struct OnThreads {
+    Cluster cluster;
+    Trainer trainer;
+  };
+
+  [[nodiscard]] ReferenceStep step(const Data& batch);
+  [[nodiscard]] Expected state();
   [[nodiscard]] StateDict copies_of(std::string_view kind) const;
 
-  Reference reference_;
+  std::unique_ptr<Reference> reference_;
+  std::unique_ptr<OnThreads> threads_;
   std::vector<Expected> course_;
 };
 

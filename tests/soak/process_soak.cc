@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <functional>
 #include <sstream>
@@ -36,6 +37,8 @@ class ProcessSoak final : public Soak {
       lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
     } else if (fault.kind == "copy") {
       lose_copy(fault, outcome);
+    } else if (fault.kind == "shares") {
+      lose_shares(fault, outcome);
     } else if (fault.kind == "actors") {
       lose_actors(fault, outcome);
     } else if (fault.kind == "save") {
@@ -99,19 +102,45 @@ class ProcessSoak final : public Soak {
   /// Kills a rank of a training with copies and without mirrors: another copy has its state.
   void lose_copy(Fault& fault, Outcome& outcome) {
     fault.recover = true;
-    if (!copies_) {
-      copies_ = std::make_unique<CheckedTraining>(
-          Cluster::spawn(kSoakRanks, soak_spawn_options(options_)), CheckedTraining::TwoCopies());
+    lose_one_of({}, copies_, fault, outcome);
+  }
+
+  /// Kills a rank of copies that share or divide what they hold: its neighbor's memory has its
+  /// part.
+  void lose_shares(const Fault& fault, Outcome& outcome) {
+    static const std::array<CheckedTraining::TwoCopies, 5> kWays{{
+        {.sums = {.shard_optimizer = true}, .divided = "", .mirror = true},
+        {.sums = {.bucket_bytes = 300'000, .shard_gradients = true}, .divided = "", .mirror = true},
+        {.sums = {.bucket_bytes = 300'000, .shard_parameters = true},
+         .divided = "",
+         .mirror = true},
+        {.sums = {}, .divided = "EP", .mirror = true},
+        {.sums = {.bucket_bytes = 300'000, .shard_parameters = true},
+         .divided = "EP",
+         .mirror = true},
+    }};
+    const std::size_t way = static_cast<std::size_t>(fault.number) % kWays.size();
+    lose_one_of(kWays[way], shares_[way], fault, outcome);
+  }
+
+  /// `training`: made here if there is none yet.
+  void lose_one_of(const CheckedTraining::TwoCopies& way,
+                   std::unique_ptr<CheckedTraining>& training,
+                   const Fault& fault,
+                   Outcome& outcome) {
+    if (!training) {
+      training = std::make_unique<CheckedTraining>(
+          Cluster::spawn(kSoakRanks, soak_spawn_options(options_)), way);
     }
-    copies_->train_step();
+    training->train_step();
     const auto victim =
-        static_cast<pid_t>(copies_->cluster().workers()[fault.rank.index()].process);
-    const auto failure = copies_->strike_and_train(
+        static_cast<pid_t>(training->cluster().workers()[fault.rank.index()].process);
+    const auto failure = training->strike_and_train(
         fault.delay, [victim] { ::kill(victim, SIGKILL); }, kPatience * kClosedPromise, 4);
     require(failure.has_value(), "no step failed");
     outcome.failed(failure->seconds, kClosedPromise);
     require_blamed(failure->error, Errc::WorkerLost, fault.rank);
-    outcome.went_on(copies_->mend({fault.rank}, fault.recover));
+    outcome.went_on(training->mend({fault.rank}, fault.recover));
   }
 
   /// Kills a worker that trains and has an actor, while actors of all ranks exchange tensors.
@@ -272,6 +301,7 @@ class ProcessSoak final : public Soak {
   const SoakOptions options_;
   CheckedTraining training_;
   std::unique_ptr<CheckedTraining> copies_;  ///< made by the first fault that needs it
+  std::array<std::unique_ptr<CheckedTraining>, 5> shares_;  ///< likewise, by way
 };
 
 }  // namespace

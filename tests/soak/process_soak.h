@@ -1,5 +1,6 @@
 /// ProcessSoak causes faults of worker processes of this host: they are killed, stopped, starved,
-/// or get garbage; actors beside the training lose one of them.
+/// or get garbage; copies that share or divide what they hold, and actors beside the training, lose
+/// one of them.
 #pragma once
 
 #include <array>
@@ -10,8 +11,9 @@
 namespace stagecraft::tests {
 
 inline constexpr int kSoakRanks = 4;
-inline constexpr std::array<const char*, 10> kProcessFaults{"kill",
+inline constexpr std::array<const char*, 11> kProcessFaults{"kill",
                                                             "copy",
+                                                            "shares",
                                                             "save",
                                                             "several",
                                                             "stop",

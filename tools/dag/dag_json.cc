@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/tools/common/number_text.h"
+
 namespace stagecraft::tools {
 namespace {
 
@@ -54,7 +56,7 @@ Object object_of(const TrainingDag& dag, int number) {
 
 }  // namespace
 
-std::string dag_json(const IssuedDag& issued) {
+std::string dag_json(const IssuedDag& issued, const DagTimeline* times) {
   const TrainingDag& dag = issued.dag;
   Object object{{"microbatches", dag.microbatches},
                 {"nodes", Object::array()},
@@ -62,12 +64,26 @@ std::string dag_json(const IssuedDag& issued) {
                 {"lists", Object::array()}};
   for (int n = 0; n < dag.size(); ++n) {
     object["nodes"].push_back(object_of(dag, n));
+    if (times != nullptr) {
+      const DagTimeline::Span& span = times->nodes[static_cast<std::size_t>(n)];
+      object["nodes"].back()["start"] = number_json(span.start);
+      object["nodes"].back()["end"] = number_json(span.end);
+    }
   }
   for (const DagEdge& edge : dag.edges) {
     object["edges"].push_back({{"from", edge.from}, {"to", edge.to}, {"data", edge.data}});
   }
   for (std::size_t place = 0; place < issued.lists.size(); ++place) {
     object["lists"].push_back({{"ranks", ranks_of(dag, place)}, {"nodes", issued.lists[place]}});
+    if (times != nullptr) {
+      const DagTimeline::List& list = times->lists[place];
+      object["lists"].back()["computing"] = number_json(list.computing);
+      object["lists"].back()["communicating"] = number_json(list.communicating);
+      object["lists"].back()["hidden"] = number_json(list.hidden);
+    }
+  }
+  if (times != nullptr) {
+    object["makespan"] = number_json(times->makespan);
   }
   return object.dump(-1, ' ', false, Object::error_handler_t::replace) + '\n';
 }

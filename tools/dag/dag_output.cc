@@ -1,5 +1,6 @@
 #include "stagecraft/tools/dag/dag_output.h"
 
+#include <optional>
 #include <string>
 
 #include "stagecraft/scheduler/render/dag/dag_svg.h"
@@ -21,7 +22,9 @@ void write_dag(const IssuedDag& issued, const DagShowOptions& o, Console& consol
     write_output(o.html, html, console);
   }
   if (o.prints()) {
-    write_output(o.output, o.json ? dag_json(issued) : dag_text(issued), console);
+    const auto times = o.costs ? std::optional(timeline_of(issued, *o.costs)) : std::nullopt;
+    const DagTimeline* const shown = times ? &*times : nullptr;
+    write_output(o.output, o.json ? dag_json(issued, shown) : dag_text(issued, shown), console);
   }
 }
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/count_text.h"
+#include "stagecraft/tools/common/number_text.h"
+#include "stagecraft/tools/common/table.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -69,9 +71,29 @@ std::string line_of(const TrainingDag& dag,
   return text + '\n';
 }
 
+/// Returns the time of the step, and a table of what each rank list does in it.
+std::string times_text(const IssuedDag& issued, const DagTimeline& times) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t place = 0; place < issued.lists.size(); ++place) {
+    const DagTimeline::List& list = times.lists[place];
+    const auto share = [](double part, double whole) {
+      return whole > 0.0 ? fmt::format("{:.0f} %", 100.0 * part / whole) : std::string("-");
+    };
+    rows.push_back({place_text(issued.dag, static_cast<int>(place)),
+                    number_text(list.computing),
+                    share(list.computing, times.makespan),
+                    number_text(list.communicating),
+                    share(list.hidden, list.communicating)});
+  }
+  return fmt::format(
+      "\ntime of a step: {}\n{}",
+      number_text(times.makespan),
+      table_text({"ranks", "computing", "of the step", "communicating", "under tasks"}, rows));
+}
+
 }  // namespace
 
-std::string dag_text(const IssuedDag& issued) {
+std::string dag_text(const IssuedDag& issued, const DagTimeline* times) {
   const TrainingDag& dag = issued.dag;
   const std::size_t column = column_for(dag);
   std::string text = counts_of(dag, column);
@@ -84,6 +106,9 @@ std::string dag_text(const IssuedDag& issued) {
       }
     }
     text += line_of(dag, "issues", issued.lists[place], column);
+  }
+  if (times != nullptr) {
+    text += times_text(issued, *times);
   }
   return text;
 }

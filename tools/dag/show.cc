@@ -49,7 +49,7 @@ ExitCode show_dag(const std::vector<std::string>& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  check_dag_show_options(options);
+  complete_dag_show_options(app, options, console);
   show_bare_dag(options, console);
   return ExitCode::Good;
 }

@@ -1,5 +1,6 @@
 #include "stagecraft/tools/dag/show_options.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@ namespace stagecraft::tools {
 
 void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
   app.footer(
+      "With a duration or --costs it also prints the time of a step, and how much communication "
+      "tasks hide: each rank has a processor, and a chunk an equal part of its stage's time.\n\n"
       "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
       "show -");
   add_file_argument(app, o.file, "a strategy or schedule file");
@@ -27,6 +30,10 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
   app.add_option("--microbatches", o.microbatches, "microbatches of a strategy without `split` [1]")
       ->check(whole_number(1, kMaxMicrobatches))
       ->type_name("N");
+  add_cost_options(app, o.given);
+  app.add_option("--exchange", o.exchange, "duration of an exchange of samples (shard) [0]")
+      ->check(number_from_zero())
+      ->type_name("X");
   app.add_option("--svg", o.svg, "write an SVG picture instead of the text")->type_name("FILE");
   app.add_option("--html", o.html, "write a page for a browser instead of the text")
       ->type_name("FILE");
@@ -35,7 +42,12 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
       ->type_name("FILE");
 }
 
-void check_dag_show_options(const DagShowOptions& o) {
+void complete_dag_show_options(const CLI::App& app, DagShowOptions& o, Console& console) {
+  constexpr const char* kTimes[] = {
+      "--f", "--b", "--i", "--w", "--latency", "--costs", "--exchange"};
+  if (std::ranges::any_of(kTimes, [&](const char* time) { return app.count(time) > 0; })) {
+    o.costs = DagCosts{.costs = costs_of(app, o.given, console), .exchange = o.exchange};
+  }
   if (!o.output.empty() && !o.prints()) {
     wrong_usage(kShowDagCommand,
                 "--output is the file of text or JSON, found only pictures, which name their own "

@@ -191,6 +191,32 @@ TEST_CASE("the name of a file is text in its page", "[tools][dag]") {
   CHECK_THAT(page.out, ContainsSubstring("&lt;b&gt;&amp;.strategy</title>"));
 }
 
+TEST_CASE("durations tell the time of a step, and what tasks hide", "[tools][dag]") {
+  const std::string one = schedule_of("1f1b --devices 2 --microbatches 2");
+  const json dag = shown(one, {"--f", "1", "--b", "2", "--latency", "0.5"});
+  // 9 without transfers, and one of 0.5 in each direction on the longest path.
+  CHECK(dag.at("makespan") == 10.0);
+  double computing = 0;
+  for (const json& node : dag.at("nodes")) {
+    CHECK(node.at("end").get<double>() <= 10.0);
+    computing += node.at("kind") == "forward" || node.at("kind") == "backward"
+                     ? node.at("end").get<double>() - node.at("start").get<double>()
+                     : 0.0;
+  }
+  CHECK(computing == 12.0);
+  for (const json& list : dag.at("lists")) {
+    CHECK(list.at("computing") == 6.0);
+    CHECK(list.at("communicating") == 1.0);
+    CHECK(list.at("hidden").get<double>() <= 1.0);
+  }
+  CHECK_FALSE(shown(one).contains("makespan"));
+  CHECK_THAT(show({"--f", "1"}, one).out,
+             ContainsSubstring("time of a step: 9\n") && ContainsSubstring("communicating"));
+  CHECK_THAT(show({}, one).out, !ContainsSubstring("time of a step"));
+  CHECK_THAT(show({"--exchange", "-1"}, one).err, ContainsSubstring("--exchange"));
+  CHECK_THAT(show({"--f", "1", "--costs", "no.json"}, one).err, ContainsSubstring("found both"));
+}
+
 TEST_CASE("microbatches can be given to a strategy without a split", "[tools][dag]") {
   const std::string places = "place {PP:0} on [0]\nplace {PP:1} on [1]\n";
   CHECK(shown(places).at("microbatches") == 1);

@@ -171,7 +171,7 @@ ExitCode show_dag_of_model(const std::vector<std::string>& words, Console& conso
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  check_dag_show_options(options.show);
+  complete_dag_show_options(app, options.show, console);
   if (!options.model.file && app.count("--model") == 0) {
     refuse_without_model(app, options);
     show_bare_dag(options.show, console);

@@ -1,0 +1,42 @@
+/// DagTimeline tells when each node of an issued DAG runs, and how much communication tasks hide.
+///
+/// A node starts when all nodes that it waits for have ended; those before it on its stream are
+/// among them. Nothing else delays it: ranks have a processor each, and transfers a network of
+/// their own for each stream. simulate() knows no chunks and no collectives, but devices that
+/// differ and processors that are shared. Pure; any thread.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/dag/issue/issue.h"
+
+namespace stagecraft {
+
+/// DagCosts says how long nodes take. A task takes the time of its stage, in equal parts for its
+/// chunks; a transfer that of its link; a sum, gather or scatter moves (n-1)/n of its bucket's
+/// bytes over the links of sums, a whole sum twice as much.
+struct DagCosts {
+  Costs costs;
+  double exchange = 0;  ///< an all_to_all
+};
+
+struct DagTimeline {
+  struct Span {
+    double start = 0;
+    double end = 0;
+  };
+  struct List {
+    double computing = 0;
+    double communicating = 0;  ///< sends and collectives of all streams, added up
+    double hidden = 0;         ///< the part of it under tasks
+  };
+  std::vector<Span> nodes;
+  std::vector<List> lists;  ///< by rank list
+  double makespan = 0;
+};
+
+/// Returns the timeline.
+[[nodiscard]] DagTimeline timeline_of(const IssuedDag& issued, const DagCosts& costs);
+
+}  // namespace stagecraft
