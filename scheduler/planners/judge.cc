@@ -15,6 +15,7 @@
 #include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
 #include "stagecraft/scheduler/planners/request/early_values.h"
+#include "stagecraft/scheduler/planners/request/shared_bytes.h"
 #include "stagecraft/scheduler/planners/request/update_bytes.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
@@ -81,6 +82,14 @@ std::set<int> devices_of(const Layout& layout, int stage) {
     }
   }
   return devices;
+}
+
+std::set<StageId> tied_stages(const StageGraph& graph) {
+  std::set<StageId> stages;
+  for (const TiedParameter& tied : graph.tied()) {
+    stages.insert(tied.stages.begin(), tied.stages.end());
+  }
+  return stages;
 }
 
 /// Returns the time in which the devices add up gradients: their slowest link decides.
@@ -165,8 +174,8 @@ double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
-/// Each stage runs on microbatches of its own size.
-Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
+/// Each stage runs on microbatches of its own size. Stages with tied parameters share nothing.
+Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout, const StageGraph& cut) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const int samples = candidate.size_of(s);
@@ -182,6 +191,15 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
         memory.input_transient[s] = work.input_transient;
         memory.weight_transient[s] = work.weight_transient;
       }
+    }
+  }
+  const std::set<StageId> tied = tied_stages(cut);
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    if (candidate.sharing != Sharing::Nothing && !tied.contains(StageId(s))) {
+      made.stages.memory.fixed[s] =
+          shared_bytes(work_of(graphs_.on(candidate.microbatch_size), candidate.stages[s]),
+                       candidate.sharing,
+                       static_cast<int>(devices_of(layout, static_cast<int>(s)).size()));
     }
   }
   // A transfer carries a microbatch of the stage with the smaller microbatches.
@@ -210,6 +228,29 @@ void Judge::place_costs(const Layout& layout, PlanProposal& made) {
   }
 }
 
+/// Returns how long the rounds of sums and gathers of shared copies take beyond the tasks that can
+/// hide them. The last round counts in the update, like the sum without rounds.
+double Judge::seconds_of_rounds(const Timeline& timeline,
+                                const Layout& layout,
+                                const PlanProposal& made) {
+  const Candidate& candidate = made.candidate;
+  if (candidate.sharing < Sharing::Gradients) {
+    return 0;
+  }
+  const double passes = candidate.sharing == Sharing::Weights ? 3 : 1;  // of the two of a sum
+  std::vector<double> seconds(timeline.rows.size(), 0);
+  for (std::size_t s = 0; s < made.devices.size(); ++s) {
+    const std::set<int> copies = devices_of(layout, made.stage_of_cut[s]);
+    const StageWork work = work_of(graphs_.on(candidate.microbatch_size),
+                                   candidate.stages[index(made.stage_of_cut[s])]);
+    const double rounds =
+        static_cast<double>(made.microbatches) / static_cast<double>(copies.size()) - 1;
+    seconds[index(made.devices[s])] +=
+        rounds * passes / 2 * sum_seconds(request_->costs.links, copies, work.trained);
+  }
+  return std::max(0.0, *std::ranges::max_element(seconds) - timeline.makespan);
+}
+
 /// Adds the bytes of the rows: in tasks, or while gradients are summed, as if after all tasks.
 void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made) {
   const Candidate& candidate = made.candidate;
@@ -222,22 +263,32 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
     }
     const auto devices = static_cast<int>(devices_of(layout, static_cast<int>(stage)).size());
     if (layout.replicas() > 1 || devices > 1) {
+      const double trained = work_of(graph, candidate.stages[stage]).trained;
+      const bool in_rounds = candidate.sharing >= Sharing::Gradients;
       update.add_copies(std::vector(rows.begin(), rows.end()),
                         devices,
-                        work_of(graph, candidate.stages[stage]).trained);
+                        in_rounds ? std::min(trained, kSharedBucket) : trained);
     }
   }
   update.add_ties(graph, made.graph, made.devices);
   std::vector<double> fixed(timeline.rows.size(), 0);
+  std::vector<std::vector<double>> gradients(timeline.rows.size());
+  const std::set<StageId> tied = tied_stages(made.graph);
   for (std::size_t s = 0; s < made.devices.size(); ++s) {
     fixed[index(made.devices[s])] += made.costs.stages.memory.fixed[s];
+    if (!tied.contains(StageId(s))) {
+      const int of_cut = made.stage_of_cut[s];
+      gradients[index(made.devices[s])].push_back(
+          work_of(graph, candidate.stages[index(of_cut)]).trained);
+    }
   }
   const std::vector<RowPeak> peaks =
       peaks_with_early_values(timeline, candidate.schedule, made.graph, made.costs.links);
   for (std::size_t row = 0; row < peaks.size(); ++row) {
     const UpdateBytes::Bytes& summing = update.of(static_cast<int>(row));
-    const double own = std::max(peaks[row].own, fixed[row] + summing.held);
-    made.bytes.push_back(std::max(peaks[row].all, fixed[row] + summing.all()));
+    const double borrowed = borrowed_bytes(gradients[row], candidate.sharing);
+    const double own = borrowed + std::max(peaks[row].own, fixed[row] + summing.held);
+    made.bytes.push_back(borrowed + std::max(peaks[row].all, fixed[row] + summing.all()));
     made.early.push_back(made.bytes.back() - own);
   }
 }
@@ -252,9 +303,9 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     std::vector<int>& devices = made.devices_of_row.emplace_back();
     std::ranges::transform(ranks, std::back_inserter(devices), &Rank::value);
   }
-  made.graph =
-      layout.expand(stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages));
-  made.costs = stage_costs(candidate, layout);
+  const StageGraph cut = stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages);
+  made.graph = layout.expand(cut);
+  made.costs = stage_costs(candidate, layout, cut);
   if (!candidate.stage_sizes.empty()) {
     made.graph.set_microbatch_sizes(candidate.sizes_in_units());
   }
@@ -284,7 +335,8 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     update[index(made.devices[s])] += made.costs.stages.each[s].update;
   }
   made.update = *std::ranges::max_element(update);
-  made.step = timeline.makespan + made.update + request_->costs.device.step;
+  made.step = timeline.makespan + made.update + request_->costs.device.step +
+              seconds_of_rounds(timeline, layout, made);
   add_bytes(timeline, layout, made);
   for (const RowTimeline& row : timeline.rows) {
     made.busy.push_back(row.busy);

@@ -23,6 +23,7 @@
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 #include "stagecraft/scheduler/planners/pfeife/pfeife.h"
 #include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/scheduler/planners/request/shared_bytes.h"
 
 namespace stagecraft {
 namespace {
@@ -213,12 +214,22 @@ PlanRequest request_of_copy(const PlanRequest& request, int copies) {
   return one;
 }
 
-Candidate copied(Candidate candidate, int copies) {
+Candidate copied(Candidate candidate, int copies, Sharing sharing) {
   if (copies > 1) {
     candidate.schedule = in_copies(candidate.schedule, copies);
     candidate.schedule_name += fmt::format(" dp={}", copies);
   }
+  if (sharing != Sharing::Nothing) {
+    candidate.sharing = sharing;
+    candidate.schedule_name += fmt::format(" zero={}", static_cast<int>(sharing));
+  }
   return candidate;
+}
+
+/// Returns whether a run can have copies that share so much: copies in a schedule share the
+/// optimizer's state alone.
+bool can_share(const Candidate& candidate) {
+  return candidate.sharing <= Sharing::States || Layout::of(candidate.schedule).replicas() == 1;
 }
 
 /// Collects the results of all planners for one request: for every number of copies of the
@@ -243,6 +254,10 @@ class Proposals {
       ask_planners();
       look_closer();
     }
+    is_fewest_ = false;
+    for (const Sharing level : {Sharing::States, Sharing::Gradients, Sharing::Weights}) {
+      search_sharing(level, numbers);
+    }
   }
 
   [[nodiscard]] std::vector<PlanProposal> take() && {
@@ -255,6 +270,23 @@ class Proposals {
   }
 
  private:
+  /// Searches plans whose copies share so much, if nothing fits without.
+  void search_sharing(Sharing sharing, const std::vector<int>& numbers) {
+    for (const int copies : numbers) {
+      if (copies == 1 || any_fits() || std::isinf(most_memory(request_)) ||
+          !request_.proceeds(fmt::format("{} copies that share", copies), !all_.empty())) {
+        continue;
+      }
+      sharing_ = sharing;
+      copies_ = copies;
+      PlanRequest shared = request_;
+      shared.costs = with_shared_parameters(std::move(shared.costs), sharing, copies);
+      searched_ = request_of_copy(shared, copies);
+      ask_planners();
+      look_closer();
+    }
+  }
+
   void ask_planners() {
     for (const PlannerInfo& info : planners()) {
       if (planner_ != "auto" && info.name != find_planner(planner_).name) {
@@ -308,8 +340,9 @@ class Proposals {
     try {
       std::vector<Candidate> candidates;
       for (Candidate& candidate : search()) {
-        candidates.push_back(copied(std::move(candidate), copies_));
+        candidates.push_back(copied(std::move(candidate), copies_, sharing_));
       }
+      std::erase_if(candidates, [](const Candidate& one) { return !can_share(one); });
       if (const auto reason = add_judged(judge_, request_, candidates, all_)) {
         say(whose, *reason);
       }
@@ -360,6 +393,10 @@ class Proposals {
           least.candidate.schedule_name,
           std::ceil(least.lacks())));
     }
+    if (sharing_ != Sharing::Nothing) {
+      reasons_.push_back(fmt::format("copies that share all of it (zero={}) do not fit either",
+                                     static_cast<int>(sharing_)));
+    }
     const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
     if (lacks_memory_) {
       throw Error(
@@ -382,7 +419,8 @@ class Proposals {
 
   const PlanRequest& request_;
   Judge judge_;
-  int copies_ = 1;         // of the pipeline
+  int copies_ = 1;  // of the pipeline
+  Sharing sharing_ = Sharing::Nothing;
   bool is_fewest_ = true;  // no fewer copies are possible
   PlanRequest searched_;   // for one of them
   std::string_view planner_;

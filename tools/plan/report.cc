@@ -202,6 +202,7 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
           {"lower_bound", p.bound},
           {"rows", p.devices_of_row},
           {"bytes", p.bytes},
+          {"zero", static_cast<int>(p.candidate.sharing)},
           {"fits", p.fits},
           {"binds", to_string(p.binds)},
           {"stages", stages},
@@ -232,6 +233,10 @@ std::string plan_text(const PlanRequest& request,
       to_string(best.binds),
       time_text(best.bound),
       100 * best.gap());
+  if (best.candidate.sharing != Sharing::Nothing) {
+    text += fmt::format("copies share what they hold, or nothing would fit: train with --zero {}\n",
+                        static_cast<int>(best.candidate.sharing));
+  }
   if (!best.orders.empty()) {
     text +=
         "barriers and channels are part of the prediction; `train` runs the schedule without "

@@ -23,6 +23,7 @@
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/request/work_graph.h"
 #include "stagecraft/scheduler/simulate/event_order.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
 
@@ -85,7 +86,9 @@ struct Candidate {
   std::vector<int> stage_sizes;
   /// One row per device; with copies, its places name the devices of each row.
   Schedule schedule = Schedule(Schedule::Form::List, {});
-  std::string schedule_name;  ///< "1f1b", "pfeife loops=2 block=4 extra=1,0", "1f1b dp=2"
+  /// "1f1b", "pfeife loops=2 block=4 extra=1,0", "1f1b dp=2 zero=1"
+  std::string schedule_name;
+  Sharing sharing = Sharing::Nothing;  ///< what copies of a stage share
 
   [[nodiscard]] int size_of(std::size_t stage) const {
     return stage_sizes.empty() ? microbatch_size : stage_sizes[stage];

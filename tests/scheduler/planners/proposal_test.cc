@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/chimera.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
@@ -16,6 +18,7 @@
 #include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
+#include "stagecraft/scheduler/planners/request/shared_bytes.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
@@ -204,6 +207,54 @@ TEST_CASE("copies that each hold the whole model need its memory", "[scheduler][
   for (const PlanProposal& made : propose(request, "auto")) {
     CHECK((!made.fits || made.candidate.stages.size() > 1));
   }
+}
+
+/// One operator that no cut divides, on four devices.
+PlanRequest indivisible_request() {
+  PlanRequest request = chain_request({1});
+  request.devices = 4;
+  request.costs.parameters.front() = {"0", 40 * kSharedBucket, 160 * kSharedBucket};
+  return request;
+}
+
+TEST_CASE("if nothing fits, the lowest level at which copies fit is proposed",
+          "[scheduler][planners][strategies]") {
+  PlanRequest request = indivisible_request();
+  const auto [buckets, level] = GENERATE(table<double, Sharing>(
+      {{170, Sharing::Nothing}, {80, Sharing::Gradients}, {50, Sharing::Weights}}));
+  request.memory = buckets * kSharedBucket * (1 + kMemoryMargin);
+  const PlanProposal best = propose(request, "auto").front();
+  CHECK(best.fits);
+  CHECK(best.candidate.sharing == level);
+  CHECK(best.candidate.schedule_name.ends_with(fmt::format(" zero={}", static_cast<int>(level))) ==
+        (level != Sharing::Nothing));
+  request.memory = 40 * kSharedBucket;
+  CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
+             ContainsSubstring("copies that share all of it (zero=3) do not fit either"));
+}
+
+TEST_CASE("levels with rounds hold less and take their time", "[scheduler][planners][strategies]") {
+  PlanRequest request = indivisible_request();
+  Candidate candidate{.planner = "test", .stages = {{0}}, .microbatch_size = 1};
+  candidate.schedule = in_copies(one_f_one_b(1, 2), 2);
+  const auto judged = [&](Sharing sharing) {
+    candidate.sharing = sharing;
+    return judge(request, candidate);
+  };
+  const PlanProposal whole = judged(Sharing::Nothing);
+  const PlanProposal states = judged(Sharing::States);
+  const PlanProposal gradients = judged(Sharing::Gradients);
+  const PlanProposal weights = judged(Sharing::Weights);
+  CHECK(whole.bytes[0] - states.bytes[0] == 40 * kSharedBucket);
+  // Two buckets of gradients are borrowed, or of both. A sum of two copies holds 1.5 times its
+  // bytes, and is of one bucket.
+  CHECK(states.bytes[0] - gradients.bytes[0] == (20 - 2 + 39 * 1.5) * kSharedBucket);
+  CHECK(gradients.bytes[0] - weights.bytes[0] == (20 - 2) * kSharedBucket);
+  CHECK(weights.step == whole.step);  // transfers take no time
+  request.costs.links.usual = {.latency = 0, .bandwidth = kSharedBucket};
+  CHECK(judged(Sharing::States).step == judged(Sharing::Nothing).step);
+  CHECK(judged(Sharing::Gradients).step > judged(Sharing::States).step);
+  CHECK(judged(Sharing::Weights).step > judged(Sharing::Gradients).step);
 }
 
 TEST_CASE("of a schedule of two copies each device holds both, and they add up gradients",

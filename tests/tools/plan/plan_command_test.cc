@@ -187,6 +187,24 @@ TEST_CASE("a plan of copies names their devices, and its files train", "[tools][
   CHECK_THAT(text.out, ContainsSubstring("0, 1"));
 }
 
+TEST_CASE("copies share what they hold if nothing else fits, and the plan says the option",
+          "[tools][plan][strategies]") {
+  const std::vector<std::string> words{"--devices", "4", "--max-stages", "1", "--memory"};
+  const auto with = [&](const char* memory) {
+    std::vector<std::string> all = words;
+    all.emplace_back(memory);
+    return all;
+  };
+  CHECK(plan_json(with("1G")).at("plans").at(0).at("zero") == 0);
+  const Json shared = plan_json(with("43M")).at("plans").at(0);
+  CHECK(shared.at("zero") == 1);
+  CHECK_THAT(shared.at("schedule").get<std::string>(), EndsWith(" dp=4 zero=1"));
+  CHECK_THAT(run_plan(with("43M")).out, ContainsSubstring("train with --zero 1"));
+  const CommandResult none = run_plan(with("10M"));
+  CHECK(none.exit_code == 1);
+  CHECK_THAT(none.err, ContainsSubstring("copies that share all of it (zero=3)"));
+}
+
 TEST_CASE("a given schedule runs in as many copies as the devices can hold", "[tools][plan]") {
   const TemporaryFolder folder;
   const std::string given = folder.path() + "/given.txt", placed = folder.path() + "/placed.txt";

@@ -19,6 +19,7 @@ struct Choice {
   Schedule schedule;
   Layout layout;                     ///< of the schedule
   std::optional<Strategy> strategy;  ///< of --strategy; the schedule is then the order of its ranks
+  ReplicateOptions copies = {};      ///< how copies of a stage share gradients without a strategy
   std::int64_t steps = 0;            ///< the step at which the run ends
 };
 

@@ -161,13 +161,13 @@ void check_evaluation(const TrainOptions& options, const Choice& choice) {
 
 }  // namespace
 
-ReplicateOptions sharing_of(const PipelineOptions& options) {
+ReplicateOptions sharing_of(const PipelineOptions& options, std::int64_t level) {
   constexpr std::int64_t kBucketBytes = 25 << 20;  // as in PyTorch's data parallelism
   ReplicateOptions sharing{.bucket_bytes = options.bucket_bytes,
-                           .shard_optimizer = options.zero == 1,
-                           .shard_gradients = options.zero == 2,
-                           .shard_parameters = options.zero == 3};
-  if (options.zero >= 2 && !sharing.bucket_bytes) {
+                           .shard_optimizer = level == 1,
+                           .shard_gradients = level == 2,
+                           .shard_parameters = level == 3};
+  if (level >= 2 && !sharing.bucket_bytes) {
     sharing.bucket_bytes = kBucketBytes;
   }
   return sharing;
@@ -186,18 +186,20 @@ Decision decide(const TrainOptions& options,
   }
   Choice choice =
       planned ? choose_by_plan(*planned, size) : choose_by_options(options, size, graph, console);
+  choice.copies = sharing_of(
+      options.pipeline,
+      planned ? static_cast<int>(planned->best().candidate.sharing) : options.pipeline.zero);
 
   const Program program = compile(choice);
   check_graph(graph, program.stage_graph());
   if (!choice.strategy) {
     build_over(program.stage_graph(), options.pipeline, choice);
   }
-  const ReplicateOptions sharing = sharing_of(options.pipeline);
   const std::string_view divided = options.pipeline.ep > 1 ? kExpertTag : std::string_view();
   const auto parts = static_cast<int>(options.pipeline.ep);
-  Execution execution = choice.strategy
-                            ? make_execution(program, *choice.strategy)
-                            : make_execution(program, choice.schedule, sharing, divided, parts);
+  Execution execution =
+      choice.strategy ? make_execution(program, *choice.strategy)
+                      : make_execution(program, choice.schedule, choice.copies, divided, parts);
   check_sharing(options.pipeline, *execution.plan);
   choice.schedule = execution.schedule;
   choice.layout = execution.layout;
@@ -209,7 +211,7 @@ Decision decide(const TrainOptions& options,
       build_for(costs->costs, options.pipeline, choice);
     }
     if (choice.schedule != execution.schedule) {
-      execution = make_execution(program, choice.schedule, sharing, divided, parts);
+      execution = make_execution(program, choice.schedule, choice.copies, divided, parts);
     }
   }
   check_evaluation(options, choice);

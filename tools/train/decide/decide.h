@@ -49,8 +49,9 @@ using CompileChoice = std::function<Program(const Choice&)>;
                               const CompileChoice& compile,
                               Console& console);
 
-/// Returns how copies of the pipeline sum and share, by --zero and --bucket-size.
-[[nodiscard]] ReplicateOptions sharing_of(const PipelineOptions& options);
+/// Returns how copies of the pipeline sum gradients and share at a level (--zero), by
+/// --bucket-size.
+[[nodiscard]] ReplicateOptions sharing_of(const PipelineOptions& options, std::int64_t level);
 
 /// Returns the number of ranks that follows from the options and a schedule file; the schedule may
 /// get another number. Errors: those of decide() for a file.

@@ -69,9 +69,9 @@ Shared shared_by(const ReplicateOptions& options) {
   return shared;
 }
 
-Shared shared_by_all(const TrainOptions& options, const Choice& choice) {
+Shared shared_by_all(const Choice& choice) {
   if (!choice.strategy) {
-    return shared_by(sharing_of(options.pipeline));
+    return shared_by(choice.copies);
   }
   std::optional<Shared> all;
   for (const Directive& directive : choice.strategy->directives()) {
@@ -126,7 +126,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double optimized = work.optimized.value_or(held);  // has optimizer states
   const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
   const double replicas = copies_of_stages(choice.layout);
-  const Shared shared = shared_by_all(options, choice);
+  const Shared shared = shared_by_all(choice);
   const double parts = parts_of_experts(options, choice);
   const double experts = parts > 1 ? std::min(work.experts, held) : 0.0;
   // The bytes on all ranks of what is `bytes` in one copy; `parts` ranks have experts once.

@@ -10,6 +10,7 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/job/memory_bill.h"
 
 namespace stagecraft::tools {
@@ -52,7 +53,7 @@ int highest_level(const RunMemory& run) {
 RunMemory at_level(const RunMemory& run, int level) {
   RunMemory shared = run;
   if (!run.choice.strategy) {
-    shared.options.pipeline.zero = level;
+    shared.choice.copies = sharing_of(run.options.pipeline, level);
     return shared;
   }
   std::vector<Directive> directives = run.choice.strategy->directives();

@@ -7,6 +7,7 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/job/memory_bill.h"
 #include "stagecraft/tools/train/options/parse_options.h"
@@ -23,7 +24,7 @@ struct PlannedRun {
   [[nodiscard]] MemoryBill bill() const { return {options, choice, work, kActivations}; }
   [[nodiscard]] double bytes_at_level(int level) const {
     PlannedRun shared = *this;
-    shared.options.pipeline.zero = level;
+    shared.choice.copies = sharing_of(options.pipeline, level);
     return shared.bill().to_run();
   }
   void check(double limit, bool gpus = false) const {
@@ -83,7 +84,7 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   const double least = run.bytes_at_level(3);
   CHECK_THAT(run.refused(least - 1), ContainsSubstring("; without activations "));
   CHECK_THAT(run.refused(1e6), ContainsSubstring(" even without activations"));
-  run.options.pipeline.zero = 2;
+  run.choice.copies = sharing_of(run.options.pipeline, 2);
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 

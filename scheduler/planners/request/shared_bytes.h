@@ -1,0 +1,34 @@
+/// shared_bytes tells what a rank holds of a stage whose copies share weights, gradients and the
+/// optimizer's state (Sharing).
+///
+///     level       kept by a rank of n     beside it in a step
+///     Nothing     p + g + o               -
+///     States      p + g + o/n             -
+///     Gradients   p + (g + o)/n           two buckets of gradients
+///     Weights     (p + g + o)/n           two buckets of gradients and of weights
+///
+/// Pure; any thread. Units: bytes.
+#pragma once
+
+#include <span>
+
+#include "stagecraft/scheduler/costs/costs.h"
+#include "stagecraft/scheduler/planners/request/work_graph.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
+
+namespace stagecraft {
+
+/// The most bytes of a bucket (`train --bucket-size`).
+inline constexpr double kSharedBucket = 25.0 * 1024 * 1024;
+
+/// Returns what a rank keeps of a stage with so many copies.
+[[nodiscard]] double shared_bytes(const StageWork& work, Sharing sharing, int copies);
+
+/// Returns the bytes beside that. `gradients`: bytes of the stages of one rank, each whole.
+[[nodiscard]] double borrowed_bytes(std::span<const double> gradients, Sharing sharing);
+
+/// Returns costs by which a search of one copy finds stages that fit: each parameter takes what a
+/// rank keeps of it.
+[[nodiscard]] Costs with_shared_parameters(Costs costs, Sharing sharing, int copies);
+
+}  // namespace stagecraft
