@@ -15,8 +15,9 @@ constexpr std::string_view recovery_advice(bool recovers) {
 }
 
 /// Return whether every stage of the program, and whether any, is on at least two ranks. Ranks that
-/// share an optimizer's state are no copies: every_stage_has_copies() is then false. The last rank
-/// of a plan with a driver's row has no state to lose.
+/// share what they hold, or divide weights of which there is one copy, are no copies:
+/// every_stage_has_copies() is then false. The last rank of a plan with a driver's row has no state
+/// to lose.
 [[nodiscard]] bool every_stage_has_copies(const Plan& plan, bool has_driver_row = false);
 [[nodiscard]] bool any_stage_has_copies(const Plan& plan);
 

@@ -43,7 +43,8 @@ std::vector<PlanProposal> plan(const Program& program,
   PlanRequest request{.costs = costs,
                       .devices = workers,
                       .batch = options.batch != 0 ? options.batch : batch_of(program),
-                      .memory = options.memory};
+                      .memory = options.memory,
+                      .may_share = options.may_share};
   request.costs.device.processors = options.processors;
   return propose(request, options.planner);
 }

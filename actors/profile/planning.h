@@ -25,6 +25,8 @@ struct PlanningOptions {
   int batch = 0;  ///< samples of a step; 0: those of the program, for any of its microbatches
   double memory = std::numeric_limits<double>::infinity();  ///< bytes of every worker
   std::string planner = "auto";
+  /// Plans may need copies that share what they hold (Candidate::sharing), if nothing else fits.
+  bool may_share = false;
   /// Processors of the machine, if all workers share one; 0: each worker has its own.
   int processors = 0;
 };

@@ -46,7 +46,9 @@
 ///      backwards, but not a weight half behind its input half, comes between two exchanges: one
 ///      brings samples, or their gradients, to the rank that has their weights, and the other
 ///      returns the results before the next chunk of the task runs. All ranks of the group have
-///      one list, and no other rank has it.
+///      one list, and no other rank has it. If several sets of ranks divide a chunk, those with
+///      the same part are one set of a group of copies, which shares nothing; no other group sums
+///      the chunk.
 #pragma once
 
 #include <cstdint>
@@ -116,8 +118,8 @@ struct PlanGroup {
   std::int32_t bucket = -1;     ///< Copies, Divided: position in PlanTables::buckets
   std::vector<StageId> stages;  ///< Copies, Divided: those of the bucket; Tie: in the model's order
   std::vector<std::string> parameters;  ///< Tie: in the model's order, of one dtype
-  /// Each set works by itself, its ranks ascending. Divided: by copy of the weights, the rank of
-  /// each part. Copies: one set of all ranks; if their bucket is divided, by part, the rank of each
+  /// Each set works by itself. Divided: by copy of the weights, the rank of each part, ascending.
+  /// Copies: one set of all ranks, ascending; if their bucket is divided, by part, the rank of each
   /// copy. Tie: a set for each unit of samples, by stage: its rank.
   std::vector<std::vector<Rank>> sets;
   Sharing sharing = Sharing::Nothing;  ///< of copies

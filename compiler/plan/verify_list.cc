@@ -375,12 +375,13 @@ void check_parts(const PlanTables& tables, std::vector<std::string>& faults) {
     if (group.kind != PlanGroup::Kind::Copies || (!group.sums_parts() && found == copies.end())) {
       continue;
     }
-    if (found == copies.end() || found->second != group.sets || group.has_shards()) {
-      faults.push_back(
-          fmt::format("P-13: group {}, {}: its ranks have other parts of the weights that "
-                      "ranks divide",
-                      g,
-                      to_string(tables, group)));
+    const std::string_view wrong =
+        found == copies.end()         ? "it sums parts of a bucket that no ranks divide"
+        : group.has_shards()          ? "copies of a part share what they hold"
+        : found->second != group.sets ? "it sums parts of ranks that have other ones"
+                                      : "";
+    if (!wrong.empty()) {
+      faults.push_back(fmt::format("P-13: group {}, {}: {}", g, to_string(tables, group), wrong));
       return;
     }
     found->second.clear();

@@ -68,6 +68,7 @@ Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline)
                    seconds});
   }
   all.push_back({Bottleneck::Kind::Update, 0, 0, proposal.update});
+  all.push_back({Bottleneck::Kind::Rounds, 0, 0, proposal.rounds});
   Bottleneck most = *std::ranges::max_element(all, {}, &Bottleneck::share);
   most.share = proposal.step > 0 ? most.share / proposal.step : 0;
   return most;
@@ -239,7 +240,11 @@ double Judge::seconds_of_rounds(const Timeline& timeline,
   }
   const double passes = candidate.sharing == Sharing::Weights ? 3 : 1;  // of the two of a sum
   std::vector<double> seconds(timeline.rows.size(), 0);
+  const std::set<StageId> tied = tied_stages(made.graph);
   for (std::size_t s = 0; s < made.devices.size(); ++s) {
+    if (tied.contains(StageId(s))) {
+      continue;
+    }
     const std::set<int> copies = devices_of(layout, made.stage_of_cut[s]);
     const StageWork work = work_of(graphs_.on(candidate.microbatch_size),
                                    candidate.stages[index(made.stage_of_cut[s])]);
@@ -256,6 +261,7 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
   const Candidate& candidate = made.candidate;
   const WorkGraph& graph = graphs_.on(candidate.microbatch_size);
   UpdateBytes update(static_cast<int>(timeline.rows.size()));
+  const std::set<StageId> tied = tied_stages(made.graph);
   for (std::size_t stage = 0; stage < candidate.stages.size(); ++stage) {
     std::set<int> rows;
     for (int replica = 0; replica < layout.replicas(); ++replica) {
@@ -264,7 +270,8 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
     const auto devices = static_cast<int>(devices_of(layout, static_cast<int>(stage)).size());
     if (layout.replicas() > 1 || devices > 1) {
       const double trained = work_of(graph, candidate.stages[stage]).trained;
-      const bool in_rounds = candidate.sharing >= Sharing::Gradients;
+      const StageId in_schedule = layout.stage(StageId(stage), 0);
+      const bool in_rounds = candidate.sharing >= Sharing::Gradients && !tied.contains(in_schedule);
       update.add_copies(std::vector(rows.begin(), rows.end()),
                         devices,
                         in_rounds ? std::min(trained, kSharedBucket) : trained);
@@ -273,7 +280,6 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
   update.add_ties(graph, made.graph, made.devices);
   std::vector<double> fixed(timeline.rows.size(), 0);
   std::vector<std::vector<double>> gradients(timeline.rows.size());
-  const std::set<StageId> tied = tied_stages(made.graph);
   for (std::size_t s = 0; s < made.devices.size(); ++s) {
     fixed[index(made.devices[s])] += made.costs.stages.memory.fixed[s];
     if (!tied.contains(StageId(s))) {
@@ -335,8 +341,8 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     update[index(made.devices[s])] += made.costs.stages.each[s].update;
   }
   made.update = *std::ranges::max_element(update);
-  made.step = timeline.makespan + made.update + request_->costs.device.step +
-              seconds_of_rounds(timeline, layout, made);
+  made.rounds = seconds_of_rounds(timeline, layout, made);
+  made.step = timeline.makespan + made.update + request_->costs.device.step + made.rounds;
   add_bytes(timeline, layout, made);
   for (const RowTimeline& row : timeline.rows) {
     made.busy.push_back(row.busy);

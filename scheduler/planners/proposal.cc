@@ -55,6 +55,10 @@ std::string to_string(const Bottleneck& bottleneck) {
     case Bottleneck::Kind::Link:
       return fmt::format(
           "the link {}-{} carries {:.0f} % of the step", bottleneck.from, bottleneck.to, percent);
+    case Bottleneck::Kind::Rounds:
+      return fmt::format(
+          "sums and gathers of copies that share what they hold take {:.0f} % of the step",
+          percent);
     case Bottleneck::Kind::Update:
       break;
   }

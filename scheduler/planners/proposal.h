@@ -33,7 +33,7 @@ inline constexpr double kMemoryMargin = 0.2;
 
 /// Bottleneck names the limit of a step.
 struct Bottleneck {
-  enum class Kind : std::uint8_t { Device, Link, Update };
+  enum class Kind : std::uint8_t { Device, Link, Update, Rounds };
   Kind kind = Kind::Device;
   int from = 0;      ///< the device, or the start of the link
   int to = 0;        ///< the end of the link
@@ -52,6 +52,7 @@ struct PlanProposal {
   std::vector<EventOrder> orders;  ///< kept in addition to the schedule's own, as requested
   double step = 0;                 ///< with the update
   double update = 0;               ///< of the device that takes longest for it
+  double rounds = 0;  ///< of sums and gathers of shared copies, beyond the tasks that can hide them
   std::vector<Task> critical_path;
   std::vector<double> busy;    ///< by row: computing before the update
   std::vector<double> bytes;   ///< by row: predicted peak of each of its devices

@@ -270,10 +270,11 @@ class Proposals {
   }
 
  private:
-  /// Searches plans whose copies share so much, if nothing fits without.
+  /// Searches plans whose copies share so much, if nothing fits with less. Takes the first number
+  /// of copies that fits.
   void search_sharing(Sharing sharing, const std::vector<int>& numbers) {
     for (const int copies : numbers) {
-      if (copies == 1 || any_fits() || std::isinf(most_memory(request_)) ||
+      if (copies == 1 || any_fits() || !request_.may_share || std::isinf(most_memory(request_)) ||
           !request_.proceeds(fmt::format("{} copies that share", copies), !all_.empty())) {
         continue;
       }
@@ -394,8 +395,7 @@ class Proposals {
           std::ceil(least.lacks())));
     }
     if (sharing_ != Sharing::Nothing) {
-      reasons_.push_back(fmt::format("copies that share all of it (zero={}) do not fit either",
-                                     static_cast<int>(sharing_)));
+      reasons_.emplace_back("copies that share what they hold (--zero) do not fit either");
     }
     const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
     if (lacks_memory_) {

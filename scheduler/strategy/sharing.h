@@ -18,4 +18,8 @@ enum class Sharing : std::uint8_t {
               ///< after these (ZeRO-3)
 };
 
+/// The bytes of a bucket where gradients or weights are shared and nobody chose a size, as in
+/// PyTorch's data parallelism.
+inline constexpr std::int64_t kUsualBucketBytes = 25 << 20;
+
 }  // namespace stagecraft

@@ -63,6 +63,22 @@ struct ReplicateOptions {
   bool shard_gradients = false;   ///< ZeRO-2
   bool shard_parameters = false;  ///< ZeRO-3
 
+  /// Sets the level, and the usual size of buckets for rounds if there is none.
+  void share(Sharing level) {
+    shard_optimizer = level == Sharing::States;
+    shard_gradients = level == Sharing::Gradients;
+    shard_parameters = level == Sharing::Weights;
+    if (level >= Sharing::Gradients && !bucket_bytes) {
+      bucket_bytes = kUsualBucketBytes;
+    }
+  }
+  /// Returns the usual options for a level.
+  [[nodiscard]] static ReplicateOptions at(Sharing level) {
+    ReplicateOptions options;
+    options.share(level);
+    return options;
+  }
+
   /// Returns the highest level that is set.
   [[nodiscard]] Sharing sharing() const {
     return shard_parameters  ? Sharing::Weights
@@ -90,11 +106,12 @@ struct ShardDirective {
   std::vector<Rank> ranks;
   std::string stream;
   /// How many ranks divide them; 0: all. With fewer, each `parts` ranks that follow each other hold
-  /// the weights once, and ranks with the same part are copies that sum its gradients.
+  /// the weights once, and ranks with the same part are copies that sum its gradients; `ranks` then
+  /// ascend.
   int parts = 0;
 
   [[nodiscard]] int part_count() const {
-    return parts > 0 ? parts : static_cast<int>(ranks.size());
+    return parts != 0 ? parts : static_cast<int>(ranks.size());
   }
 
   friend bool operator==(const ShardDirective&, const ShardDirective&) = default;

@@ -50,7 +50,7 @@ Strategy strategy_of(const Schedule& given,
         {.tags = {{std::string(kStageTag), stage.value}, {tag, std::nullopt}}, .pass = {}},
         {ranks.begin(), ranks.end()},
         /*stream=*/{},
-        parts < std::ssize(ranks) ? parts : 0);
+        parts == std::ssize(ranks) ? 0 : parts);
   }
   for (const Schedule::Row& row : schedule.rows()) {
     std::vector<OrderDirective::Group> groups;

@@ -245,6 +245,10 @@ ShardDirective LineReader::shard() {
       directive.stream = name();
     } else if (option == "n" && take('=')) {
       directive.parts = number(kMaxRanks + 1, "the number of parts");
+      if (directive.parts == 0) {
+        at_ = begin;
+        refuse("n is the number of ranks that divide the weights, at least 2");
+      }
     } else {
       at_ = begin;
       refuse("shard takes stream=NAME and n=NUMBER");

@@ -47,6 +47,14 @@ Execution in_two_copies(const CheckedTraining::TwoCopies& copies) {
   return make_execution(program, schedule, copies.sums, copies.divided);
 }
 
+Course course_of(const CheckedTraining::TwoCopies& copies) {
+  Execution execution = in_two_copies(copies);
+  return copies.divided.empty()
+             ? Course(execution.sized,
+                      std::make_shared<const SumOrder>(sum_order_of(*execution.plan)))
+             : Course(std::move(execution));
+}
+
 }  // namespace
 
 CheckedTraining::CheckedTraining(const Cluster& cluster, int stages)
@@ -61,7 +69,7 @@ CheckedTraining::CheckedTraining(const Cluster& cluster, int stages)
 }
 
 CheckedTraining::CheckedTraining(const Cluster& cluster, const TwoCopies& copies)
-    : course_(in_two_copies(copies)),
+    : course_(course_of(copies)),
       cluster_(cluster),
       trainer_(cluster_,
                in_two_copies(copies),

@@ -8,9 +8,11 @@ AdamW course_optimizer() {
   return {.lr = 1e-2};
 }
 
-Course::Course(const Program& program)
+Course::Course(const Program& program, std::shared_ptr<const SumOrder> sums)
     : reference_(std::make_unique<Reference>(
-          program, course_optimizer(), ReferenceOptions{.seed = kCourseSeed, .threads = 1})) {
+          program,
+          course_optimizer(),
+          ReferenceOptions{.seed = kCourseSeed, .threads = 1, .sums = std::move(sums)})) {
   course_.push_back(state());
 }
 

@@ -20,8 +20,10 @@ struct Expected {
 
 class Course {
  public:
-  explicit Course(const Program& program);
-  /// Trains on threads of this process.
+  /// `sums`: the order in which the run adds gradients (ReferenceOptions::sums).
+  explicit Course(const Program& program, std::shared_ptr<const SumOrder> sums = nullptr);
+  /// Trains on threads of this process: an expert computes the samples of all ranks at once, which
+  /// one process does not.
   explicit Course(Execution execution);
 
   /// Returns the state after this many updates.

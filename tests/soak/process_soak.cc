@@ -123,7 +123,7 @@ class ProcessSoak final : public Soak {
     lose_one_of(kWays[way], shares_[way], fault, outcome);
   }
 
-  /// `training`: made here if there is none yet.
+  /// Kills a rank of the training, which it makes if there is none, and mends it.
   void lose_one_of(const CheckedTraining::TwoCopies& way,
                    std::unique_ptr<CheckedTraining>& training,
                    const Fault& fault,

@@ -171,6 +171,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   PlanRequest request;
   request.costs = read_costs(options.costs, console, "COSTS");
   request.devices = options.devices;
+  request.may_share = true;
   request.costs.device.processors = options.processors.value_or(request.costs.device.processors);
   request.batch = options.batch.value_or(
       request.costs.batch > 0 ? request.costs.batch : kUsualMicrobatches * request.costs.samples);

@@ -58,7 +58,8 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
                "stagecraft plan");
   app.footer(
       "Costs come from `stagecraft profile`. The simulator judges every plan; the best is the "
-      "fastest that fits. To train by it: stagecraft train ... --schedule FILE --cut @FILE");
+      "fastest that fits. To train by it: stagecraft train ... --schedule FILE --cut @FILE, "
+      "with --zero if the plan says so");
   add_plan_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

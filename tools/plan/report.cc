@@ -234,7 +234,7 @@ std::string plan_text(const PlanRequest& request,
       time_text(best.bound),
       100 * best.gap());
   if (best.candidate.sharing != Sharing::Nothing) {
-    text += fmt::format("copies share what they hold, or nothing would fit: train with --zero {}\n",
+    text += fmt::format("no plan fits unless copies share what they hold: train with --zero {}\n",
                         static_cast<int>(best.candidate.sharing));
   }
   if (!best.orders.empty()) {

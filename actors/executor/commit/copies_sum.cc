@@ -65,28 +65,26 @@ CopiesSum::CopiesSum(Group members,
                      bool first,
                      std::int32_t rounds,
                      bool brings_buffers)
-    : members_(std::move(members)),
+    : SharedParts(std::move(members), *mine.front(), bucket),
       mine_(std::move(mine)),
-      bucket_(bucket),
       first_(first),
       rounds_(rounds),
       brings_buffers_(brings_buffers) {
-  SC_CHECK(!mine_.empty(), "a rank of a group of copies holds one of its stages");
   SC_CHECK(mine_.size() == 1 || !has_shards(), "a rank with a shard holds one copy");
 }
 
 void CopiesSum::start(Collective& collective, const Sequence& step, const SumTurn& turn) {
   const at::NoGradGuard no_grad;
-  mine_.front()->buckets.hold_gradients(bucket_);
-  const std::vector<at::Tensor>& gradients = mine_.front()->buckets.flat_gradients(bucket_);
+  buckets().hold_gradients(bucket());
+  const std::vector<at::Tensor>& gradients = buckets().flat_gradients(bucket());
   Sequence sequence = step;
   for (std::size_t b = 0; b < gradients.size(); ++b) {
     for (std::size_t i = 1; i < mine_.size(); ++i) {
-      gradients[b].add_(mine_[i]->buckets.flat_gradients(bucket_)[b]);
+      gradients[b].add_(mine_[i]->buckets.flat_gradients(bucket())[b]);
     }
     sequence.number = first_number(turn.round) + static_cast<std::int32_t>(b);
-    sums_.push_back(has_shards() ? collective.reduce_scatter(members_, sequence, gradients[b])
-                                 : collective.all_reduce(members_, sequence, gradients[b]));
+    sums_.push_back(has_shards() ? collective.reduce_scatter(members(), sequence, gradients[b])
+                                 : collective.all_reduce(members(), sequence, gradients[b]));
   }
   if (turn.last_batch && turn.round == rounds_ - 1) {
     sequence.number = number_of(Exchange::Buffers);
@@ -95,12 +93,12 @@ void CopiesSum::start(Collective& collective, const Sequence& step, const SumTur
 }
 
 bool CopiesSum::has_shards() const {
-  return mine_.front()->buckets.has_shards(bucket_);
+  return buckets().has_shards(bucket());
 }
 
 /// Returns the number of a round's first sum among the step's collectives of the group.
 std::int32_t CopiesSum::first_number(std::int32_t round) const {
-  const std::size_t sums = mine_.front()->buckets.flat_gradients(bucket_).size();
+  const std::size_t sums = buckets().flat_gradients(bucket()).size();
   return round * static_cast<std::int32_t>(sums);
 }
 
@@ -114,7 +112,7 @@ std::int32_t CopiesSum::number_of(Exchange exchange) const {
 void CopiesSum::start_buffers(Collective& collective, const Sequence& sequence) {
   const std::vector<at::Tensor> written = written_buffers(*mine_.front());
   if (brings_buffers_ && !written.empty()) {
-    buffers_ = collective.all_reduce(members_, sequence, packed(written, first_));
+    buffers_ = collective.all_reduce(members(), sequence, packed(written, first_));
   }
 }
 
@@ -124,12 +122,12 @@ void CopiesSum::finish(Deadline deadline) {
   for (std::size_t b = 0; b < sums_.size(); ++b) {
     sums.push_back(sums_[b]->wait(deadline));
     for (std::size_t i = 1; i < mine_.size(); ++i) {
-      mine_[i]->buckets.flat_gradients(bucket_)[b].copy_(sums.back());
+      mine_[i]->buckets.flat_gradients(bucket())[b].copy_(sums.back());
     }
   }
   sums_.clear();
   if (has_shards()) {
-    mine_.front()->buckets.take_share(bucket_, sums);
+    buckets().take_share(bucket(), sums);
   }
   if (buffers_ != nullptr) {
     take_buffers(deadline);
@@ -147,60 +145,28 @@ void CopiesSum::take_buffers(Deadline deadline) {
 }
 
 void CopiesSum::start_norms(Collective& collective, const Sequence& step) {
-  if (!has_shards()) {
-    return;
-  }
-  const at::Tensor squares = mine_.front()->buckets.divided_squares(bucket_);
-  if (squares.numel() > 0) {
+  if (has_shards()) {
     Sequence sequence = step;
     sequence.number = number_of(Exchange::Norms);
-    norms_ = collective.all_gather(members_, sequence, squares);
+    SharedParts::start_norms(collective, sequence);
   }
 }
 
-void CopiesSum::finish_norms(Deadline deadline) {
-  if (const std::unique_ptr<PendingResult> norms = std::move(norms_)) {
-    mine_.front()->buckets.take_divided_squares(bucket_, norms->wait(deadline));
-  }
-}
-
-/// Others read these weights until they have finished, and no rank votes in the next step before:
-/// no update writes to them meanwhile.
 void CopiesSum::start_gather(Collective& collective, const Sequence& step, const SumTurn& turn) {
   Sequence sequence = step;
   sequence.number = number_of(Exchange::Weights) + first_number(turn.round);
-  for (const at::Tensor& weights : mine_.front()->buckets.own_weights(bucket_)) {
-    weights_.push_back(collective.all_gather(members_, sequence, weights));
-    ++sequence.number;
-  }
-}
-
-void CopiesSum::finish_gather(Deadline deadline) {
-  const at::NoGradGuard no_grad;
-  mine_.front()->buckets.hold_weights(bucket_);
-  const std::vector<at::Tensor>& weights = mine_.front()->buckets.flat_weights(bucket_);
-  for (std::size_t b = 0; b < weights_.size(); ++b) {
-    weights_[b]->wait_into(deadline, weights[b]);
-  }
-  weights_.clear();
-}
-
-void CopiesSum::release_weights() {
-  mine_.front()->buckets.release_weights(bucket_);
+  SharedParts::start_gather(collective, sequence, turn);
 }
 
 void CopiesSum::drop() {
-  for (auto* pending : {&sums_, &weights_}) {
-    for (const auto& one : *pending) {
-      one->abandon();
-    }
-    pending->clear();
+  SharedParts::drop();
+  for (const auto& one : sums_) {
+    one->abandon();
   }
-  for (auto* pending : {&buffers_, &norms_}) {
-    if (*pending != nullptr) {
-      (*pending)->abandon();
-      pending->reset();
-    }
+  sums_.clear();
+  if (buffers_ != nullptr) {
+    buffers_->abandon();
+    buffers_.reset();
   }
 }
 

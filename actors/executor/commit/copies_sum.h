@@ -14,11 +14,11 @@
 #include <memory>
 #include <vector>
 
-#include "stagecraft/actors/executor/commit/group_sum.h"
+#include "stagecraft/actors/executor/commit/shared_parts.h"
 
 namespace stagecraft {
 
-class CopiesSum final : public GroupSum {
+class CopiesSum final : public SharedParts {
  public:
   /// `mine`: the copies on this rank, which outlive the sum. `bucket`: its number in them.
   /// `brings_buffers`: its sum brings the stage's buffers. `first`: the first copy of all is
@@ -35,10 +35,7 @@ class CopiesSum final : public GroupSum {
   void start(Collective& collective, const Sequence& step, const SumTurn& turn) override;
   void finish(Deadline deadline) override;
   void start_norms(Collective& collective, const Sequence& step) override;
-  void finish_norms(Deadline deadline) override;
   void start_gather(Collective& collective, const Sequence& step, const SumTurn& turn) override;
-  void finish_gather(Deadline deadline) override;
-  void release_weights() override;
   void drop() override;
 
  private:
@@ -51,16 +48,12 @@ class CopiesSum final : public GroupSum {
   void start_buffers(Collective& collective, const Sequence& sequence);
   void take_buffers(Deadline deadline);
 
-  const Group members_;
   const std::vector<StageRuntime*> mine_;
-  const std::size_t bucket_;
   const bool first_;
   const std::int32_t rounds_;
   const bool brings_buffers_;
-  std::vector<std::unique_ptr<PendingResult>> sums_;     // by buffer of gradients
-  std::unique_ptr<PendingResult> buffers_;               // null if there are none
-  std::unique_ptr<PendingResult> norms_;                 // likewise
-  std::vector<std::unique_ptr<PendingResult>> weights_;  // by buffer of weights
+  std::vector<std::unique_ptr<PendingResult>> sums_;  // by buffer of gradients
+  std::unique_ptr<PendingResult> buffers_;            // null if there are none
 };
 
 }  // namespace stagecraft

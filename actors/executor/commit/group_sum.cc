@@ -4,8 +4,9 @@
 #include <cstdint>
 
 #include "stagecraft/actors/executor/commit/copies_sum.h"
-#include "stagecraft/actors/executor/commit/divided_weights.h"
+#include "stagecraft/actors/executor/commit/shared_parts.h"
 #include "stagecraft/actors/executor/commit/tie_sum.h"
+#include "stagecraft/base/check.h"
 
 namespace stagecraft {
 namespace {
@@ -63,6 +64,7 @@ std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
       mine.push_back(&stages[position]);
     }
   }
+  SC_CHECK(!mine.empty(), "a rank of a group of copies holds one of its stages");
   return std::make_unique<CopiesSum>(std::move(members),
                                      std::move(mine),
                                      number_in_stage(*share.tables, group.bucket),
@@ -87,13 +89,13 @@ std::unique_ptr<GroupSum> sum_of_tie(const PlanShare& share,
   return std::make_unique<TieSum>(std::move(members), parts);
 }
 
-std::unique_ptr<GroupSum> divided_weights(const PlanShare& share,
-                                          const PlanGroup& group,
-                                          Group members,
-                                          std::vector<StageRuntime>& stages) {
-  return std::make_unique<DividedWeights>(std::move(members),
-                                          stages[position_of(share, group.stages.front())],
-                                          number_in_stage(*share.tables, group.bucket));
+std::unique_ptr<GroupSum> parts_of_weights(const PlanShare& share,
+                                           const PlanGroup& group,
+                                           Group members,
+                                           std::vector<StageRuntime>& stages) {
+  return std::make_unique<SharedParts>(std::move(members),
+                                       stages[position_of(share, group.stages.front())],
+                                       number_in_stage(*share.tables, group.bucket));
 }
 
 }  // namespace
@@ -121,7 +123,7 @@ std::vector<std::unique_ptr<GroupSum>> group_sums(const PlanShare& share,
         sums.push_back(sum_of_tie(share, group, std::move(members), stages));
         break;
       case PlanGroup::Kind::Divided:
-        sums.push_back(divided_weights(share, group, std::move(members), stages));
+        sums.push_back(parts_of_weights(share, group, std::move(members), stages));
         break;
     }
   }

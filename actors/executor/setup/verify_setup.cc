@@ -183,10 +183,19 @@ class SetupCheck {
     const auto can_divide = [&](const std::vector<Rank>& set) {
       return ascends_from_zero(set) && set.size() >= 2 && set.size() == group.sets.front().size();
     };
-    if (group.sets.empty() || !std::ranges::all_of(group.sets, can_divide) ||
+    std::set<Rank> all;
+    std::size_t count = 0;
+    for (const std::vector<Rank>& set : group.sets) {
+      all.insert(set.begin(), set.end());
+      count += set.size();
+    }
+    if (group.sets.empty() || !std::ranges::all_of(group.sets, can_divide) || all.size() != count ||
         group.stages.size() != 1 ||
         members.empty() != (program_of(group.stages.front()) == nullptr)) {
-      fault("the ranks of group {} do not hold its stage, or are fewer than 2", number);
+      fault(
+          "the ranks of group {} do not hold its stage, or its sets are no equal and separate ones "
+          "of at least 2",
+          number);
       return;
     }
     if (setup_.options.device != "cpu" || setup_.options.dispatch == Dispatch::Decided) {
@@ -247,7 +256,7 @@ class SetupCheck {
     for (std::size_t g = 0; g < tables().groups.size(); ++g) {
       const PlanGroup& group = tables().groups[g];
       if (group.kind != PlanGroup::Kind::Tie && !known.emplace(group.kind, group.bucket).second) {
-        fault("group {} sums or divides a bucket that another group does", g);
+        fault("group {} sums or divides the bucket of another group of its kind", g);
         return;
       }
       check_shards(group, g);

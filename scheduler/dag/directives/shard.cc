@@ -167,6 +167,11 @@ DividedChunks divided_chunks(const TrainingDag& dag,
                               count_text(parts, "part")));
       continue;
     }
+    if (parts < std::ssize(directive->ranks) && !std::ranges::is_sorted(directive->ranks)) {
+      faults.note(number,
+                  "ranks that follow each other divide the weights: name them in ascending order");
+      continue;
+    }
     const int elsewhere = first_elsewhere(dag, matched, directive->ranks);
     if (elsewhere != kNone) {
       faults.note(number,

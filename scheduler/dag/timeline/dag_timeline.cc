@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <tuple>
 
 namespace stagecraft {
 namespace {
@@ -10,8 +13,8 @@ class NodeTimes {
  public:
   NodeTimes(const TrainingDag& dag, const DagCosts& costs) : dag_(dag), costs_(costs) {}
 
-  [[nodiscard]] double of(int number) const {
-    const DagNode& node = dag_.node(number);
+  /// `ranks`: those that take part, of a collective.
+  [[nodiscard]] double of(const DagNode& node, std::size_t ranks) const {
     if (computes(node.kind)) {
       const auto chunks = static_cast<double>(dag_.source.chunks[node.stage.index()].size());
       Task task = node.task();
@@ -22,7 +25,7 @@ class NodeTimes {
       return transfer(node, dag_.node(node.peer));
     }
     return node.kind == DagKind::AllToAll ? costs_.exchange
-           : is_collective(node.kind)     ? collective(node)
+           : is_collective(node.kind)     ? collective(node, ranks)
                                           : 0.0;
   }
 
@@ -37,14 +40,16 @@ class NodeTimes {
         {first, second}, ranks_of(from).front().value, ranks_of(to).front().value);
   }
 
-  [[nodiscard]] double collective(const DagNode& node) const {
-    const auto ranks = static_cast<double>(ranks_of(node).size());
-    const double bytes =
-        node.bucket == kNone
-            ? 0.0
-            : static_cast<double>(dag_.buckets[static_cast<std::size_t>(node.bucket)].bytes);
+  /// `ranks`: of all its nodes. The copies of a part of divided weights sum by themselves.
+  [[nodiscard]] double collective(const DagNode& node, std::size_t ranks) const {
+    if (node.bucket == kNone) {
+      return costs_.costs.links.of_sums().time_of(0);
+    }
+    const DagBucket& bucket = dag_.buckets[static_cast<std::size_t>(node.bucket)];
+    const auto members = static_cast<double>(ranks) / bucket.parts;
+    const double bytes = static_cast<double>(bucket.bytes) / bucket.parts;
     const double passes = node.kind == DagKind::AllReduce ? 2.0 : 1.0;
-    return costs_.costs.links.of_sums().time_of(passes * (ranks - 1) / ranks * bytes);
+    return costs_.costs.links.of_sums().time_of(passes * (members - 1) / members * bytes);
   }
 
   const TrainingDag& dag_;
@@ -90,38 +95,87 @@ double overlap(const DagTimeline::Span& span, const std::vector<DagTimeline::Spa
   return sum;
 }
 
+/// Meetings knows which nodes are one collective.
+class Meetings {
+ public:
+  explicit Meetings(const TrainingDag& dag) : of_node_(static_cast<std::size_t>(dag.size())) {
+    using Key = std::tuple<DagKind, int, int, Microbatch, std::optional<DagKind>, bool, int>;
+    std::map<Key, std::size_t> known;
+    for (int n = 0; n < dag.size(); ++n) {
+      const DagNode& node = dag.node(n);
+      const bool meets = is_collective(node.kind) && (node.tie != kNone || node.bucket != kNone);
+      const Key key{node.kind,
+                    node.tie,
+                    node.bucket,
+                    node.microbatch,
+                    node.serves,
+                    node.returns,
+                    meets ? kNone : n};
+      const auto [entry, added] = known.try_emplace(key, nodes_.size());
+      if (added) {
+        nodes_.emplace_back();
+      }
+      nodes_[entry->second].push_back(n);
+      of_node_[static_cast<std::size_t>(n)] = entry->second;
+    }
+  }
+
+  [[nodiscard]] std::size_t count() const { return nodes_.size(); }
+  [[nodiscard]] std::size_t of(int node) const { return of_node_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] const std::vector<int>& nodes(std::size_t meeting) const { return nodes_[meeting]; }
+
+ private:
+  std::vector<std::size_t> of_node_;
+  std::vector<std::vector<int>> nodes_;  // by meeting; a node that meets none is alone
+};
+
+/// Returns the spans of all nodes. A meeting starts when all that its nodes wait for has ended.
+std::vector<DagTimeline::Span> spans_of(const TrainingDag& dag, const NodeTimes& times) {
+  const Meetings meetings(dag);
+  const std::vector<std::vector<int>> after = successors(dag);
+  std::vector<int> missing(meetings.count());  // nodes before it that have not ended
+  for (const std::vector<int>& of_node : after) {
+    for (const int n : of_node) {
+      ++missing[meetings.of(n)];
+    }
+  }
+  std::vector<double> start(meetings.count());
+  std::vector<std::size_t> ready;
+  for (std::size_t m = 0; m < meetings.count(); ++m) {
+    if (missing[m] == 0) {
+      ready.push_back(m);
+    }
+  }
+  std::vector<DagTimeline::Span> spans(after.size());
+  while (!ready.empty()) {
+    const std::size_t meeting = ready.back();
+    ready.pop_back();
+    std::size_t ranks = 0;
+    for (const int n : meetings.nodes(meeting)) {
+      ranks += dag.places[static_cast<std::size_t>(dag.node(n).place)].size();
+    }
+    for (const int n : meetings.nodes(meeting)) {
+      const double end = start[meeting] + times.of(dag.node(n), ranks);
+      spans[static_cast<std::size_t>(n)] = {start[meeting], end};
+      for (const int next : after[static_cast<std::size_t>(n)]) {
+        const std::size_t then = meetings.of(next);
+        start[then] = std::max(start[then], end);
+        if (--missing[then] == 0) {
+          ready.push_back(then);
+        }
+      }
+    }
+  }
+  return spans;
+}
+
 }  // namespace
 
 DagTimeline timeline_of(const IssuedDag& issued, const DagCosts& costs) {
   const TrainingDag& dag = issued.dag;
-  const NodeTimes times(dag, costs);
-  const std::vector<std::vector<int>> after = successors(dag);
-  std::vector<int> missing(after.size());  // predecessors that have not ended
-  for (const std::vector<int>& of_node : after) {
-    for (const int n : of_node) {
-      ++missing[static_cast<std::size_t>(n)];
-    }
-  }
-  DagTimeline timeline{.nodes = std::vector<DagTimeline::Span>(after.size()), .lists = {}};
-  std::vector<int> ready;
-  for (int n = 0; n < dag.size(); ++n) {
-    if (missing[static_cast<std::size_t>(n)] == 0) {
-      ready.push_back(n);
-    }
-  }
-  while (!ready.empty()) {
-    const int n = ready.back();
-    ready.pop_back();
-    DagTimeline::Span& span = timeline.nodes[static_cast<std::size_t>(n)];
-    span.end = span.start + times.of(n);
+  DagTimeline timeline{.nodes = spans_of(dag, NodeTimes(dag, costs)), .lists = {}};
+  for (const DagTimeline::Span& span : timeline.nodes) {
     timeline.makespan = std::max(timeline.makespan, span.end);
-    for (const int next : after[static_cast<std::size_t>(n)]) {
-      double& start = timeline.nodes[static_cast<std::size_t>(next)].start;
-      start = std::max(start, span.end);
-      if (--missing[static_cast<std::size_t>(next)] == 0) {
-        ready.push_back(next);
-      }
-    }
   }
   for (const std::vector<int>& nodes : issued.lists) {
     DagTimeline::List& list = timeline.lists.emplace_back();

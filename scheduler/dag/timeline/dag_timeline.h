@@ -1,9 +1,11 @@
-/// DagTimeline tells when each node of an issued DAG runs, and how much communication tasks hide.
+/// DagTimeline tells when each node of an issued DAG runs, and how much of the communication runs
+/// under tasks.
 ///
 /// A node starts when all nodes that it waits for have ended; those before it on its stream are
-/// among them. Nothing else delays it: ranks have a processor each, and transfers a network of
-/// their own for each stream. simulate() knows no chunks and no collectives, but devices that
-/// differ and processors that are shared. Pure; any thread.
+/// among them. The nodes of one collective start together. Nothing else delays a node: ranks have a
+/// processor each, and transfers a network of their own for each stream. Updates and votes take no
+/// time. simulate() knows no chunks and no collectives, but devices that differ, processors that
+/// are shared, and times of overlap groups. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -14,8 +16,8 @@
 namespace stagecraft {
 
 /// DagCosts says how long nodes take. A task takes the time of its stage, in equal parts for its
-/// chunks; a transfer that of its link; a sum, gather or scatter moves (n-1)/n of its bucket's
-/// bytes over the links of sums, a whole sum twice as much.
+/// chunks; a transfer that of its link. A sum, gather or scatter among n ranks moves (n-1)/n of its
+/// bytes over the links of sums, a whole sum twice as much; ties move no bytes.
 struct DagCosts {
   Costs costs;
   double exchange = 0;  ///< an all_to_all

@@ -37,6 +37,7 @@ struct PlanRequest {
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;      ///< stages may take microbatches of different sizes
   bool copies_of_stages = true;  ///< stages may have different numbers of copies
+  bool may_share = false;        ///< copies may share what they hold, if nothing else fits
   /// True if rows compute and communicate in turn (pfeife/phase_barriers.h).
   bool phases = false;
   /// The orders that every plan keeps. Schedules that cannot keep them are no candidates.

@@ -19,7 +19,7 @@
 namespace stagecraft {
 
 /// The most bytes of a bucket (`train --bucket-size`).
-inline constexpr double kSharedBucket = 25.0 * 1024 * 1024;
+inline constexpr auto kSharedBucket = static_cast<double>(kUsualBucketBytes);
 
 /// Returns what a rank keeps of a stage with so many copies.
 [[nodiscard]] double shared_bytes(const StageWork& work, Sharing sharing, int copies);

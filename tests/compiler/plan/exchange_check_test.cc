@@ -195,7 +195,7 @@ TEST_CASE("P-13: copies of a part are summed with each other alone", "[compiler]
                  ContainsSubstring("chunk 1 of stage 0 on ranks 0, 2; on ranks 1, 3"));
   using Groups = std::vector<PlanGroup>;
   const std::pair<std::string, std::function<void(Groups&)>> spoilers[] = {
-      {"other parts of the weights",
+      {"it sums parts of ranks that have other ones",
        [](Groups& all) {
          for (PlanGroup& group : all) {
            if (group.sums_parts()) {
@@ -203,7 +203,7 @@ TEST_CASE("P-13: copies of a part are summed with each other alone", "[compiler]
            }
          }
        }},
-      {"other parts of the weights",
+      {"it sums parts of ranks that have other ones",
        [](Groups& all) {
          for (PlanGroup& group : all) {
            if (group.sums_parts()) {
@@ -213,7 +213,7 @@ TEST_CASE("P-13: copies of a part are summed with each other alone", "[compiler]
        }},
       {"nothing sums the gradients of the parts of bucket 1",
        [](Groups& all) { std::erase_if(all, &PlanGroup::sums_parts); }},
-      {"other parts of the weights",
+      {"it sums parts of ranks that have other ones",
        [](Groups& all) {
          for (PlanGroup& group : all) {
            if (group.kind == PlanGroup::Kind::Divided) {
@@ -221,9 +221,13 @@ TEST_CASE("P-13: copies of a part are summed with each other alone", "[compiler]
            }
          }
        }},
-      {"other parts of the weights",
+      {"it sums parts of a bucket that no ranks divide",
        [](Groups& all) {
          std::erase_if(all, [](const PlanGroup& g) { return g.kind == PlanGroup::Kind::Divided; });
+       }},
+      {"copies of a part share what they hold",
+       [](Groups& all) {
+         std::ranges::find_if(all, &PlanGroup::sums_parts)->sharing = Sharing::States;
        }},
       {"is of nothing that the plan has",
        [](Groups& all) {

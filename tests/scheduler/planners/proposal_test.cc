@@ -213,6 +213,7 @@ TEST_CASE("copies that each hold the whole model need its memory", "[scheduler][
 PlanRequest indivisible_request() {
   PlanRequest request = chain_request({1});
   request.devices = 4;
+  request.may_share = true;
   request.costs.parameters.front() = {"0", 40 * kSharedBucket, 160 * kSharedBucket};
   return request;
 }
@@ -230,7 +231,11 @@ TEST_CASE("if nothing fits, the lowest level at which copies fit is proposed",
         (level != Sharing::Nothing));
   request.memory = 40 * kSharedBucket;
   CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
-             ContainsSubstring("copies that share all of it (zero=3) do not fit either"));
+             ContainsSubstring("copies that share what they hold (--zero) do not fit either"));
+  request.may_share = false;
+  request.memory = 80 * kSharedBucket * (1 + kMemoryMargin);
+  CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
+             !ContainsSubstring("--zero"));
 }
 
 TEST_CASE("levels with rounds hold less and take their time", "[scheduler][planners][strategies]") {

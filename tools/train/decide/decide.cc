@@ -161,15 +161,9 @@ void check_evaluation(const TrainOptions& options, const Choice& choice) {
 
 }  // namespace
 
-ReplicateOptions sharing_of(const PipelineOptions& options, std::int64_t level) {
-  constexpr std::int64_t kBucketBytes = 25 << 20;  // as in PyTorch's data parallelism
-  ReplicateOptions sharing{.bucket_bytes = options.bucket_bytes,
-                           .shard_optimizer = level == 1,
-                           .shard_gradients = level == 2,
-                           .shard_parameters = level == 3};
-  if (level >= 2 && !sharing.bucket_bytes) {
-    sharing.bucket_bytes = kBucketBytes;
-  }
+ReplicateOptions sharing_of(const PipelineOptions& options, Sharing level) {
+  ReplicateOptions sharing{.bucket_bytes = options.bucket_bytes};
+  sharing.share(level);
   return sharing;
 }
 
@@ -188,7 +182,7 @@ Decision decide(const TrainOptions& options,
       planned ? choose_by_plan(*planned, size) : choose_by_options(options, size, graph, console);
   choice.copies = sharing_of(
       options.pipeline,
-      planned ? static_cast<int>(planned->best().candidate.sharing) : options.pipeline.zero);
+      planned ? planned->best().candidate.sharing : static_cast<Sharing>(options.pipeline.zero));
 
   const Program program = compile(choice);
   check_graph(graph, program.stage_graph());

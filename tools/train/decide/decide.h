@@ -51,7 +51,7 @@ using CompileChoice = std::function<Program(const Choice&)>;
 
 /// Returns how copies of the pipeline sum gradients and share at a level (--zero), by
 /// --bucket-size.
-[[nodiscard]] ReplicateOptions sharing_of(const PipelineOptions& options, std::int64_t level);
+[[nodiscard]] ReplicateOptions sharing_of(const PipelineOptions& options, Sharing level);
 
 /// Returns the number of ranks that follows from the options and a schedule file; the schedule may
 /// get another number. Errors: those of decide() for a file.

@@ -69,6 +69,7 @@ PlannedRun plan_run(const TrainOptions& options,
   const int ranks = static_cast<int>(options.pipeline.ranks.value_or(options.pipeline.usual_ranks));
   PlanningOptions how{.planner = *options.planner.name,
                       .processors = static_cast<int>(std::thread::hardware_concurrency())};
+  how.may_share = options.workers.device == "cpu";
   how.memory = gpu_memory_of_each(options, ranks);
   if (std::isfinite(how.memory)) {
     console.err << fmt::format(

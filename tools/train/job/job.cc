@@ -20,6 +20,7 @@
 #include "stagecraft/tools/train/decide/run_costs.h"
 #include "stagecraft/tools/train/job/memory_check.h"
 #include "stagecraft/tools/train/job/places.h"
+#include "stagecraft/tools/train/job/rank_memory.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
 #include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/update_rule.h"
@@ -167,6 +168,10 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   check_weights(options, *work, program);
   check_patterns(options, program);
   complete(bytes, options, program);
+  bytes.on_ranks = 0.0;
+  for (const RankMemory& rank : memory_of_ranks(execution, options.optimizer)) {
+    *bytes.on_ranks += static_cast<double>(rank.weights + rank.gradients + rank.states);
+  }
   const double activations = planned_activation_bytes(execution.sized, *execution.plan);
   if (!options.run.force && !options.run.dry_run) {
     check_memory(options, choice, bytes, activations, limits);

@@ -85,18 +85,18 @@ Shared shared_by_all(const Choice& choice) {
   return all.value_or(Shared());
 }
 
-/// Returns among how many ranks experts are divided; 1: each copy has all.
+/// Returns among how many ranks experts are divided at least; 1: each copy has all.
 double parts_of_experts(const TrainOptions& options, const Choice& choice) {
   if (!choice.strategy) {
     return static_cast<double>(options.pipeline.ep);
   }
-  int parts = 1;
+  std::optional<int> parts;
   for (const Directive& directive : choice.strategy->directives()) {
     if (const auto* shard = std::get_if<ShardDirective>(&directive)) {
-      parts = std::max(parts, shard->part_count());
+      parts = std::min(parts.value_or(shard->part_count()), shard->part_count());
     }
   }
-  return parts;
+  return parts.value_or(1);
 }
 
 /// Returns on how many ranks a stage is, on average.
@@ -129,7 +129,8 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const Shared shared = shared_by_all(choice);
   const double parts = parts_of_experts(options, choice);
   const double experts = parts > 1 ? std::min(work.experts, held) : 0.0;
-  // The bytes on all ranks of what is `bytes` in one copy; `parts` ranks have experts once.
+  // The bytes on all ranks of what is `bytes` in one copy; each `parts` ranks
+  // hold the experts once together.
   const auto on_ranks = [&](bool is_shared, double bytes) {
     const double divided = std::min(experts, bytes);
     return (is_shared ? 1.0 : replicas) * (bytes - divided) + replicas / parts * divided;
@@ -157,16 +158,17 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   if (uses_gpus) {
     add(Time::Run, "LibTorch's CUDA part", (processes ? ranks : 1) * kCudaPart);
   }
-  add_on_ranks(Time::Run,
-               fmt::format("weights, gradients, {} of all ranks{}",
-                           count_text(static_cast<std::int64_t>(states), "optimizer state"),
-                           shared.weights()     ? ", shared"
-                           : shared.gradients() ? ", gradients and states shared"
-                           : shared.states()    ? ", states shared"
-                           : experts > 0        ? ", experts divided"
-                                                : ""),
-               on_ranks(shared.weights(), held) + on_ranks(shared.gradients(), held) +
-                   states * on_ranks(shared.states(), optimized));
+  add_on_ranks(
+      Time::Run,
+      fmt::format("weights, gradients, {} of all ranks{}",
+                  count_text(static_cast<std::int64_t>(states), "optimizer state"),
+                  shared.weights()     ? ", shared"
+                  : shared.gradients() ? ", gradients and states shared"
+                  : shared.states()    ? ", states shared"
+                  : experts > 0        ? ", experts divided"
+                                       : ""),
+      work.on_ranks.value_or(on_ranks(shared.weights(), held) + on_ranks(shared.gradients(), held) +
+                             states * on_ranks(shared.states(), optimized)));
   if (options.run.verify) {
     add(Time::Run,
         "--verify: the same in one process",

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 4> kOptionOfLevel{
 struct RunMemory {
   TrainOptions options;
   Choice choice;
-  const WorkBytes& work;
+  WorkBytes work;
   double activations = 0.0;
 
   [[nodiscard]] MemoryBill bill() const { return {options, choice, work, activations}; }
@@ -31,12 +31,6 @@ struct RunMemory {
 
 double needed(const MemoryBill& bill, const RunMemory& run, bool gpus) {
   return gpus ? bill.on_gpus() : run.options.run.dry_run ? bill.to_compile() : bill.to_run();
-}
-
-void share(ReplicateOptions& options, int level) {
-  options.shard_optimizer = level == 1;
-  options.shard_gradients = level == 2;
-  options.shard_parameters = level == 3;
 }
 
 /// Returns the highest level that the copies of the run could share at (docs/strategies.md).
@@ -50,8 +44,9 @@ int highest_level(const RunMemory& run) {
 }
 
 /// Returns the run with copies that share at a level.
-RunMemory at_level(const RunMemory& run, int level) {
+RunMemory at_level(const RunMemory& run, Sharing level) {
   RunMemory shared = run;
+  shared.work.on_ranks.reset();
   if (!run.choice.strategy) {
     shared.choice.copies = sharing_of(run.options.pipeline, level);
     return shared;
@@ -59,7 +54,7 @@ RunMemory at_level(const RunMemory& run, int level) {
   std::vector<Directive> directives = run.choice.strategy->directives();
   for (Directive& directive : directives) {
     if (auto* replicate = std::get_if<ReplicateDirective>(&directive)) {
-      share(replicate->options, level);
+      replicate->options.share(level);
     }
   }
   shared.choice.strategy = Strategy(std::move(directives));
@@ -74,7 +69,7 @@ std::string advice(const RunMemory& run, double limit, bool gpus) {
   // Before the model is compiled, activations are a lower bound.
   const std::string_view would = run.work.on_stages > 0.0 ? "would" : "may";
   for (int level = 1; level <= highest_level(run); ++level) {
-    const double less = needed(at_level(run, level).bill(), run, gpus);
+    const double less = needed(at_level(run, static_cast<Sharing>(level)).bill(), run, gpus);
     if (less <= limit && less < needed(run.bill(), run, gpus)) {
       return fmt::format(
           "; {} {} fit, with {}",

@@ -102,6 +102,7 @@ class RankSum {
     for (std::size_t i = 0; i < std::min<std::size_t>(2, lent_.size()); ++i) {
       memory_.borrowed += lent_[i];
     }
+    memory_.borrows_at_end = lent_.empty();
     return memory_;
   }
 
@@ -140,11 +141,13 @@ std::vector<RankMemory> memory_of_ranks(const Execution& execution,
   std::vector<RankMemory> all;
   for (const RankPlan& rank : plan.ranks) {
     RankSum sum(groups, states);
-    for (const StageId stage : plan.list_of(rank.rank).stages) {
+    const std::vector<StageId>& stages = plan.list_of(rank.rank).stages;
+    for (const StageId stage : stages) {
       sum.add(program.partition.stages[plan.tables.stages[stage.index()].program.index()],
               parts_of(plan.tables, stage, rank.rank));
     }
     all.push_back(sum.end());
+    all.back().borrows_at_end &= stages.size() == 1;
     all.back().activations = activations[static_cast<std::size_t>(rank.list)];
   }
   return all;

@@ -2,6 +2,7 @@
 /// It is known before the run. Units: bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,9 +18,13 @@ struct RankMemory {
   /// Whole gradients and weights of two buckets, or the sums of this rank's part.
   std::int64_t borrowed = 0;
   std::int64_t activations = 0;
+  /// The sums come when the activations are gone: once a step, of the rank's only stage.
+  bool borrows_at_end = false;
 
+  /// Returns the most that it holds at once.
   [[nodiscard]] std::int64_t sum() const {
-    return weights + gradients + states + borrowed + activations;
+    return weights + gradients + states +
+           (borrows_at_end ? std::max(borrowed, activations) : borrowed + activations);
   }
 };
 

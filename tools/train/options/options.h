@@ -34,7 +34,7 @@ struct PipelineOptions {
   std::optional<std::string> strategy;      ///< a file, instead of a schedule
   std::optional<std::string> strategy_out;  ///< file to write the run's strategy to
   std::int64_t dp = 1;                      ///< copies of the whole pipeline
-  std::int64_t ep = 1;                      ///< of them divide the experts; see copies()
+  std::int64_t ep = 1;                      ///< copies that divide the experts; see copies()
   std::int64_t zero = 0;  ///< what copies share: 1, optimizer's state; 2, gradients; 3, weights
   std::optional<std::int64_t> bucket_bytes;  ///< most in a sum over copies; none: see sharing_of()
   std::optional<std::string> graph;          ///< the edges between stages, or @FILE

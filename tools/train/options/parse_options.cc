@@ -40,8 +40,8 @@ void check_warmup(const TrainOptions& options) {
 void check_copies(const PipelineOptions& pipeline) {
   if (pipeline.dp > 1 && pipeline.dp % pipeline.ep != 0) {
     wrong_usage(kTrainCommand,
-                fmt::format("--ep expects a divisor of --dp {}, found {}: so many copies of the "
-                            "pipeline divide the experts",
+                fmt::format("--ep expects a divisor of --dp {}, found {}, the number of "
+                            "copies that divide the experts",
                             pipeline.dp,
                             pipeline.ep));
   }

@@ -48,8 +48,8 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->group(kPipelineGroup);
   app.add_option("--ep",
                  o.ep,
-                 "so many copies of the pipeline divide the experts of the model (its regions EP) "
-                 "among them and exchange their tokens; a divisor of --dp, or without it all")
+                 "copies of the pipeline that divide the experts of the model (its regions EP) and "
+                 "exchange their tokens; divides --dp [without --dp: all copies]")
       ->check(whole_number(1, kMaxRanks))
       ->excludes("--strategy")
       ->type_name("N")

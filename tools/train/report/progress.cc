@@ -170,6 +170,8 @@ class JsonProgress : public Progress {
     }
     object["seconds"] = line.seconds;
     object["bubble"] = line.bubble;
+    object["learning_rate"] = line.learning_rate;
+    object["gradient_norm"] = line.gradient_norm;
     if (line.loss_scale) {
       object["loss_scale"] = *line.loss_scale;
       object["skipped"] = line.skipped;

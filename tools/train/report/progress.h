@@ -25,6 +25,8 @@ struct StepLine {
   std::optional<std::int64_t> tokens;  ///< of this step; none: count steps instead
   double seconds = 0.0;                ///< of this step
   double bubble = 0.0;                 ///< share of rank time in which nothing was computed
+  double learning_rate = 0.0;          ///< of parameters whose group has none of its own
+  double gradient_norm = 0.0;          ///< before clipping
   std::optional<double> loss_scale;    ///< of float16
   bool skipped = false;                ///< StepResult::skipped
   std::string slowest;                 ///< the stage whose rank computed longest

@@ -266,6 +266,8 @@ void TrainRun::report(const StepResult& result) {
                    .tokens = tokens(),
                    .seconds = result.seconds,
                    .bubble = result.bubble,
+                   .learning_rate = result.learning_rate,
+                   .gradient_norm = result.gradient_norm,
                    .loss_scale = loss_scaling_of(job_.options.pipeline.precision)
                                      ? std::optional(result.loss_scale)
                                      : std::nullopt,

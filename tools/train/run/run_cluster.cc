@@ -19,7 +19,7 @@ SpawnOptions spawn_options(const WorkerOptions& workers) {
   const bool is_by_hand = spawn.workers_come && spawn.workers_coming < 0;
   if (is_by_hand && spawn.credentials.empty()) {
     throw Error(Errc::UsageArgument,
-                "--workers joining expects --credentials DIR/driver, without which no worker can "
+                "--workers joining expects --credentials DIR, without which no worker can "
                 "join: make them with `stagecraft credentials make DIR`, and start each worker "
                 "with `stagecraft worker --join HOST:PORT --credentials DIR/worker-N`");
   }

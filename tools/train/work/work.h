@@ -35,10 +35,12 @@ struct WorkBytes {
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
   double experts = 0.0;     ///< the part of parameters in regions EP
   std::optional<double> optimized;  ///< the part that the optimizer changes; none: not known before
-  double description = 0.0;         ///< estimate for modules and operators, without tensors
-  double file = 0.0;                ///< contents of the model's file: it may be captured again
-  double microbatch = 0.0;          ///< kept by the forward of one, at least; 0: not known before
-  double batch = 0.0;               ///< inputs and labels of one step
+  /// Weights, gradients and optimizer's states of all ranks; none: not known before.
+  std::optional<double> on_ranks;
+  double description = 0.0;  ///< estimate for modules and operators, without tensors
+  double file = 0.0;         ///< contents of the model's file: it may be captured again
+  double microbatch = 0.0;   ///< kept by the forward of one, at least; 0: not known before
+  double batch = 0.0;        ///< inputs and labels of one step
 };
 
 /// FixedData describes data whose batches are fixed: a folder of microbatches.

@@ -60,12 +60,13 @@ TEST_CASE("SW-2: a setup that divides what cannot be divided is refused",
       {"divides a bucket that there is not", [](auto& s) { s.group.bucket = -1; }},
       {"of other stages or chunks", [](auto& s) { s.bucket.stages.emplace_back(0); }},
       {"of other stages or chunks", [](auto& s) { s.bucket.chunks.count = 2; }},
-      {"or are fewer than 2", [](auto& s) { s.group.sets[0].pop_back(); }},
-      {"or are fewer than 2", [](auto& s) { s.group.sets.emplace_back(); }},
-      {"or are fewer than 2", [](auto& s) { std::swap(s.group.sets[0][0], s.group.sets[0][1]); }},
+      {"equal and separate ones of at least 2", [](auto& s) { s.group.sets[0].pop_back(); }},
+      {"equal and separate ones of at least 2", [](auto& s) { s.group.sets.emplace_back(); }},
+      {"equal and separate ones of at least 2",
+       [](auto& s) { std::swap(s.group.sets[0][0], s.group.sets[0][1]); }},
       {"ranks that do not vote", [](auto& s) { s.group.sets[0][1] = Rank(9); }},
       {"is no region", [](auto& s) { s.stage.chunks[1].divided = false; }},
-      {"sums or divides a bucket that another group does",
+      {"sums or divides the bucket of another group of its kind",
        [](auto& s) { s.tables.groups.push_back(s.group); }},
       {"on an accelerator", [](auto& s) { s.options.device = "cuda"; }},
       {"order that is decided", [](auto& s) { s.options.dispatch = Dispatch::Decided; }},
@@ -78,6 +79,33 @@ TEST_CASE("SW-2: a setup that divides what cannot be divided is refused",
                        .parameters = {"experts0"},
                        .sets = {{Rank(0)}}};
          s.tables.groups.push_back(tie);
+       }},
+  };
+  for (const auto& [expected, spoil] : wrongs) {
+    CAPTURE(expected);
+    SpoiledDivision setup(sound);
+    spoil(setup);
+    const EncodedSetup sent = encode(setup);
+    CHECK_THAT(refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, Errc::PlanInvalid),
+               ContainsSubstring(expected));
+  }
+}
+
+TEST_CASE("SW-2: copies of parts that do not fit each other are refused",
+          "[executor][wire][experts][bad-input]") {
+  const RankSetup sound = testing::divided_setups(/*copies=*/4).front();
+  REQUIRE(verify(sound).empty());
+  const std::string sets = "equal and separate ones of at least 2";
+  const std::pair<std::string, std::function<void(SpoiledDivision&)>> wrongs[] = {
+      {sets, [](auto& s) { s.group.sets[1].push_back(Rank(9)); }},
+      {sets,
+       [](auto& s) {
+         s.group.sets[1] = {Rank(1), Rank(2)};
+       }},
+      {sets, [](auto& s) { s.group.sets[1] = s.group.sets[0]; }},
+      {"sums or divides the bucket of another",
+       [](auto& s) {
+         s.tables.groups.push_back(*std::ranges::find_if(s.tables.groups, &PlanGroup::sums_parts));
        }},
   };
   for (const auto& [expected, spoil] : wrongs) {

@@ -705,7 +705,7 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
        [](auto& s) {
          s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0), Rank(0)}}}};
        }},
-      {"group 1 sums or divides a bucket that another group does",
+      {"group 1 sums or divides the bucket of another group of its kind",
        [](auto& s) {
          s.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}},
                             {.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0)}}}};
@@ -829,8 +829,10 @@ TEST_CASE("the corpus of the fuzz target holds a setup of this version", "[execu
         << encode(sent_setups_of(tied().program, chimera(2, kSentMicrobatches)).front()).bytes;
     std::ofstream(folder + "divided", std::ios::binary)
         << encode(testing::divided_setups().front()).bytes;
+    std::ofstream(folder + "copies-of-parts", std::ios::binary)
+        << encode(testing::divided_setups(/*copies=*/4).front()).bytes;
   }
-  for (const char* name : {"small", "tied", "divided"}) {
+  for (const char* name : {"small", "tied", "divided", "copies-of-parts"}) {
     std::ifstream file(folder + name, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(file), {});
     CHECK(encode(decode_setup(bytes, {})).bytes == bytes);

@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/dag/timeline/dag_timeline.h"
 
+#include <map>
 #include <string>
 
 #include "stagecraft/scheduler/builders/registry.h"
@@ -98,8 +99,46 @@ TEST_CASE("sums and gathers take the time of their bytes", "[scheduler][dag]") {
   std::string shards = kExperts + kInTurns;
   shards.replace(shards.find("on [0,1]\nshard"), 8, "on [0,1] shard_params");
   const DagTimeline shared = timeline_of_text(with_experts(), shards, costs);
-  CHECK(shared.lists[0].communicating > whole.lists[0].communicating);
-  CHECK(shared.makespan >= 18.0);
+  // Gathers of 1 each: for F0 and B0, F1 and B1 of the last chunk, and for F0, B0 and F1, and B1 of
+  // the first one. Scatters of 1: after each backward of both.
+  CHECK(shared.lists[0].communicating == 2 + 3 + 4.0);
+  CHECK(shared.makespan == 18.0 + shared.lists[0].communicating - shared.lists[0].hidden);
+}
+
+TEST_CASE("copies of a part sum its bytes by themselves", "[scheduler][dag][experts]") {
+  DagCosts costs;
+  costs.costs.links.sums = Link{.latency = 0, .bandwidth = 1};
+  const std::string four =
+      "split {} dim=MB n=1\nplace {PP:0} on [0,1,2,3]\nreplicate {PP:0} on [0,1,2,3]\n";
+  const double whole = 2 * 3.0 / 4 * 12;  // of a bucket
+  CHECK(timeline_of_text(with_experts(), four, costs).lists[0].communicating == 3 * whole);
+  const DagTimeline parts =
+      timeline_of_text(with_experts(), four + "shard {EP:*} on [0,1,2,3] n=2\n", costs);
+  CHECK(parts.lists[0].communicating == 2 * whole + 2 * 1.0 / 2 * 6);
+}
+
+TEST_CASE("copies in a schedule begin their sum together", "[scheduler][dag]") {
+  const Schedule schedule = build_schedule("chimera", {.devices = 2, .microbatches = 2});
+  const Layout layout = Layout::of(schedule);
+  DagSource source = bare_source(layout.expand(StageGraph::chain(2)));
+  for (auto& chunks : source.chunks) {
+    chunks.front().parameter_bytes = 8;
+  }
+  DagCosts costs;
+  costs.costs.links.sums = Link{.latency = 0, .bandwidth = 1};
+  const IssuedDag issued = issue(apply(strategy_of(schedule, layout), source));
+  const DagTimeline found = timeline_of(issued, costs);
+  std::map<int, double> starts;  // by bucket
+  for (int n = 0; n < issued.dag.size(); ++n) {
+    const DagNode& node = issued.dag.node(n);
+    if (node.kind != DagKind::AllReduce) {
+      continue;
+    }
+    const DagTimeline::Span& span = found.nodes[static_cast<std::size_t>(n)];
+    CHECK(span.end - span.start == 2 * 1.0 / 2 * 8);
+    CHECK(starts.try_emplace(node.bucket, span.start).first->second == span.start);
+  }
+  CHECK(starts.size() == 2);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct PlannedRun {
   [[nodiscard]] MemoryBill bill() const { return {options, choice, work, kActivations}; }
   [[nodiscard]] double bytes_at_level(int level) const {
     PlannedRun shared = *this;
-    shared.choice.copies = sharing_of(options.pipeline, level);
+    shared.choice.copies = sharing_of(options.pipeline, static_cast<Sharing>(level));
     return shared.bill().to_run();
   }
   void check(double limit, bool gpus = false) const {
@@ -84,7 +84,7 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   const double least = run.bytes_at_level(3);
   CHECK_THAT(run.refused(least - 1), ContainsSubstring("; without activations "));
   CHECK_THAT(run.refused(1e6), ContainsSubstring(" even without activations"));
-  run.choice.copies = sharing_of(run.options.pipeline, 2);
+  run.choice.copies = sharing_of(run.options.pipeline, Sharing::Gradients);
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 

@@ -18,6 +18,8 @@ const StepLine kStep{.step = 3,
                      .tokens = 2048,
                      .seconds = 0.5,
                      .bubble = 0.25,
+                     .learning_rate = 0.01,
+                     .gradient_norm = 2.0,
                      .slowest = "stage 2",
                      .eta_seconds = 95};
 
@@ -45,7 +47,7 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
       {.steps = 50, .loss = 2.5, .steps_per_second = 8.5, .tokens = 2000, .weights_sha256 = "ab"});
   CHECK(
       said.text() ==
-      R"({"event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble":0.25})"
+      R"({"event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble":0.25,"learning_rate":0.01,"gradient_norm":2.0})"
       "\n"
       R"({"event":"verify","bit_equal":true,"max_abs_diff":0.0,"losses":50,"parameters":39,"buffers":2})"
       "\n"

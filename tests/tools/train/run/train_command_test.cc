@@ -174,8 +174,14 @@ TEST_CASE("a json run says each step and the end, in the keys programs rely on",
   REQUIRE(output.steps.size() == 4);
   for (std::size_t i = 0; i < output.steps.size(); ++i) {
     const nlohmann::json& step = output.steps[i];
-    CHECK(keys_of(step) ==
-          std::set<std::string>{"event", "step", "loss", "tokens", "seconds", "bubble"});
+    CHECK(keys_of(step) == std::set<std::string>{"event",
+                                                 "step",
+                                                 "loss",
+                                                 "tokens",
+                                                 "seconds",
+                                                 "bubble",
+                                                 "learning_rate",
+                                                 "gradient_norm"});
     CHECK(step.at("step") == i + 1);
     CHECK(step.at("tokens") == 2 * 4 * 16);
     CHECK(step.at("seconds").get<double>() > 0.0);
