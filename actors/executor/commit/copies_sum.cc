@@ -57,6 +57,11 @@ at::Tensor packed(const std::vector<at::Tensor>& buffers, bool first) {
   return all;
 }
 
+StageRuntime& first_of(const std::vector<StageRuntime*>& mine) {
+  SC_CHECK(!mine.empty(), "a rank of a group of copies holds one of its stages");
+  return *mine.front();
+}
+
 }  // namespace
 
 CopiesSum::CopiesSum(Group members,
@@ -65,7 +70,7 @@ CopiesSum::CopiesSum(Group members,
                      bool first,
                      std::int32_t rounds,
                      bool brings_buffers)
-    : SharedParts(std::move(members), *mine.front(), bucket),
+    : SharedParts(std::move(members), first_of(mine), bucket),
       mine_(std::move(mine)),
       first_(first),
       rounds_(rounds),

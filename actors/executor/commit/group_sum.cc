@@ -6,7 +6,6 @@
 #include "stagecraft/actors/executor/commit/copies_sum.h"
 #include "stagecraft/actors/executor/commit/shared_parts.h"
 #include "stagecraft/actors/executor/commit/tie_sum.h"
-#include "stagecraft/base/check.h"
 
 namespace stagecraft {
 namespace {
@@ -64,7 +63,6 @@ std::unique_ptr<GroupSum> sum_of_copies(const PlanShare& share,
       mine.push_back(&stages[position]);
     }
   }
-  SC_CHECK(!mine.empty(), "a rank of a group of copies holds one of its stages");
   return std::make_unique<CopiesSum>(std::move(members),
                                      std::move(mine),
                                      number_in_stage(*share.tables, group.bucket),

@@ -97,7 +97,10 @@ TEST_CASE("SW-2: copies of parts that do not fit each other are refused",
   REQUIRE(verify(sound).empty());
   const std::string sets = "equal and separate ones of at least 2";
   const std::pair<std::string, std::function<void(SpoiledDivision&)>> wrongs[] = {
-      {sets, [](auto& s) { s.group.sets[1].push_back(Rank(9)); }},
+      {sets,
+       [](auto& s) {
+         s.group.sets[1] = {Rank(1), Rank(2), Rank(3)};
+       }},
       {sets,
        [](auto& s) {
          s.group.sets[1] = {Rank(1), Rank(2)};

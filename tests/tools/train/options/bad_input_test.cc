@@ -64,7 +64,7 @@ TEST_CASE("joining workers without credentials are refused, with what to do",
           "[tools][bad-input]") {
   check_refused(run_train({"--workers", "joining", "--stages", "2"}),
                 2,
-                {"--credentials DIR/driver", "stagecraft worker --join HOST:PORT"});
+                {"--credentials DIR,", "stagecraft worker --join HOST:PORT"});
 }
 
 TEST_CASE("an unknown option is wrong usage", "[tools][bad-input]") {
