@@ -1,7 +1,9 @@
 /// Tests setups of ranks that divide experts: they come back as they were, and wrong ones are
 /// refused.
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/actors/executor/setup/verify_setup.h"
@@ -48,6 +50,21 @@ struct SpoiledDivision : RankSetup {
   PlanBucket& bucket = tables.buckets[static_cast<std::size_t>(group.bucket)];
 };
 
+/// WrongDivision is a way to spoil a setup, after what its refusal says.
+using WrongDivision = std::pair<std::string, std::function<void(SpoiledDivision&)>>;
+
+/// Checks that a receiver refuses the setup, spoiled in each way.
+void check_divisions_refused(const RankSetup& sound, std::span<const WrongDivision> wrongs) {
+  for (const auto& [expected, spoil] : wrongs) {
+    CAPTURE(expected);
+    SpoiledDivision setup(sound);
+    spoil(setup);
+    const EncodedSetup sent = encode(setup);
+    CHECK_THAT(refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, Errc::PlanInvalid),
+               ContainsSubstring(expected));
+  }
+}
+
 TEST_CASE("SW-2: a setup that divides what cannot be divided is refused",
           "[executor][wire][experts][bad-input]") {
   const RankSetup sound = testing::divided_setups().front();
@@ -55,7 +72,7 @@ TEST_CASE("SW-2: a setup that divides what cannot be divided is refused",
   const auto experts_of = [](SpoiledDivision& s) -> StageParameter& {
     return *std::ranges::find(s.stage.parameters, "experts0", &StageParameter::name);
   };
-  const std::pair<std::string, std::function<void(SpoiledDivision&)>> wrongs[] = {
+  const WrongDivision wrongs[] = {
       {"divides a bucket that there is not", [](auto& s) { s.group.bucket = 1 << 30; }},
       {"divides a bucket that there is not", [](auto& s) { s.group.bucket = -1; }},
       {"of other stages or chunks", [](auto& s) { s.bucket.stages.emplace_back(0); }},
@@ -81,14 +98,7 @@ TEST_CASE("SW-2: a setup that divides what cannot be divided is refused",
          s.tables.groups.push_back(tie);
        }},
   };
-  for (const auto& [expected, spoil] : wrongs) {
-    CAPTURE(expected);
-    SpoiledDivision setup(sound);
-    spoil(setup);
-    const EncodedSetup sent = encode(setup);
-    CHECK_THAT(refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, Errc::PlanInvalid),
-               ContainsSubstring(expected));
-  }
+  check_divisions_refused(sound, wrongs);
 }
 
 TEST_CASE("SW-2: copies of parts that do not fit each other are refused",
@@ -96,7 +106,7 @@ TEST_CASE("SW-2: copies of parts that do not fit each other are refused",
   const RankSetup sound = testing::divided_setups(/*copies=*/4).front();
   REQUIRE(verify(sound).empty());
   const std::string sets = "equal and separate ones of at least 2";
-  const std::pair<std::string, std::function<void(SpoiledDivision&)>> wrongs[] = {
+  const WrongDivision wrongs[] = {
       {sets,
        [](auto& s) {
          s.group.sets[1] = {Rank(1), Rank(2), Rank(3)};
@@ -111,14 +121,7 @@ TEST_CASE("SW-2: copies of parts that do not fit each other are refused",
          s.tables.groups.push_back(*std::ranges::find_if(s.tables.groups, &PlanGroup::sums_parts));
        }},
   };
-  for (const auto& [expected, spoil] : wrongs) {
-    CAPTURE(expected);
-    SpoiledDivision setup(sound);
-    spoil(setup);
-    const EncodedSetup sent = encode(setup);
-    CHECK_THAT(refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, Errc::PlanInvalid),
-               ContainsSubstring(expected));
-  }
+  check_divisions_refused(sound, wrongs);
 }
 
 TEST_CASE("a shape or an evaluation that divides otherwise does not fit",
