@@ -16,7 +16,6 @@
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/report/surplus_json.h"
-#include "stagecraft/tools/train/job/rank_memory.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -62,7 +61,7 @@ std::string prediction_text(const TrainJob& job) {
                      100 * planned.bubble_fraction());
 }
 
-std::string as_json(const TrainJob& job, const std::vector<RankMemory>& memory) {
+std::string as_json(const TrainJob& job) {
   const CompiledProgram& program =
       job.execution.program.compiled();  // every stage once, for any number of replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
@@ -80,7 +79,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankMemory>& memory) 
   }
   for (const RankPlan& rank : job.execution.plan->ranks) {
     const RankList& list = job.execution.plan->list_of(rank.rank);
-    const RankMemory& bytes = memory[rank.rank.index()];
+    const RankMemory& bytes = job.ranks[rank.rank.index()];
     object["ranks"].push_back({{"stages", numbers_of(list.stages)},
                                {"instructions", list.instructions.size()},
                                {"weight_bytes", bytes.weights},
@@ -138,8 +137,8 @@ std::string programs_text(const CompiledProgram& program) {
 }
 
 /// Returns what each rank does and holds.
-std::string ranks_text(const TrainJob& job, const std::vector<RankMemory>& memory) {
-  const bool borrows = std::ranges::any_of(memory, &RankMemory::borrowed);
+std::string ranks_text(const TrainJob& job) {
+  const bool borrows = std::ranges::any_of(job.ranks, &RankMemory::borrowed);
   std::vector<std::string> header{
       "rank", "stages", "instructions", "weights", "gradients", "states"};
   if (borrows) {
@@ -150,7 +149,7 @@ std::string ranks_text(const TrainJob& job, const std::vector<RankMemory>& memor
   const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
   for (const RankPlan& rank : job.execution.plan->ranks) {
     const RankList& list = job.execution.plan->list_of(rank.rank);
-    const RankMemory& bytes = memory[rank.rank.index()];
+    const RankMemory& bytes = job.ranks[rank.rank.index()];
     std::vector<std::string>& row = rows.emplace_back();
     row = {fmt::format("{}", rank.rank.value),
            fmt::format("{}", fmt::join(numbers_of(list.stages), ",")),
@@ -166,7 +165,7 @@ std::string ranks_text(const TrainJob& job, const std::vector<RankMemory>& memor
   return table_text(header, rows);
 }
 
-std::string as_text(const TrainJob& job, const std::vector<RankMemory>& memory) {
+std::string as_text(const TrainJob& job) {
   const StageGraph graph = graph_of(job);
   std::string text =
       fmt::format("{}\n{}\nplan: {} instructions{} for {}\n{}",
@@ -176,8 +175,8 @@ std::string as_text(const TrainJob& job, const std::vector<RankMemory>& memory) 
                   job.execution.plan->surplus_count() == 0
                       ? ""
                       : fmt::format(" ({} do nothing)", job.execution.plan->surplus_count()),
-                  count_text(memory.size(), "rank"),
-                  ranks_text(job, memory));
+                  count_text(job.ranks.size(), "rank"),
+                  ranks_text(job));
   const PlanTables& tables = job.execution.plan->tables;
   for (const PlanGroup& group : tables.groups) {
     if (group.kind == PlanGroup::Kind::Divided) {
@@ -204,8 +203,7 @@ std::string as_text(const TrainJob& job, const std::vector<RankMemory>& memory) 
 }  // namespace
 
 std::string dry_run(const TrainJob& job) {
-  const std::vector<RankMemory> memory = memory_of_ranks(job.execution, job.options.optimizer);
-  return job.options.run.json ? as_json(job, memory) : as_text(job, memory);
+  return job.options.run.json ? as_json(job) : as_text(job);
 }
 
 }  // namespace stagecraft::tools

@@ -20,7 +20,6 @@
 #include "stagecraft/tools/train/decide/run_costs.h"
 #include "stagecraft/tools/train/job/memory_check.h"
 #include "stagecraft/tools/train/job/places.h"
-#include "stagecraft/tools/train/job/rank_memory.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
 #include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/options/update_rule.h"
@@ -169,7 +168,8 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   check_patterns(options, program);
   complete(bytes, options, program);
   bytes.on_ranks = 0.0;
-  for (const RankMemory& rank : memory_of_ranks(execution, options.optimizer)) {
+  std::vector<RankMemory> ranks = memory_of_ranks(execution, options.optimizer);
+  for (const RankMemory& rank : ranks) {
     *bytes.on_ranks += static_cast<double>(rank.weights + rank.gradients + rank.states);
   }
   const double activations = planned_activation_bytes(execution.sized, *execution.plan);
@@ -189,6 +189,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
                std::move(decision.choice),
                std::move(decision.execution),
                std::move(memory),
+               std::move(ranks),
                std::move(limits),
                std::move(decision.planned),
                std::move(decision.costs),

@@ -13,6 +13,7 @@
 #include "stagecraft/tools/train/decide/choice.h"
 #include "stagecraft/tools/train/decide/planned.h"
 #include "stagecraft/tools/train/job/memory_bill.h"
+#include "stagecraft/tools/train/job/rank_memory.h"
 #include "stagecraft/tools/train/job/run_start.h"
 #include "stagecraft/tools/train/options/options.h"
 #include "stagecraft/tools/train/work/work.h"
@@ -26,6 +27,7 @@ struct TrainJob {
   Choice choice;
   Execution execution;  ///< of the program by the choice's schedule
   MemoryBill memory;
+  std::vector<RankMemory> ranks;      ///< what each holds, by rank
   std::vector<MemoryLimit> limits;    ///< from before the model was built
   std::optional<PlannedRun> planned;  ///< with --plan
   std::optional<PlannedWith> costs;   ///< of --costs, for this schedule

@@ -20,8 +20,7 @@ std::vector<RankMemory> ranks_of(std::vector<std::string> words) {
   std::ostringstream out, err;
   Console console{in, out, err};
   const TrainOptions options = std::get<TrainOptions>(parse_train_options(words));
-  const TrainJob job = make_job(options, find_start(options, console), console);
-  return memory_of_ranks(job.execution, options.optimizer);
+  return make_job(options, find_start(options, console), console).ranks;
 }
 
 void check_share(std::int64_t part, std::int64_t whole, std::int64_t ranks) {
