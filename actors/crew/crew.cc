@@ -35,23 +35,21 @@ PlanId drawn_plan_id() {
   return PlanId(half() << 32U | half());
 }
 
-/// Returns each rank's part of the program's weights and buffers, in the order of its listing.
-std::vector<std::vector<StateTensor>> initial_weights(const Graph& graph,
-                                                      const std::vector<StateListing>& listings) {
+/// Returns each rank's part of the program's weights and buffers.
+StateOfRank initial_weights(const Graph& graph, std::vector<StateListing> listings) {
   std::map<std::string, at::Tensor> by_name;
   for (auto& [name, tensor] : initial_state(graph)) {
     by_name[name] = tensor;
   }
-  std::vector<std::vector<StateTensor>> state;
-  for (const StateListing& listing : listings) {
-    std::vector<StateTensor>& of_rank = state.emplace_back();
-    for (const std::string& name : listing.names) {
+  return [by_name = std::move(by_name), listings = std::move(listings)](Rank rank) {
+    std::vector<StateTensor> state;
+    for (const std::string& name : listings[rank.index()].names) {
       if (!is_of_optimizer(name)) {
-        of_rank.push_back({name, tensor_or_share(by_name, name)});
+        state.push_back({name, tensor_or_share(by_name, name)});
       }
     }
-  }
-  return state;
+    return state;
+  };
 }
 
 int ranks_of(const Job& job) {
@@ -279,12 +277,8 @@ std::vector<StateListing> Crew::list_state() {
   return impl_->transfer.list();
 }
 
-std::vector<std::vector<StateTensor>> Crew::read_state() {
-  return impl_->transfer.read();
-}
-
-std::vector<std::vector<StateTensor>> Crew::read_state(const std::vector<Rank>& ranks) {
-  return impl_->transfer.read(ranks);
+std::vector<std::vector<StateTensor>> Crew::read_state(const std::vector<StatePick>& picks) {
+  return impl_->transfer.read(picks);
 }
 
 std::string_view Crew::advice() const {
@@ -295,8 +289,8 @@ std::vector<std::vector<StateTensor>> Crew::read_gradients() {
   return impl_->transfer.read_gradients();
 }
 
-void Crew::write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) {
-  impl_->transfer.write(state, updates);
+void Crew::write_state(const StateOfRank& state_of, std::int64_t updates) {
+  impl_->transfer.write(state_of, updates);
 }
 
 Deadline Crew::deadline(std::chrono::milliseconds patience) const {

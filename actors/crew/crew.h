@@ -18,6 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/crew/rank_state.h"
 #include "stagecraft/actors/driver/step_ledger.h"
 #include "stagecraft/actors/executor/setup/rank_shape.h"
 #include "stagecraft/actors/executor/stage_executor.h"
@@ -61,15 +62,11 @@ class Crew {
 
   /// Returns the list of each rank's state, by rank.
   [[nodiscard]] std::vector<StateListing> list_state();
-  /// Returns copies of each rank's state, by rank, in the order of the listings.
-  [[nodiscard]] std::vector<std::vector<StateTensor>> read_state();
-  /// Returns likewise the states of these ranks alone, in their order.
-  [[nodiscard]] std::vector<std::vector<StateTensor>> read_state(const std::vector<Rank>& ranks);
-  /// Returns likewise the gradients of the last update.
+  // These are the functions of StateTransfer.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_state(
+      const std::vector<StatePick>& picks);
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
-  /// Replaces the state of every rank by `state`, in the form of read_state, after `updates`
-  /// updates.
-  void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates);
+  void write_state(const StateOfRank& state_of, std::int64_t updates);
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point);
 

@@ -17,49 +17,56 @@ StateTransfer::StateTransfer(PlanId plan,
       ledger_(std::move(ledger)),
       epoch_(std::move(epoch)) {}
 
+std::vector<StatePick> all_of(const std::vector<Rank>& ranks) {
+  std::vector<StatePick> picks;
+  for (const Rank rank : ranks) {
+    picks.push_back({.rank = rank});
+  }
+  return picks;
+}
+
 std::vector<StateListing> StateTransfer::list() const {
-  return ask(workers_.all_ranks(), {.request = ledger_->next_request(), .tensors = false});
+  return ask(all_of(workers_.all_ranks()), {.request = ledger_->next_request(), .tensors = false});
 }
 
-std::vector<std::vector<StateTensor>> StateTransfer::read() const {
-  return read(workers_.all_ranks());
-}
-
-std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Rank>& ranks) const {
-  return read(ranks, {.request = ledger_->next_request()});
+std::vector<std::vector<StateTensor>> StateTransfer::read(
+    const std::vector<StatePick>& picks) const {
+  return read(picks, {.request = ledger_->next_request()});
 }
 
 std::vector<std::vector<StateTensor>> StateTransfer::read_gradients() const {
-  return read(workers_.all_ranks(), {.request = ledger_->next_request(), .gradients = true});
+  return read(all_of(workers_.all_ranks()),
+              {.request = ledger_->next_request(), .gradients = true});
 }
 
-std::vector<StateListing> StateTransfer::ask(const std::vector<Rank>& ranks,
-                                             const SendState& what) const {
+std::vector<StateListing> StateTransfer::ask(const std::vector<StatePick>& picks,
+                                             SendState what) const {
   std::vector<Asked<StateListing>> asked;
-  for (const Rank rank : ranks) {
-    asked.push_back(workers_.ask_rank<StateListing>(rank, what));
+  for (const StatePick& pick : picks) {
+    what.only = pick.positions;
+    asked.push_back(workers_.ask_rank<StateListing>(pick.rank, what));
   }
   return workers_.gather(asked);
 }
 
-/// Returns the tensors that each rank was asked to send, in the order of its listing.
-std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Rank>& ranks,
+/// Returns the tensors that each rank was asked to send.
+std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<StatePick>& picks,
                                                           const SendState& what) const {
-  const std::vector<StateListing> listings = ask(ranks, what);
+  const std::vector<StateListing> listings = ask(picks, what);
   const Deadline deadline = workers_.deadline();
   // Post all receives before the first wait: if one fails, no later tensor stays in the transport.
   std::vector<std::vector<Future<at::Tensor>>> arrivals(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-      arrivals[r].push_back(here_->receive(ranks[r], state_tag(plan_, what.request, i)));
+      arrivals[r].push_back(here_->receive(picks[r].rank, state_tag(plan_, what.request, i)));
     }
   }
   std::vector<std::vector<StateTensor>> state(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-      if (!workers_.wait(ranks[r], arrivals[r][i], deadline)) {
+      if (!workers_.wait(picks[r].rank, arrivals[r][i], deadline)) {
         throw Error(Errc::ClusterTimeout,
-                    peer_name(ranks[r]) + " has announced a tensor that has not arrived");
+                    peer_name(picks[r].rank) + " has announced a tensor that has not arrived");
       }
       state[r].push_back({listings[r].names[i], arrivals[r][i].get()});
     }
@@ -67,19 +74,23 @@ std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Rank
   return state;
 }
 
-void StateTransfer::write(const std::vector<std::vector<StateTensor>>& state,
-                          std::int64_t updates) const {
+void StateTransfer::write(const StateOfRank& state_of, std::int64_t updates) const {
   const Submission request = ledger_->next_request();
-  std::vector<Asked<StateTaken>> asked;
-  for (std::size_t r = 0; r < state.size(); ++r) {
-    TakeState order{.request = request, .updates = updates};
-    for (std::size_t i = 0; i < state[r].size(); ++i) {
-      here_->send(Rank(r), state_tag(plan_, request, i), state[r][i].tensor);
-      order.names.push_back(state[r][i].name);
-    }
-    asked.push_back(workers_.ask_rank<StateTaken>(Rank(r), std::move(order)));
+  std::vector<Asked<StateTaken>> announced;
+  for (const Rank rank : workers_.all_ranks()) {
+    announced.push_back(workers_.ask_rank<StateTaken>(
+        rank, TakeState{.request = request, .announced = true, .names = {}}));
   }
-  workers_.gather(asked);
+  workers_.gather(announced);
+  for (const Rank rank : workers_.all_ranks()) {
+    TakeState order{.request = request, .names = {}, .updates = updates};
+    std::size_t sent = 0;
+    for (StateTensor& state : state_of(rank)) {
+      here_->send(rank, state_tag(plan_, request, sent++), std::move(state.tensor));
+      order.names.push_back(std::move(state.name));
+    }
+    workers_.gather(std::vector{workers_.ask_rank<StateTaken>(rank, std::move(order))});
+  }
 }
 
 /// Returns the rank that keeps this rank's copies.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stagecraft/actors/crew/crew_workers.h"
+#include "stagecraft/actors/crew/rank_state.h"
 #include "stagecraft/actors/driver/step_ledger.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/messages/messages.h"
@@ -28,22 +29,22 @@ class StateTransfer {
 
   /// Returns the list of each rank's state, by rank.
   [[nodiscard]] std::vector<StateListing> list() const;
-  /// Returns copies of each rank's state, by rank, in the order of the listings.
-  /// Errors: WorkerLost; ClusterTimeout for a tensor that does not come.
-  [[nodiscard]] std::vector<std::vector<StateTensor>> read() const;
-  /// Returns likewise the states of these ranks alone, in their order.
-  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const std::vector<Rank>& ranks) const;
-  /// Returns likewise the gradients of the last update.
+  /// Returns copies of these tensors, in the order of the picks and their positions. No rank may
+  /// occur twice. Errors: WorkerLost; ClusterTimeout for a tensor that does not come.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read(
+      const std::vector<StatePick>& picks) const;
+  /// Returns likewise the gradients of the last update, by rank.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients() const;
-  /// Replaces the state of every rank by `state`, in the form of read(), after `updates` updates.
-  void write(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) const;
+  /// Replaces the state of every rank by that after `updates` updates. Holds the state of one rank
+  /// at a time.
+  void write(const StateOfRank& state_of, std::int64_t updates) const;
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point) const;
 
  private:
-  [[nodiscard]] std::vector<StateListing> ask(const std::vector<Rank>& ranks,
-                                              const SendState& what) const;
-  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const std::vector<Rank>& ranks,
+  [[nodiscard]] std::vector<StateListing> ask(const std::vector<StatePick>& picks,
+                                              SendState what) const;
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const std::vector<StatePick>& picks,
                                                            const SendState& what) const;
   [[nodiscard]] Rank keeper_of(Rank rank) const;
   [[noreturn]] void end_exchange(const Error& why,

@@ -94,6 +94,8 @@ struct StatusReply {
 struct SendState {
   Submission request;
   bool tensors = true;
+  /// Positions in the whole list: these alone are listed and sent, in this order. Empty: all.
+  std::vector<std::int32_t> only = {};
   /// If not -1, the message asks instead to send `to` the copy of the state of the rank before this
   /// one after so many updates (mirror.h), packed.
   std::int64_t kept = -1;
@@ -124,6 +126,9 @@ struct StateListing {
 /// `request`, or by none.
 struct TakeState {
   Submission request;
+  /// If true, the state comes with a later message. From now on the old one is no copy of that of
+  /// other ranks, which may have theirs already (LV-1).
+  bool announced = false;
   std::vector<std::string> names;  ///< as in the rank's StateListing, when the driver sends it
   std::int64_t updates = 0;        ///< of the state
   /// The rank that sends a packed copy instead: its keeper, or the rank itself if it has the copy.
@@ -194,7 +199,7 @@ decltype(auto) visit_fields(StatusReply& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {
-  return v(m.request, m.tensors, m.kept, m.to, m.gradients, m.epoch);
+  return v(m.request, m.tensors, m.only, m.kept, m.to, m.gradients, m.epoch);
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {
@@ -202,7 +207,7 @@ decltype(auto) visit_fields(StateListing& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {
-  return v(m.request, m.names, m.updates, m.from, m.epoch);
+  return v(m.request, m.announced, m.names, m.updates, m.from, m.epoch);
 }
 template <class V>
 decltype(auto) visit_fields(StateTaken& m, V&& v) {

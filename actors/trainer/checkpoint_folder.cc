@@ -177,13 +177,28 @@ struct CheckpointFolder::Impl {
     }
   }
 
-  void begin(Checkpoint checkpoint) {
+  /// Writes the file, and lets a thread publish it.
+  void begin(Trainer& trainer) {
+    SavedCheckpoint saved;
+    std::unique_ptr<CheckpointSave> written;
+    try {
+      written = trainer.begin_save([&](std::int64_t step) {
+        saved = {.step = step, .path = path_of(folder, step)};
+        return saved.path;
+      });
+    } catch (const Error& error) {
+      if (error.code() != Errc::UsageFile && error.code() != Errc::CheckpointFormat) {
+        throw;  // the state could not be read
+      }
+      saved.failure = error;
+      outcome = std::move(saved);
+      return;
+    }
     finished = false;
-    writer = std::thread([this, checkpoint = std::move(checkpoint)]() mutable {
+    writer = std::thread([this, saved = std::move(saved), written = std::move(written)]() mutable {
       const process_end::AtWork at_work;
-      SavedCheckpoint saved{.step = checkpoint.step, .path = path_of(folder, checkpoint.step)};
       try {
-        write_checkpoint(saved.path, checkpoint);
+        written->publish();
         remove_older(saved.step);
       } catch (const Error& error) {
         saved.failure = error;
@@ -191,7 +206,7 @@ struct CheckpointFolder::Impl {
         saved.failure = Error(Errc::UsageFile,
                               fmt::format("'{}' was not written: {}", saved.path, error.what()));
       }
-      checkpoint = {};  // free the memory before the next save begins
+      written.reset();  // before anybody learns the outcome: it removes what was not published
       outcome = std::move(saved);
       finished = true;
     });
@@ -241,18 +256,11 @@ std::optional<SavedCheckpoint> CheckpointFolder::save(Trainer& trainer) {
   impl_->home.require_here("this folder of checkpoints");
   std::optional<SavedCheckpoint> before = impl_->wait();  // first: keeps CS-1
   try {
-    impl_->begin(trainer.checkpoint());
+    impl_->begin(trainer);
   } catch (...) {
     impl_->outcome = std::move(before);
     throw;
   }
-  return before;
-}
-
-std::optional<SavedCheckpoint> CheckpointFolder::save(Checkpoint checkpoint) {
-  impl_->home.require_here("this folder of checkpoints");
-  std::optional<SavedCheckpoint> before = impl_->wait();
-  impl_->begin(std::move(checkpoint));
   return before;
 }
 

@@ -12,8 +12,8 @@
 ///   tell(checkpoints.wait());
 ///
 /// `stagecraft train --save-every` and programs use it. Thread: one at a time.
-/// CS-1: a step never waits for the disk. save() waits while the save before it is still being
-///       written, so at most one state is held for writing.
+/// CS-1: a step never waits for the disk. save() waits until the file system has taken in the
+///       state, and before that while the save before it is still on its way to the disk.
 /// CS-2: an older file is removed once a newer one stands whole (CK-3). A file of a later step is
 ///       never removed. Other names in the folder are left alone.
 /// CS-3: a failed save is reported once, as a value. Training continues, and the files in the
@@ -69,11 +69,10 @@ class CheckpointFolder {
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
-  /// Copies the state after the steps in progress, and begins to write it. Returns the outcome of
-  /// the previous save, unless a caller has it already.
-  /// Errors: those of Trainer::checkpoint.
+  /// Writes the state after the steps in progress, tensor by tensor, and lets a thread wait for the
+  /// disk. Returns the outcome of the previous save, unless a caller has it already.
+  /// Errors: those of reading the state, as Trainer::state_dict.
   [[nodiscard]] std::optional<SavedCheckpoint> save(Trainer& trainer);
-  [[nodiscard]] std::optional<SavedCheckpoint> save(Checkpoint checkpoint);
 
   /// Returns the outcome of the last save, once it is known. Returns it only once.
   [[nodiscard]] std::optional<SavedCheckpoint> done();

@@ -12,6 +12,7 @@
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/trainer/checked_options.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/recovery.h"
@@ -190,27 +191,26 @@ struct Trainer::Impl {
     crew->take_replacements();
   }
 
-  Checkpoint checkpoint() {
-    const OnCallersThread scope;
-    return take_checkpoint(state,
-                           {.seed = entry.seed(),
-                            .optimizer = std::string(optimizer_name(optimizer)),
-                            .processors = processors()});
+  [[nodiscard]] RunFacts facts(std::optional<std::uint64_t> seed) const {
+    return {.seed = seed,
+            .optimizer = std::string(optimizer_name(optimizer)),
+            .processors = processors()};
   }
 
-  void load(const Checkpoint& checkpoint, SeedFrom seed_from) {
+  void load(const CheckpointHeader& header, const StateSource& source, SeedFrom seed_from) {
     const OnCallersThread scope;
     stop_training();
     const bool same_seed = seed_from == SeedFrom::Same && options.seed;
-    restore(checkpoint,
-            state,
-            {.seed = same_seed ? std::optional(entry.seed()) : std::nullopt,
-             .optimizer = std::string(optimizer_name(optimizer)),
-             .processors = processors()});
-    if (seed_from != SeedFrom::Trainer && checkpoint.seed != entry.seed()) {
-      log(Level::Info, "the checkpoint's seed is used", {{"seed", checkpoint.seed}});
-      entry.set_seed(checkpoint.seed);
+    restore(header, source, state, facts(same_seed ? std::optional(entry.seed()) : std::nullopt));
+    if (seed_from != SeedFrom::Trainer && header.seed != entry.seed()) {
+      log(Level::Info, "the checkpoint's seed is used", {{"seed", header.seed}});
+      entry.set_seed(header.seed);
     }
+  }
+
+  void load_file(const CheckpointReader& file, SeedFrom seed_from) {
+    load(
+        file.header(), [&](const std::string& name) { return read_tensor(file, name); }, seed_from);
   }
 
   ModuleState module_state() {
@@ -421,20 +421,41 @@ void Trainer::load_module(const std::string& path) {
 }
 
 void Trainer::save(const std::string& path) {
-  write_checkpoint(path, impl().checkpoint());
+  begin_save([&](std::int64_t) { return path; })->publish();
+}
+
+std::unique_ptr<CheckpointSave> Trainer::begin_save(
+    const std::function<std::string(std::int64_t)>& path_of) {
+  Impl& saving = impl();
+  const OnCallersThread scope;
+  return stagecraft::begin_save(path_of, saving.state, saving.facts(saving.entry.seed()));
 }
 
 Checkpoint Trainer::checkpoint() {
-  return impl().checkpoint();
+  Impl& copied = impl();
+  const OnCallersThread scope;
+  return take_checkpoint(copied.state, copied.facts(copied.entry.seed()));
 }
 
 void Trainer::load(const std::string& path, SeedFrom seed_from) {
   Impl& loading = impl();  // before the file: a call that may not load fails with that reason
-  loading.load(read_checkpoint(path), seed_from);
+  loading.load_file(CheckpointReader(path), seed_from);
+}
+
+void Trainer::load(const CheckpointReader& file, SeedFrom seed_from) {
+  impl().load_file(file, seed_from);
 }
 
 void Trainer::load(const Checkpoint& checkpoint, SeedFrom seed_from) {
-  impl().load(checkpoint, seed_from);
+  Impl& loading = impl();
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    by_name[name] = tensor;
+  }
+  loading.load(
+      header_of(checkpoint),
+      [&](const std::string& name) { return tensor_or_share(by_name, name); },
+      seed_from);
 }
 
 std::vector<std::string> Trainer::processors() const {

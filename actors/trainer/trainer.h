@@ -52,7 +52,10 @@ namespace stagecraft {
 /// StateDict holds parameters, then buffers, each under every name that the module has for it.
 using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
 
-struct Checkpoint;  // actors/trainer/state/checkpoint.h
+// actors/trainer/state/checkpoint.h
+struct Checkpoint;
+class CheckpointReader;
+class CheckpointSave;
 
 /// SeedFrom selects the random numbers that follow after a checkpoint was loaded.
 enum class SeedFrom {
@@ -245,6 +248,11 @@ class Trainer {
   /// Writes weights, optimizer state, buffers, step and seed, after the steps in progress.
   /// Errors: UsageFile; WorkerLost if the weights are undefined.
   void save(const std::string& path);
+  /// Does the first half of it: the result has the state, beside its place, which `path_of` names
+  /// for the state after so many updates. Its publish() does the second half, which waits for the
+  /// disk, and steps can run meanwhile.
+  [[nodiscard]] std::unique_ptr<CheckpointSave> begin_save(
+      const std::function<std::string(std::int64_t)>& path_of);
 
   /// Returns the content that `save` writes: copies that no step changes.
   [[nodiscard]] Checkpoint checkpoint();
@@ -253,6 +261,7 @@ class Trainer {
   /// throws before it begins to write. Errors: UsageFile, CheckpointFormat, CheckpointMismatch;
   /// those of a rank that cannot take its part, which leaves weights undefined.
   void load(const std::string& path, SeedFrom seed_from = SeedFrom::Same);
+  void load(const CheckpointReader& file, SeedFrom seed_from = SeedFrom::Same);
   void load(const Checkpoint& checkpoint, SeedFrom seed_from = SeedFrom::Same);
 
   /// Returns the texts of the ranks' choice of code (choice_text), as checkpoints keep them.

@@ -114,6 +114,25 @@ AgentActor::behavior_type agent(AgentActor::pointer,
           }};
 }
 
+/// Returns the tensors at these positions; all if there are none.
+std::vector<StateTensor> chosen(std::vector<StateTensor> state,
+                                const std::vector<std::int32_t>& only) {
+  if (only.empty()) {
+    return state;
+  }
+  std::vector<StateTensor> result;
+  for (const std::int32_t position : only) {
+    if (position < 0 || position >= std::ssize(state)) {
+      throw Error(Errc::Internal,
+                  fmt::format("the state has {} tensors, and one at position {} was asked for",
+                              state.size(),
+                              position));
+    }
+    result.push_back(state[static_cast<std::size_t>(position)]);
+  }
+  return result;
+}
+
 }  // namespace
 
 StageWorker::StageWorker(std::shared_ptr<WorkerContext> context,
@@ -213,7 +232,7 @@ StateListing StageWorker::send_state(const SendState& m) {
     }
     const at::NoGradGuard no_grad;
     const std::vector<StateTensor> state =
-        m.gradients ? executor_->gradients() : executor_->committed_state();
+        chosen(m.gradients ? executor_->gradients() : executor_->committed_state(), m.only);
     for (std::size_t i = 0; i < state.size(); ++i) {
       listing.names.push_back(state[i].name);
       listing.shapes.push_back(state[i].tensor.sizes().vec());
@@ -237,6 +256,9 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     // If this fails, others may have the new state: the old one, of as many updates, is then no
     // copy of theirs (LV-1).
     updates_ = kNoWeights;
+    if (m.announced) {
+      return;
+    }
     if (m.from == kDriver) {
       take_named_state(m);
     } else {

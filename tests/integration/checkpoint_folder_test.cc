@@ -11,6 +11,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/trainer/state/trainer_state.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -120,6 +121,20 @@ Checkpoint checkpoint_of(std::int64_t step, std::int64_t numbers = 4) {
           .tensors = {{"weight:a", torch::full({numbers}, static_cast<double>(step))}}};
 }
 
+/// Holds a trainer whose state can be after any number of updates.
+class AtAnyStep {
+ public:
+  Trainer& at(std::int64_t step) {
+    state_.step = step;
+    run_.trainer.load(state_);
+    return run_.trainer;
+  }
+
+ private:
+  Dropping run_{9};
+  Checkpoint state_ = run_.trainer.checkpoint();
+};
+
 /// Requires that the current write is over, and has gone well.
 void expect_saved(const std::optional<SavedCheckpoint>& saved, std::int64_t step) {
   REQUIRE(saved);
@@ -165,6 +180,34 @@ TEST_CASE("a run that is resumed from a folder equals one that never stopped",
   CHECK(search.broken.empty());
 }
 
+TEST_CASE("a state of more bytes than are read at once is saved and loaded by any cut",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/wide.ckpt";
+  const auto program_of = [](int stages) {
+    return make_program({.stages = stages, .width = 3000});
+  };
+  const auto trainer_of = [](const Cluster& cluster, const Program& program) {
+    return Trainer(cluster, program, make_schedule("1f1b", program), Sgd{.lr = 0.1});
+  };
+  const Program two = program_of(2);
+  const Cluster two_ranks = Cluster::local(2);
+  Trainer saved = trainer_of(two_ranks, two);
+  (void)step_of(saved, 0).get();
+  saved.save(path);
+  CHECK(std::filesystem::file_size(path) > 2 * static_cast<std::uintmax_t>(kReadBytes));
+  Reference reference(two, Sgd{.lr = 0.1}, {});
+  const Data batch = data(0);
+  (void)reference.step(batch.inputs, batch.labels);
+
+  const Program four = program_of(4);
+  const Cluster four_ranks = Cluster::local(4);
+  Trainer loaded = trainer_of(four_ranks, four);
+  loaded.load(path);
+  CHECK(loaded.steps() == 1);
+  CHECK(same_bits(without_spare(loaded.state_dict()), weights_of(reference)));
+}
+
 TEST_CASE("the newest whole checkpoint is found, and the broken ones are named",
           "[integration][checkpoints]") {
   const TemporaryFolder folder;
@@ -192,8 +235,9 @@ TEST_CASE("CS-2: older ones go when a newer one stands; later ones and other fil
   folder.write("notes.txt", "mine");
   folder.write("step-x.ckpt", "mine, too");
   CheckpointFolder checkpoints(folder.path(), 1);
+  AtAnyStep run;
   for (const std::int64_t step : {5, 7, 6}) {
-    (void)checkpoints.save(checkpoint_of(step));
+    (void)checkpoints.save(run.at(step));
   }
   expect_saved(checkpoints.wait(), 6);
   CHECK(names_in(folder.path()) ==
@@ -205,10 +249,11 @@ TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the n
           "[integration][checkpoints]") {
   const TemporaryFolder folder;
   CheckpointFolder checkpoints(folder.path(), 1);
-  CHECK_FALSE(checkpoints.save(checkpoint_of(1)));
+  AtAnyStep run;
+  CHECK_FALSE(checkpoints.save(run.at(1)));
   std::filesystem::create_directory(folder.path() + "/step-000000002.ckpt");
-  expect_saved(checkpoints.save(checkpoint_of(2)), 1);
-  const auto failed = checkpoints.save(checkpoint_of(3));
+  expect_saved(checkpoints.save(run.at(2)), 1);
+  const auto failed = checkpoints.save(run.at(3));
   REQUIRE(failed);
   CHECK(failed->step == 2);
   REQUIRE(failed->failure);
@@ -234,7 +279,8 @@ TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written 
     CHECK(names_in(folder.path()) == std::set<std::string>{"mine.part-AbCd1234"});
     CHECK_THAT(refusal([&] { const CheckpointFolder second(folder.path()); }, Errc::UsageFile),
                ContainsSubstring("another run"));
-    (void)first.save(checkpoint_of(4));
+    AtAnyStep run;
+    (void)first.save(run.at(4));
   }  // waits for the current write
   const CheckpointFolder second(folder.path());
   CHECK(find_checkpoint(folder.path()).newest->step == 4);
@@ -248,8 +294,8 @@ TEST_CASE("a process that is killed while it writes leaves a folder that can be 
   const Checkpoint half = checkpoint_of(2, 100'000);
   const pid_t child = fork();
   if (child == 0) {  // killed inside of a write: everything but the last act is done
-    WholeFile file(folder.path() + "/step-000000002.ckpt");
-    fill_checkpoint(file, half);
+    CheckpointSave save(folder.path() + "/step-000000002.ckpt", header_of(half));
+    save.add(half.tensors[0].tensor);
     std::raise(SIGKILL);
   }
   int status = 0;

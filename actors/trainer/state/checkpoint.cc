@@ -1,7 +1,6 @@
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <span>
@@ -12,13 +11,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
 namespace {
 
 // ---- which tensors can be saved -----------------------------------------------------------------
+
+[[noreturn]] void refuse_tensor(const std::string& name, std::string_view why) {
+  throw Error(Errc::CheckpointFormat,
+              fmt::format("a checkpoint keeps dense tensors of plain numbers, {} is {}; register "
+                          "its parts as buffers, or leave it unregistered",
+                          name,
+                          why));
+}
 
 /// Returns why a checkpoint cannot hold the tensor: it must be plain numbers in this machine's
 /// memory.
@@ -38,28 +46,15 @@ std::optional<std::string_view> obstacle(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-CheckpointHeader header_of(const Checkpoint& checkpoint) {
-  CheckpointHeader header{.step = checkpoint.step,
-                          .seed = checkpoint.seed,
-                          .optimizer = checkpoint.optimizer,
-                          .tensors = {},
-                          .processors = checkpoint.processors,
-                          .loss_scale = checkpoint.loss_scale};
-  for (const auto& [name, tensor] : checkpoint.tensors) {
-    if (const auto why = obstacle(tensor)) {
-      throw Error(Errc::CheckpointFormat,
-                  fmt::format("a checkpoint keeps dense tensors of plain numbers, {} is {}; "
-                              "register its parts as buffers, or leave it unregistered",
-                              name,
-                              *why));
-    }
-    header.tensors.push_back({.name = name,
-                              .type = c10::toString(tensor.scalar_type()),
-                              .shape = tensor.sizes().vec(),
-                              .bytes = static_cast<std::uint64_t>(tensor.numel()) *
-                                       c10::elementSize(tensor.scalar_type())});
+/// Errors: CheckpointFormat.
+void require_plain(const std::string& name, const at::Tensor& tensor) {
+  if (const auto why = obstacle(tensor)) {
+    refuse_tensor(name, *why);
   }
-  return header;
+}
+
+std::string type_text(const at::Tensor& tensor) {
+  return c10::toString(tensor.scalar_type());
 }
 
 /// Returns the tensor with its elements in order and resolved: a conjugate view must not be written
@@ -74,18 +69,6 @@ std::span<const char> bytes_of_tensor(const at::Tensor& tensor) {
 
 // ---- comparing ----------------------------------------------------------------------------------
 
-bool holds(const CheckpointReader& reader, std::size_t tensor, std::span<const char> expected) {
-  std::vector<char> buffer(std::min(expected.size(), std::size_t{1} << 20U));
-  for (std::size_t at = 0; at < expected.size(); at += buffer.size()) {
-    const auto chunk = std::span(buffer).first(std::min(buffer.size(), expected.size() - at));
-    reader.read(tensor, at, chunk);
-    if (std::memcmp(chunk.data(), expected.data() + at, chunk.size()) != 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 std::string shape_text(std::string_view type, at::IntArrayRef shape) {
   return fmt::format("{} [{}]", type, fmt::join(shape, ", "));
 }
@@ -96,24 +79,59 @@ std::string shape_text(std::string_view type, at::IntArrayRef shape) {
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  WholeFile file(path);
-  fill_checkpoint(file, checkpoint);
-  publish_checkpoint(file, checkpoint);
-}
-
-void fill_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
-  CheckpointWriter writer(file, header_of(checkpoint));
+CheckpointHeader header_of(const Checkpoint& checkpoint) {
+  CheckpointHeader header{.step = checkpoint.step,
+                          .seed = checkpoint.seed,
+                          .optimizer = checkpoint.optimizer,
+                          .tensors = {},
+                          .processors = checkpoint.processors,
+                          .loss_scale = checkpoint.loss_scale};
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    writer.add(bytes_of_tensor(in_order(tensor)));
+    require_plain(name, tensor);
+    header.tensors.push_back(entry_of(name, type_text(tensor), tensor.sizes().vec()));
   }
-  writer.seal();
+  return header;
 }
 
-void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
-  file.synchronize();
+CheckpointHeader::Entry entry_of(std::string name,
+                                 std::string type,
+                                 std::vector<std::int64_t> shape) {
+  const auto known = type_named(type);
+  if (!known) {
+    refuse_tensor(name, "quantized");
+  }
+  const std::uint64_t bytes =
+      static_cast<std::uint64_t>(c10::multiply_integers(shape)) * c10::elementSize(*known);
+  return {std::move(name), std::move(type), std::move(shape), bytes};
+}
+
+void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  CheckpointSave save(path, header_of(checkpoint));
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    save.add(tensor);
+  }
+  save.publish();
+}
+
+CheckpointSave::CheckpointSave(const std::string& path, CheckpointHeader header)
+    : header_(std::move(header)), file_(path), writer_(file_, header_) {}
+
+void CheckpointSave::add(const at::Tensor& tensor) {
+  const CheckpointHeader::Entry& entry = header_.tensors.at(added_++);
+  require_plain(entry.name, tensor);
+  SC_CHECK(tensor.sizes() == at::IntArrayRef(entry.shape) && type_text(tensor) == entry.type,
+           "a checkpoint gets the tensors of its header: " + entry.name);
+  writer_.add(bytes_of_tensor(in_order(tensor)));
+}
+
+void CheckpointSave::publish() {
+  SC_CHECK(added_ == header_.tensors.size(), "a checkpoint has all tensors of its header");
+  const Sha256::Digest written = writer_.seal();
+  file_.synchronize();
   try {
-    check_holds(file.temporary(), checkpoint);  // keeps CK-3
+    if (CheckpointReader(file_.temporary()).checksum() != written) {  // keeps CK-3
+      throw Error(Errc::CheckpointFormat, "it is another checkpoint");
+    }
   } catch (const Error& error) {
     if (error.code() != Errc::CheckpointFormat) {
       throw;
@@ -121,10 +139,10 @@ void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
     throw Error(Errc::UsageFile,
                 fmt::format("'{}' reads back differently from what was written: the disk cannot be "
                             "trusted; name a place on another one",
-                            file.path()))
+                            file_.path()))
         .because(error);
   }
-  file.publish();  // keeps CK-1
+  file_.publish();  // keeps CK-1
 }
 
 Checkpoint read_checkpoint(const std::string& path) {
@@ -145,21 +163,22 @@ Checkpoint read_checkpoint(const std::string& path) {
   return checkpoint;
 }
 
-void check_holds(const std::string& path, const Checkpoint& checkpoint) {
-  const CheckpointReader reader(path);
-  const auto differs = [&](const std::string& what) {
-    throw Error(Errc::CheckpointFormat,
-                fmt::format("{} of the file '{}' differs from what was written", what, path));
-  };
-  if (reader.header() != header_of(checkpoint)) {
-    differs("the header");
-  }
-  for (std::size_t i = 0; i < checkpoint.tensors.size(); ++i) {
-    const auto& [name, tensor] = checkpoint.tensors[i];
-    if (!holds(reader, i, bytes_of_tensor(in_order(tensor)))) {
-      differs(name);
-    }
-  }
+at::Tensor read_tensor(const CheckpointReader& reader, const std::string& name) {
+  const auto share = share_named(name);
+  const auto& tensors = reader.header().tensors;
+  const auto entry =
+      std::ranges::find(tensors, share ? share->name : name, &CheckpointHeader::Entry::name);
+  SC_CHECK(entry != tensors.end(), "the checkpoint has every tensor that ranks list: " + name);
+  const at::TensorOptions options(*type_named(entry->type));
+  at::Tensor tensor =
+      share ? at::empty(share->end - share->begin, options) : at::empty(entry->shape, options);
+  const std::size_t begin =
+      share ? static_cast<std::size_t>(share->begin) * tensor.element_size() : 0;
+  SC_CHECK(begin + tensor.nbytes() <= entry->bytes, "a share is a part of its tensor: " + name);
+  reader.read(static_cast<std::size_t>(entry - tensors.begin()),
+              begin,
+              {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()});
+  return tensor;
 }
 
 std::string other_processors(const std::vector<std::string>& saved,
@@ -174,7 +193,7 @@ std::string other_processors(const std::vector<std::string>& saved,
       fmt::join(now, " and "));
 }
 
-void check_same_model(const Checkpoint& found, const ExpectedState& expected) {
+void check_same_model(const CheckpointHeader& found, const ExpectedState& expected) {
   if (found.optimizer != expected.optimizer) {
     throw_mismatch(fmt::format(
         "the checkpoint is of the optimizer {}, the trainer uses {}: make the trainer with the "
@@ -193,8 +212,8 @@ void check_same_model(const Checkpoint& found, const ExpectedState& expected) {
         found.seed));
   }
   std::map<std::string, std::string> extra;
-  for (const auto& [name, tensor] : found.tensors) {
-    extra[name] = shape_text(c10::toString(tensor.scalar_type()), tensor.sizes());
+  for (const CheckpointHeader::Entry& entry : found.tensors) {
+    extra[entry.name] = shape_text(entry.type, entry.shape);
   }
   const std::map<std::string, std::string> shapes = extra;
   for (const auto& [name, type, shape] : expected.tensors) {

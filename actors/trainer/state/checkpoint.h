@@ -5,9 +5,9 @@
 /// CK-1: a file is complete or absent: it is written beside its place, synchronized, and renamed.
 /// CK-2: a reader uses no part of a file before its checksum is right, and no length before it is
 ///       checked.
-/// CK-3: a file gets its name only after it was read back and found equal to the given state, bit
-///       by bit.
-/// CK-4: writing and reading hold at most one tensor beside those of the Checkpoint.
+/// CK-3: a file gets its name only after it was read back and found to be what was written, by its
+///       checksum.
+/// CK-4: writing and reading hold at most one tensor beside those that the caller holds.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -39,20 +40,42 @@ struct Checkpoint {
 /// cannot be written, or reads back differently. An old file at `path` does not change.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// Writes the checkpoint into `file`, the first half of write_checkpoint. Errors: those of
-/// write_checkpoint.
-void fill_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
-/// Reads the file back and puts it in its place, the second half. Keeps CK-1 and CK-3.
-/// Requires: fill_checkpoint was called with both.
-void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
+/// Returns a tensor's entry. Errors: CheckpointFormat for a quantized type.
+[[nodiscard]] CheckpointHeader::Entry entry_of(std::string name,
+                                               std::string type,
+                                               std::vector<std::int64_t> shape);
+/// Returns the header of its file. Errors: CheckpointFormat, as write_checkpoint.
+[[nodiscard]] CheckpointHeader header_of(const Checkpoint& checkpoint);
+
+/// CheckpointSave writes a checkpoint tensor by tensor. Nobody needs to hold all of them.
+class CheckpointSave {
+ public:
+  /// Begins the file beside its place. Errors of all functions: those of write_checkpoint.
+  CheckpointSave(const std::string& path, CheckpointHeader header);
+
+  /// Writes the next tensor of the header.
+  void add(const at::Tensor& tensor);
+  /// Reads the file back and puts it in its place. Keeps CK-1 and CK-3. May run in another thread
+  /// than the functions before. Requires: all tensors were added.
+  void publish();
+
+  /// Returns the path that holds the bytes until publish().
+  [[nodiscard]] const std::string& temporary() const { return file_.temporary(); }
+
+ private:
+  const CheckpointHeader header_;
+  WholeFile file_;
+  CheckpointWriter writer_;
+  std::size_t added_ = 0;
+};
 
 /// Reads a checkpoint. Errors: UsageFile if `path` cannot be read; CheckpointFormat if it is no
 /// whole checkpoint.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path);
 
-/// Reads the file at `path` and compares all of it with `checkpoint`.
-/// Errors: those of read_checkpoint; CheckpointFormat, naming the first tensor that differs.
-void check_holds(const std::string& path, const Checkpoint& checkpoint);
+/// Returns the tensor of this name, or the share of it (share_name). Requires: the file has it.
+/// Errors: those of CheckpointReader.
+[[nodiscard]] at::Tensor read_tensor(const CheckpointReader& reader, const std::string& name);
 
 /// Returns, in one line, the reason why a run that continues on these processors gets or may get
 /// other bits than the saved run. Empty if it gets the same bits, or if either side is unknown.
@@ -74,6 +97,6 @@ struct ExpectedState {
 /// Compares a checkpoint with it.
 /// Errors: CheckpointMismatch, naming the first difference: the optimizer, the seed, or a tensor
 /// that is missing, extra or of another shape.
-void check_same_model(const Checkpoint& found, const ExpectedState& expected);
+void check_same_model(const CheckpointHeader& found, const ExpectedState& expected);
 
 }  // namespace stagecraft

@@ -154,9 +154,10 @@ void CheckpointWriter::add(std::span<const char> tensor) {
   write(tensor);
 }
 
-void CheckpointWriter::seal() {
+Sha256::Digest CheckpointWriter::seal() {
   const Sha256::Digest digest = sha_.finish();
   file_.write({reinterpret_cast<const char*>(digest.data()), digest.size()});
+  return digest;
 }
 
 void CheckpointWriter::write(std::span<const char> bytes) {
@@ -234,9 +235,8 @@ std::uint64_t CheckpointReader::check_content() {
     read_at(at, chunk);
     sha.add(chunk);
   }
-  Sha256::Digest written{};
-  read_at(content_, {reinterpret_cast<char*>(written.data()), written.size()});
-  if (sha.finish() != written) {
+  read_at(content_, {reinterpret_cast<char*>(checksum_.data()), checksum_.size()});
+  if (sha.finish() != checksum_) {
     refuse("its checksum is wrong, so it was cut short or changed");
   }
   return version;

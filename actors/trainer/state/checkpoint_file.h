@@ -8,7 +8,7 @@
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
-/// Only checkpoint.cc uses it, which knows what the parts mean to a trainer.
+/// checkpoint.h says what the parts mean to a trainer.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ class CheckpointWriter {
 
   /// Writes the next tensor of the header.
   void add(std::span<const char> tensor);
-  /// Appends the checksum.
-  void seal();
+  /// Appends the checksum and returns it.
+  Sha256::Digest seal();
 
  private:
   void write(std::span<const char> bytes);
@@ -77,6 +77,7 @@ class CheckpointReader {
   explicit CheckpointReader(const std::string& path);
 
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
+  [[nodiscard]] const Sha256::Digest& checksum() const { return checksum_; }
 
   /// Fills `bytes` with the bytes of tensor `tensor` from byte `begin` on.
   /// Requires: the tensor has that many bytes.
@@ -102,6 +103,7 @@ class CheckpointReader {
   const std::string path_;
   const Descriptor file_;
   std::size_t content_ = 0;  ///< bytes before the checksum
+  Sha256::Digest checksum_{};
   CheckpointHeader header_;
   std::vector<std::size_t> places_;  ///< where each tensor begins
 };

@@ -25,19 +25,19 @@ std::int64_t recover_from_copies(Crew& crew,
                                  const std::vector<StateListing>& listings) {
   const LivingCopies copies = choose_living_copies(listings);
   std::map<std::string, at::Tensor> by_name;
-  for (const std::vector<StateTensor>& of_rank : crew.read_state(copies.sources)) {
+  for (const std::vector<StateTensor>& of_rank : crew.read_state(all_of(copies.sources))) {
     for (const StateTensor& tensor : of_rank) {
       by_name.emplace(tensor.name, tensor.tensor);  // of several ranks, the first
     }
   }
-  std::vector<std::vector<StateTensor>> by_rank;
-  for (const StateListing& listing : listings) {
-    by_rank.emplace_back();
-    for (const std::string& name : listing.names) {
-      by_rank.back().push_back({name, by_name.at(name)});
+  const auto state_of = [&](Rank rank) {
+    std::vector<StateTensor> of_rank;
+    for (const std::string& name : listings[rank.index()].names) {
+      of_rank.push_back({name, by_name.at(name)});
     }
-  }
-  state.replace_by([&] { crew.write_state(by_rank, copies.updates); }, copies.updates);
+    return of_rank;
+  };
+  state.replace_by([&] { crew.write_state(state_of, copies.updates); }, copies.updates);
   return copies.updates;
 }
 

@@ -1,11 +1,8 @@
 #include "stagecraft/actors/trainer/state/trainer_checkpoint.h"
 
-#include <cstddef>
-#include <map>
 #include <utility>
 
-#include "stagecraft/actors/executor/optimizer/state_names.h"
-#include "stagecraft/actors/trainer/state/state_shares.h"
+#include "stagecraft/actors/trainer/state/state_contents.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -15,20 +12,9 @@ ExpectedState expected_state(const TrainerState& state,
                              const std::vector<StateListing>& listings,
                              const RunFacts& run) {
   ExpectedState expected{.seed = run.seed, .optimizer = run.optimizer, .tensors = {}};
-  const auto add = [&](const std::string& name, const std::string& type, at::IntArrayRef shape) {
-    expected.tensors.push_back({name, type, shape.vec()});
-  };
-  for (const StateTensor& kept : state.unused()) {
-    add(kept.name, c10::toString(kept.tensor.scalar_type()), kept.tensor.sizes());
-  }
-  for (const StateListing& listing : listings) {
-    for (std::size_t i = 0; i < listing.names.size(); ++i) {
-      if (const auto share = share_named(listing.names[i])) {
-        add(share->name, listing.types[i], whole_sizes(state.graph(), share->name));
-      } else {
-        add(listing.names[i], listing.types[i], listing.shapes[i]);
-      }
-    }
+  for (StateEntry& entry : contents_of(state.unused(), state.graph(), listings)) {
+    expected.tensors.push_back(
+        {std::move(entry.name), std::move(entry.type), std::move(entry.shape)});
   }
   return expected;
 }
@@ -45,15 +31,32 @@ Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run) {
           .loss_scale = state.loss_scale()};
 }
 
-void restore(const Checkpoint& checkpoint, TrainerState& state, const RunFacts& run) {
-  const std::vector<StateListing> listings = state.list();
-  check_same_model(checkpoint, expected_state(state, listings, run));
-  std::map<std::string, at::Tensor> by_name;
-  for (const auto& [name, tensor] : checkpoint.tensors) {
-    by_name[name] = tensor;
+std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::int64_t)>& path_of,
+                                           TrainerState& state,
+                                           const RunFacts& run) {
+  const std::vector<StateEntry> contents = state.contents();  // first, as above
+  CheckpointHeader header{.step = state.updates(),
+                          .seed = run.seed.value(),
+                          .optimizer = run.optimizer,
+                          .tensors = {},
+                          .processors = run.processors,
+                          .loss_scale = state.loss_scale()};
+  for (const StateEntry& entry : contents) {
+    header.tensors.push_back(entry_of(entry.name, entry.type, entry.shape));
   }
-  state.replace(listings, by_name, checkpoint.step, checkpoint.loss_scale);
-  if (const std::string other = other_processors(checkpoint.processors, run.processors);
+  auto save = std::make_unique<CheckpointSave>(path_of(state.updates()), std::move(header));
+  state.read_each(contents, [&](const StateTensor& read) { save->add(read.tensor); });
+  return save;
+}
+
+void restore(const CheckpointHeader& header,
+             const StateSource& source,
+             TrainerState& state,
+             const RunFacts& run) {
+  const std::vector<StateListing> listings = state.list();
+  check_same_model(header, expected_state(state, listings, run));
+  state.replace(listings, source, header.step, header.loss_scale);
+  if (const std::string other = other_processors(header.processors, run.processors);
       !other.empty()) {
     log(Level::Info, "checkpoint of other processors", {{"why", other}});
   }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,9 +26,20 @@ struct RunFacts {
 /// TrainerState::read.
 [[nodiscard]] Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run);
 
-/// Replaces the trainer's state by the checkpoint's. Logs if the saved run computed with other
-/// code.
+/// Writes the same content beside its place, tensor by tensor (TrainerState::read_each). `path_of`:
+/// as in Trainer::begin_save.
+/// Requires: as take_checkpoint. Errors: likewise; those of CheckpointSave.
+[[nodiscard]] std::unique_ptr<CheckpointSave> begin_save(
+    const std::function<std::string(std::int64_t)>& path_of,
+    TrainerState& state,
+    const RunFacts& run);
+
+/// Replaces the trainer's state by that of a checkpoint with this header, of which `source` has the
+/// tensors. Logs if the saved run computed with other code.
 /// Errors: CheckpointMismatch, with nothing changed; those of TrainerState::replace.
-void restore(const Checkpoint& checkpoint, TrainerState& state, const RunFacts& run);
+void restore(const CheckpointHeader& header,
+             const StateSource& source,
+             TrainerState& state,
+             const RunFacts& run);
 
 }  // namespace stagecraft

@@ -1,15 +1,72 @@
 #include "stagecraft/actors/trainer/state/trainer_state.h"
 
+#include <cstddef>
+#include <deque>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
-#include "stagecraft/actors/trainer/state/state_shares.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 
 namespace stagecraft {
+namespace {
+
+StateListing listing_of(const std::vector<StateTensor>& state) {
+  StateListing listing;
+  for (const auto& [name, tensor] : state) {
+    listing.names.push_back(name);
+    listing.shapes.push_back(tensor.sizes().vec());
+    listing.types.emplace_back(c10::toString(tensor.scalar_type()));
+  }
+  return listing;
+}
+
+std::int64_t bytes_of(const StateEntry& entry) {
+  const auto type = type_named(entry.type);
+  return c10::multiply_integers(entry.shape) *
+         static_cast<std::int64_t>(type ? c10::elementSize(*type) : 1);
+}
+
+/// Returns the end of the entries that are read together from `begin` on.
+std::size_t end_of_batch(const std::vector<StateEntry>& contents, std::size_t begin) {
+  std::size_t end = begin + 1;
+  for (std::int64_t bytes = bytes_of(contents[begin]); end < contents.size(); ++end) {
+    bytes += bytes_of(contents[end]);
+    if (bytes > kReadBytes) {
+      break;
+    }
+  }
+  return end;
+}
+
+/// Returns the parts of these entries by rank, in the order of the entries.
+std::map<Rank, std::deque<at::Tensor>> read_parts(Crew& crew, std::span<const StateEntry> entries) {
+  std::map<Rank, StatePick> picks;
+  for (const StateEntry& entry : entries) {
+    for (const StatePart& part : entry.parts) {
+      StatePick& pick = picks.try_emplace(part.rank, StatePick{.rank = part.rank}).first->second;
+      pick.positions.push_back(part.position);
+    }
+  }
+  std::vector<StatePick> all;
+  for (auto& [rank, pick] : picks) {
+    all.push_back(std::move(pick));
+  }
+  std::vector<std::vector<StateTensor>> read = crew.read_state(all);
+  std::map<Rank, std::deque<at::Tensor>> parts;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (StateTensor& state : read[i]) {
+      parts[all[i].rank].push_back(std::move(state.tensor));
+    }
+  }
+  return parts;
+}
+
+}  // namespace
 
 TrainerState::TrainerState(Program program,
                            const TrainerOptions& options,
@@ -35,28 +92,48 @@ void TrainerState::require_weights() {
   }
 }
 
-std::vector<StateTensor> TrainerState::read() {
+std::vector<StateEntry> TrainerState::contents() {
   require_weights();
-  std::vector<StateTensor> all;
-  for (const StateTensor& kept : unused_.tensors()) {
-    all.push_back({kept.name, kept.tensor.clone()});
-  }
-  std::set<std::string> names;
-  for (std::vector<StateTensor>& of_rank : crew_.read_state()) {
-    for (StateTensor& state : of_rank) {
-      if (names.insert(state.name).second) {  // a buffer of two stages comes from the first one
-        all.push_back(std::move(state));
-      }
-    }
-  }
-  return join_shares(program_.compiled().graph, all);
+  return contents_of(unused_.tensors(), graph(), list());
 }
 
-std::map<std::string, at::Tensor> TrainerState::read_by_name() {
-  std::map<std::string, at::Tensor> by_name;
-  for (auto& [name, tensor] : read()) {
-    by_name[name] = tensor;
+void TrainerState::read_each(const std::vector<StateEntry>& contents,
+                             const std::function<void(StateTensor)>& visit) {
+  require_weights();
+  std::map<std::string, at::Tensor> unused;
+  for (const StateTensor& kept : unused_.tensors()) {
+    unused[kept.name] = kept.tensor;
   }
+  for (std::size_t begin = 0; begin < contents.size();) {
+    const std::size_t end = end_of_batch(contents, begin);
+    const auto batch = std::span(contents).subspan(begin, end - begin);
+    std::map<Rank, std::deque<at::Tensor>> parts = read_parts(crew_, batch);
+    for (const StateEntry& entry : batch) {
+      if (entry.parts.empty()) {
+        visit({entry.name, unused.at(entry.name).clone()});
+        continue;
+      }
+      std::vector<at::Tensor> of_entry;
+      for (const StatePart& part : entry.parts) {
+        of_entry.push_back(std::move(parts.at(part.rank).front()));
+        parts.at(part.rank).pop_front();
+      }
+      visit({entry.name, joined(entry, of_entry)});
+    }
+    begin = end;
+  }
+}
+
+std::vector<StateTensor> TrainerState::read() {
+  std::vector<StateTensor> all;
+  read_each(contents(), [&](StateTensor state) { all.push_back(std::move(state)); });
+  return all;
+}
+
+std::map<std::string, at::Tensor> TrainerState::read_by_name(
+    const std::vector<StateEntry>& contents) {
+  std::map<std::string, at::Tensor> by_name;
+  read_each(contents, [&](const StateTensor& read) { by_name[read.name] = read.tensor; });
   return by_name;
 }
 
@@ -76,7 +153,9 @@ std::optional<LossScale> TrainerState::loss_scale() const {
 }
 
 ModuleState TrainerState::read_module() {
-  return named_by_module(read_by_name());
+  std::vector<StateEntry> of_module = contents();
+  std::erase_if(of_module, [](const StateEntry& entry) { return is_of_optimizer(entry.name); });
+  return named_by_module(read_by_name(of_module));
 }
 
 std::vector<NamedTensor> TrainerState::read_gradients() {
@@ -90,18 +169,18 @@ std::vector<NamedTensor> TrainerState::read_gradients() {
     throw Error(Errc::UsageArgument,
                 "there are no gradients before a step is made: make one first");
   }
-  std::set<std::string> names;
-  std::vector<NamedTensor> all;
-  for (std::vector<StateTensor>& of_rank : crew_.read_gradients()) {
-    for (StateTensor& gradient : of_rank) {
-      if (names.insert(gradient.name).second) {  // copies have the same ones
-        all.push_back(std::move(gradient));
-      }
-    }
+  const std::vector<std::vector<StateTensor>> read = crew_.read_gradients();
+  std::vector<StateListing> listings;
+  for (const std::vector<StateTensor>& of_rank : read) {
+    listings.push_back(listing_of(of_rank));
   }
   std::map<std::string, at::Tensor> by_name;
-  for (NamedTensor& gradient : join_shares(program_.compiled().graph, all)) {
-    by_name.emplace(std::move(gradient.name), std::move(gradient.tensor));
+  for (const StateEntry& entry : contents_of({}, graph(), listings)) {
+    std::vector<at::Tensor> parts;
+    for (const StatePart& part : entry.parts) {
+      parts.push_back(read[part.rank.index()][static_cast<std::size_t>(part.position)].tensor);
+    }
+    by_name.emplace(entry.name, joined(entry, parts));
   }
   std::vector<NamedTensor> result;
   for (const std::string& name : program_.parameter_names()) {
@@ -113,25 +192,26 @@ std::vector<NamedTensor> TrainerState::read_gradients() {
 }
 
 void TrainerState::replace_module(const std::string& from, const ModuleState& given) {
-  const std::map<std::string, at::Tensor> by_name = read_by_name();
+  const std::map<std::string, at::Tensor> by_name = read_by_name(contents());
   load_state(from, given, named_by_module(by_name));
-  replace(list(), by_name, ledger_.committed(), ledger_.loss_scale());
+  const auto source = [&](const std::string& name) { return tensor_or_share(by_name, name); };
+  replace(list(), source, ledger_.committed(), ledger_.loss_scale());
 }
 
 void TrainerState::replace(const std::vector<StateListing>& listings,
-                           const std::map<std::string, at::Tensor>& state,
+                           const StateSource& source,
                            std::int64_t updates,
                            const std::optional<LossScale>& scale) {
-  std::vector<std::vector<StateTensor>> by_rank;
-  for (const StateListing& listing : listings) {
-    by_rank.emplace_back();
-    for (const std::string& name : listing.names) {
-      by_rank.back().push_back({name, tensor_or_share(state, name)});
+  const auto state_of = [&](Rank rank) {
+    std::vector<StateTensor> state;
+    for (const std::string& name : listings[rank.index()].names) {
+      state.push_back({name, source(name)});
     }
-  }
+    return state;
+  };
   const auto write = [&] {
-    crew_.write_state(by_rank, updates);
-    unused_.replace(state);
+    crew_.write_state(state_of, updates);
+    unused_.replace(source);
     programs_.unused_changed();
   };
   replace_by(write, updates, first_scale(options_.loss_scaling, scale));

@@ -18,11 +18,18 @@
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/step_ledger.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/actors/trainer/state/state_contents.h"
 #include "stagecraft/actors/trainer/state/unused_state.h"
 #include "stagecraft/compiler/module/module_state.h"
 #include "stagecraft/compiler/program/program.h"
 
 namespace stagecraft {
+
+/// Bytes that are read from the ranks at once, unless a single tensor has more.
+inline constexpr std::int64_t kReadBytes = std::int64_t{64} << 20U;
+
+/// StateSource returns the tensor of this name, or the share of it (share_name).
+using StateSource = std::function<at::Tensor(const std::string&)>;
 
 class TrainerState {
  public:
@@ -50,7 +57,15 @@ class TrainerState {
 
   // The functions that read throw WorkerLost if the weights are undefined.
 
-  /// Returns copies of weights, optimizer state and buffers, each as a whole.
+  /// Returns what the state consists of: weights, optimizer state and buffers.
+  [[nodiscard]] std::vector<StateEntry> contents();
+
+  /// Calls `visit` with a copy of each of these tensors, as a whole and in this order. Holds one
+  /// tensor at a time, or several small ones, so no process has the whole state.
+  void read_each(const std::vector<StateEntry>& contents,
+                 const std::function<void(StateTensor)>& visit);
+
+  /// Returns copies of all of them.
   [[nodiscard]] std::vector<StateTensor> read();
 
   /// Returns copies of weights and buffers under the module's names. One tensor has all names of a
@@ -67,11 +82,13 @@ class TrainerState {
   void replace_module(const std::string& from, const ModuleState& given);
 
   /// Replaces the state of every rank, and of the tensors that no stage has, by that after
-  /// `updates` updates. `scale`: that of losses; none: the first.
-  /// Requires: `state` has all tensors of the listings, in the right shapes.
-  /// Errors: those of a rank that cannot take its part, which leaves weights undefined.
+  /// `updates` updates. `scale`: that of losses; none: the first. Asks for the tensors of one rank
+  /// at a time.
+  /// Requires: `source` has all tensors of the listings, in the right shapes.
+  /// Errors: those of `source`, and of a rank that cannot take its part, which leaves weights
+  /// undefined.
   void replace(const std::vector<StateListing>& listings,
-               const std::map<std::string, at::Tensor>& state,
+               const StateSource& source,
                std::int64_t updates,
                const std::optional<LossScale>& scale);
 
@@ -83,7 +100,8 @@ class TrainerState {
 
  private:
   void require_weights();
-  [[nodiscard]] std::map<std::string, at::Tensor> read_by_name();
+  [[nodiscard]] std::map<std::string, at::Tensor> read_by_name(
+      const std::vector<StateEntry>& contents);
   [[nodiscard]] ModuleState named_by_module(const std::map<std::string, at::Tensor>& state) const;
 
   const Program program_;

@@ -24,9 +24,9 @@ UnusedState::UnusedState(const CompiledProgram& program) {
   keep(kBuffer, program.graph.buffers, positions_in(program.partition, &StageProgram::buffers));
 }
 
-void UnusedState::replace(const std::map<std::string, at::Tensor>& state) {
+void UnusedState::replace(const std::function<at::Tensor(const std::string&)>& source) {
   for (const StateTensor& kept : tensors_) {
-    kept.tensor.copy_(state.at(kept.name));
+    kept.tensor.copy_(source(kept.name));
   }
 }
 

@@ -5,7 +5,7 @@
 /// and evaluations may read them (KP-2).
 #pragma once
 
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +24,8 @@ class UnusedState {
   /// Returns the living tensors, under their names in checkpoints.
   [[nodiscard]] const std::vector<StateTensor>& tensors() const { return tensors_; }
 
-  /// Replaces the values. Requires: `state` has all of them.
-  void replace(const std::map<std::string, at::Tensor>& state);
+  /// Replaces the values by those that `source` returns for their names.
+  void replace(const std::function<at::Tensor(const std::string&)>& source);
 
  private:
   std::vector<StateTensor> tensors_;

@@ -60,11 +60,15 @@ struct Scene {
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
       std::make_shared<std::atomic<std::int64_t>>(4);
   const StateTransfer transfer{kPlan, workers, here, std::make_shared<StepLedger>(), epoch};
+
+  std::vector<std::vector<StateTensor>> read_all() const {
+    return transfer.read(all_of(workers.all_ranks()));
+  }
 };
 
 TEST_CASE("a state is read by rank, in the order of each listing", "[actors][crew]") {
   Scene scene;
-  const auto state = scene.transfer.read();
+  const auto state = scene.read_all();
   REQUIRE(state.size() == 3);
   for (int rank = 0; rank < 3; ++rank) {
     const std::vector<StateTensor>& mine = state[Rank(rank).index()];
@@ -83,30 +87,43 @@ TEST_CASE("a state is read by rank, in the order of each listing", "[actors][cre
 
 TEST_CASE("the states of some ranks are read, and no other rank is asked", "[actors][crew]") {
   Scene scene;
-  const auto state = scene.transfer.read({Rank(2), Rank(0)});
+  const auto state = scene.transfer.read({{Rank(2), {1, 0}}, {Rank(0)}});
   REQUIRE(state.size() == 2);
   CHECK(number_in(state[0].at(0).tensor) == 20);
   CHECK(number_in(state[1].at(0).tensor) == 0);
   CHECK(scene.sent(1).empty());
+  CHECK((scene.sent(2).at(0).only == std::vector<std::int32_t>{1, 0}));
+  CHECK(scene.sent(0).at(0).only.empty());
 }
 
-TEST_CASE("a state is written by the names and tensors of each rank", "[actors][crew]") {
+TEST_CASE("a state is written by the names and tensors of each rank, one after another",
+          "[actors][crew]") {
   Scene scene;
-  scene.transfer.write({{{"weight:w", number(5)}}, {}, {{"a", number(6)}, {"b", number(7)}}}, 11);
-  CHECK((scene.taken(0).at(0).names == std::vector<std::string>{"weight:w"}));
-  CHECK(scene.taken(1).at(0).names.empty());
-  CHECK((scene.taken(2).at(0).names == std::vector<std::string>{"a", "b"}));
+  const std::vector<std::vector<StateTensor>> state{
+      {{"weight:w", number(5)}}, {}, {{"a", number(6)}, {"b", number(7)}}};
+  const auto state_of = [&](Rank rank) {
+    for (int each = 0; each < 3; ++each) {  // all know that states are replaced (LV-1)
+      CHECK(scene.taken(each).at(0).announced);
+      CHECK(scene.taken(each).size() == (Rank(each) < rank ? 2 : 1));
+    }
+    return state[rank.index()];
+  };
+  scene.transfer.write(state_of, 11);
+  CHECK((scene.taken(0).at(1).names == std::vector<std::string>{"weight:w"}));
+  CHECK(scene.taken(1).at(1).names.empty());
+  CHECK((scene.taken(2).at(1).names == std::vector<std::string>{"a", "b"}));
   for (int rank = 0; rank < 3; ++rank) {
-    CHECK(scene.taken(rank).at(0).updates == 11);
-    CHECK(scene.taken(rank).at(0).from == kDriver);
+    CHECK(scene.taken(rank).at(1).updates == 11);
+    CHECK(scene.taken(rank).at(1).from == kDriver);
+    CHECK(scene.taken(rank).at(1).request == scene.taken(0).at(0).request);
   }
 }
 
 TEST_CASE("a tensor that was announced and does not come ends the read at its deadline",
           "[actors][crew][faults]") {
   Scene scene({{2, Part::Forget}});
-  auto read = std::async(std::launch::async,
-                         [&] { return thrown_error([&] { (void)scene.transfer.read(); }); });
+  auto read =
+      std::async(std::launch::async, [&] { return thrown_error([&] { (void)scene.read_all(); }); });
   REQUIRE(eventually([&] { return scene.clock->waits() == 1; }));
   scene.clock->advance(kStateDeadline - 1ms);
   CHECK(read.wait_for(0s) == std::future_status::timeout);
@@ -119,8 +136,8 @@ TEST_CASE("a tensor that was announced and does not come ends the read at its de
 TEST_CASE("a loss is told with its cause once that is known, and without after its limit (CR-3)",
           "[actors][crew][faults]") {
   Scene scene({{1, Part::Announce}}, /*tells_late=*/true);
-  auto read = std::async(std::launch::async,
-                         [&] { return thrown_error([&] { (void)scene.transfer.read(); }); });
+  auto read =
+      std::async(std::launch::async, [&] { return thrown_error([&] { (void)scene.read_all(); }); });
   const bool in_time = GENERATE(true, false);
   caf::scoped_actor self(scene.host.system());
   self->wait_for(scene.workers.all()[1].plan_thread);

@@ -171,6 +171,28 @@ TEST_CASE("W-3: a worker that was loaded runs steps when its weights have come",
   CHECK(f.run(1).committed);
 }
 
+TEST_CASE("a rank sends the tensors that were picked, and knows no others", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  const StateListing twice = f.worker->send_state({.request = Submission(8), .only = {0, 0}});
+  CHECK(twice.names == std::vector<std::string>{"weight:w", "weight:w"});
+  CHECK(f.here->receive(Rank(0), state_tag(PlanId(), Submission(8), 1)).get().numel() == 3);
+  const auto position = GENERATE(-1, 1, 1'000'000);
+  CHECK(code_of(f.worker->send_state({.request = Submission(9), .only = {position}}).error) ==
+        Errc::Internal);
+}
+
+TEST_CASE("a state that is announced leaves no copy of that of others (LV-1)", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  CHECK(f.worker->send_state({.tensors = false}).updates >= 0);
+  CHECK(f.worker->take_state({.request = Submission(8), .announced = true, .updates = 5})
+            .error.empty());
+  CHECK(f.worker->send_state({.tensors = false}).updates == kNoWeights);
+  REQUIRE(f.take(at::full({3}, 5.0)).error.empty());
+  CHECK(f.worker->send_state({.tensors = false}).updates >= 0);
+}
+
 TEST_CASE("a ready worker runs steps and tells their losses", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/trainer/state/trainer_state.h"
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
@@ -193,10 +194,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }
   add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
+  const double state = held + states * optimized;
+  const double on_its_way = std::max(state / choice.layout.model_stages(),
+                                     std::min(state, static_cast<double>(kReadBytes)));
   add(Time::State,
-      "copies of weights and optimizer states",
-      on_ranks(false, held) +
-          states * (shared.states() ? 2.0 * optimized : on_ranks(false, optimized)) + weights);
+      "weights read at the end, and the state of one stage on its way",
+      weights + 2 * on_its_way);
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

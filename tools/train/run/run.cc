@@ -57,9 +57,9 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
 }
 
 void TrainRun::load(const std::string& path) {
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const CheckpointReader file(path);
   trainer_.load(
-      checkpoint,
+      file,
       job_.options.keeping.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
   if (!has_more_steps()) {
     throw Error(
@@ -71,9 +71,9 @@ void TrainRun::load(const std::string& path) {
                     trainer_.steps()));
   }
   if (one_process_) {
-    one_process_->load(checkpoint);
+    one_process_->load(read_checkpoint(path));
   }
-  other_processors_ = other_processors(checkpoint.processors, trainer_.processors());
+  other_processors_ = other_processors(file.header().processors, trainer_.processors());
 }
 
 bool TrainRun::has_more_steps() const {
