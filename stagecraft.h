@@ -31,6 +31,7 @@
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/markers.h"
 #include "stagecraft/compiler/module/metric.h"
+#include "stagecraft/compiler/native/count.h"
 #include "stagecraft/compiler/native/native_stage.h"
 #include "stagecraft/compiler/native/on_driver.h"
 #include "stagecraft/compiler/program/check.h"

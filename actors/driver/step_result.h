@@ -7,6 +7,7 @@
 
 #include "stagecraft/actors/executor/device/timeline.h"
 #include "stagecraft/actors/executor/step/step_record.h"
+#include "stagecraft/compiler/native/count.h"
 
 namespace stagecraft {
 
@@ -14,6 +15,7 @@ struct StepResult {
   std::int64_t step = 0;       ///< updates made, with this one; for an evaluation, those before it
   std::vector<double> losses;  ///< per microbatch
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
+  Counts counts;               ///< of all microbatches (count.h)
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
   /// With TrainerOptions::loss_scaling: the factor of this step, and whether it changed no weight,
   /// because its gradients were not finite. The gradient's norm is not finite then.

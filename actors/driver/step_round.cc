@@ -163,6 +163,9 @@ StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines
   for (const auto& answer : answers_) {
     result.ranks.push_back(answer->times);
     result.gradient_norm = answer->gradient_norm;
+    for (const auto& [name, numbers] : answer->counts) {
+      add_count(result.counts, name, numbers);
+    }
     for (const auto& [microbatch, loss] : answer->losses) {
       losses[microbatch] = loss;
     }

@@ -21,6 +21,9 @@ void add(RankTimes& sum, const RankTimes& times) {
 /// Puts the results of `earlier` in front of `later`.
 StepResult joined(const StepResult& earlier, StepResult later) {
   later.losses.insert(later.losses.begin(), earlier.losses.begin(), earlier.losses.end());
+  for (const auto& [name, numbers] : earlier.counts) {
+    add_count(later.counts, name, numbers);
+  }
   for (std::size_t r = 0; r < earlier.ranks.size() && r < later.ranks.size(); ++r) {
     add(later.ranks[r], earlier.ranks[r]);
   }

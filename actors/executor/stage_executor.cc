@@ -308,6 +308,9 @@ struct StageExecutor::Impl {
     LoadedPlan& plan = step.plan;
     StepReport report{.rank = setup.rank(), .submission = step.order.submission};
     report.losses = step.losses.read();
+    for (auto& [name, numbers] : step.counts.read()) {
+      report.counts.push_back({name, std::move(numbers)});
+    }
     report.times = times.take();
     report.times.peak_bytes = plan.slots.peak();
     report.times.peak_in_flight = plan.slots.peak_in_flight();

@@ -99,6 +99,7 @@ struct Reference::Impl {
     std::int64_t first_samples = 1;
     PartRuns parts;
     std::vector<double> losses;
+    StepCounts counts;
   };
   std::optional<Unfinished> unfinished;
 
@@ -186,7 +187,8 @@ struct Reference::Impl {
     // Taken out, so that it is dropped if this throws.
     std::optional<Unfinished> update = std::exchange(unfinished, std::nullopt);
     if (!update) {
-      update.emplace(Unfinished{.first_samples = parts.first_samples, .parts = {}, .losses = {}});
+      update.emplace(Unfinished{
+          .first_samples = parts.first_samples, .parts = {}, .losses = {}, .counts = {}});
       for (StageRuntime& stage : stages) {
         stage.buckets.begin_step();
       }
@@ -194,7 +196,11 @@ struct Reference::Impl {
     }
     const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
     const bool is_first = update->losses.empty();
-    ReferenceStep result{.losses = run(parts, runs, update->losses.size())};
+    ReferenceStep result;
+    {
+      const CountingScope counting(update->counts);
+      result.losses = run(parts, runs, update->losses.size());
+    }
     sum_partials(is_first, updates);
     result.mean_loss = mean_loss(result.losses, runs);
     append(update->parts, runs, static_cast<int>(result.losses.size()));
@@ -204,6 +210,7 @@ struct Reference::Impl {
       return result;
     }
     result.losses = std::move(update->losses);
+    result.counts = update->counts.read();
     result.mean_loss = mean_loss(result.losses, update->parts);
     result.learning_rate =
         set_rate ? *set_rate

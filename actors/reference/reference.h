@@ -30,6 +30,7 @@
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/reference/sum_order.h"
 #include "stagecraft/compiler/module/batch.h"
+#include "stagecraft/compiler/native/count.h"
 #include "stagecraft/compiler/program/program.h"
 
 namespace stagecraft {
@@ -50,6 +51,7 @@ struct ReferenceOptions {
 struct ReferenceStep {
   std::vector<double> losses;  ///< per microbatch
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
+  Counts counts;               ///< of the whole update (count.h); empty before its last batch
   double gradient_norm = 0.0;
   bool skipped = false;        ///< as StepResult's
   double learning_rate = 0.0;  ///< of parameters whose group has none of its own

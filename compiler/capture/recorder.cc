@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/compiler/graph/operator_paths.h"
 #include "stagecraft/compiler/libtorch/shares_memory.h"
+#include "stagecraft/compiler/native/count.h"
 #include "stagecraft/compiler/native/on_driver.h"
 
 namespace stagecraft {
@@ -40,7 +41,8 @@ bool Recorder::before(const c10::OperatorHandle& op,
                       const torch::jit::Stack& stack,
                       int random_index) {
   std::vector<c10::IValue> arguments = arguments_on(stack, op);
-  bool any_dependent = random_index >= 0 || op.schema().name() == kDriverOperator;
+  bool any_dependent = random_index >= 0 || op.schema().name() == kDriverOperator ||
+                       op.schema().name() == kCountOperator;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& t) {
       if (constants_.dependent(t) || adopt(t)) {
@@ -230,6 +232,7 @@ Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss, const Ten
   for (const at::Tensor& metric : metrics) {
     graph_.metrics.push_back(constants_.value_of(metric));
   }
+  (void)counts_in(graph_);  // refuses calls that do not add up
   return std::move(graph_);
 }
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/compiler/native/count.h"
+
 namespace stagecraft {
 namespace {
 
@@ -34,6 +36,10 @@ class Division {
  private:
   [[nodiscard]] std::string of_operators() const {
     for (const Node& node : chunk_.nodes) {
+      if (node.name == kCountOperator) {
+        return "calls sc::count, and each rank would count its own experts alone: put that outside "
+               "of the region";
+      }
       if (node.random_index >= 0) {
         return fmt::format("draws random numbers ({}): put that outside of the region",
                            operator_name(node));

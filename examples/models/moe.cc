@@ -18,6 +18,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/compiler/module/markers.h"
+#include "stagecraft/compiler/native/count.h"
 #include "stagecraft/examples/models/build_model.h"
 #include "stagecraft/examples/models/layer_size.h"
 
@@ -86,7 +87,10 @@ std::pair<at::Tensor, at::Tensor> MoeFeedForwardImpl::forward(const at::Tensor& 
   const at::Tensor tokens = x.flatten(0, 1);
   const Routing routing = route(at::softmax(router_(tokens), -1),
                                 expert_capacity(tokens.size(0), experts_, capacity_factor_));
-  const at::Tensor dispatch = at::gt(routing.combine, 0).to(x.scalar_type());
+  const at::Tensor placed = at::gt(routing.combine, 0);  // [token, expert, place]
+  count("tokens_per_expert", placed.sum({0, 2}));
+  count("dropped_choices", kChoices * tokens.size(0) - placed.sum());
+  const at::Tensor dispatch = placed.to(x.scalar_type());
   const at::Tensor in = at::einsum("tec,td->ecd", {dispatch, tokens});
   const at::Tensor out =
       region("EP", [&] { return at::bmm(at::silu(at::bmm(in, gate_)) * at::bmm(in, up_), down_); });

@@ -11,6 +11,7 @@
 #include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/actors/executor/step/step_record.h"
 #include "stagecraft/actors/executor/step/step_values.h"
+#include "stagecraft/compiler/native/count.h"
 
 namespace stagecraft {
 
@@ -20,6 +21,7 @@ struct RunningStep {
   int microbatches = 1;  ///< of a batch
   LoadedPlan& plan = *program.plan;
   StepLosses losses = {};
+  StepCounts counts = {};
   MadeValues kept = {};        ///< the outputs that stay on the rank
   NcclLinks* links = nullptr;  ///< null: tensors cross in the host's memory between processes
 

@@ -34,11 +34,16 @@ void TaskRunner::forward(const BoundInstruction& bound) {
   const StageRuntime& stage = shape.stages[bound.stage];
   SavedStage fresh;
   SavedStage& saved = bound.begins ? fresh : slots_.saved(bound.saved);
+  std::optional<CountingScope> counting;
+  if (step_.trains()) {
+    counting.emplace(step_.counts);
+  }
   StageForward made = stage.forward(bound.instruction->chunks,
                                     inputs(bound),
                                     bound.keeps_graphs,
                                     random_key(bound, shape),
                                     saved);
+  counting.reset();
   keep(bound, stage, made.outputs);
   for (std::size_t i = 0; i < made.outputs.size(); ++i) {
     if (bound.outputs[i].value >= 0) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stagecraft/actors/executor/step/local_batch.h"
@@ -44,6 +45,11 @@ struct MicrobatchLoss {
   friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
 };
 
+struct StepCount {
+  std::string name;
+  std::vector<double> numbers;
+};
+
 /// StepReport is a rank's answer. An executor does not set `timeline_rows` and `error`: it keeps
 /// its timeline, and throws.
 struct StepReport {
@@ -53,6 +59,7 @@ struct StepReport {
   bool skipped = false;    ///< no weight has changed (LX-1)
   RankTimes times;
   std::vector<MicrobatchLoss> losses;  ///< ascending; empty if other ranks compute the loss
+  std::vector<StepCount> counts;       ///< of this batch's microbatches on this rank (count.h)
   double gradient_norm = 0.0;
   std::int64_t timeline_rows = 0;  ///< instructions in the timeline that travels separately
   ErrorChain error;
@@ -86,6 +93,10 @@ decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
   return v(m.microbatch, m.value);
 }
 template <class V>
+decltype(auto) visit_fields(StepCount& m, V&& v) {
+  return v(m.name, m.numbers);
+}
+template <class V>
 decltype(auto) visit_fields(StepReport& m, V&& v) {
   return v(m.rank,
            m.submission,
@@ -93,6 +104,7 @@ decltype(auto) visit_fields(StepReport& m, V&& v) {
            m.skipped,
            m.times,
            m.losses,
+           m.counts,
            m.gradient_norm,
            m.timeline_rows,
            m.error);
