@@ -80,7 +80,7 @@ void StepCounts::add(const std::string& name, const at::Tensor& numbers) {
   const at::Tensor more = numbers.detach().to(at::kDouble).flatten();
   const auto [sum, is_new] = sums_.try_emplace(name, more);
   if (!is_new) {
-    sum->second = sum->second + more;
+    sum->second = sum->second.add(more);
   }
 }
 

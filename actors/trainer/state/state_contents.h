@@ -1,5 +1,5 @@
-/// contents_of lists the tensors of a trainer's state as a checkpoint has them, and says which ranks
-/// have them, whole or in shares (StateShare).
+/// contents_of lists the tensors of a trainer's state as a checkpoint has them, and says which
+/// ranks have them, whole or in shares (StateShare).
 ///
 /// Checkpoints have whole tensors, so a run with shards goes on as one without, and vice versa.
 #pragma once
