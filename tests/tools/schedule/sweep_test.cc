@@ -67,7 +67,7 @@ TEST_CASE("sweep draws a line for every schedule, devices and chunks", "[tools][
             .exit_code == 0);
   const std::string svg = read_text_file(file);
   CHECK(count(svg, "<polyline") == 3);
-  CHECK(count(svg, "<circle") == 9);
+  CHECK(count(svg, "class='mark'") == 9 + 3);  // and in the legend
   CHECK_THAT(svg,
              ContainsSubstring(">interleaved, P = 4, V = 2<") &&
                  ContainsSubstring("1f1b, P = 4: 8 microbatches, 27.3%") &&

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/schedule/report/sweep_plot.h"
 
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,16 +49,23 @@ TEST_CASE("the axis of bubbles ends at its first step that no bubble exceeds",
   ends_at(1, "100", "110");
 }
 
-TEST_CASE("curves that coincide stay visible, because the first is the broadest",
+TEST_CASE("curves that coincide take turns along their line, and their marks stand side by side",
           "[tools][schedule]") {
   const std::string svg = plot_svg({plotted("a"), plotted("b"), plotted("c", 0.1), plotted("d")});
-  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#0072b2' stroke-width='8'"));
-  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#d55e00' stroke-width='5'"));
-  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#009e73' stroke-width='2'"));
-  CHECK_THAT(svg, ContainsSubstring("<polyline stroke='#cc79a7' stroke-width='2'"));
+  const auto line = [](const char* color, const char* dashes) {
+    return std::string("<polyline stroke='") + color + "' stroke-width='2' stroke-dasharray='" +
+           dashes;
+  };
+  CHECK_THAT(svg, ContainsSubstring(line("#0072b2", "8 16' stroke-dashoffset='24'")));
+  CHECK_THAT(svg, ContainsSubstring(line("#d55e00", "8 16' stroke-dashoffset='16'")));
+  CHECK_THAT(svg, ContainsSubstring(line("#009e73", "none'")));
+  CHECK_THAT(svg, ContainsSubstring(line("#cc79a7", "8 16' stroke-dashoffset='8'")));
+  for (const char* place : {"309.0 186.0", "316.0 186.0", "323.0 186.0"}) {
+    CHECK_THAT(svg, ContainsSubstring(std::string("translate(") + place + ")"));
+  }
 }
 
-TEST_CASE("curves of one color differ in their dashes, and all are in the legend",
+TEST_CASE("curves of one color differ in dashes and marks, and all are in the legend",
           "[tools][schedule]") {
   std::vector<PlotLine> lines;
   for (int i = 0; i < 30; ++i) {
@@ -66,6 +75,19 @@ TEST_CASE("curves of one color differ in their dashes, and all are in the legend
   CHECK_THAT(svg, ContainsSubstring("stroke='#0072b2' stroke-width='2' stroke-dasharray='none'"));
   CHECK_THAT(svg, ContainsSubstring("stroke='#0072b2' stroke-width='2' stroke-dasharray='7 3'"));
   CHECK_THAT(svg, ContainsSubstring("y='570'>line 29</text>") && ContainsSubstring("height='594'"));
+  std::set<std::string> keys;
+  const std::regex key("class='key' (stroke='[^']*').*?d='([^']*)'");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), key), end; at != end; ++at) {
+    keys.insert((*at)[1].str() + (*at)[2].str());
+  }
+  CHECK(keys.size() == 30);
+}
+
+TEST_CASE("a plot has room for the longest name", "[tools][schedule]") {
+  const std::string name(60, 'M');
+  const std::string svg = plot_svg({plotted(name)});
+  const std::size_t at = svg.find(" width='") + 8;
+  CHECK(std::stod(svg.substr(at)) > 630 + 60 * 7);
 }
 
 TEST_CASE("the name of a schedule is text in its plot", "[tools][schedule]") {
