@@ -4,11 +4,13 @@
 #include <cmath>
 #include <iterator>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/surplus.h"
 
 namespace stagecraft::drawing {
@@ -22,48 +24,78 @@ constexpr double kRowOfGroups = 38;
 constexpr double kGap = 2;  // pixels above and below a row's boxes
 constexpr double kAxis = 26;
 constexpr double kTitleGap = 6;
+constexpr double kHeading = 24;     // pixels for the name of a panel
+constexpr double kLateUpdate = 26;  // pixels of an update that takes no time
 constexpr double kIdleNote = 88;
 constexpr double kItemGap = 14;
 constexpr double kNamed = 0.9;  // share of cells that must have names, if any text size allows it
 constexpr std::size_t kMaxDrawnCycle = 200;
 
-/// Returns all tasks of the schedule, by column or, with a timeline, by time.
-std::vector<Box> boxes_of(const Schedule& schedule,
-                          const StageGraph& graph,
-                          const Timeline* timeline) {
+/// Numbers the updates at the end of a row that take no time.
+void number_late_updates(std::span<Box> boxes) {
+  std::size_t first = boxes.size();
+  const auto late = [](const Box& box) {
+    return box.task.kind == CellKind::Update && box.cell->tasks().size() == 1 &&
+           !(box.end > box.begin);
+  };
+  while (first > 0 && late(boxes[first - 1])) {
+    --first;
+  }
+  for (std::size_t i = first; i < boxes.size(); ++i) {
+    boxes[i].late_update = static_cast<int>(i - first) + 1;
+  }
+}
+
+/// Adds the tasks of a row, by column or, with a timeline, by time. Returns the number of entries.
+std::size_t add_row(std::span<const Panel> panels,
+                    std::size_t number,
+                    std::size_t row,
+                    std::vector<Box>& boxes) {
+  const Panel& panel = panels[number];
+  const Schedule::Row& cells = panel.schedule->rows()[row];
+  const std::size_t first = boxes.size();
+  std::size_t entry = 0;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    if (cells[c].idle()) {
+      continue;
+    }
+    Box box{.cell = &cells[c],
+            .panel = number,
+            .row = row,
+            .column = c,
+            .begin = static_cast<double>(c),
+            .end = static_cast<double>(c + 1)};
+    if (panel.timeline != nullptr) {
+      box.begin = panel.timeline->rows[row].entries[entry].start;
+      box.end = panel.timeline->rows[row].entries[entry].end;
+    }
+    for (std::size_t member = 0; member < cells[c].tasks().size(); ++member) {
+      box.task = cells[c].tasks()[member];
+      box.member = member;
+      box.surplus = panel.graph->is_surplus(box.task);
+      boxes.push_back(box);
+    }
+    ++entry;
+  }
+  number_late_updates(std::span(boxes).subspan(first));
+  return entry;
+}
+
+/// Returns all tasks of the schedules.
+std::vector<Box> boxes_of(std::span<const Panel> panels) {
   std::vector<Box> boxes;
   std::size_t entries = 0;
-  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
-    const Schedule::Row& row = schedule.rows()[r];
-    std::size_t entry = 0;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      if (row[c].idle()) {
-        continue;
-      }
-      Box box{.cell = &row[c],
-              .row = r,
-              .column = c,
-              .begin = static_cast<double>(c),
-              .end = static_cast<double>(c + 1)};
-      if (timeline != nullptr) {
-        box.begin = timeline->rows[r].entries[entry].start;
-        box.end = timeline->rows[r].entries[entry].end;
-      }
-      for (std::size_t member = 0; member < row[c].tasks().size(); ++member) {
-        box.task = row[c].tasks()[member];
-        box.member = member;
-        box.surplus = graph.is_surplus(box.task);
-        boxes.push_back(box);
-      }
-      ++entry;
+  for (std::size_t p = 0; p < panels.size(); ++p) {
+    for (std::size_t r = 0; r < panels[p].schedule->rows().size(); ++r) {
+      entries += add_row(panels, p, r, boxes);
     }
-    entries += entry;
   }
   if (entries > kMaxSvgEntries) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("a picture holds at most {} cells, but this schedule has {}; draw "
-                            "fewer microbatches or rows",
+                fmt::format("a picture holds at most {} cells, but {} {}; draw fewer microbatches "
+                            "or rows",
                             kMaxSvgEntries,
+                            panels.size() == 1 ? "this schedule has" : "these schedules have",
                             entries));
   }
   return boxes;
@@ -129,18 +161,10 @@ std::vector<LegendItem> laid_out(const TaskColors& colors, double width) {
     items.push_back(std::move(item));
   };
   for (const LegendEntry& entry : colors.legend()) {
-    LegendItem item{.text = entry.text};
-    for (const Task& example : entry.examples) {
-      item.colors.push_back(colors.of(example));
-    }
-    add(std::move(item), entry.examples.empty());
+    add({.colors = entry.colors, .text = entry.text}, entry.colors.empty());
   }
   add({.colors = {std::string(kIdleColor)}, .text = "idle"}, false);
   return items;
-}
-
-bool fits(std::string_view words, double size, double width) {
-  return text_width(words, size) + 2 <= width;
 }
 
 std::string whole_name(const Task& task) {
@@ -152,12 +176,26 @@ std::string microbatch_of(const Task& task) {
   return task.kind == CellKind::Update ? to_string(task) : std::to_string(task.microbatch.value);
 }
 
+template <class Words>
+std::map<CellKind, double> widest(const std::vector<Box>& boxes, Words words) {
+  std::map<CellKind, double> widths;
+  for (const Box& box : boxes) {
+    double& most = widths[box.task.kind];
+    most = std::max(most, text_width(words(box.task), 1));
+  }
+  return widths;
+}
+
+bool fits(double width, double size, double room) {
+  return width * size + 1 <= room;
+}
+
 /// Returns the largest size at which nearly all names fit, else nearly all microbatch numbers.
 double size_of_names(const Figure& figure) {
-  for (const auto& words : {whole_name, microbatch_of}) {
+  for (const auto* widths : {&figure.widest_name, &figure.widest_number}) {
     for (double size = kTextSize; size >= kSmallestName; size -= 0.5) {
       const auto fitting = std::ranges::count_if(figure.boxes, [&](const Box& box) {
-        return fits(words(box.task), size, figure.width_of(box));
+        return fits(widths->at(box.task.kind), size, figure.width_of(box));
       });
       if (static_cast<double>(fitting) >= kNamed * static_cast<double>(figure.boxes.size())) {
         return size;
@@ -167,9 +205,7 @@ double size_of_names(const Figure& figure) {
   return kSmallestName;
 }
 
-std::vector<std::string> notes_of(const Figure& figure,
-                                  const Schedule& schedule,
-                                  const StageGraph& graph) {
+std::vector<std::string> notes_of(const Figure& figure) {
   std::vector<std::string> notes;
   const auto say = [&](std::string_view words) {
     for (std::string& line : wrapped(words, figure.width - 2 * kMargin)) {
@@ -184,16 +220,69 @@ std::vector<std::string> notes_of(const Figure& figure,
   if (numbers) {
     say("a number alone is the microbatch, in cells too narrow for a name");
   }
-  if (std::ranges::any_of(figure.boxes, nothing)) {
+  if (figure.named && std::ranges::any_of(figure.boxes, nothing)) {
     say(numbers ? "narrower cells have no text" : "cells too narrow for a name have no text");
   }
   if (std::ranges::any_of(figure.boxes, [](const Box& box) { return box.member > 0; })) {
     say("in one frame: tasks issued together");
   }
-  if (const auto surplus = find_surplus(schedule, graph); !surplus.empty()) {
-    say("in empty boxes, " + to_string(surplus, graph));
+  for (const Panel& panel : figure.panels) {
+    if (const auto surplus = find_surplus(*panel.schedule, *panel.graph); !surplus.empty()) {
+      say(fmt::format("in empty boxes{}{}, {}",
+                      panel.name.empty() ? "" : " of ",
+                      panel.name,
+                      to_string(surplus, *panel.graph)));
+    }
   }
   return notes;
+}
+
+/// Returns the first cycle that a violation of the panel names.
+std::span<const Task> cycle_of(const Panel& panel) {
+  const auto found =
+      std::ranges::find_if(panel.violations, [](const Violation& v) { return !v.cycle.empty(); });
+  return found == panel.violations.end() ? std::span<const Task>()
+                                         : std::span<const Task>(found->cycle);
+}
+
+/// Returns the length of a schedule, in units of the axis.
+double length_of(const Panel& panel) {
+  return panel.timeline != nullptr ? panel.timeline->makespan
+                                   : static_cast<double>(panel.schedule->columns());
+}
+
+double longest(std::span<const Panel> panels) {
+  double length = 0;
+  for (const Panel& panel : panels) {
+    length = std::max(length, length_of(panel));
+  }
+  return length;
+}
+
+std::string axis_name_of(std::span<const Panel> panels, const PictureOptions& options) {
+  if (panels.front().timeline != nullptr) {
+    return options.time_name;
+  }
+  return std::ranges::all_of(
+             panels,
+             [](const Panel& panel) { return panel.schedule->form() == Schedule::Form::Array; })
+             ? "column"
+             : "position";
+}
+
+/// Returns the bands below the axis.
+std::vector<Band> bands_of(const Figure& figure) {
+  std::vector<Band> bands;
+  double y = figure.axis + kGap;
+  for (const Panel& panel : figure.panels) {
+    Band band{.heading = y + kHeading - 7,
+              .top = y + (panel.name.empty() ? 0 : kHeading),
+              .length = length_of(panel) * figure.scale + figure.room_behind};
+    y = band.bottom =
+        band.top + figure.row_height * static_cast<double>(panel.schedule->rows().size());
+    bands.push_back(band);
+  }
+  return bands;
 }
 
 }  // namespace
@@ -228,47 +317,62 @@ double LegendItem::text_x() const {
   return x + kSwatch * static_cast<double>(colors.size()) + (colors.empty() ? 0 : 5);
 }
 
-Figure::Figure(const Schedule& schedule,
-               const StageGraph& graph,
-               const Timeline* timeline,
-               const PictureOptions& options,
-               double stretch)
-    : boxes(boxes_of(schedule, graph, timeline)),
-      colors(schedule, graph, options.color_by),
-      timed(timeline != nullptr),
-      axis_name(timed                                      ? "time"
-                : schedule.form() == Schedule::Form::Array ? "column"
-                                                           : "position"),
-      length(timed ? timeline->makespan : static_cast<double>(schedule.columns())) {
+Figure::Figure(std::span<const Panel> drawn, const PictureOptions& options)
+    : panels(drawn),
+      boxes(boxes_of(panels)),
+      colors(panels, options.color_by),
+      timed(panels.front().timeline != nullptr),
+      named(options.names),
+      idle(timed && options.idle),
+      axis_name(axis_name_of(panels, options)),
+      length(longest(panels)),
+      widest_name(widest(boxes, whole_name)),
+      widest_number(widest(boxes, microbatch_of)) {
   const bool groups = std::ranges::any_of(boxes, [](const Box& box) { return box.member > 0; });
+  // Arrows need room between the names.
+  const bool cycles =
+      std::ranges::any_of(panels, [](const Panel& panel) { return !cycle_of(panel).empty(); });
+  const double stretch = cycles ? 2 : 1;
   row_height = stretch * (groups ? kRowOfGroups : kRow);
-  double widest = text_width(axis_name);
-  for (std::size_t row = 0; row < schedule.rows().size(); ++row) {
-    widest = std::max(widest, text_width(row_name(schedule, row)));
+  double widest_row = text_width(axis_name);
+  for (const Panel& panel : panels) {
+    for (std::size_t row = 0; row < panel.schedule->rows().size(); ++row) {
+      widest_row = std::max(widest_row, text_width(row_name(*panel.schedule, row)));
+    }
   }
-  left = 2 * kMargin + widest;
-  const double right = timed ? kIdleNote : kMargin;
+  left = 2 * kMargin + widest_row;
+  for (const Box& box : boxes) {
+    room_behind = std::max(room_behind, kLateUpdate * box.late_update);
+  }
+  const double right = room_behind + (idle ? kIdleNote : kMargin);
   if (options.width) {
     width = *options.width;
     scale = std::max(width - left - right, 1.0) / std::max(length, 1e-300);
   } else {
-    scale =
-        std::min(stretch * natural_scale(boxes, timed), kWidestPicture / std::max(length, 1e-300));
+    scale = std::min(stretch * natural_scale(boxes, timed),
+                     (kWidestUsual - left - right) / std::max(length, 1e-300));
     width = std::max(x(length) + right, kNarrowest);
   }
   if (!options.title.empty()) {
     title = wrapped(options.title, (width - 2 * kMargin) / kTitleGrowth);
   }
-  top = kAxis + (title.empty() ? 0 : kTitleGap) +
-        kTitleGrowth * kLine * static_cast<double>(title.size());
+  axis = kAxis - kGap + (title.empty() ? 0 : kTitleGap) +
+         kTitleGrowth * kLine * static_cast<double>(title.size());
+  bands = bands_of(*this);
   ticks = ticks_of(length, scale, timed);
-  legend = laid_out(colors, width);
   name_size = size_of_names(*this);
-  notes = notes_of(*this, schedule, graph);
+  if (options.legend) {
+    legend = laid_out(colors, width);
+    notes = notes_of(*this);
+  }
+}
+
+double Figure::left_of(const Box& box) const {
+  return x(box.begin) + kLateUpdate * std::max(box.late_update - 1, 0);
 }
 
 double Figure::width_of(const Box& box) const {
-  return std::max((box.end - box.begin) * scale - 1, 0.2);
+  return box.late_update > 0 ? kLateUpdate - 1 : std::max((box.end - box.begin) * scale - 1, 0.2);
 }
 
 double Figure::height_of(const Box& box) const {
@@ -276,36 +380,43 @@ double Figure::height_of(const Box& box) const {
 }
 
 double Figure::top_of(const Box& box) const {
-  return y(box.row) + kGap + height_of(box) * static_cast<double>(box.member);
+  return y(box.panel, box.row) + kGap + height_of(box) * static_cast<double>(box.member);
 }
 
-std::vector<Box> Figure::marked(const std::vector<Violation>& violations) const {
-  std::set<std::pair<int, int>> cells;
-  for (const Violation& v : violations) {
-    cells.insert(v.cells.begin(), v.cells.end());
+std::vector<Box> Figure::marked() const {
+  std::set<std::tuple<std::size_t, int, int>> cells;
+  for (std::size_t p = 0; p < panels.size(); ++p) {
+    for (const Violation& v : panels[p].violations) {
+      for (const auto& [row, column] : v.cells) {
+        cells.insert({p, row, column});
+      }
+    }
   }
   std::vector<Box> found;
   std::ranges::copy_if(boxes, std::back_inserter(found), [&](const Box& box) {
     return box.member == 0 &&
-           cells.contains({static_cast<int>(box.row), static_cast<int>(box.column)});
+           cells.contains({box.panel, static_cast<int>(box.row), static_cast<int>(box.column)});
   });
   return found;
 }
 
 std::string Figure::name_in(const Box& box) const {
-  for (const auto& words : {whole_name, microbatch_of}) {
-    if (std::string text = words(box.task); fits(text, name_size, width_of(box))) {
-      return text;
-    }
+  const double room = named ? width_of(box) : 0;
+  if (fits(widest_name.at(box.task.kind), name_size, room)) {
+    return whole_name(box.task);
   }
-  return {};
+  return fits(widest_number.at(box.task.kind), name_size, room) ? microbatch_of(box.task)
+                                                                : std::string();
 }
 
-std::vector<Arrow> Figure::arrows(std::span<const Task> cycle) const {
+std::vector<Arrow> Figure::arrows(std::size_t panel) const {
+  const std::span<const Task> cycle = cycle_of(panels[panel]);
   const auto middle_of = [&](const Task& task) -> Point {
-    const auto box = std::ranges::find(boxes, task, &Box::task);
-    return box == boxes.end() ? Point{}
-                              : Point{x((box->begin + box->end) / 2), y(box->row) + row_height / 2};
+    const auto box = std::ranges::find_if(
+        boxes, [&](const Box& each) { return each.panel == panel && each.task == task; });
+    return box == boxes.end()
+               ? Point{}
+               : Point{x((box->begin + box->end) / 2), y(panel, box->row) + row_height / 2};
   };
   std::vector<Arrow> list;
   for (std::size_t i = 0; i < std::min(cycle.size(), kMaxDrawnCycle); ++i) {
@@ -322,12 +433,6 @@ std::vector<Arrow> Figure::arrows(std::span<const Task> cycle) const {
                     {b.x - (b.x - a.x) * end, b.y - (b.y - a.y) * end}});
   }
   return list;
-}
-
-std::span<const Task> cycle_of(const std::vector<Violation>& violations) {
-  const auto found =
-      std::ranges::find_if(violations, [](const Violation& v) { return !v.cycle.empty(); });
-  return found == violations.end() ? std::span<const Task>() : std::span<const Task>(found->cycle);
 }
 
 }  // namespace stagecraft::drawing

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -65,45 +66,57 @@ int to_byte(double linear) {
   return static_cast<int>(std::lround(255 * std::clamp(encoded, 0.0, 1.0)));
 }
 
-}  // namespace
-
-std::string task_color(const Task& task, ColorScheme scheme, int stages) {
-  Shade wanted = shade(task.kind, scheme);
-  double hue = 0;
-  const int stage = std::max(task.stage.value, 0);
-  if (stages <= kStageColors) {
-    hue = kHues[static_cast<std::size_t>(stage % kStageColors)];
-  } else {
-    const int colors = std::min(stages, kRampColors);
-    const auto place =
-        static_cast<int>(static_cast<std::int64_t>(stage % stages) * colors / stages);
-    hue = kFirstHue + (kLastHue - kFirstHue) * place / (colors - 1);
-    wanted.lightness += kLightnessSteps[static_cast<std::size_t>(place) % kLightnessSteps.size()];
-  }
+/// Returns the color as text; makes it paler, with the same hue and lightness, until screens can
+/// show it.
+std::string text_of(Shade wanted, double hue) {
   Rgb rgb = linear_rgb(wanted, hue);
-  while (!displayable(rgb) && wanted.chroma > 0) {  // paler, with the same hue and lightness
+  while (!displayable(rgb) && wanted.chroma > 0) {
     wanted.chroma = std::max(0.0, wanted.chroma - 0.005);
     rgb = linear_rgb(wanted, hue);
   }
   return fmt::format("#{:02x}{:02x}{:02x}", to_byte(rgb[0]), to_byte(rgb[1]), to_byte(rgb[2]));
 }
 
-std::string kind_color(CellKind kind, ColorScheme scheme) {
-  const auto colored = [&](CellKind shade, int hue) {
-    return task_color({.kind = shade, .stage = StageId(hue)}, scheme);
-  };
+/// Returns blue for F, orange for B, green for I and violet for W.
+double hue_of(CellKind kind) {
   switch (kind) {
-    case CellKind::Forward:
-      return colored(CellKind::BackwardInput, 0);  // blue
     case CellKind::Backward:
-      return colored(CellKind::BackwardInput, 1);  // orange
+      return kHues[1];
     case CellKind::BackwardInput:
-      return colored(CellKind::BackwardInput, 2);  // green
+      return kHues[2];
     case CellKind::BackwardWeight:
-      return colored(CellKind::BackwardInput, 3);  // violet
+      return kHues[3];
     default:
-      return colored(CellKind::Update, 0);
+      return kHues[0];
   }
+}
+
+}  // namespace
+
+std::string task_color(const Task& task, ColorScheme scheme, int stages) {
+  Shade wanted = shade(task.kind, scheme);
+  const int stage = std::max(task.stage.value, 0);
+  if (stages <= kStageColors) {
+    return text_of(wanted, kHues[static_cast<std::size_t>(stage % kStageColors)]);
+  }
+  const int colors = std::min(stages, kRampColors);
+  const auto place = static_cast<int>(static_cast<std::int64_t>(stage % stages) * colors / stages);
+  wanted.lightness += kLightnessSteps[static_cast<std::size_t>(place) % kLightnessSteps.size()];
+  return text_of(wanted, kFirstHue + (kLastHue - kFirstHue) * place / (colors - 1));
+}
+
+std::string kind_color(CellKind kind, ColorScheme scheme, int chunk, int chunks) {
+  if (kind == CellKind::Update || chunks <= 1) {
+    return text_of(shade(kind == CellKind::Update ? kind : CellKind::BackwardInput, scheme),
+                   hue_of(kind));
+  }
+  const auto [strong, pale] = scheme == ColorScheme::Light
+                                  ? std::pair{Shade{0.70, 0.13}, Shade{0.91, 0.06}}
+                                  : std::pair{Shade{0.46, 0.11}, Shade{0.71, 0.07}};
+  const double part = static_cast<double>(std::clamp(chunk, 0, chunks - 1)) / (chunks - 1);
+  return text_of({strong.lightness + part * (pale.lightness - strong.lightness),
+                  strong.chroma + part * (pale.chroma - strong.chroma)},
+                 hue_of(kind));
 }
 
 }  // namespace stagecraft

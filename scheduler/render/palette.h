@@ -4,6 +4,8 @@
 ///     stage   0 blue  1 orange  2 green  3 violet  4 yellow  5 cyan ...  neighbors far apart
 ///     kind    W pale < F < I < B strong, U gray
 ///
+/// kind_color() turns this around for pictures in the manner of papers: hue shows the kind, and
+/// lightness and chroma the chunk.
 /// If there are more stages than these hues, they share a ramp: hue goes once around in even steps,
 /// and neighbors also differ a little in lightness, less than kinds do.
 /// The colors are chosen in OKLCH (Ottosson, "A perceptual color space for image processing",
@@ -30,7 +32,11 @@ inline constexpr int kRampColors = 256;
                                      ColorScheme scheme = ColorScheme::Light,
                                      int stages = kStageColors);
 
-/// Returns a color with the hue for the kind.
-[[nodiscard]] std::string kind_color(CellKind kind, ColorScheme scheme = ColorScheme::Light);
+/// Returns a color with the hue for the kind. The shade shows one of `chunks` chunks, from strong
+/// to pale; updates have one gray.
+[[nodiscard]] std::string kind_color(CellKind kind,
+                                     ColorScheme scheme = ColorScheme::Light,
+                                     int chunk = 0,
+                                     int chunks = 1);
 
 }  // namespace stagecraft

@@ -1,12 +1,14 @@
 #include "stagecraft/scheduler/render/svg.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/figure.h"
 #include "stagecraft/scheduler/render/svg_elements.h"
 
@@ -24,7 +26,7 @@ constexpr std::size_t kMaxListed = 20;
 
 constexpr std::string_view kStyle =
     "text{font:11px 'DejaVu Sans',Verdana,sans-serif;text-anchor:middle;fill:#14181d}"
-    ".title{font-size:13.75px;text-anchor:start}"
+    ".title{font-size:13.75px;text-anchor:start}.panel{text-anchor:start;font-weight:bold}"
     ".label{text-anchor:end;fill:#5c6773}.note{text-anchor:start}.axis{fill:#5c6773}"
     ".tick{stroke:#d5dae1}.mark{stroke:#5c6773}.swatch{stroke:#d5dae1;stroke-width:.5}"
     ".group{fill:none;stroke:#14181d;stroke-width:.75}"
@@ -33,39 +35,27 @@ constexpr std::string_view kStyle =
 
 class Picture {
  public:
-  Picture(const Schedule& schedule,
-          const StageGraph& graph,
-          const Timeline* timeline,
-          const std::vector<Violation>& violations,
-          const PictureOptions& options)
-      : schedule_(schedule),
-        timeline_(timeline),
-        violations_(violations),
-        cycle_(drawing::cycle_of(violations)),
-        // room for arrows between the names
-        figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
+  Picture(std::span<const Panel> panels, const PictureOptions& options)
+      : panels_(panels), figure_(panels, options) {}
   [[nodiscard]] std::string draw() const;
 
  private:
-  [[nodiscard]] double bottom() const { return figure_.y(schedule_.rows().size()); }
   [[nodiscard]] std::string draw_axis() const;
-  [[nodiscard]] std::string draw_row(std::size_t row) const;
+  [[nodiscard]] std::string draw_ticks(const drawing::Band& band) const;
+  [[nodiscard]] std::string draw_rows(std::size_t panel) const;
   [[nodiscard]] std::string draw_box(const Box& box) const;
   [[nodiscard]] std::string draw_entry(std::span<const Box> boxes) const;
   [[nodiscard]] std::string draw_marks() const;
-  [[nodiscard]] std::string draw_cycle() const;
+  [[nodiscard]] std::string draw_cycle(std::size_t panel) const;
   [[nodiscard]] std::string draw_legend() const;
   [[nodiscard]] std::vector<std::string> violation_lines() const;
 
-  const Schedule& schedule_;
-  const Timeline* timeline_;
-  const std::vector<Violation>& violations_;
-  std::span<const Task> cycle_;
+  std::span<const Panel> panels_;
   Figure figure_;
 };
 
 std::string Picture::draw_axis() const {
-  const double base = figure_.top - 2;
+  const double base = figure_.axis;
   std::string text =
       svg_text(figure_.left - kMargin, base - 8, R"(class="label")", figure_.axis_name);
   text += fmt::format(R"(<path d="M{:.1f} {:.1f}H{:.1f}" class="mark"/>)",
@@ -73,49 +63,69 @@ std::string Picture::draw_axis() const {
                       base,
                       figure_.x(figure_.length));
   for (const drawing::Tick& tick : figure_.ticks) {
-    const double at = figure_.x(tick.at) + (timeline_ != nullptr ? 0 : figure_.scale / 2);
+    const double at = figure_.x(tick.at) + (figure_.timed ? 0 : figure_.scale / 2);
     text += svg_text(at, base - 8, R"(class="axis")", tick.label);
     text += fmt::format(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" class="mark"/>)", at, base - 4, base);
-    if (timeline_ != nullptr) {
-      text += fmt::format(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" class="tick"/>)",
-                          at,
-                          base,
-                          std::max(bottom(), base));
-    }
+  }
+  for (const drawing::Band& band : figure_.bands) {
+    text += figure_.timed ? draw_ticks(band) : "";
   }
   return text + '\n';
 }
 
-std::string Picture::draw_row(std::size_t row) const {
-  const double middle = figure_.y(row) + figure_.row_height / 2 + 4;
-  std::string text = svg_rectangle(figure_.x(0),
-                                   figure_.y(row) + 2,
-                                   figure_.length * figure_.scale,
-                                   figure_.row_height - 4,
-                                   fmt::format(R"(class="row" fill="{}")", drawing::kIdleColor));
-  text += svg_text(figure_.left - kMargin, middle, R"(class="label")", row_name(schedule_, row));
-  if (timeline_ != nullptr) {
-    text += svg_text(figure_.x(figure_.length) + 8,
-                     middle,
-                     R"(class="note")",
-                     fmt::format("{:.1f}% idle", 100 * timeline_->bubble_fraction(row)));
+std::string Picture::draw_ticks(const drawing::Band& band) const {
+  std::string text;
+  for (const drawing::Tick& tick : figure_.ticks) {
+    text += fmt::format(R"(<path d="M{0:.1f} {1:.1f}V{2:.1f}" class="tick"/>)",
+                        figure_.x(tick.at),
+                        band.top - 2,
+                        std::max(band.bottom, band.top - 2));
   }
-  return text + '\n';
+  return text;
+}
+
+/// Draws a panel's name and rows, without their boxes.
+std::string Picture::draw_rows(std::size_t panel) const {
+  const Panel& drawn = panels_[panel];
+  std::string text;
+  if (!drawn.name.empty()) {
+    text += svg_text(kMargin, figure_.bands[panel].heading, R"(class="panel")", drawn.name) + '\n';
+  }
+  for (std::size_t row = 0; row < drawn.schedule->rows().size(); ++row) {
+    const double top = figure_.y(panel, row);
+    const double middle = top + figure_.row_height / 2 + 4;
+    text += svg_rectangle(figure_.x(0),
+                          top + 2,
+                          figure_.bands[panel].length,
+                          figure_.row_height - 4,
+                          fmt::format(R"(class="row" fill="{}")", drawing::kIdleColor));
+    text += svg_text(
+        figure_.left - kMargin, middle, R"(class="label")", row_name(*drawn.schedule, row));
+    if (figure_.idle) {
+      text += svg_text(figure_.x(figure_.length) + figure_.room_behind + 8,
+                       middle,
+                       R"(class="note")",
+                       fmt::format("{:.1f}% idle", 100 * drawn.timeline->bubble_fraction(row)));
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 std::string Picture::draw_box(const Box& box) const {
   const double wide = figure_.width_of(box);
   const double high = figure_.height_of(box);
   const double top = figure_.top_of(box);
-  std::string text =
-      svg_rectangle(figure_.x(box.begin),
-                    top,
-                    wide,
-                    high,
-                    box.surplus ? R"(class="surplus")"
-                                : fmt::format(R"(fill="{}")", figure_.colors.of(box.task)));
+  std::string text = svg_rectangle(
+      figure_.left_of(box),
+      top,
+      wide,
+      high,
+      box.surplus ? R"(class="surplus")"
+                  : fmt::format(R"(fill="{}")",
+                                figure_.colors.of(box.task, ColorScheme::Light, box.panel)));
   if (const std::string name = figure_.name_in(box); !name.empty()) {
-    text += svg_text(figure_.x(box.begin) + wide / 2,
+    text += svg_text(figure_.left_of(box) + wide / 2,
                      top + high / 2 + 0.36 * figure_.name_size,
                      fmt::format(R"(style="font-size:{}px"{})",
                                  figure_.name_size,
@@ -132,18 +142,20 @@ std::string Picture::draw_entry(std::span<const Box> boxes) const {
   for (const Box& box : boxes) {
     names += box.surplus ? fmt::format(", {} does nothing", to_string(box.task)) : "";
   }
-  std::string text =
-      fmt::format("<g class=\"entry\"><title>{} on row {}, {}</title>",
-                  names,
-                  first.row,
-                  timeline_ != nullptr ? fmt::format("{:g} to {:g}", first.begin, first.end)
-                                       : fmt::format("column {}", first.column));
+  const std::string& panel = panels_[first.panel].name;
+  std::string text = fmt::format("<g class=\"entry\"><title>{} on row {}{}{}, {}</title>",
+                                 names,
+                                 first.row,
+                                 panel.empty() ? "" : " of ",
+                                 drawing::escaped(panel),
+                                 figure_.timed ? fmt::format("{:g} to {:g}", first.begin, first.end)
+                                               : fmt::format("column {}", first.column));
   for (const Box& box : boxes) {
     text += draw_box(box);
   }
   if (boxes.size() > 1) {
-    text += svg_rectangle(figure_.x(first.begin),
-                          figure_.y(first.row) + 2,
+    text += svg_rectangle(figure_.left_of(first),
+                          figure_.y(first.panel, first.row) + 2,
                           figure_.width_of(first),
                           figure_.row_height - 4,
                           R"(class="group")");
@@ -154,20 +166,23 @@ std::string Picture::draw_entry(std::span<const Box> boxes) const {
 /// Draws above all boxes, so that no neighbor hides a frame.
 std::string Picture::draw_marks() const {
   std::string text;
-  for (const Box& box : figure_.marked(violations_)) {
-    text += svg_rectangle(figure_.x(box.begin),
-                          figure_.y(box.row) + 2,
+  for (const Box& box : figure_.marked()) {
+    text += svg_rectangle(figure_.left_of(box),
+                          figure_.y(box.panel, box.row) + 2,
                           std::max(figure_.width_of(box), 1.0),
                           figure_.row_height - 4,
                           R"(class="bad")") +
             '\n';
   }
-  return text + draw_cycle();
+  for (std::size_t panel = 0; panel < panels_.size(); ++panel) {
+    text += draw_cycle(panel);
+  }
+  return text;
 }
 
-std::string Picture::draw_cycle() const {
+std::string Picture::draw_cycle(std::size_t panel) const {
   std::string text;
-  for (const drawing::Arrow& arrow : figure_.arrows(cycle_)) {
+  for (const drawing::Arrow& arrow : figure_.arrows(panel)) {
     text += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" class=\"bad\" "
         "marker-end=\"url(#head)\"/>\n",
@@ -184,7 +199,7 @@ std::string Picture::draw_cycle() const {
 std::string Picture::draw_legend() const {
   std::string text;
   for (const drawing::LegendItem& item : figure_.legend) {
-    const double line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
+    const double line = figure_.bottom() + kLine * static_cast<double>(item.line + 1) + 2;
     text += "<g class=\"legend\">";
     for (std::size_t i = 0; i < item.colors.size(); ++i) {
       text += svg_rectangle(item.x + drawing::kSwatch * static_cast<double>(i),
@@ -200,16 +215,34 @@ std::string Picture::draw_legend() const {
 
 std::vector<std::string> Picture::violation_lines() const {
   std::vector<std::string> lines;
-  const std::size_t listed = std::min(violations_.size(), kMaxListed);
-  for (const Violation& v : std::span(violations_).first(listed)) {
-    for (std::string& line : drawing::wrapped(to_string(v), figure_.width - 2 * kMargin)) {
-      lines.push_back(std::move(line));
+  for (const Panel& panel : panels_) {
+    const std::size_t listed = std::min(panel.violations.size(), kMaxListed);
+    for (const Violation& v : panel.violations.first(listed)) {
+      for (std::string& line : drawing::wrapped(to_string(v), figure_.width - 2 * kMargin)) {
+        lines.push_back(std::move(line));
+      }
+    }
+    if (listed < panel.violations.size()) {
+      lines.push_back(fmt::format("... and {} more", panel.violations.size() - listed));
     }
   }
-  if (listed < violations_.size()) {
-    lines.push_back(fmt::format("... and {} more", violations_.size() - listed));
-  }
   return lines;
+}
+
+/// Returns what the picture shows, for people who cannot see it.
+std::string described(std::span<const Panel> panels) {
+  std::string text;
+  for (const Panel& panel : panels) {
+    text += fmt::format("{}Schedule{}{} of {} rows, {} stages, {} microbatches",
+                        text.empty() ? "" : "; ",
+                        panel.name.empty() ? "" : " ",
+                        panel.name,
+                        panel.schedule->rows().size(),
+                        panel.schedule->stages(),
+                        panel.schedule->microbatches());
+  }
+  std::ranges::replace(text, '"', '\'');
+  return drawing::escaped(text);
 }
 
 std::string Picture::draw() const {
@@ -218,16 +251,14 @@ std::string Picture::draw() const {
       static_cast<double>(figure_.legend_lines() + figure_.notes.size() + faults.size());
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
-      "0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"Schedule of {2} rows, {3} stages, {4} "
-      "microbatches\">\n<style>{5}</style>\n<defs><marker id=\"head\" markerWidth=\"8\" "
+      "0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\">\n<style>{3}</style>\n<defs><marker "
+      "id=\"head\" markerWidth=\"8\" "
       "markerHeight=\"8\" refX=\"6\" refY=\"4\" orient=\"auto\" "
       "markerUnits=\"userSpaceOnUse\"><path d=\"M0 0L8 4L0 8z\" "
       "fill=\"#d3122a\"/></marker></defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       figure_.width,
-      bottom() + kMargin + kLine * lines,
-      schedule_.rows().size(),
-      schedule_.stages(),
-      schedule_.microbatches(),
+      figure_.bottom() + kMargin + kLine * lines,
+      described(panels_),
       kStyle);
   double line = 2;
   const auto write = [&](const std::vector<std::string>& words, double high, const char* style) {
@@ -237,8 +268,8 @@ std::string Picture::draw() const {
     }
   };
   write(figure_.title, drawing::kTitleGrowth * kLine, "title");
-  for (std::size_t row = 0; row < schedule_.rows().size(); ++row) {
-    text += draw_row(row);
+  for (std::size_t panel = 0; panel < panels_.size(); ++panel) {
+    text += draw_rows(panel);
   }
   text += draw_axis();
   const std::span<const Box> boxes(figure_.boxes);
@@ -246,7 +277,7 @@ std::string Picture::draw() const {
     text += draw_entry(boxes.subspan(i, boxes[i].cell->tasks().size()));
   }
   text += draw_marks() + draw_legend();
-  line = bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
+  line = figure_.bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
   write(figure_.notes, kLine, "note surplus-text");
   write(faults, kLine, "note bad-text");
   return text + "</svg>\n";
@@ -254,12 +285,16 @@ std::string Picture::draw() const {
 
 }  // namespace
 
+std::string render_svg(std::span<const Panel> panels, const PictureOptions& options) {
+  return Picture(panels, options).draw();
+}
+
 std::string render_svg(const Schedule& schedule,
                        const StageGraph& graph,
                        const Timeline* timeline,
                        const std::vector<Violation>& violations,
                        const PictureOptions& options) {
-  return Picture(schedule, graph, timeline, violations, options).draw();
+  return render_svg(std::array{Panel{&schedule, &graph, timeline, violations}}, options);
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/render/tikz.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 #include <span>
@@ -47,26 +48,27 @@ std::string tex(std::string_view text) {
   return out;
 }
 
+std::string in_one_line(std::string words) {
+  std::ranges::replace(words, '\n', ' ');
+  return words;
+}
+
 class TikzPicture {
  public:
-  TikzPicture(const Schedule& schedule,
-              const StageGraph& graph,
-              const Timeline* timeline,
-              const std::vector<Violation>& violations,
-              const PictureOptions& options)
-      : schedule_(schedule),
-        timeline_(timeline),
-        violations_(violations),
-        cycle_(drawing::cycle_of(violations)),
-        // room for arrows between the names
-        figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
+  TikzPicture(std::span<const Panel> panels, const PictureOptions& options)
+      : panels_(panels), figure_(panels, options) {}
 
   [[nodiscard]] std::string draw() {
-    std::string drawn = draw_rows();  // in sequence, because each may define colors
+    std::string drawn;  // in sequence, because each part may define colors
+    for (std::size_t panel = 0; panel < panels_.size(); ++panel) {
+      drawn += draw_rows(panel);
+    }
     drawn += draw_axis();
     drawn += draw_boxes();
     drawn += draw_marks();
-    drawn += draw_cycle();
+    for (std::size_t panel = 0; panel < panels_.size(); ++panel) {
+      drawn += draw_cycle(panel);
+    }
     drawn += draw_texts();
     return head() +
            "\\begin{tikzpicture}[x=1cm,y=-1cm,line width=0.4pt,"
@@ -77,10 +79,8 @@ class TikzPicture {
   }
 
  private:
-  [[nodiscard]] double bottom() const { return figure_.y(schedule_.rows().size()); }
-
   [[nodiscard]] double height() const {
-    return bottom() + kMargin +
+    return figure_.bottom() + kMargin +
            kLine * static_cast<double>(figure_.legend_lines() + figure_.notes.size());
   }
 
@@ -135,17 +135,14 @@ class TikzPicture {
   }
 
   [[nodiscard]] std::string head() const;
-  std::string draw_rows();
+  std::string draw_rows(std::size_t panel);
   std::string draw_axis();
   std::string draw_boxes();
   std::string draw_marks();
-  std::string draw_cycle();
+  std::string draw_cycle(std::size_t panel);
   std::string draw_texts();
 
-  const Schedule& schedule_;
-  const Timeline* timeline_;
-  const std::vector<Violation>& violations_;
-  std::span<const Task> cycle_;
+  std::span<const Panel> panels_;
   Figure figure_;
   std::map<std::string, std::string> colors_;  ///< "#rrggbb" -> its name
 };
@@ -153,41 +150,53 @@ class TikzPicture {
 constexpr const char* kGray = "#5c6773";
 
 std::string TikzPicture::head() const {
-  std::string text = fmt::format(
-      "% A schedule of {} rows, {} stages and {} microbatches, drawn by stagecraft; {} cm wide.\n"
+  std::string text;
+  for (const Panel& panel : panels_) {
+    text += fmt::format("% {}{}A schedule of {} rows, {} stages and {} microbatches.\n",
+                        in_one_line(panel.name),
+                        panel.name.empty() ? "" : ": ",
+                        panel.schedule->rows().size(),
+                        panel.schedule->stages(),
+                        panel.schedule->microbatches());
+  }
+  text += fmt::format(
+      "% Drawn by stagecraft; {} cm wide.\n"
       "% Needs \\usepackage{{tikz}}. \\input this file where the picture is to be.\n",
-      schedule_.rows().size(),
-      schedule_.stages(),
-      schedule_.microbatches(),
       cm(figure_.width));
-  const std::size_t listed = std::min(violations_.size(), kMaxListedCells);
-  for (const Violation& v : std::span(violations_).first(listed)) {
-    std::string words = to_string(v);
-    std::ranges::replace(words, '\n', ' ');
-    text += "% " + words + '\n';
+  for (const Panel& panel : panels_) {
+    for (const Violation& v :
+         panel.violations.first(std::min(panel.violations.size(), kMaxListedCells))) {
+      text += "% " + in_one_line(to_string(v)) + '\n';
+    }
   }
   return text;
 }
 
-std::string TikzPicture::draw_rows() {
+/// Draws a panel's name and rows, without their boxes.
+std::string TikzPicture::draw_rows(std::size_t panel) {
+  const Panel& drawn = panels_[panel];
   std::string text_of_rows;
-  for (std::size_t row = 0; row < schedule_.rows().size(); ++row) {
-    const double middle = figure_.y(row) + figure_.row_height / 2 + 4;
+  if (!drawn.name.empty()) {
+    text_of_rows += text(kMargin, figure_.bands[panel].heading, drawn.name, "base west");
+  }
+  for (std::size_t row = 0; row < drawn.schedule->rows().size(); ++row) {
+    const double top = figure_.y(panel, row);
+    const double middle = top + figure_.row_height / 2 + 4;
     text_of_rows += fill(figure_.x(0),
-                         figure_.y(row) + 2,
-                         figure_.length * figure_.scale,
+                         top + 2,
+                         figure_.bands[panel].length,
                          figure_.row_height - 4,
                          std::string(drawing::kIdleColor));
     text_of_rows += text(figure_.left - kMargin,
                          middle,
-                         row_name(schedule_, row),
+                         row_name(*drawn.schedule, row),
                          "base east",
                          drawing::kTextSize,
                          kGray);
-    if (timeline_ != nullptr) {
-      text_of_rows += text(figure_.x(figure_.length) + 8,
+    if (figure_.idle) {
+      text_of_rows += text(figure_.x(figure_.length) + figure_.room_behind + 8,
                            middle,
-                           fmt::format("{:.1f}% idle", 100 * timeline_->bubble_fraction(row)),
+                           fmt::format("{:.1f}% idle", 100 * drawn.timeline->bubble_fraction(row)),
                            "base west");
     }
   }
@@ -195,7 +204,7 @@ std::string TikzPicture::draw_rows() {
 }
 
 std::string TikzPicture::draw_axis() {
-  const double base = figure_.top - 2;
+  const double base = figure_.axis;
   const std::string gray = color(kGray);
   std::string drawn = fmt::format(
       "\\draw[{}] {} -- {};\n", gray, at(figure_.x(0), base), at(figure_.x(figure_.length), base));
@@ -205,9 +214,14 @@ std::string TikzPicture::draw_axis() {
     const double x = figure_.x(tick.at) + (figure_.timed ? 0 : figure_.scale / 2);
     drawn += fmt::format("\\draw[{}] {} -- {};\n", gray, at(x, base - 4), at(x, base));
     drawn += text(x, base - 8, tick.label, "base", drawing::kTextSize, kGray);
-    if (figure_.timed) {
-      drawn += fmt::format(
-          "\\draw[{}] {} -- {};\n", color("#d5dae1"), at(x, base), at(x, std::max(bottom(), base)));
+    if (!figure_.timed) {
+      continue;
+    }
+    for (const drawing::Band& band : figure_.bands) {
+      drawn += fmt::format("\\draw[{}] {} -- {};\n",
+                           color("#d5dae1"),
+                           at(x, band.top - 2),
+                           at(x, std::max(band.bottom, band.top - 2)));
     }
   }
   return drawn;
@@ -216,12 +230,14 @@ std::string TikzPicture::draw_axis() {
 std::string TikzPicture::draw_boxes() {
   std::string drawn;
   for (const Box& box : figure_.boxes) {
-    const double x = figure_.x(box.begin);
+    const double x = figure_.left_of(box);
     const double y = figure_.top_of(box);
     const double wide = figure_.width_of(box);
     const double high = figure_.height_of(box);
-    drawn += box.surplus ? outline(x, y, wide, high, kGray, ",dashed")
-                         : fill(x, y, wide, high, figure_.colors.of(box.task));
+    drawn +=
+        box.surplus
+            ? outline(x, y, wide, high, kGray, ",dashed")
+            : fill(x, y, wide, high, figure_.colors.of(box.task, ColorScheme::Light, box.panel));
     if (const std::string name = figure_.name_in(box); !name.empty()) {
       drawn += text(x + wide / 2,
                     y + high / 2 + 0.36 * figure_.name_size,
@@ -231,7 +247,8 @@ std::string TikzPicture::draw_boxes() {
                     box.surplus ? kGray : "#14181d");
     }
     if (box.member + 1 == box.cell->tasks().size() && box.member > 0) {
-      drawn += outline(x, figure_.y(box.row) + 2, wide, figure_.row_height - 4, "#14181d", "");
+      drawn += outline(
+          x, figure_.y(box.panel, box.row) + 2, wide, figure_.row_height - 4, "#14181d", "");
     }
   }
   return drawn;
@@ -240,9 +257,9 @@ std::string TikzPicture::draw_boxes() {
 /// Draws above all boxes, so that no neighbor hides a frame.
 std::string TikzPicture::draw_marks() {
   std::string drawn;
-  for (const Box& box : figure_.marked(violations_)) {
-    drawn += outline(figure_.x(box.begin),
-                     figure_.y(box.row) + 2,
+  for (const Box& box : figure_.marked()) {
+    drawn += outline(figure_.left_of(box),
+                     figure_.y(box.panel, box.row) + 2,
                      figure_.width_of(box),
                      figure_.row_height - 4,
                      "#d3122a",
@@ -253,9 +270,9 @@ std::string TikzPicture::draw_marks() {
 
 /// TeX draws cubic curves: their control points lie two thirds of the way to that of the quadratic
 /// curve.
-std::string TikzPicture::draw_cycle() {
+std::string TikzPicture::draw_cycle(std::size_t panel) {
   std::string drawn;
-  for (const drawing::Arrow& arrow : figure_.arrows(cycle_)) {
+  for (const drawing::Arrow& arrow : figure_.arrows(panel)) {
     const auto bend = [&](const drawing::Point& end) {
       return at(end.x + (arrow.bow.x - end.x) * 2 / 3, end.y + (arrow.bow.y - end.y) * 2 / 3);
     };
@@ -278,7 +295,7 @@ std::string TikzPicture::draw_texts() {
     drawn += text(kMargin, line, words, "base west", drawing::kTitleGrowth * drawing::kTextSize);
   }
   for (const drawing::LegendItem& item : figure_.legend) {
-    line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
+    line = figure_.bottom() + kLine * static_cast<double>(item.line + 1) + 2;
     for (std::size_t i = 0; i < item.colors.size(); ++i) {
       drawn += fill(item.x + drawing::kSwatch * static_cast<double>(i),
                     line - 9.5,
@@ -288,7 +305,7 @@ std::string TikzPicture::draw_texts() {
     }
     drawn += text(item.text_x(), line, item.text, "base west");
   }
-  line = bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
+  line = figure_.bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
   for (const std::string& words : figure_.notes) {
     line += kLine;
     drawn += text(kMargin, line, words, "base west", drawing::kTextSize, kGray);
@@ -298,14 +315,18 @@ std::string TikzPicture::draw_texts() {
 
 }  // namespace
 
+std::string render_tikz(std::span<const Panel> panels, const PictureOptions& options) {
+  PictureOptions sized = options;
+  sized.width = options.width.value_or(kTikzWidth);
+  return TikzPicture(panels, sized).draw();
+}
+
 std::string render_tikz(const Schedule& schedule,
                         const StageGraph& graph,
                         const Timeline* timeline,
                         const std::vector<Violation>& violations,
                         const PictureOptions& options) {
-  PictureOptions sized = options;
-  sized.width = options.width.value_or(kTikzWidth);
-  return TikzPicture(schedule, graph, timeline, violations, sized).draw();
+  return render_tikz(std::array{Panel{&schedule, &graph, timeline, violations}}, options);
 }
 
 }  // namespace stagecraft

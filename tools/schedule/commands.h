@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 [[nodiscard]] ExitCode check_schedule(const Words& words, Console& console);
 /// `simulate FILE`: prints makespan, bubbles and their causes.
 [[nodiscard]] ExitCode simulate_schedule(const Words& words, Console& console);
-/// `show FILE`: draws the grid, in the terminal or as a picture.
+/// `show FILES`: draws grids, in the terminal or as a picture.
 [[nodiscard]] ExitCode show_schedule(const Words& words, Console& console);
 /// `convert FILE --to FORMAT`: writes another format.
 [[nodiscard]] ExitCode convert_schedule(const Words& words, Console& console);

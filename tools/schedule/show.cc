@@ -1,5 +1,6 @@
 /// `stagecraft schedule show`
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,18 +9,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/costs/cut_costs.h"
 #include "stagecraft/scheduler/render/html/html.h"
-#include "stagecraft/scheduler/render/svg.h"
-#include "stagecraft/scheduler/render/tikz.h"
 #include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tools/common/command_line.h"
-#include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
-#include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
 #include "stagecraft/tools/schedule/input/input.h"
-#include "stagecraft/tools/schedule/report/converter.h"
+#include "stagecraft/tools/schedule/picture/picture_outputs.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
 
 namespace stagecraft::tools {
@@ -28,12 +26,13 @@ namespace {
 struct Drawing {
   ScheduleFile file;
   std::vector<Violation> violations;
+  std::string name;                  ///< among several schedules
   std::optional<Timeline> timeline;  ///< of a valid schedule
 };
 
 /// Draws a valid list in columns, which show its bubbles.
 Drawing drawing_of(ScheduleFile file) {
-  Drawing drawing{std::move(file), {}, {}};
+  Drawing drawing{std::move(file), {}, {}, {}};
   drawing.violations = violations_of(drawing.file);
   const bool list = drawing.file.schedule.form() == Schedule::Form::List;
   if (list && drawing.violations.empty() && fits_array(drawing.file.schedule, drawing.file.graph)) {
@@ -42,165 +41,118 @@ Drawing drawing_of(ScheduleFile file) {
   return drawing;
 }
 
-/// The outputs that replace the grid in the terminal.
-struct Outputs {
-  std::string svg;
-  std::string tikz;
-  std::string pdf;
-  std::string png;
-  std::string html;
-  std::string title;
-  std::string color_by = "stage";
-  double width = 0;
-
-  [[nodiscard]] std::vector<std::pair<const char*, const std::string*>> files() const {
-    return {
-        {"--svg", &svg}, {"--tikz", &tikz}, {"--pdf", &pdf}, {"--png", &png}, {"--html", &html}};
+/// Returns the names of files without their folders and endings if these differ, else the paths.
+std::vector<std::string> names_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (const std::string& path : paths) {
+    names.push_back(path == "-" ? "standard input" : std::filesystem::path(path).stem().string());
   }
-  [[nodiscard]] bool any() const {
-    return std::ranges::any_of(files(), [](const auto& file) { return !file.second->empty(); });
-  }
-};
-
-void add_outputs(CLI::App& app, Outputs& outputs) {
-  const auto add_file = [&](const char* name, std::string& file, const char* meaning) {
-    app.add_option(name, file, meaning)->type_name("FILE");
-  };
-  add_file("--svg", outputs.svg, "write an SVG picture instead of the grid");
-  add_file("--tikz", outputs.tikz, "write the picture as TikZ for a paper, 12 cm wide");
-  add_file("--pdf", outputs.pdf, "write the picture as PDF, with a program that converts SVG");
-  add_file("--png", outputs.png, "write the picture as PNG, in the same way");
-  add_file("--html", outputs.html, "write a page for a browser instead of the grid");
-  app.add_option("--title", outputs.title, "the title of picture and page [of a picture: its size]")
-      ->type_name("TEXT");
-  app.add_option("--color-by",
-                 outputs.color_by,
-                 "what a picture's colors show: stage, kind, chunk (which of a device's stages) or "
-                 "microbatch [stage]")
-      ->type_name("WHAT");
-  app.add_option("--width",
-                 outputs.width,
-                 "the width of a picture in pixels, 96 to the inch [as names need]")
-      ->check(positive_number())
-      ->type_name("PIXELS");
-}
-
-/// Errors: UsageArgument for two outputs in one file, and for picture options without effect.
-PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
-  const auto files = outputs.files();
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!files[i].second->empty() && *files[i].second == *files[j].second) {
-        wrong_usage(app.get_name(),
-                    fmt::format("{} and {} expect two files, found '{}' twice",
-                                files[j].first,
-                                files[i].first,
-                                *files[i].second));
-      }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::ranges::count(names, names[i]) > 1) {
+      return paths;
     }
   }
-  for (const char* option : {"--title", "--color-by", "--width"}) {
-    if (app.count(option) > 0 && !outputs.any()) {
-      wrong_usage(app.get_name(), fmt::format("{} applies to pictures; add --svg FILE", option));
+  return names;
+}
+
+std::string grids_of(const std::vector<Drawing>& drawings, const Console& console) {
+  std::string text;
+  for (const Drawing& drawing : drawings) {
+    if (drawings.size() > 1) {
+      text += fmt::format("{}{}\n", text.empty() ? "" : "\n", drawing.name);
+    }
+    text += report_text(drawing.file, drawing.violations, console);
+  }
+  return text;
+}
+
+/// Gives every valid schedule its times. Several schedules do the work of one model, so the stages
+/// of each are its equal shares, as in `compare`.
+void simulate_all(std::vector<Drawing>& drawings, const Costs& costs) {
+  for (Drawing& drawing : drawings) {
+    const Schedule& schedule = drawing.file.schedule;
+    const StageGraph& graph = drawing.file.graph;
+    if (drawings.size() > 1) {
+      require_valid(drawing.file);  // rows without times have no place on the axis
+      const auto devices = static_cast<int>(schedule.rows().size());
+      drawing.timeline =
+          timeline_of(schedule, graph, cut_costs(costs, stages_of(costs, devices), graph));
+    } else if (drawing.violations.empty()) {
+      drawing.timeline = timeline_of(schedule, graph, costs);
     }
   }
-  PictureOptions options{.title = outputs.title};
-  std::vector<std::pair<std::string, ColorBy>> words;
-  for (const ColorBy by : kColorBys) {
-    words.emplace_back(name(by), by);
-  }
-  options.color_by = choose(app.get_name(), "--color-by", outputs.color_by, words);
-  if (app.count("--width") > 0) {
-    if (outputs.width < kNarrowestPicture || outputs.width > kWidestPicture) {
-      wrong_usage(app.get_name(),
-                  fmt::format("--width expects {} to {} pixels, found {:g}; a page of A4 with "
-                              "margins of 2.5 cm has 605",
-                              kNarrowestPicture,
-                              kWidestPicture,
-                              outputs.width));
-    }
-    options.width = outputs.width;
-  }
-  return options;
 }
 
-/// `render`: render_svg or render_tikz.
-template <class Render>
-std::string picture_of(const Drawing& drawing, const PictureOptions& options, Render render) {
-  return render(drawing.file.schedule,
-                drawing.file.graph,
-                drawing.timeline ? &*drawing.timeline : nullptr,
-                drawing.violations,
-                options);
+std::vector<Panel> panels_of(const std::vector<Drawing>& drawings) {
+  std::vector<Panel> panels;
+  for (const Drawing& drawing : drawings) {
+    panels.push_back({.schedule = &drawing.file.schedule,
+                      .graph = &drawing.file.graph,
+                      .timeline = drawing.timeline ? &*drawing.timeline : nullptr,
+                      .violations = drawing.violations,
+                      .name = drawings.size() > 1 ? drawing.name : std::string()});
+  }
+  return panels;
 }
 
-void write_pictures(const Drawing& drawing,
-                    PictureOptions options,
-                    const Outputs& outputs,
-                    Console& console) {
-  if (options.title.empty()) {
-    options.title = size_text(drawing.file);
-  }
-  if (!outputs.tikz.empty()) {
-    write_output(outputs.tikz, picture_of(drawing, options, render_tikz), console);
-  }
-  if (outputs.svg.empty() && outputs.pdf.empty() && outputs.png.empty()) {
-    return;
-  }
-  const std::string svg = picture_of(drawing, options, render_svg);
-  if (!outputs.svg.empty()) {
-    write_output(outputs.svg, svg, console);
-  }
-  if (!outputs.pdf.empty()) {
-    write_output(outputs.pdf, convert_svg(svg, PictureFormat::Pdf), console);
-  }
-  if (!outputs.png.empty()) {
-    write_output(outputs.png, convert_svg(svg, PictureFormat::Png), console);
-  }
-}
-
-std::string html_of(const Drawing& drawing, const std::string& title) {
-  return render_html(drawing.file.schedule,
-                     drawing.file.graph,
-                     drawing.timeline ? &*drawing.timeline : nullptr,
-                     drawing.violations,
+std::string html_of(const Panel& panel, const std::string& title) {
+  return render_html(*panel.schedule,
+                     *panel.graph,
+                     panel.timeline,
+                     {panel.violations.begin(), panel.violations.end()},
                      title);
 }
 
 }  // namespace
 
 ExitCode show_schedule(const Words& words, Console& console) {
-  std::string path;
+  std::vector<std::string> paths;
   ReadOptions read;
-  Outputs outputs;
+  PictureOutputs outputs;
   CostOptions cost_options;
-  CLI::App app("Draws a schedule and marks its faults.", "stagecraft schedule show");
+  CLI::App app("Draws schedules and marks their faults.", "stagecraft schedule show");
   app.footer(
       "In the terminal, color shows the stage; NO_COLOR turns it off. Durations and costs apply to "
-      "pictures and the page, which draw a valid schedule in time.");
-  add_file_argument(app, path);
-  add_outputs(app, outputs);
+      "pictures and the page, which draw a valid schedule in time. A picture of several schedules "
+      "draws them one above the other on one axis; their times are those of compare.\n"
+      "Example: stagecraft schedule show 1f1b.txt zb-v.txt --pdf both.pdf --color-by kind");
+  app.add_option("FILES", paths, "schedule files; - is standard input")->required()->type_name("");
+  add_picture_outputs(app, outputs);
+  app.add_option("--html", outputs.html, "write a page for a browser")->type_name("FILE");
   add_cost_options(app, cost_options);
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const PictureOptions picture = picture_options(app, outputs);
-  Drawing drawing = drawing_of(read_schedule(path, read, console));
+  if (paths.size() > 1 && !outputs.html.empty()) {
+    wrong_usage(app.get_name(),
+                fmt::format("--html expects one schedule, found {}; --svg FILE draws several",
+                            paths.size()));
+  }
+  PictureOptions picture = picture_options(app, outputs);
+  std::vector<Drawing> drawings;
+  const std::vector<std::string> names = names_of(paths);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    drawings.push_back(drawing_of(read_schedule(paths[i], read, console)));
+    drawings.back().name = names[i];
+  }
   const Costs costs = costs_of(app, cost_options, console);
   if (!outputs.any()) {
-    write_output("", report_text(drawing.file, drawing.violations, console), console);
+    write_output("", grids_of(drawings, console), console);
     return ExitCode::Good;
   }
-  if (drawing.violations.empty()) {
-    drawing.timeline = timeline_of(drawing.file.schedule, drawing.file.graph, costs);
+  simulate_all(drawings, costs);
+  const std::vector<Panel> panels = panels_of(drawings);
+  if (app.count("--title") == 0 && panels.size() == 1) {
+    picture.title = size_text(drawings.front().file);
   }
-  write_pictures(drawing, picture, outputs, console);
+  write_pictures(panels, picture, outputs, console);
   if (!outputs.html.empty()) {
-    const std::string name = path == "-" ? "Schedule" : path;
-    write_output(
-        outputs.html, html_of(drawing, outputs.title.empty() ? name : outputs.title), console);
+    const std::string name = paths.front() == "-" ? "Schedule" : paths.front();
+    write_output(outputs.html,
+                 html_of(panels.front(), outputs.title.empty() ? name : outputs.title),
+                 console);
   }
   return ExitCode::Good;
 }

@@ -106,7 +106,7 @@ std::string colors_by(ColorBy by, int count, ColorScheme scheme) {
   for (int place = 0; place < places; ++place) {
     for (const CellKind kind : kKinds) {
       colors.push_back(by == ColorBy::Kind
-                           ? kind_color(kind, scheme)
+                           ? kind_color(kind, scheme, place, places)
                            : task_color({.kind = kind, .stage = StageId(place)}, scheme, places));
     }
   }

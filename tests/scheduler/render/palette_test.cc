@@ -104,6 +104,35 @@ TEST_CASE("stages beyond the easy hues share a ramp, and none repeats", "[schedu
             .size() == 7);
 }
 
+TEST_CASE("chunks shade the hue of a kind from strong to pale", "[scheduler][render]") {
+  for (const CellKind kind : kKinds) {
+    std::set<std::string> seen;
+    for (int chunk = 0; chunk < 4; ++chunk) {
+      const std::string hex = kind_color(kind, ColorScheme::Light, chunk, 4);
+      CHECK(seen.insert(hex).second);
+      if (chunk > 0) {
+        CHECK(brightness(hex) > brightness(kind_color(kind, ColorScheme::Light, chunk - 1, 4)));
+      }
+    }
+  }
+  CHECK(kind_color(CellKind::Update, ColorScheme::Light, 0, 2) ==
+        kind_color(CellKind::Update, ColorScheme::Light, 1, 2));
+}
+
+TEST_CASE("schedules of one picture share colors", "[scheduler][render]") {
+  const Schedule chain = build_schedule("1f1b", {.devices = 4, .microbatches = 4});
+  const Schedule wave = build_schedule("zb-v", {.devices = 4, .microbatches = 4});
+  const StageGraph four = chain.stage_graph();
+  const StageGraph eight = wave.stage_graph();
+  const std::vector<Panel> panels{{.schedule = &chain, .graph = &four},
+                                  {.schedule = &wave, .graph = &eight}};
+  const TaskColors colors(panels, ColorBy::Kind);
+  const Task task{.kind = CellKind::Forward, .stage = StageId(2)};
+  CHECK(colors.count() == 2);
+  CHECK(colors.of(task, ColorScheme::Light, 0) == colors.of(task, ColorScheme::Light, 1));
+  CHECK(colors.legend().size() == 5);  // F, B, I, W and the shades
+}
+
 TEST_CASE("colors say stage, kind, chunk or microbatch", "[scheduler][render]") {
   BuildRequest request;
   request.devices = 8;
@@ -125,7 +154,7 @@ TEST_CASE("colors say stage, kind, chunk or microbatch", "[scheduler][render]") 
   for (const ColorBy by : kColorBys) {
     CAPTURE(name(by));
     CHECK(differ(by, other_kind));
-    CHECK(differ(by, other_chunk) == (by == ColorBy::Stage || by == ColorBy::Chunk));
+    CHECK(differ(by, other_chunk) == (by != ColorBy::Number));  // the shade of a kind
     CHECK(differ(by, other_device) == (by == ColorBy::Stage));
     CHECK(differ(by, other_microbatch) == (by == ColorBy::Number));
   }
@@ -149,6 +178,10 @@ TEST_CASE("a legend names what there is", "[scheduler][render]") {
   };
   using Names = std::vector<std::string>;
   CHECK(texts("1f1b", ColorBy::Kind) == Names{"F forward", "B backward"});
+  CHECK(texts("zb-v", ColorBy::Kind) == Names{"F forward",
+                                              "I input gradient",
+                                              "W weight gradient",
+                                              "shades: chunk 0 strong, to chunk 1 pale"});
   CHECK(
       texts("zb-h1", ColorBy::Chunk) ==
       Names{

@@ -11,6 +11,8 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/render/tikz.h"
 #include "stagecraft/tests/scheduler/golden.h"
 #include "stagecraft/tests/scheduler/occurrences.h"
 #include "stagecraft/tests/support/catch.h"
@@ -180,7 +182,7 @@ TEST_CASE("a legend leaves out what is drawn as an empty box", "[scheduler][rend
 TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[scheduler][render]") {
   const std::regex named_box(R"re(<rect x="([0-9.]*)"[^>]* width="([0-9.]*)"[^>]*/>)re"
                              R"re(<text [^>]*font-size:([0-9.]*)px[^>]*>([^<]*)<)re");
-  for (const double width : {320.0, 605.0, 1200.0}) {
+  for (const double width : {240.0, 312.0, 605.0, 1200.0}) {
     for (const Schedule& schedule : {one_f_one_b(4, 8), dualpipev(4, 16), one_f_one_b(8, 100)}) {
       CAPTURE(width, schedule.columns());
       const std::string svg = timed(schedule, {}, {.width = width});
@@ -191,7 +193,7 @@ TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[sc
         const std::smatch& m = *at;
         // DejaVu Sans is the widest font in use: digits 0.636 em, F 0.575, B 0.686.
         CHECK(0.65 * std::stod(m[3]) * static_cast<double>(m[4].length()) <= std::stod(m[2]));
-        CHECK(std::stod(m[3]) >= 6);
+        CHECK(std::stod(m[3]) >= 5);
         ++named;
       }
       const std::size_t tasks = matches(svg, R"re((<rect x="[^>]*[0-9]" fill=))re").size();
@@ -201,6 +203,84 @@ TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[sc
       }
     }
   }
+}
+
+TEST_CASE("names of one kind are drawn all, or none (FG-2)", "[scheduler][render]") {
+  BuildRequest request{.devices = 4, .microbatches = 16};
+  const Schedule schedule = build_schedule("zb-v", request);
+  for (const double width : {453.5, 700.0, 900.0, 1600.0}) {
+    CAPTURE(width);
+    const std::string svg = timed(schedule, {}, {.width = width});
+    const std::size_t named = occurrences(svg, "style=\"font-size:");
+    CHECK((named == 0 || named == 4 * 2 * 16 * 3));
+  }
+  CHECK(occurrences(timed(schedule, {}, {.width = 453.5}), "style=\"font-size:") == 0);
+  CHECK(occurrences(timed(schedule, {}, {.width = 1600}), "style=\"font-size:") > 0);
+}
+
+TEST_CASE("a picture whose width is left open fits a screen", "[scheduler][render]") {
+  const auto width = [](const Schedule& schedule) {
+    return std::stod(matches(timed(schedule), R"re(<svg[^>]* width="([0-9]*)")re").front());
+  };
+  CHECK(width(one_f_one_b(2, 2)) < 700);
+  CHECK(width(one_f_one_b(4, 100)) == kWidestUsual);
+}
+
+TEST_CASE("legend, idle shares, names and title can be left out", "[scheduler][render]") {
+  const std::string all = timed(one_f_one_b(2, 2), {}, {.title = "Mine", .width = 300});
+  CHECK_THAT(all,
+             ContainsSubstring("% idle") && ContainsSubstring("class=\"swatch\"") &&
+                 ContainsSubstring("style=\"font-size:") && ContainsSubstring("class=\"title\""));
+  const std::string bare =
+      timed(one_f_one_b(2, 2), {}, {.width = 300, .legend = false, .idle = false, .names = false});
+  CHECK_THAT(bare,
+             !ContainsSubstring("% idle") && !ContainsSubstring("class=\"swatch\"") &&
+                 !ContainsSubstring(">0F0<") && !ContainsSubstring("class=\"title\"") &&
+                 !ContainsSubstring("no text"));
+  CHECK(occurrences(bare, "class=\"entry\"") == 8);
+}
+
+TEST_CASE("several schedules share axis, colors and legend", "[scheduler][render]") {
+  const Schedule first = one_f_one_b(2, 2);
+  const Schedule second = one_f_one_b(2, 4);
+  const StageGraph graph = first.stage_graph();
+  const Timeline short_one = simulate(first, graph);
+  const Timeline long_one = simulate(second, graph);
+  const std::vector<Panel> panels{{&first, &graph, &short_one, {}, "two & two"},
+                                  {&second, &graph, &long_one, {}, "four"}};
+  const std::string svg = render_svg(panels, {.width = 600});
+  CHECK_THAT(svg,
+             ContainsSubstring(">two &amp; two</text>") && ContainsSubstring(">four</text>") &&
+                 ContainsSubstring("0F0 on row 0 of two &amp; two, 0 to 1"));
+  CHECK(occurrences(svg, ">time</text>") == 1);
+  CHECK(occurrences(svg, ">F forward</text>") == 1);
+  CHECK(occurrences(svg, "class=\"entry\"") == 8 + 16);
+  // Equal times have equal places.
+  const auto places = matches(svg, R"re(<title>0F0 on [^<]*</title><rect x="([0-9.]*)")re");
+  REQUIRE(places.size() == 2);
+  CHECK(places[0] == places[1]);
+  const auto widths =
+      matches(svg, R"re(<title>0F0 on [^<]*</title><rect [^>]*width="([0-9.]*)")re");
+  CHECK(widths[0] == widths[1]);
+  const auto rows = matches(svg, R"re(width="([0-9.]*)" height="[0-9.]*" class="row")re");
+  REQUIRE(rows.size() == 4);
+  CHECK(std::stod(rows[0]) / std::stod(rows[2]) ==
+        Catch::Approx(short_one.makespan / long_one.makespan).margin(0.01));
+  const std::string tikz = render_tikz(panels);
+  CHECK_THAT(tikz, ContainsSubstring("{two \\& two}") && ContainsSubstring("{four}"));
+  CHECK(occurrences(tikz, "{time}") == 1);
+}
+
+TEST_CASE("an update that takes no time has a box behind its row", "[scheduler][render]") {
+  const Schedule schedule = Schedule::parse("0F0 0F1 . 0B0 . 0B1 0U\n. 1F0 1B0 1F1 1B1 . 1U");
+  const std::string svg = timed(schedule, {}, {.width = 500});
+  CHECK_THAT(svg, ContainsSubstring(">0U</text>") && ContainsSubstring(">U update</text>"));
+  const auto edges = matches(svg, R"re(<title>0B1 on [^<]*</title><rect x="([0-9.]*)")re");
+  const auto update = matches(svg, R"re(<title>0U on [^<]*</title><rect x="([0-9.]*)")re");
+  const auto wide = matches(svg, R"re(<title>0U on [^<]*</title><rect [^>]*width="([0-9.]*)")re");
+  REQUIRE((edges.size() == 1 && update.size() == 1 && wide.size() == 1));
+  CHECK(std::stod(update[0]) > std::stod(edges[0]));
+  CHECK(std::stod(wide[0]) > 20);
 }
 
 TEST_CASE("a picture of a million cells is refused", "[scheduler][render]") {

@@ -45,7 +45,13 @@ TEST_CASE("show draws a picture at its durations, width, title and colors",
   CHECK_THAT(drawn({"--f", "3", "--b", "5"}), ContainsSubstring("0B0 on row 0, 11 to 16"));
   CHECK_THAT(drawn({"--latency", "1"}), ContainsSubstring("0B0 on row 0, 6 to 8"));
   CHECK_THAT(drawn({"--title", "A <b>"}), ContainsSubstring(">A &lt;b&gt;</text>"));
+  CHECK_THAT(drawn({"--title", ""}), !ContainsSubstring("class=\"title\""));
   CHECK_THAT(drawn({"--width", "605"}), ContainsSubstring("width=\"605\""));
+  CHECK_THAT(drawn({"--width", "3.25in"}), ContainsSubstring("width=\"312\""));
+  CHECK_THAT(drawn({"--width", "12.7cm"}), ContainsSubstring("width=\"480\""));
+  CHECK_THAT(drawn({"--no-legend"}), !ContainsSubstring("class=\"swatch\""));
+  CHECK_THAT(drawn({"--no-idle"}), !ContainsSubstring("% idle"));
+  CHECK_THAT(drawn({"--no-labels"}), !ContainsSubstring(">0F0<"));
   for (const char* by : {"kind", "chunk", "microbatch"}) {
     CHECK(drawn({"--color-by", by}) != usual);
   }
@@ -59,7 +65,12 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
     words.insert(words.begin(), {"show", "-"});
     return run_schedule(words, kShownSchedule);
   };
-  check_message(shown({"--svg", "-", "--width", "10"}), 2, {"--width expects 320 to 16000 pixels"});
+  for (const char* width : {"10", "5cm", "2in", "8.4 cm", "8mm", "nan", "cm"}) {
+    check_message(shown({"--svg", "-", "--width", width}),
+                  2,
+                  {"--width expects 240 to 16000 pixels", "such as 8.4cm or 3.25in"});
+  }
+  check_message(shown({"--no-legend"}), 2, {"--no-legend applies to pictures; add --svg FILE"});
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
   check_message(shown({"--svg", "-", "--color-by", "taste"}),
                 2,
@@ -142,6 +153,39 @@ TEST_CASE("show writes a picture and a page", "[tools][schedule][show]") {
   CHECK_THAT(read_text_file(html), ContainsSubstring("<title>Schedule</title>"));
   CHECK_THAT(run_schedule({"show", "-", "--svg", "-"}, kShownArray).out, ContainsSubstring("V22"));
   CHECK_THAT(run_schedule({"show", "-", "--html", "-"}, kShownList).out, ContainsSubstring("V29"));
+}
+
+TEST_CASE("show draws several schedules one above the other", "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const auto made = [&](const std::string& line, const std::string& name) {
+    const CommandResult result =
+        run_schedule_line("make " + line + " --devices 2 --microbatches 4");
+    REQUIRE(result.exit_code == 0);
+    return folder.write(name, result.out);
+  };
+  const std::string plain = made("1f1b", "plain.txt");
+  const std::string wave = made("zb-v", "wave.txt");
+  const CommandResult svg = run_schedule({"show", plain, wave, "--svg", "-"});
+  CHECK(svg.exit_code == 0);
+  // A stage of the second is half of a device's share of the model.
+  CHECK_THAT(svg.out,
+             ContainsSubstring(">plain</text>") && ContainsSubstring(">wave</text>") &&
+                 ContainsSubstring("0F0 on row 0 of plain, 0 to 1") &&
+                 ContainsSubstring("0F0 on row 0 of wave, 0 to 0.5") &&
+                 !ContainsSubstring("class=\"title\""));
+  CHECK_THAT(run_schedule({"show", plain, wave, "--tikz", "-"}).out,
+             ContainsSubstring("{plain}") && ContainsSubstring("{wave}"));
+  CHECK_THAT(run_schedule({"show", plain, wave}).out,
+             StartsWith("plain\n") && ContainsSubstring("\n\nwave\n"));
+  // Equal names are told apart by their folders.
+  const TemporaryFolder other;
+  const std::string same = other.write("plain.txt", kShownSchedule);
+  CHECK_THAT(run_schedule({"show", plain, same}).out, StartsWith(plain + "\n"));
+  check_message(run_schedule({"show", plain, wave, "--html", "-"}),
+                2,
+                {"--html expects one schedule, found 2"});
+  const std::string wrong = folder.write("wrong.txt", kShownArray);
+  CHECK(run_schedule({"show", plain, wrong, "--svg", "-"}).exit_code == 1);
 }
 
 TEST_CASE("a picture and a page cannot be one file", "[tools][schedule][show]") {

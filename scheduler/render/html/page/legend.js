@@ -66,17 +66,31 @@ function colorItems(drawn) {
                      `${plural} ${drawn[0][0]} to ${drawn[drawn.length - 1][0]}`)];
 }
 
+const kindText = (kind) => (kind === kUnknownKind ? "unknown kind"
+    : `${kKinds[kind]} ${kKindNames[kind].toLowerCase()}`);
+
+// Shows each kind with the shades of its chunks.
+function kindItems(drawn) {
+  const kinds = [...new Set(drawn.flatMap(([, tasks]) => tasks.map(([kind]) => kind)))];
+  const items = kinds.sort((a, b) => a - b).map((kind) => {
+    const tasks = drawn.flatMap(([, all]) => all.filter(([each]) => each === kind));
+    const shades = new Map(tasks.map(([, task]) => [theme.tasks[colorOf(task)], task]));
+    return legendItem(...[...shades.values()].slice(0, kSamples).map(taskSwatch), kindText(kind));
+  });
+  const chunks = drawn.map(([chunk]) => chunk);
+  return chunks.length < 2 ? items : [...items, legendItem(
+      `shades: chunk ${chunks[0]} strong, to chunk ${chunks[chunks.length - 1]} pale`)];
+}
+
 // Shows the shades of the position that has most of them.
 function shadeItems(drawn) {
-  const most = drawn.reduce((a, b) => (b[1].length > a[1].length ? b : a), [0, []]);
-  const [position, kinds] = most;
   const by = state.colorBy;
-  if (by !== "kind" && kinds.length < 2) {
-    return [];
+  if (by === "kind") {
+    return kindItems(drawn);
   }
-  const words = by === "kind" ? [] : [legendItem(`shades, of ${by} ${position}:`)];
-  return [...words, ...kinds.map(([kind, task]) => legendItem(taskSwatch(task),
-      kind === kUnknownKind ? "unknown kind" : `${kKinds[kind]} ${kKindNames[kind].toLowerCase()}`))];
+  const [position, kinds] = drawn.reduce((a, b) => (b[1].length > a[1].length ? b : a), [0, []]);
+  return kinds.length < 2 ? [] : [legendItem(`shades, of ${by} ${position}:`),
+    ...kinds.map(([kind, task]) => legendItem(taskSwatch(task), kindText(kind)))];
 }
 
 function causeItems() {

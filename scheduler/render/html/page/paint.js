@@ -45,6 +45,7 @@ function positionOf(task) {
   switch (state.colorBy) {
     case "stage":
       return Math.max(0, model.stage[task]);
+    case "kind":  // chunks are its shades
     case "chunk":
       return data.chunks[model.stage[task]] || 0;
     case "microbatch":

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/schedule/report/converter.h"
+#include "stagecraft/tools/schedule/picture/converter.h"
 
 #include <filesystem>
 #include <string>

@@ -1,0 +1,156 @@
+#include "stagecraft/tools/schedule/picture/picture_outputs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/render/svg.h"
+#include "stagecraft/scheduler/render/tikz.h"
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/common/word_choice.h"
+#include "stagecraft/tools/schedule/picture/converter.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr double kPixelsPerInch = 96;
+constexpr double kPixelsPerCm = kPixelsPerInch / 2.54;
+
+using NamedFiles = std::vector<std::pair<const char*, const std::string*>>;
+
+NamedFiles files_of(const PictureOutputs& outputs) {
+  return {{"--svg", &outputs.svg},
+          {"--tikz", &outputs.tikz},
+          {"--pdf", &outputs.pdf},
+          {"--png", &outputs.png},
+          {"--html", &outputs.html}};
+}
+
+/// Returns the pixels of "605", "8.4cm" or "3.25in"; nothing for other text.
+std::optional<double> pixels_of(std::string_view text) {
+  double value = 0;
+  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  const std::string_view unit = text.substr(static_cast<std::size_t>(stopped - text.data()));
+  return unit.empty()   ? std::optional(value)
+         : unit == "cm" ? std::optional(value * kPixelsPerCm)
+         : unit == "in" ? std::optional(value * kPixelsPerInch)
+                        : std::nullopt;
+}
+
+double width_of(const std::string& command, const std::string& text) {
+  const std::optional<double> width = pixels_of(text);
+  if (!width || *width < kNarrowestPicture || *width > kWidestPicture) {
+    wrong_usage(command,
+                fmt::format("--width expects {} to {} pixels, 96 to the inch, or a length such as "
+                            "8.4cm or 3.25in ({:g}in at least), found '{}'",
+                            kNarrowestPicture,
+                            kWidestPicture,
+                            kNarrowestPicture / kPixelsPerInch,
+                            text));
+  }
+  return *width;
+}
+
+void refuse_one_file_twice(const std::string& command, const NamedFiles& files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!files[i].second->empty() && *files[i].second == *files[j].second) {
+        wrong_usage(command,
+                    fmt::format("{} and {} expect two files, found '{}' twice",
+                                files[j].first,
+                                files[i].first,
+                                *files[i].second));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool PictureOutputs::any() const {
+  return std::ranges::any_of(files_of(*this),
+                             [](const auto& file) { return !file.second->empty(); });
+}
+
+void add_picture_outputs(CLI::App& app, PictureOutputs& outputs) {
+  const auto add_file = [&](const char* name, std::string& file, const char* meaning) {
+    app.add_option(name, file, meaning)->type_name("FILE");
+  };
+  add_file("--svg", outputs.svg, "write an SVG picture");
+  add_file("--tikz", outputs.tikz, "write the picture as TikZ for a paper, 12 cm wide");
+  add_file("--pdf", outputs.pdf, "write the picture as PDF, with a program that converts SVG");
+  add_file("--png", outputs.png, "write the picture as PNG, in the same way");
+  app.add_option(
+         "--title", outputs.title, "the title; \"\" leaves it out [of a schedule: its size]")
+      ->type_name("TEXT");
+  app.add_option("--color-by",
+                 outputs.color_by,
+                 "what a picture's colors show: stage, kind, chunk (which of a device's stages) or "
+                 "microbatch [stage]")
+      ->type_name("WHAT");
+  app.add_option("--width",
+                 outputs.width,
+                 "the width of a picture in pixels, 96 to the inch, or with a unit: 8.4cm, 3.25in "
+                 "[as names need]")
+      ->type_name("WIDTH");
+  app.add_flag("--no-legend", outputs.no_legend, "leave out the legend and its notes");
+  app.add_flag("--no-idle", outputs.no_idle, "leave out the idle shares behind the rows");
+  app.add_flag("--no-labels", outputs.no_labels, "leave out the names in the boxes");
+}
+
+PictureOptions picture_options(const CLI::App& app, const PictureOutputs& outputs) {
+  refuse_one_file_twice(app.get_name(), files_of(outputs));
+  for (const char* option :
+       {"--title", "--color-by", "--width", "--no-legend", "--no-idle", "--no-labels"}) {
+    if (app.count(option) > 0 && !outputs.any()) {
+      wrong_usage(app.get_name(), fmt::format("{} applies to pictures; add --svg FILE", option));
+    }
+  }
+  PictureOptions options{.title = outputs.title,
+                         .legend = !outputs.no_legend,
+                         .idle = !outputs.no_idle,
+                         .names = !outputs.no_labels};
+  std::vector<std::pair<std::string, ColorBy>> words;
+  for (const ColorBy by : kColorBys) {
+    words.emplace_back(name(by), by);
+  }
+  options.color_by = choose(app.get_name(), "--color-by", outputs.color_by, words);
+  if (app.count("--width") > 0) {
+    options.width = width_of(app.get_name(), outputs.width);
+  }
+  return options;
+}
+
+void write_pictures(std::span<const Panel> panels,
+                    const PictureOptions& options,
+                    const PictureOutputs& outputs,
+                    Console& console) {
+  if (!outputs.tikz.empty()) {
+    write_output(outputs.tikz, render_tikz(panels, options), console);
+  }
+  if (outputs.svg.empty() && outputs.pdf.empty() && outputs.png.empty()) {
+    return;
+  }
+  const std::string svg = render_svg(panels, options);
+  if (!outputs.svg.empty()) {
+    write_output(outputs.svg, svg, console);
+  }
+  if (!outputs.pdf.empty()) {
+    write_output(outputs.pdf, convert_svg(svg, PictureFormat::Pdf), console);
+  }
+  if (!outputs.png.empty()) {
+    write_output(outputs.png, convert_svg(svg, PictureFormat::Png), console);
+  }
+}
+
+}  // namespace stagecraft::tools
