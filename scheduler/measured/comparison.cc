@@ -7,24 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/scheduler/measured/measured_timeline.h"
+
 namespace stagecraft {
 namespace {
-
-/// Returns the list form without updates (CM-1).
-Schedule tasks_only(const Schedule& schedule) {
-  std::vector<Schedule::Row> rows;
-  for (const Schedule::Row& row : schedule.rows()) {
-    Schedule::Row& kept = rows.emplace_back();
-    for (const Cell& cell : row) {
-      const bool update = std::ranges::any_of(
-          cell.tasks(), [](const Task& task) { return task.kind == CellKind::Update; });
-      if (!cell.idle() && !update) {
-        kept.push_back(cell);
-      }
-    }
-  }
-  return {Schedule::Form::List, std::move(rows), schedule.headers()};
-}
 
 std::string names_of(const std::multiset<Task>& tasks) {
   std::vector<std::string> names;
@@ -59,16 +45,6 @@ std::optional<std::string> first_difference(int number,
   return std::nullopt;
 }
 
-/// Returns the span from the start of the first of the cell's tasks to the end of the last.
-TimeSpan measured_span(const Cell& cell, const std::map<Task, TimeSpan>& times) {
-  TimeSpan span = times.at(cell.tasks().front());
-  for (const Task& task : cell.tasks()) {
-    const TimeSpan& time = times.at(task);
-    span = {std::min(span.start, time.start), std::max(span.end, time.end)};
-  }
-  return span;
-}
-
 }  // namespace
 
 std::optional<std::string> first_difference(const Schedule& schedule, const MeasuredStep& step) {
@@ -92,17 +68,19 @@ Comparison compare(const Schedule& schedule,
                    const Measurements& measured) {
   const Schedule plan = tasks_only(schedule);
   const Timeline planned = simulate(plan, graph, costs);
+  const Timeline ran = measured_timeline(plan, measured);
   Comparison out;
   out.planned_makespan = planned.makespan;
   out.measured_makespan = measured.makespan();
   for (std::size_t row = 0; row < planned.rows.size(); ++row) {
     out.rows.push_back({bill_of(planned.rows[row]), measured.bill(row)});
-    const std::map<Task, TimeSpan> times = measured.tasks(row);
-    for (const EntryTime& entry : planned.rows[row].entries) {
+    for (std::size_t i = 0; i < planned.rows[row].entries.size(); ++i) {
+      const EntryTime& entry = planned.rows[row].entries[i];
+      const EntryTime& measured_time = ran.rows[row].entries[i];
       out.cells.push_back({.row = static_cast<int>(row),
                            .cell = *entry.cell,
                            .planned = {entry.start, entry.end},
-                           .measured = measured_span(*entry.cell, times)});
+                           .measured = {measured_time.start, measured_time.end}});
     }
   }
   std::ranges::stable_sort(out.cells, std::ranges::greater(), [](const CellComparison& cell) {

@@ -1,13 +1,10 @@
 #include "stagecraft/tools/trace/compare.h"
 
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/measured/comparison.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tools/common/command_line.h"
@@ -17,7 +14,7 @@
 #include "stagecraft/tools/schedule/input/input.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
 #include "stagecraft/tools/trace/report.h"
-#include "stagecraft/tools/trace/trace_file.h"
+#include "stagecraft/tools/trace/traced_run.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -30,65 +27,6 @@ struct CompareOptions {
   std::size_t limit = 10;
   bool json = false;
 };
-
-/// The contents of a trace, after every step was found to belong to the plan.
-struct TracedRun {
-  TraceHeader header;
-  Measurements measured;
-};
-
-std::ifstream open_trace(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored)) {
-    throw Error(Errc::UsageFile,
-                fmt::format("TRACE expects a file that stagecraft train --trace wrote, found {} "
-                            "'{}'",
-                            file ? "the directory" : "none that can be read at",
-                            path));
-  }
-  return file;
-}
-
-/// Returns the first point where the step belongs to another schedule; nothing if it was measured.
-std::optional<std::string> measure(const TraceStep& traced,
-                                   const Schedule& schedule,
-                                   const Layout& layout,
-                                   Measurements& measured) {
-  if (traced.ranks.size() != static_cast<std::size_t>(layout.ranks())) {
-    return fmt::format(
-        "the schedule runs on {} ranks, the step on {}", layout.ranks(), traced.ranks.size());
-  }
-  const MeasuredStep step = measured_step(traced, layout);
-  if (auto difference = first_difference(schedule, step)) {
-    return difference;
-  }
-  measured.add(step);
-  return std::nullopt;
-}
-
-TracedRun read_run(const std::string& path, const ScheduleFile& plan, const Layout& layout) {
-  std::ifstream file = open_trace(path);
-  TracedRun run;
-  run.header = read_trace(file, path, [&](const TraceStep& traced) {
-    if (const auto difference = measure(traced, plan.schedule, layout, run.measured)) {
-      throw Error(
-          Errc::UsageFile,
-          fmt::format("the trace '{}' does not belong to the schedule {}: {} (step {}); name "
-                      "the schedule of that run",
-                      path,
-                      plan.name,
-                      *difference,
-                      traced.step));
-    }
-  });
-  if (run.measured.steps() == 0) {
-    throw Error(
-        Errc::UsageFile,
-        fmt::format("the trace '{}' holds no step: the run ended before its first did", path));
-  }
-  return run;
-}
 
 }  // namespace
 
@@ -123,13 +61,11 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
   const Layout layout = Layout::of(plan.schedule);
-  TracedRun run = read_run(o.trace, plan, layout);
+  TracedRun run = read_run(o.trace, plan.schedule, plan.name);
   if (o.costs) {
     run.header.planned_with = {source_name(*o.costs), read_stage_costs(*o.costs, console)};
   }
-  const Costs costs =
-      run.header.planned_with ? run.header.planned_with->costs : run.measured.costs();
-  const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
+  const Comparison comparison = compare(plan.schedule, plan.graph, run.costs(), run.measured);
   write_output("",
                o.json
                    ? comparison_json(comparison, run.measured, layout, run.header, o.limit) + '\n'

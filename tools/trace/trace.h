@@ -1,5 +1,5 @@
 /// trace is `stagecraft trace`: it reads a run's trace file. `trace compare PLAN TRACE` compares it
-/// with a schedule.
+/// with a schedule, `trace show TRACE` draws it.
 #pragma once
 
 #include <string>

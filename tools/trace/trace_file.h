@@ -5,7 +5,7 @@
 ///     thread   compute, send or receive     flow events      from each send to its receive
 ///                                           counters         bytes held, activations in flight
 ///
-/// `stagecraft train --trace` writes it, `stagecraft trace compare` reads it. It is written in
+/// `stagecraft train --trace` writes it, `stagecraft trace` reads it. It is written in
 /// place, and links are followed; a pipe or a device gets it as a stream.
 /// TF-1: each step is written when it ends, and none is kept: a run may have any length.
 /// TF-2: after every step the file is complete JSON, for any end of the run. When the disk is full,
@@ -36,6 +36,7 @@ struct TraceHeader {
   std::vector<std::string> ranks;  ///< the stages of each, "0" or "0,3"
   int threads_per_worker = 1;
   int processors = 1;                       ///< number on the host
+  std::string schedule;                     ///< its text form; empty: not known, in an old trace
   std::optional<PlannedWith> planned_with;  ///< none: it was not predicted
 };
 
@@ -82,10 +83,10 @@ class TraceWriter {
   std::vector<std::int64_t> held_, in_flight_;  ///< last written values, by rank
 };
 
-/// Calls `step` for every step of a trace, in order, and returns the header.
+/// Calls `step` with the header and with every step of a trace, in order, and returns the header.
 /// Errors: UsageFile, naming `name` and the fault: cut off, no JSON, no trace of ours, a bad event.
 TraceHeader read_trace(std::istream& in,
                        std::string_view name,
-                       const std::function<void(const TraceStep&)>& step);
+                       const std::function<void(const TraceHeader&, const TraceStep&)>& step);
 
 }  // namespace stagecraft::tools

@@ -64,7 +64,8 @@ Category category_of(const std::string& name) {
 /// does not know.
 class Reader : public nlohmann::json_sax<Json> {
  public:
-  Reader(std::string_view name, const std::function<void(const TraceStep&)>& step)
+  Reader(std::string_view name,
+         const std::function<void(const TraceHeader&, const TraceStep&)>& step)
       : name_(name), on_step_(step) {}
 
   TraceHeader read(std::istream& in) {
@@ -163,6 +164,7 @@ class Reader : public nlohmann::json_sax<Json> {
     ours_ = true;
     header_.threads_per_worker = header.value("threads_per_worker", 1);
     header_.processors = header.value("processors", 1);
+    header_.schedule = header.value(kScheduleKey, "");
     if (const auto plan = header.find(kPlannedWithKey); plan != header.end()) {
       header_.planned_with = plan_of(*plan);
     }
@@ -240,14 +242,14 @@ class Reader : public nlohmann::json_sax<Json> {
 
   void end_step() {
     if (inside_) {
-      on_step_(step_);
+      on_step_(header_, step_);
       step_.ranks.clear();
       inside_ = false;
     }
   }
 
   const std::string name_;
-  const std::function<void(const TraceStep&)>& on_step_;
+  const std::function<void(const TraceHeader&, const TraceStep&)>& on_step_;
   std::string member_;     ///< of the outermost object
   std::size_t depth_ = 0;  ///< number of open lists
   ValueBuilder value_;
@@ -263,7 +265,7 @@ class Reader : public nlohmann::json_sax<Json> {
 
 TraceHeader read_trace(std::istream& in,
                        std::string_view name,
-                       const std::function<void(const TraceStep&)>& step) {
+                       const std::function<void(const TraceHeader&, const TraceStep&)>& step) {
   return Reader(name, step).read(in);
 }
 

@@ -10,6 +10,8 @@ namespace stagecraft::tools {
 
 inline constexpr std::string_view kTraceVersionKey = "stagecraft_trace";
 inline constexpr int kTraceVersion = 1;
+/// Key in the header: the schedule, as text.
+inline constexpr std::string_view kScheduleKey = "schedule";
 /// Key in the header: the file and the costs with which the run was predicted.
 inline constexpr std::string_view kPlannedWithKey = "planned_with";
 

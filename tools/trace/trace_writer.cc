@@ -30,6 +30,13 @@ std::string microseconds(std::int64_t ns) {
 }
 
 /// Returns another member of the header.
+std::string schedule_text(const std::string& schedule) {
+  return schedule.empty()
+             ? ""
+             : fmt::format(R"(,"{}":{})", kScheduleKey, nlohmann::json(schedule).dump());
+}
+
+/// Returns another member of the header.
 std::string plan_text(const PlannedWith& plan) {
   const nlohmann::json file(plan.file);
   std::string costs = to_json(plan.costs);
@@ -140,11 +147,12 @@ TraceWriter::~TraceWriter() {
 
 void TraceWriter::write_header(const TraceHeader& header) {
   text_ = fmt::format(
-      R"({{"displayTimeUnit":"ms","otherData":{{"{}":{},"threads_per_worker":{},"processors":{}{}}},"traceEvents":[)",
+      R"({{"displayTimeUnit":"ms","otherData":{{"{}":{},"threads_per_worker":{},"processors":{}{}{}}},"traceEvents":[)",
       kTraceVersionKey,
       kTraceVersion,
       header.threads_per_worker,
       header.processors,
+      schedule_text(header.schedule),
       header.planned_with ? plan_text(*header.planned_with) : "");
   for (std::size_t rank = 0; rank < header.ranks.size(); ++rank) {
     text_ += fmt::format(

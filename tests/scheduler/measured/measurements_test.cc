@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/measured/comparison.h"
+#include "stagecraft/scheduler/measured/measured_timeline.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -287,6 +288,25 @@ TEST_CASE("the tasks of a group may run in any order, and a listed update is no 
   CHECK(comparison.planned_makespan == 4);
   std::swap(step.rows[0].tasks[1].task, step.rows[0].tasks[2].task);
   CHECK_FALSE(first_difference(schedule, step).has_value());
+}
+
+TEST_CASE("a measured run has the form of a simulated one, without updates (CM-1)",
+          "[scheduler][measured]") {
+  const Schedule schedule = Schedule::parse("@form list\n0F0 0B0 0U\n1F0|1B0 1U");
+  const Schedule tasks = tasks_only(schedule);
+  CHECK(tasks.rows()[0].size() == 2);
+  CHECK(tasks.rows()[1].size() == 1);
+  Measurements measured;
+  measured.add(two_rows());
+  const Timeline timeline = measured_timeline(tasks, measured);
+  CHECK_THAT(timeline.makespan, WithinAbs(12, 1e-12));
+  REQUIRE(timeline.rows.size() == 2);
+  CHECK_THAT(timeline.rows[0].entries.at(1).start, WithinAbs(11, 1e-12));
+  CHECK_THAT(timeline.rows[0].entries.at(1).end, WithinAbs(12, 1e-12));
+  // The group lasts from its first task to its last.
+  CHECK_THAT(timeline.rows[1].entries.at(0).start, WithinAbs(6, 1e-12));
+  CHECK_THAT(timeline.rows[1].entries.at(0).end, WithinAbs(8, 1e-12));
+  CHECK_THAT(timeline.bubble_fraction(1), WithinAbs(10. / 12, 1e-12));
 }
 
 }  // namespace stagecraft

@@ -206,27 +206,28 @@ TEST_CASE("a trace knows who made each part of a microbatch of another size",
   const Layout layout = Layout::of(Schedule::parse(read_text_file(run.plan)));
   std::ifstream file(run.trace);
   int forwards = 0, backwards = 0;
-  (void)tools::read_trace(file, run.trace, [&](const tools::TraceStep& step) {
-    const MeasuredStep measured = tools::measured_step(step, layout);
-    for (int row = 0; row < 2; ++row) {
-      for (const MeasuredTask& task : measured.rows[static_cast<std::size_t>(row)].tasks) {
-        const bool forward = task.task.kind == CellKind::Forward;
-        int from_other = 0;
-        for (const MeasuredInput& input : task.inputs) {
-          if (input.from_row) {
-            ++from_other;
-            CHECK(*input.from_row == 1 - row);
-            CHECK(input.made <= input.arrived);
+  (void)tools::read_trace(
+      file, run.trace, [&](const tools::TraceHeader&, const tools::TraceStep& step) {
+        const MeasuredStep measured = tools::measured_step(step, layout);
+        for (int row = 0; row < 2; ++row) {
+          for (const MeasuredTask& task : measured.rows[static_cast<std::size_t>(row)].tasks) {
+            const bool forward = task.task.kind == CellKind::Forward;
+            int from_other = 0;
+            for (const MeasuredInput& input : task.inputs) {
+              if (input.from_row) {
+                ++from_other;
+                CHECK(*input.from_row == 1 - row);
+                CHECK(input.made <= input.arrived);
+              }
+            }
+            CAPTURE(to_string(task.task));
+            // Two forwards of stage 0 feed one of stage 1, whose backward feeds two.
+            const int expected = row == 0 ? (forward ? 0 : 1) : (forward ? 2 : 0);
+            CHECK(from_other == expected);
+            ++(forward ? forwards : backwards);
           }
         }
-        CAPTURE(to_string(task.task));
-        // Two forwards of stage 0 feed one of stage 1, whose backward feeds two.
-        const int expected = row == 0 ? (forward ? 0 : 1) : (forward ? 2 : 0);
-        CHECK(from_other == expected);
-        ++(forward ? forwards : backwards);
-      }
-    }
-  });
+      });
   CHECK(forwards == 3 * (4 + 2));
   CHECK(backwards == forwards);
 }
@@ -319,6 +320,38 @@ TEST_CASE("trace compare refuses another schedule's trace, a cut one, and none",
   const CommandResult words = run_command({STAGECRAFT_COMMAND, "trace", "comprae"});
   CHECK(words.exit_code == 2);
   CHECK_THAT(words.err, ContainsSubstring("compare"));
+}
+
+TEST_CASE("trace show draws a run below its plan", "[tools][trace]") {
+  const Words make = GENERATE(Words{"1f1b", "--devices", "2", "--microbatches", "4"},
+                              Words{"zb-v", "--devices", "2", "--microbatches", "4"},
+                              Words{"chimera", "--devices", "2", "--microbatches", "4"},
+                              kSized);
+  CAPTURE(make.front());
+  const TracedRun run(make);
+  const auto shown = [&](const std::string& trace, const Words& more) {
+    Words words{STAGECRAFT_COMMAND, "trace", "show", trace};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_command(words);
+  };
+  const CommandResult svg = shown(run.trace, {"--svg", "-", "--width", "16cm"});
+  CAPTURE(svg.err);
+  REQUIRE(svg.exit_code == 0);
+  CHECK_THAT(svg.out,
+             ContainsSubstring(">planned</text>") &&
+                 ContainsSubstring(">measured, mean of 2 steps</text>") &&
+                 ContainsSubstring(">ms</text>") && ContainsSubstring("0F0 on row 0 of planned") &&
+                 ContainsSubstring("0F0 on row 0 of measured") &&
+                 ContainsSubstring("class=\"title\""));
+  CHECK_THAT(shown(run.trace, {"--tikz", "-", "--title", ""}).out, ContainsSubstring("{planned}"));
+  CHECK_THAT(shown(run.trace, {}).err, ContainsSubstring("add --svg FILE"));
+  std::string old = read_text_file(run.trace);
+  const std::size_t key = old.find("\"schedule\":");
+  REQUIRE(key != std::string::npos);
+  const CommandResult without =
+      shown(run.folder.write("old.json", old.replace(key, 10, "\"unknown\"")), {"--svg", "-"});
+  CHECK(without.exit_code == 2);
+  CHECK_THAT(without.err, ContainsSubstring("does not contain its schedule"));
 }
 
 TEST_CASE("a run that is interrupted leaves a complete trace", "[tools][trace]") {

@@ -103,7 +103,7 @@ class FileLimit {
 std::string complaint(const std::string& text) {
   std::istringstream in(text);
   try {
-    (void)read_trace(in, "it", [](const TraceStep&) {});
+    (void)read_trace(in, "it", [](const TraceHeader&, const TraceStep&) {});
   } catch (const Error& error) {
     CHECK(error.code() == Errc::UsageFile);
     return error.message();
@@ -117,8 +117,8 @@ TEST_CASE("a trace is read back to the nanosecond", "[tools][trace]") {
   const TemporaryFolder folder;
   std::istringstream in(written(folder));
   std::vector<TraceStep> steps;
-  const TraceHeader header =
-      read_trace(in, "it", [&](const TraceStep& step) { steps.push_back(step); });
+  const TraceHeader header = read_trace(
+      in, "it", [&](const TraceHeader&, const TraceStep& step) { steps.push_back(step); });
   CHECK(header.ranks == kHeader.ranks);
   CHECK(header.threads_per_worker == 3);
   CHECK(header.processors == 8);
@@ -178,6 +178,21 @@ TEST_CASE("a sum is a span from its start to the end of the wait for it", "[tool
                                           "e sum of group 4 2 8.5"});
 }
 
+TEST_CASE("a trace keeps the schedule of its run", "[tools][trace]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace.json";
+  TraceHeader header = kHeader;
+  header.schedule = "0F0 . 0B0\n.   1F0|\"1B0\\\n";
+  TraceWriter writer(path, header);
+  writer.write(step_at(1, kBoot));
+  writer.close();
+  std::istringstream in(read_text_file(path));
+  const auto known_by_then = [&](const TraceHeader& read, const TraceStep&) {
+    CHECK(read.schedule == header.schedule);
+  };
+  CHECK(read_trace(in, "it", known_by_then).schedule == header.schedule);
+}
+
 TEST_CASE("a trace keeps the costs that its run was predicted with", "[tools][trace][costs]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/trace.json";
@@ -191,7 +206,8 @@ TEST_CASE("a trace keeps the costs that its run was predicted with", "[tools][tr
   writer.close();
   std::istringstream in(read_text_file(path));
   int steps = 0;
-  const TraceHeader read = read_trace(in, "it", [&](const TraceStep&) { ++steps; });
+  const TraceHeader read =
+      read_trace(in, "it", [&](const TraceHeader&, const TraceStep&) { ++steps; });
   CHECK(steps == 1);
   REQUIRE(read.planned_with);
   CHECK(read.planned_with->costs == costs);

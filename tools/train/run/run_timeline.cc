@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/run/run_timeline.h"
 
 #include <thread>
+#include <utility>
 
 #include "stagecraft/base/log.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
@@ -11,6 +12,22 @@
 #include "stagecraft/tools/trace/trace_of_plan.h"
 
 namespace stagecraft::tools {
+namespace {
+
+/// Returns the text of the run's schedule. The model knows which stages are frozen.
+std::string schedule_text(const TrainJob& job) {
+  const Schedule& schedule = job.choice.schedule;
+  const std::vector<int> frozen = job.execution.stage_graph().frozen();
+  if (frozen.empty()) {
+    return to_string(schedule);
+  }
+  Schedule::Headers headers = schedule.headers();
+  headers.graph = schedule.stage_graph();
+  headers.graph->freeze(frozen);
+  return to_string(Schedule(schedule.form(), schedule.rows(), std::move(headers)));
+}
+
+}  // namespace
 
 RunTimeline::RunTimeline(const TrainJob& job,
                          const Plan& plan,
@@ -20,6 +37,7 @@ RunTimeline::RunTimeline(const TrainJob& job,
       header_{.ranks = stages,
               .threads_per_worker = static_cast<int>(job.options.workers.threads),
               .processors = static_cast<int>(std::thread::hardware_concurrency()),
+              .schedule = schedule_text(job),
               .planned_with = job.costs} {
   if (job.options.keeping.trace) {
     trace_.emplace(*job.options.keeping.trace, header_);
