@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -12,7 +13,6 @@
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
-#include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -35,7 +35,7 @@ struct CompareOptions {
   int devices = 0;
   int microbatches = 0;
   int chunks = 0;
-  std::string costs;
+  CostOptions costs;
   bool json = false;
   bool csv = false;
   std::string html;
@@ -55,9 +55,7 @@ void add_options(CLI::App& app, CompareOptions& o) {
   app.add_option("--chunks", o.chunks, "stages per device, for builders that leave it open")
       ->check(whole_number(1))
       ->type_name("V");
-  app.add_option(
-         "--costs", o.costs, "a costs.json of one stage per device, or of the stages that it lists")
-      ->type_name("FILE");
+  add_cost_options(app, o.costs);
   app.add_flag("--json", o.json, "print one JSON array");
   app.add_flag("--csv", o.csv, "print CSV");
   app.add_option("--html", o.html, "write a page")->type_name("FILE");
@@ -96,17 +94,14 @@ Candidate file_candidate(const ScheduleFile& file, const std::string& word, cons
                                    to_string(violations.front()));
     return candidate;
   }
-  candidate.figures = schedule_figures(file.schedule, file.graph, job.costs);
+  candidate.figures = figures_of(file.schedule, file.graph, job.costs);
   return candidate;
 }
 
-std::vector<Candidate> candidates_of(const CompareOptions& o, Console& console) {
-  CommonJob job{.devices = o.devices, .microbatches = o.microbatches};
+std::vector<Candidate> candidates_of(const CompareOptions& o, Costs costs, Console& console) {
+  CommonJob job{.devices = o.devices, .microbatches = o.microbatches, .costs = std::move(costs)};
   if (o.chunks > 0) {
     job.chunks = o.chunks;
-  }
-  if (!o.costs.empty()) {
-    job.costs = read_stage_costs(o.costs, console);
   }
   std::vector<Candidate> candidates;
   for (const std::string& word : o.words) {
@@ -169,9 +164,7 @@ std::string as_json(const std::vector<Candidate>& candidates, bool bytes) {
     if (!c.figures) {
       line["reason"] = c.reason;
     } else {
-      for (const FigureColumn& column : figure_columns(bytes)) {
-        line[column.key] = number_json(column.value(*c.figures));
-      }
+      line.update(figures_json(*c.figures, bytes));
     }
     list.push_back(line);
   }
@@ -210,10 +203,10 @@ ExitCode compare_schedules(const Words& words, Console& console) {
   CLI::App app("Compares the figures of schedules that do the same work.", kCompareCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
-      "Times are those of one device's share of the model: its forward takes 1, for any number of "
-      "stages in the share. In flight counts stages x microbatches; memory counts the same in "
-      "shares. A schedule that a builder cannot make is listed with the reason. Exit status 1: "
-      "nothing could be compared.\n"
+      "Durations and times are those of one device's share of the model, for any number of stages "
+      "in the share. A costs.json has one stage per device, or lists the stages. In flight counts "
+      "stages x microbatches; memory counts the same in shares. A schedule that a builder cannot "
+      "make is listed with the reason. Exit status 1: nothing could be compared.\n"
       "Example: stagecraft schedule compare all --devices 4 --microbatches 8");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
@@ -225,7 +218,8 @@ ExitCode compare_schedules(const Words& words, Console& console) {
       1) {
     wrong_usage(kCompareCommand, "expected at most one of --json, --csv and --html, found several");
   }
-  const std::vector<Candidate> candidates = candidates_of(options, console);
+  const std::vector<Candidate> candidates =
+      candidates_of(options, costs_of(app, options.costs, console), console);
   const bool bytes = std::ranges::any_of(
       candidates, [](const Candidate& c) { return c.figures && c.figures->peak_bytes > 0; });
   write_output(options.html == "-" ? "" : options.html,

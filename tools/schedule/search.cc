@@ -10,7 +10,6 @@
 
 #include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/scheduler/search/schedule_search.h"
-#include "stagecraft/scheduler/simulate/schedule_figures.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/number_text.h"
@@ -27,7 +26,7 @@ constexpr const char* kSearchCommand = "stagecraft schedule search";
 struct SearchOptions {
   SearchRequest request;
   std::string placement = "loop";
-  std::string costs;
+  CostOptions costs;
   double seconds = 30;
   std::string output;
   bool json = false;
@@ -56,9 +55,7 @@ void add_search_options(CLI::App& app, SearchOptions& o) {
                  "of the model [loop]")
       ->type_name("WORD");
   app.add_flag("--split", r.split, "split backwards into halves, I and W");
-  app.add_option(
-         "--costs", o.costs, "a costs.json of one stage per device, or of the stages that it lists")
-      ->type_name("FILE");
+  add_cost_options(app, o.costs);
   app.add_option("--seconds", o.seconds, "the time limit of the search [30]")
       ->check(positive_number())
       ->type_name("S");
@@ -162,8 +159,9 @@ ExitCode search_schedules(const Words& words, Console& console) {
   app.footer(
       "Up to 4 devices, 6 microbatches and 2 chunks, search usually proves the optimum within "
       "seconds. Beyond that it returns the best schedule that it found, and a lower bound for all "
-      "schedules. Times are those of one device's share of the model, as in compare. Replicas have "
-      "one stage each on a device and half of the microbatches, as in chimera and dualpipe.\n"
+      "schedules. Durations and times are those of one device's share of the model, as in compare. "
+      "Replicas have one stage each on a device and half of the microbatches, as in chimera and "
+      "dualpipe.\n"
       "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
   add_search_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
@@ -171,12 +169,10 @@ ExitCode search_schedules(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   options.request.placement = placement_of(options.placement);
-  if (!options.costs.empty()) {
-    options.request.costs = read_stage_costs(options.costs, console);
-  }
+  options.request.costs = costs_of(app, options.costs, console);
   const SearchResult result = searched(options, console);
   const StageGraph graph = result.schedule.stage_graph();
-  const ScheduleFigures figures = schedule_figures(result.schedule, graph, options.request.costs);
+  const ScheduleFigures figures = figures_of(result.schedule, graph, options.request.costs);
   const std::string text = write_schedule(result.schedule, graph, schedule_formats().front());
   if (!options.output.empty() || !options.json) {
     write_output(options.output, text, console);

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
@@ -23,14 +24,18 @@
 namespace stagecraft::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr const char* kSweepCommand = "stagecraft schedule sweep";
+constexpr int kSweepVersion = 1;  // of the JSON; a change of what a field means makes it 2
 
 struct SweepOptions {
   std::vector<std::string> names;
   std::string devices;
   std::string microbatches;
   std::string chunks;
-  std::string costs;
+  CostOptions costs;
+  bool json = false;
   bool csv = false;
   std::string svg;
 };
@@ -43,9 +48,8 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
       ->type_name("M1,M2,..");
   app.add_option("--chunks", o.chunks, "stages per device, for builders that leave it open [2]")
       ->type_name("V1,V2,..");
-  app.add_option(
-         "--costs", o.costs, "a costs.json of one stage per device, or of the stages that it lists")
-      ->type_name("FILE");
+  add_cost_options(app, o.costs);
+  app.add_flag("--json", o.json, "print one JSON object");
   app.add_flag("--csv", o.csv, "print CSV");
   app.add_option("--svg", o.svg, "also write a plot of bubble against microbatches")
       ->type_name("FILE");
@@ -82,11 +86,7 @@ struct Point {
 };
 
 /// Returns the points; all microbatches of one builder, devices and chunks are consecutive.
-std::vector<Point> points_of(const SweepOptions& o, Console& console) {
-  Costs costs;
-  if (!o.costs.empty()) {
-    costs = read_stage_costs(o.costs, console);
-  }
+std::vector<Point> points_of(const SweepOptions& o, const Costs& costs) {
   const std::vector<int> devices = numbers_of("--devices", o.devices);
   const std::vector<int> microbatches = numbers_of("--microbatches", o.microbatches);
   std::vector<std::optional<int>> open;
@@ -182,6 +182,26 @@ std::string as_csv(const std::vector<Point>& points) {
   return text;
 }
 
+/// Returns the lines of compare's JSON, each with the job of its point.
+std::string as_json(const std::vector<Point>& points, bool bytes) {
+  Json schedules = Json::array();
+  for (const Point& point : points) {
+    Json line{{"schedule", point.candidate.name},
+              {"devices", point.devices},
+              {"microbatches", point.microbatches}};
+    if (point.chunks) {
+      line["chunks"] = *point.chunks;
+    }
+    if (const auto& f = point.candidate.figures) {
+      line.update(figures_json(*f, bytes));
+    } else {
+      line["reason"] = point.candidate.reason;
+    }
+    schedules.push_back(std::move(line));
+  }
+  return Json{{"version", kSweepVersion}, {"schedules", std::move(schedules)}}.dump() + '\n';
+}
+
 std::vector<PlotLine> lines_of(const std::vector<Point>& points) {
   std::vector<PlotLine> lines;
   for (const Point& point : points) {
@@ -207,7 +227,7 @@ ExitCode sweep_schedules(const Words& words, Console& console) {
                kSweepCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
-      "Units are those of compare. Exit status 1: nothing could be built.\n"
+      "Durations and figures are those of compare. Exit status 1: nothing could be built.\n"
       "Example: stagecraft schedule sweep 1f1b zb-h1 --devices 4,8 --microbatches 8,16,32 --svg "
       "plot.svg");
   add_sweep_options(app, options);
@@ -215,7 +235,10 @@ ExitCode sweep_schedules(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const std::vector<Point> points = points_of(options, console);
+  if (options.json && options.csv) {
+    wrong_usage(kSweepCommand, "expected at most one of --json and --csv, found both");
+  }
+  const std::vector<Point> points = points_of(options, costs_of(app, options.costs, console));
   const bool any =
       std::ranges::any_of(points, [](const Point& p) { return p.candidate.figures.has_value(); });
   const bool bytes = std::ranges::any_of(points, [](const Point& p) {
@@ -225,9 +248,15 @@ ExitCode sweep_schedules(const Words& words, Console& console) {
     write_output(options.svg, plot_svg(lines_of(points)), console);
   }
   if (options.svg != "-") {
-    write_output("", options.csv ? as_csv(points) : as_text(points, bytes), console);
+    write_output("",
+                 options.json  ? as_json(points, bytes)
+                 : options.csv ? as_csv(points)
+                               : as_text(points, bytes),
+                 console);
   }
-  console.err << reasons_text(points);
+  if (!options.json) {
+    console.err << reasons_text(points);
+  }
   return any ? ExitCode::Good : ExitCode::Failed;
 }
 

@@ -123,6 +123,21 @@ TEST_CASE("compare halves a backward of which the costs say the whole alone", "[
   CHECK(run_schedule_line("compare " + line + all).err.empty());
 }
 
+TEST_CASE("compare takes the durations of simulate", "[tools][schedule][costs]") {
+  const std::string job = "1f1b interleaved zb-h1 --devices 4 --microbatches 8 ";
+  const Json usual = compared(job);
+  const Json twice = compared(job + "--f 2 --b 4 --i 2 --w 2");
+  for (std::size_t i = 0; i < usual.size(); ++i) {
+    CHECK(twice[i].at("makespan") == 2 * usual[i].at("makespan").get<double>());
+  }
+  const Json late = compared("1f1b --devices 4 --microbatches 8 --latency 0.5");
+  CHECK(late[0].at("makespan") ==
+        Json::parse(run_schedule_line("make 1f1b --devices 4 --microbatches 8 | simulate - "
+                                      "--latency 0.5 --json")
+                        .out)
+            .at("makespan"));
+}
+
 TEST_CASE("compare writes CSV with a line for each", "[tools][schedule]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("a,\"b.txt", "0F0 0B0\n");
@@ -145,6 +160,8 @@ TEST_CASE("compare says what is wrong with its words", "[tools][schedule][bad-in
   refused(" 1f1b --devices 4 --microbatches 8 --json --csv", {"one of --json, --csv and --html"});
   refused(" 1f1b --devices 0 --microbatches 8", {"--devices", "'0'"});
   refused(" 1f1b --devices 4 --microbatches 8 --costs /none", {"--costs", "/none"});
+  refused(" 1f1b --devices 4 --microbatches 8 --f 2 --costs c.json", {"--costs or --f", "both"});
+  refused(" 1f1b --devices 4 --microbatches 8 --f 1e308", {"more than any number holds"});
 }
 
 }  // namespace stagecraft::tests

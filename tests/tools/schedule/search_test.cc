@@ -64,6 +64,16 @@ TEST_CASE("search looks at costs", "[tools][schedule]") {
   CHECK(answer.at("makespan").get<double>() == Catch::Approx(figures.at("makespan").get<double>()));
 }
 
+TEST_CASE("search takes the durations of simulate", "[tools][schedule][costs]") {
+  const std::string durations = " --f 3 --b 5 --latency 0.5";
+  const std::string job = "--devices 2 --microbatches 3 --cap 2" + durations;
+  const Json figures =
+      Json::parse(run_schedule_line("search " + job + " | simulate - --json" + durations).out);
+  CHECK(searched(job).at("makespan").get<double>() ==
+        Catch::Approx(figures.at("makespan").get<double>()));
+  check_message(run_schedule_line("search " + job + " --costs c.json"), 2, {"--costs or --f"});
+}
+
 TEST_CASE("a search that runs out of time says how far the best may be", "[tools][schedule]") {
   const std::string words =
       "--devices 4 --microbatches 6 --chunks 2 --placement wave --split --cap 5 --seconds 1e-9";

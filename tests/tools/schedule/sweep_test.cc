@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/schedule/schedule_run.h"
 
@@ -35,6 +37,36 @@ TEST_CASE("sweep has a line for every job", "[tools][schedule]") {
       run_schedule_line("sweep 1f1b interleaved --devices 4,2 --microbatches 8,16 --chunks 2,4");
   CHECK(count(text.out, "\n") == 1 + 4 + 8);
   CHECK_THAT(text.out, ContainsSubstring("27.3%"));
+}
+
+TEST_CASE("sweep prints for programs what compare prints, with the job of each line",
+          "[tools][schedule][json]") {
+  using Json = nlohmann::json;
+  const std::string costs = " --f 3 --b 5 --latency 0.5 --json";
+  const CommandResult result = run_schedule_line(
+      "sweep 1f1b interleaved chimera --devices 4,3 --microbatches 8 --chunks 3" + costs);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.err, !ContainsSubstring("chimera"));  // its line has the reason
+  const Json answer = Json::parse(result.out);
+  CHECK(answer.at("version") == 1);
+  const Json& lines = answer.at("schedules");
+  REQUIRE(lines.size() == 6);
+  for (Json line : lines) {
+    const int devices = line.at("devices");
+    const Json compared =
+        Json::parse(run_schedule_line("compare " + line.at("schedule").get<std::string>() +
+                                      " --microbatches 8 --chunks 3 --devices " +
+                                      std::to_string(devices) + costs)
+                        .out)
+            .at(0);
+    CHECK(line.at("microbatches") == 8);
+    CHECK(line.contains("chunks") == (line.at("schedule") == "interleaved"));
+    CHECK(line.contains("reason") == (line.at("schedule") == "chimera" && devices == 3));
+    for (const char* key : {"devices", "microbatches", "chunks"}) {
+      line.erase(key);
+    }
+    CHECK(line == compared);
+  }
 }
 
 TEST_CASE("sweep says how many jobs a builder does not take", "[tools][schedule]") {
@@ -88,6 +120,8 @@ TEST_CASE("sweep says what is wrong with its words", "[tools][schedule][bad-inpu
             {"--devices expects", "'" + std::string(wrong) + "'"});
   }
   refused("1f1b --devices 4 --microbatches 8 --svg /none/x.svg", {"/none/x.svg"});
+  refused("1f1b --devices 4 --microbatches 8 --csv --json", {"one of --json and --csv"});
+  refused("1f1b --devices 4 --microbatches 8 --w 1 --costs c.json", {"--costs or --w", "both"});
 }
 
 }  // namespace stagecraft::tests

@@ -5,6 +5,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs/cut_costs.h"
+#include "stagecraft/tools/schedule/input/cost_options.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -49,7 +50,7 @@ Candidate built_candidate(const BuilderInfo& builder, const CommonJob& job) {
   Candidate candidate{.name = std::string(builder.name)};
   try {
     const Schedule schedule = build_schedule(builder.name, request_of(builder, job));
-    candidate.figures = schedule_figures(schedule, schedule.stage_graph(), job.costs);
+    candidate.figures = figures_of(schedule, schedule.stage_graph(), job.costs);
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParameter) {
       throw;

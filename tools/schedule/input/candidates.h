@@ -32,6 +32,7 @@ struct Candidate {
 
 /// Builds the schedule of the job; builders of stage graphs build it over the chain. If the builder
 /// does not take the job, `reason` is its own.
+/// Errors: those of figures_of (cost_options.h).
 [[nodiscard]] Candidate built_candidate(const BuilderInfo& builder, const CommonJob& job);
 
 }  // namespace stagecraft::tools

@@ -54,6 +54,14 @@ Durations stated(const CLI::App& app, const CostOptions& options, Console& conso
   return times;
 }
 
+/// Refuses a makespan if the times of all rows together, as idle time adds them up, are no number.
+void require_finite(double makespan, const Schedule& schedule) {
+  if (!std::isfinite(makespan * static_cast<double>(schedule.rows().size()))) {
+    throw Error(Errc::UsageArgument,
+                "the durations add up to more than any number holds; give them in a larger unit");
+  }
+}
+
 }  // namespace
 
 void add_cost_options(CLI::App& app, CostOptions& options) {
@@ -136,12 +144,14 @@ bool knows_memory(const Costs& costs) {
 
 Timeline timeline_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
   Timeline timeline = simulate(schedule, graph, costs);
-  // Idle times of all rows are added up, too.
-  if (!std::isfinite(timeline.makespan * static_cast<double>(timeline.rows.size()))) {
-    throw Error(Errc::UsageArgument,
-                "the durations add up to more than any number holds; give them in a larger unit");
-  }
+  require_finite(timeline.makespan, schedule);
   return timeline;
+}
+
+ScheduleFigures figures_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
+  const ScheduleFigures figures = schedule_figures(schedule, graph, costs);
+  require_finite(figures.makespan, schedule);
+  return figures;
 }
 
 }  // namespace stagecraft::tools

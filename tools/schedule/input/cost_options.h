@@ -7,6 +7,7 @@
 #include "stagecraft/scheduler/costs/costs.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/simulate/schedule_figures.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/tools/common/console.h"
 
@@ -51,10 +52,13 @@ void note_misfit(const std::string& file,
 /// Returns whether the costs contain any bytes that are held.
 [[nodiscard]] bool knows_memory(const Costs& costs);
 
-/// Returns the schedule's timeline at these costs.
+/// Return the schedule's timeline, and its figures, at these costs.
 /// Errors: UsageArgument if times add up to more than any number holds.
 [[nodiscard]] Timeline timeline_of(const Schedule& schedule,
                                    const StageGraph& graph,
                                    const Costs& costs);
+[[nodiscard]] ScheduleFigures figures_of(const Schedule& schedule,
+                                         const StageGraph& graph,
+                                         const Costs& costs);
 
 }  // namespace stagecraft::tools

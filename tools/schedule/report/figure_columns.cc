@@ -43,4 +43,12 @@ std::vector<std::string> figure_texts(const ScheduleFigures& figures, bool bytes
   return texts;
 }
 
+nlohmann::ordered_json figures_json(const ScheduleFigures& figures, bool bytes) {
+  nlohmann::ordered_json object;
+  for (const FigureColumn& column : figure_columns(bytes)) {
+    object[column.key] = number_json(column.value(figures));
+  }
+  return object;
+}
+
 }  // namespace stagecraft::tools

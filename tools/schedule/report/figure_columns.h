@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "stagecraft/scheduler/simulate/schedule_figures.h"
 
 namespace stagecraft::tools {
@@ -22,5 +24,8 @@ struct FigureColumn {
 
 /// Returns the figures for people, one per column.
 [[nodiscard]] std::vector<std::string> figure_texts(const ScheduleFigures& figures, bool bytes);
+
+/// Returns the figures for programs, by the columns' keys.
+[[nodiscard]] nlohmann::ordered_json figures_json(const ScheduleFigures& figures, bool bytes);
 
 }  // namespace stagecraft::tools
