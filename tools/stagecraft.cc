@@ -25,6 +25,7 @@
 #include "stagecraft/tools/runtime_words.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/trace/trace.h"
+#include "stagecraft/tools/version.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -75,7 +76,7 @@ ExitCode dag_without_model(const std::vector<std::string>& words, Console& conso
 
 ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
   if (!words.empty() && words.front() == "--version") {
-    print("stagecraft " STAGECRAFT_VERSION "\n", console);
+    print(fmt::format("stagecraft {}\n", version_text()), console);
     return ExitCode::Good;
   }
   const CommandGroup group{
