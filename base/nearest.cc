@@ -6,18 +6,21 @@
 namespace stagecraft {
 namespace {
 
-/// Returns Levenshtein's distance, computed one row at a time.
+/// Returns how many letters to insert, remove, replace or exchange with their neighbor make `b` of
+/// `a` (optimal string alignment), computed one row at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
+    next[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      next[j + 1] = std::min({row[j] + (a[i] == b[j] ? 0 : 1), row[j + 1] + 1, next[j] + 1});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j]) {
+        next[j + 1] = std::min(next[j + 1], before[j - 1] + 1);
+      }
     }
+    before.swap(row);
+    row.swap(next);
   }
   return row.back();
 }
@@ -33,7 +36,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   }
   std::optional<std::string> best;
   const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
-  std::size_t limit = std::max<std::size_t>(2, letters / 3);
+  std::size_t limit = std::max<std::size_t>(1, letters / 3);
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < limit || (distance == limit && !best)) {

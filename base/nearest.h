@@ -9,9 +9,10 @@
 
 namespace stagecraft {
 
-/// Returns the first known word that starts with `word`; otherwise the word at the smallest edit
-/// distance (the first of several). Returns nothing if every distance is more than a third of the
-/// word's letters and more than two edits, because such a guess would confuse.
+/// Returns the first known word that starts with `word`; otherwise the word at the fewest edits
+/// (the first of several). An edit inserts, removes or replaces a letter, or exchanges neighbors.
+/// Returns nothing if every word is more than one edit away and more edits than a third of the
+/// letters, because such a guess would confuse.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word,
                                                  const std::vector<std::string>& known);
 
