@@ -132,9 +132,17 @@ std::string advice(std::string_view text) {
   std::ranges::transform(upper, upper.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
   });
-  return upper != text && has_form_of_task(upper)
-             ? fmt::format("kinds are capital letters: {}", formats::quoted(upper))
-             : std::string(kCellHelp);
+  if (upper != text && has_form_of_task(upper)) {
+    return fmt::format("kinds are capital letters: {}", formats::quoted(upper));
+  }
+  constexpr std::size_t kSlips = 2;  // more letters than these are no slip of the finger
+  for (std::size_t slip = 1; slip <= kSlips && slip < upper.size(); ++slip) {
+    const std::string task = upper.substr(0, upper.size() - slip);
+    if (has_form_of_task(task)) {
+      return fmt::format("a cell ends with its microbatch: {}", formats::quoted(task));
+    }
+  }
+  return std::string(kCellHelp);
 }
 
 Task parse_task(std::string_view text, std::size_t row, Location at) {

@@ -79,13 +79,16 @@ TEST_CASE("a cell is a task, a group, or nothing", "[scheduler][formats]") {
 TEST_CASE("text that is no cell is told with its place and its probable meaning",
           "[scheduler][formats][bad-input]") {
   for (const char* text :
-       {"", "F", "0X0", "0F", "0F-1", "0F0x", "0x0", "what", "-1F0", "0 F0", "..", "9999"}) {
+       {"", "F", "0X0", "0F", "0F-1", "0F0xyz", "0x0", "what", "-1F0", "0 F0", "..", "9999"}) {
     CAPTURE(text);
     CHECK_THAT(cell_fault(text),
                ContainsSubstring("line 2, column 5: ") &&
                    ContainsSubstring("is not a cell; a cell is '.'"));
   }
   CHECK_THAT(cell_fault("0f3"), EndsWith("'0f3' is not a cell; kinds are capital letters: '0F3'"));
+  CHECK_THAT(cell_fault("1B1x"),
+             EndsWith("'1B1x' is not a cell; a cell ends with its microbatch: '1B1'"));
+  CHECK_THAT(cell_fault("1b12,;"), EndsWith("a cell ends with its microbatch: '1B12'"));
   CHECK_THAT(cell_fault("2U1"), EndsWith("'2U1': an update has no microbatch; write 2U"));
 }
 
