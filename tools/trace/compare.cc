@@ -1,6 +1,9 @@
 #include "stagecraft/tools/trace/compare.h"
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,10 +17,13 @@
 #include "stagecraft/tools/schedule/input/input.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
 #include "stagecraft/tools/trace/report.h"
+#include "stagecraft/tools/trace/trace_words.h"
 #include "stagecraft/tools/trace/traced_run.h"
 
 namespace stagecraft::tools {
 namespace {
+
+constexpr const char* kCompareTraceCommand = "stagecraft trace compare";
 
 struct CompareOptions {
   std::string plan;
@@ -28,6 +34,32 @@ struct CompareOptions {
   bool json = false;
 };
 
+/// Returns whether a file's beginning names the version of a trace. A pipe can be read once, so it
+/// is not looked at.
+bool looks_like_trace(const std::string& path) {
+  constexpr std::size_t kHeader = 4096;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    return false;
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kHeader, '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin.find(kTraceVersionKey) != std::string::npos;
+}
+
+/// Errors: UsageArgument for a trace in the place of the schedule.
+void refuse_swapped(const CompareOptions& o) {
+  if (looks_like_trace(o.plan)) {
+    wrong_usage(kCompareTraceCommand,
+                fmt::format("PLAN expects a schedule, found the trace '{}'; {}",
+                            o.plan,
+                            looks_like_trace(o.trace)
+                                ? "name the schedule of that run"
+                                : "exchange the two files: the schedule comes first"));
+  }
+}
+
 }  // namespace
 
 ExitCode compare_trace(const std::vector<std::string>& words, Console& console) {
@@ -35,7 +67,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   CLI::App app(
       "Compares a traced run with its schedule: the makespan, how each rank spent it, and the "
       "cells that deviate most from their plan.",
-      "stagecraft trace compare");
+      kCompareTraceCommand);
   app.add_option("PLAN", o.plan, "schedule file; - is standard input")
       ->required()
       ->type_name("FILE");
@@ -58,6 +90,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
     write_output("", *help, console);
     return ExitCode::Good;
   }
+  refuse_swapped(o);
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
   const Layout layout = Layout::of(plan.schedule);

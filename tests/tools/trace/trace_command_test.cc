@@ -317,6 +317,13 @@ TEST_CASE("trace compare refuses another schedule's trace, a cut one, and none",
   CAPTURE(costs.err);
   CHECK(costs.exit_code == 0);
   CHECK(number(Json::parse(costs.out), "planned_makespan") == 5 * 4);  // (P - 1 + M)(F + B)
+  const CommandResult swapped = compare(run.trace, run.plan);
+  CHECK(swapped.exit_code == 2);
+  CHECK_THAT(swapped.err,
+             ContainsSubstring("found the trace '" + run.trace + "'; exchange the two files"));
+  const CommandResult twice = compare(run.trace, run.trace);
+  CHECK(twice.exit_code == 2);
+  CHECK_THAT(twice.err, ContainsSubstring("name the schedule of that run"));
   const CommandResult words = run_command({STAGECRAFT_COMMAND, "trace", "comprae"});
   CHECK(words.exit_code == 2);
   CHECK_THAT(words.err, ContainsSubstring("compare"));
