@@ -28,7 +28,6 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
       .command = "stagecraft",
       .about =
           "The commands of Stagecraft that use LibTorch; `stagecraft --help` lists all commands.",
-      .column = 12,
       .commands =
           {command("train",
                    &train,

@@ -36,6 +36,16 @@ std::string runtime_program() {
   return (here.parent_path() / "libexec" / "stagecraft" / "stagecraft").string();
 }
 
+/// Returns only if the program cannot be run; errno then has the reason.
+void become_runtime(char* name, std::vector<std::string>& words) {
+  std::vector<char*> arguments{name};
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
+  execv(runtime_program().c_str(), arguments.data());
+}
+
 SubCommand command(std::string_view word,
                    std::string_view about,
                    decltype(SubCommand::run) run,
@@ -83,7 +93,6 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
       .command = "stagecraft",
       .about =
           "Trains LibTorch modules as pipelines, by a schedule that is checked before it runs.",
-      .column = 12,
       .commands = {of_runtime("train"),
                    of_runtime("import"),
                    of_runtime("profile"),
@@ -112,10 +121,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                            "--members")},
       .notes =
           "\nExit status: 0 success; 1 the run failed, the checked thing is wrong, or memory does "
-          "not suffice;\n2 wrong usage, a file that cannot be used, or output that cannot be "
+          "not suffice; 2 wrong usage, a file that cannot be used, or output that cannot be "
           "written; 128 + N ended by signal N.\n"
-          "stagecraft COMMAND --help lists the options of a command; stagecraft --version prints "
-          "the version.\n"};
+          "stagecraft COMMAND --help, or stagecraft help COMMAND, lists the options of a command; "
+          "stagecraft --version prints the version.\n"};
   return run_sub_command(group, words, console);
 }
 
@@ -124,9 +133,9 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
 
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words = help_by_option({argv + 1, argv + argc});
   if (is_of_runtime(words)) {
-    execv(runtime_program().c_str(), argv);  // before the console: the runtime sets up its own
+    become_runtime(argv[0], words);  // before the console: the runtime sets up its own
   }
   const int failed = errno;
   tell_lack_of_memory_at_abort();

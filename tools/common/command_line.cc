@@ -8,6 +8,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/help/describe.h"
 #include "stagecraft/tools/help/help_format.h"
 
@@ -73,7 +74,7 @@ std::optional<std::string> parse_command_line(CLI::App& app,
     return describe(app);
   }
   app.allow_extras();
-  app.formatter(std::make_shared<HelpFormat>());
+  app.formatter(std::make_shared<HelpFormat>(help_width()));
   try {
     // CLI11 takes the arguments from the end of a vector.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

@@ -4,10 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -48,7 +50,20 @@ std::string reason(int error) {
   }
 }
 
+/// Returns the columns of the terminal on standard output, or nothing if it is none.
+std::optional<int> terminal_width() {
+  winsize size{};
+  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return known && size.ws_col > 0 ? std::optional<int>(size.ws_col) : std::nullopt;
+}
+
 }  // namespace
+
+std::size_t help_width() {
+  constexpr int kWidest = 100;
+  constexpr int kWithoutTerminal = 80;
+  return static_cast<std::size_t>(std::min(kWidest, terminal_width().value_or(kWithoutTerminal)));
+}
 
 Console process_console() {
   keep_closed_streams_closed();
@@ -60,10 +75,7 @@ Console process_console() {
   console.out_is_terminal = isatty(STDOUT_FILENO) == 1;
   console.color =
       console.out_is_terminal && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
-  winsize size{};
-  if (console.out_is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    console.width = size.ws_col;
-  }
+  console.width = terminal_width().value_or(console.width);
   return console;
 }
 

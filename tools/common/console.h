@@ -4,6 +4,7 @@
 /// CN-1: printed text arrives or is an error, in any state of the reader.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string_view>
 
@@ -18,6 +19,10 @@ struct Console {
   int width = 100;           ///< columns of the terminal; for other outputs, a readable width
   bool in_is_taken = false;  ///< standard input can be read once
 };
+
+/// Returns the columns of help: those of the terminal on standard output, at most 100, because
+/// longer lines read badly; 80 for another output.
+[[nodiscard]] std::size_t help_width();
 
 /// Returns the console of this process. After this call, a write to a pipe without a reader or to a
 /// file beyond `ulimit -f` fails with an error and does not end the process. A standard stream that

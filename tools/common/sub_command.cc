@@ -8,20 +8,28 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/tools/help/describe.h"
+#include "stagecraft/tools/help/wrapped_text.h"
 
 namespace stagecraft::tools {
 namespace {
 
+std::string label(const SubCommand& command) {
+  return command.arguments.empty() ? std::string(command.name)
+                                   : fmt::format("{} {}", command.name, command.arguments);
+}
+
 std::string help(const CommandGroup& group) {
-  std::string text =
-      fmt::format("{}\nUsage: {} COMMAND [OPTIONS]\n\nCommands:\n", group.about, group.command);
+  constexpr std::size_t kAround = 4;  // indentation, and the gap between the columns
+  std::size_t column = 0;
   for (const SubCommand& command : group.commands) {
-    text += fmt::format("  {:<{}}{}\n",
-                        fmt::format("{} {}", command.name, command.arguments),
-                        group.column,
-                        command.about);
+    column = std::max(column, label(command).size() + kAround);
   }
-  return text + std::string(group.notes);
+  std::string text = wrapped_text(group.about, help_width()) +
+                     fmt::format("Usage: {} COMMAND [OPTIONS]\n\nCommands:\n", group.command);
+  for (const SubCommand& command : group.commands) {
+    text += wrapped_entry(label(command), command.about, column, help_width());
+  }
+  return text + wrapped_text(group.notes, help_width());
 }
 
 /// Returns name, usage, about, notes, and commands: each with name, arguments and about.
@@ -58,15 +66,24 @@ const SubCommand& find_command(const CommandGroup& group, const std::string& nam
 
 }  // namespace
 
+std::vector<std::string> help_by_option(std::vector<std::string> words) {
+  while (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  return words;
+}
+
 ExitCode run_sub_command(const CommandGroup& group,
-                         const std::vector<std::string>& words,
+                         const std::vector<std::string>& given,
                          Console& console) {
+  const std::vector<std::string> words = help_by_option(given);
   if (words.empty()) {
     console.err << "stagecraft: expected a command, found none\n\n" << help(group);
     return ExitCode::WrongUsage;
   }
   const std::string& name = words.front();
-  if (name == "--help" || name == "-h" || name == "help") {
+  if (name == "--help" || name == "-h") {
     print(help(group), console);
     return ExitCode::Good;
   }

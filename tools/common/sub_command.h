@@ -23,10 +23,12 @@ struct SubCommand {
 struct CommandGroup {
   std::string_view command;  ///< the whole name: "stagecraft schedule"
   std::string_view about;    ///< one sentence
-  int column = 0;            ///< of the help: the column in which descriptions begin
   std::vector<SubCommand> commands;
   std::string_view notes;  ///< end of the help: exit status, and the page to read
 };
+
+/// Returns "schedule make --help" for "help schedule make", and other words as they are.
+[[nodiscard]] std::vector<std::string> help_by_option(std::vector<std::string> words);
 
 /// Runs the command of the first word with the words after it, or prints the help if requested.
 /// Without a word it prints the help to standard error and returns wrong usage.

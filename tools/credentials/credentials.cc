@@ -11,7 +11,6 @@ ExitCode credentials(const std::vector<std::string>& arguments, Console& console
       .about =
           "Makes, renews and shows the credentials by which the processes of a cluster know "
           "each other.",
-      .column = 17,
       .commands = {{"make",
                     "DIR",
                     "make an authority, and a certificate and a key for each member",
@@ -26,10 +25,10 @@ ExitCode credentials(const std::vector<std::string>& arguments, Console& console
                     &show_credentials}},
       .notes =
           "\nDIR is the folder of a cluster. Its sub-folders driver, worker-0, worker-1 ... are "
-          "complete credentials:\ncopy each to its host and name it there. Keep ca-key.pem in its "
-          "place. Every member may act in the\nwhole cluster (docs/security.md).\n"
+          "complete credentials: copy each to its host and name it there. Keep ca-key.pem in its "
+          "place. Every member may act in the whole cluster (docs/security.md).\n"
           "\nExit status: 0 success; 1 `show` found credentials that are expired, foreign, damaged "
-          "or too open;\n2 wrong usage, or a folder that cannot be read, exists already or cannot "
+          "or too open; 2 wrong usage, or a folder that cannot be read, exists already or cannot "
           "be written.\n"
           "stagecraft credentials COMMAND --help lists the options of a command.\n"};
   return run_sub_command(group, arguments, console);

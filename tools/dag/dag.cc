@@ -17,8 +17,7 @@ ExitCode dag_with(decltype(SubCommand::run) show,
       .command = "stagecraft dag",
       .about =
           "Shows the training DAG of a strategy or a schedule: its computing nodes, its "
-          "communication,\nand the order in which every rank issues them.",
-      .column = 16,
+          "communication, and the order in which every rank issues them.",
       .commands = {{"show",
                     "FILE",
                     "show nodes, streams and lists: as text, JSON, picture or page",
@@ -29,8 +28,7 @@ ExitCode dag_with(decltype(SubCommand::run) show,
                     &convert_strategy}},
       .notes =
           "\nExit status: 0 shown; 1 the strategy or the schedule cannot be applied; 2 wrong "
-          "usage, "
-          "a file\nthat cannot be read, or output that cannot be written.\n"
+          "usage, a file that cannot be read, or output that cannot be written.\n"
           "stagecraft dag COMMAND --help lists the options of a command.\n"};
   return run_sub_command(group, arguments, console);
 }

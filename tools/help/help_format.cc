@@ -1,44 +1,16 @@
 #include "stagecraft/tools/help/help_format.h"
 
-#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/split.h"
+#include "stagecraft/tools/help/wrapped_text.h"
 
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::size_t kPage = 100;
 constexpr std::size_t kColumn = 30;  // where texts begin
-
-/// Returns the words of a line in lines of at most `width` columns, each but the first indented.
-std::string wrapped_line(std::string_view text, std::size_t width, std::size_t indent) {
-  std::string lines;
-  std::size_t used = 0;
-  std::istringstream words{std::string(text)};
-  for (std::string word; words >> word;) {
-    if (used > 0 && used + 1 + word.size() > width) {
-      lines += '\n' + std::string(indent, ' ');
-      used = 0;
-    }
-    lines += (used > 0 ? " " : "") + word;
-    used += (used > 0 ? 1 : 0) + word.size();
-  }
-  return lines;
-}
-
-/// Wraps each line of a text by itself; an indented line is an example, which stays.
-std::string wrapped(const std::string& text) {
-  std::string all;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const bool is_drawn = line.starts_with(' ');
-    all += (is_drawn ? line : wrapped_line(line, kPage, 0)) + '\n';
-  }
-  return all;
-}
 
 bool takes_value(const CLI::Option& option) {
   return option.get_type_size() != 0;
@@ -78,7 +50,7 @@ std::string usage_text(const CLI::App& app) {
   return line.substr(kPrefix.size(), line.find('\n') - kPrefix.size());
 }
 
-HelpFormat::HelpFormat() {
+HelpFormat::HelpFormat(std::size_t width) : width_(width) {
   label("Positionals", "Arguments");
 }
 
@@ -87,11 +59,7 @@ std::string HelpFormat::make_group(std::string group,
                                    std::vector<const CLI::Option*> options) const {
   std::string text = fmt::format("\n{}:\n", group);
   for (const CLI::Option* option : options) {
-    const std::string label = fmt::format("  {}", option_label(*option));
-    const bool fits = label.size() < kColumn;
-    text +=
-        fits ? fmt::format("{:<{}}", label, kColumn) : fmt::format("{}\n{:{}}", label, "", kColumn);
-    text += wrapped_line(option_text(*option), kPage - kColumn, kColumn) + '\n';
+    text += wrapped_entry(option_label(*option), option_text(*option), kColumn, width_);
   }
   return text;
 }
@@ -99,7 +67,8 @@ std::string HelpFormat::make_group(std::string group,
 std::string HelpFormat::make_help(const CLI::App* app,
                                   std::string name,
                                   CLI::AppFormatMode /*mode*/) const {
-  std::string text = wrapped(app->get_description()) + make_usage(app, std::move(name));
+  std::string text =
+      wrapped_text(app->get_description(), width_) + make_usage(app, std::move(name));
   text += make_positionals(app);
   for (const std::string& group : app->get_groups()) {
     const auto options = app->get_options([&](const CLI::Option* option) {
@@ -109,7 +78,7 @@ std::string HelpFormat::make_help(const CLI::App* app,
       text += make_group(group, /*is_positional=*/false, options);
     }
   }
-  return app->get_footer().empty() ? text : text + '\n' + wrapped(app->get_footer());
+  return app->get_footer().empty() ? text : text + '\n' + wrapped_text(app->get_footer(), width_);
 }
 
 }  // namespace stagecraft::tools

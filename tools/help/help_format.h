@@ -1,7 +1,8 @@
-/// HelpFormat is the layout of `--help`: options in two columns, wrapped to the width of a page.
+/// HelpFormat is the layout of `--help`: options in two columns, wrapped as wrapped_text.h says.
 /// The default and the environment variable of an option follow its text: "[1] (env NAME)".
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ namespace stagecraft::tools {
 
 class HelpFormat : public CLI::Formatter {
  public:
-  HelpFormat();
+  explicit HelpFormat(std::size_t width);
 
   std::string make_help(const CLI::App* app,
                         std::string name,
@@ -28,6 +29,9 @@ class HelpFormat : public CLI::Formatter {
   std::string make_group(std::string group,
                          bool is_positional,
                          std::vector<const CLI::Option*> options) const override;
+
+ private:
+  const std::size_t width_;
 };
 
 }  // namespace stagecraft::tools

@@ -10,17 +10,16 @@ namespace stagecraft::tools {
 
 ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
   const std::string notes = fmt::format(
-      "\nFILE has one of the formats {};\n- is standard input. Commands can be piped:\n"
+      "\nFILE has one of the formats {}; - is standard input. Commands can be piped:\n"
       "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"
       "    stagecraft schedule check - | stagecraft schedule simulate -\n"
-      "\nExit status: 0 success, 1 the schedule is wrong or differs, 2 unreadable, unwritable or "
-      "wrong\nusage.\n"
+      "\nExit status: 0 success; 1 the schedule is wrong or differs; 2 wrong usage, a file that "
+      "cannot be read, or output that cannot be written.\n"
       "stagecraft schedule COMMAND --help lists the options of a command.\n",
       format_names());
   const CommandGroup group{
       .command = "stagecraft schedule",
       .about = "Makes, checks, simulates, shows, converts, compares and repairs schedules.",
-      .column = 16,
       .commands =
           {{"list",
             "",

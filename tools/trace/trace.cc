@@ -10,7 +10,6 @@ ExitCode trace(const std::vector<std::string>& arguments, Console& console) {
   const CommandGroup group{
       .command = "stagecraft trace",
       .about = "Reads the trace files of `stagecraft train --trace`.",
-      .column = 21,
       .commands = {{"compare",
                     "PLAN TRACE",
                     "compare a run with its schedule, as a whole and cell by cell",
@@ -19,8 +18,7 @@ ExitCode trace(const std::vector<std::string>& arguments, Console& console) {
       .notes =
           "\nui.perfetto.dev and chrome://tracing display these files.\n"
           "\nExit status: 0 compared or drawn, with any differences; 1 the schedule breaks a rule; "
-          "2 wrong "
-          "usage, a file\nthat cannot be read, or output that cannot be written.\n"
+          "2 wrong usage, a file that cannot be read, or output that cannot be written.\n"
           "stagecraft trace COMMAND --help lists the options of a command.\n"};
   return run_sub_command(group, arguments, console);
 }

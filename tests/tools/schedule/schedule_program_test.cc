@@ -1,6 +1,8 @@
 /// Tests `stagecraft schedule` as a shell runs it: pipes, exit statuses, terminals and full disks.
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -29,6 +31,16 @@ CommandResult run_terminal(const std::string& words, int columns, const std::str
       "stty cols " + std::to_string(columns) + "; '" + STAGECRAFT_COMMAND + "' schedule " + words;
   return run_command({"env", "-u", "NO_COLOR", "TERM=xterm", "script", "-qec", line, "/dev/null"},
                      folder);
+}
+
+/// Returns the most characters of a line.
+std::size_t page_width(const std::string& text) {
+  std::size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    widest = std::max(widest, line.find_last_not_of("\r") + 1);
+  }
+  return widest;
 }
 
 }  // namespace
@@ -137,6 +149,18 @@ TEST_CASE("a file that a command writes is made beside its place, through links"
   CHECK(result.out ==
         "target 640 regular file\nlink 777 symbolic link\n0F0 0B0\n0F0 0B0\n"
         "dangling\nlink\nnone\ntarget\n");
+}
+
+TEST_CASE("help is as wide as the terminal, up to 100 columns, and 80 without one",
+          "[tools][schedule][help]") {
+  const auto width_at = [](int columns) {
+    return page_width(run_terminal("compare --help", columns, "").out);
+  };
+  CHECK(width_at(60) <= 60);
+  CHECK((width_at(90) <= 90 && width_at(90) > 80));
+  CHECK((width_at(200) <= 100 && width_at(200) > 90));
+  const std::size_t piped = page_width(run_shell("schedule compare --help | cat").out);
+  CHECK((piped <= 80 && piped > 70));
 }
 
 TEST_CASE("a terminal gets colors and its own width, unless NO_COLOR is set", "[tools][schedule]") {

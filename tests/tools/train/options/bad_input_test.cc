@@ -54,10 +54,32 @@ TEST_CASE("help is at every level and good", "[tools]") {
   CHECK_THAT(train.out, ContainsSubstring("--schedule"));
 }
 
-TEST_CASE("the command says which version it is", "[tools]") {
+TEST_CASE("help COMMAND is COMMAND --help, in both programs of the command", "[tools]") {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"train"},
+                                                {"launch"},
+                                                {"dag", "show"},
+                                                {"schedule"},
+                                                {"schedule", "make"}}) {
+    std::vector<std::string> asked{STAGECRAFT_COMMAND, "help"}, option{STAGECRAFT_COMMAND};
+    asked.insert(asked.end(), words.begin(), words.end());
+    option.insert(option.end(), words.begin(), words.end());
+    option.emplace_back("--help");
+    const CommandResult result = run_command(asked);
+    CAPTURE(asked, result.err);
+    CHECK(result.exit_code == 0);
+    CHECK_FALSE(result.out.empty());
+    CHECK(result.out == run_command(option).out);
+  }
+  check_refused(
+      run_command({STAGECRAFT_COMMAND, "help", "trian"}), 2, {"'trian'", "did you mean train?"});
+}
+
+TEST_CASE("the command says which version it is, and which commit if that is known", "[tools]") {
   const CommandResult result = run_command({STAGECRAFT_COMMAND, "--version"});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Catch::Matchers::Matches("stagecraft [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  CHECK_THAT(
+      result.out,
+      Catch::Matchers::Matches("stagecraft [0-9]+\\.[0-9]+\\.[0-9]+( \\([0-9a-f]{9,40}\\))?\n"));
 }
 
 TEST_CASE("joining workers without credentials are refused, with what to do",
