@@ -15,7 +15,8 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool out_is_terminal = false;
-  bool color = false;        ///< on a terminal, unless NO_COLOR is set or TERM is dumb
+  /// On a terminal, unless NO_COLOR is set or TERM is dumb; --color overrules (color_option.h).
+  bool color = false;
   int width = 100;           ///< columns of the terminal; for other outputs, a readable width
   bool in_is_taken = false;  ///< standard input can be read once
 };

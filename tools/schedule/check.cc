@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/costs/row_devices.h"
+#include "stagecraft/tools/common/color_option.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/number_text.h"
@@ -137,6 +138,7 @@ ExitCode check_schedule(const Words& words, Console& console) {
       ->check(number_from_zero())
       ->type_name("BYTES");
   app.add_flag("--json", json, "print one JSON object");
+  add_color_option(app, console);
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

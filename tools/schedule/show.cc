@@ -12,6 +12,7 @@
 #include "stagecraft/scheduler/costs/cut_costs.h"
 #include "stagecraft/scheduler/render/html/html.h"
 #include "stagecraft/scheduler/simulate/to_array.h"
+#include "stagecraft/tools/common/color_option.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -112,13 +113,14 @@ ExitCode show_schedule(const Words& words, Console& console) {
   CostOptions cost_options;
   CLI::App app("Draws schedules and marks their faults.", "stagecraft schedule show");
   app.footer(
-      "In the terminal, color shows the stage; NO_COLOR turns it off. Durations and costs apply to "
+      "In the terminal, color shows the stage. Durations and costs apply to "
       "pictures and the page, which draw a valid schedule in time. A picture of several schedules "
       "draws them one above the other on one axis; their times are those of compare.\n"
       "Example: stagecraft schedule show 1f1b.txt zb-v.txt --pdf both.pdf --color-by kind");
   app.add_option("FILES", paths, "schedule files; - is standard input")->required()->type_name("");
   add_picture_outputs(app, outputs);
   app.add_option("--html", outputs.html, "write a page for a browser")->type_name("FILE");
+  add_color_option(app, console);
   add_cost_options(app, cost_options);
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {

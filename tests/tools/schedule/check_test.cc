@@ -173,6 +173,24 @@ TEST_CASE("a terminal gets colors, and blocks as wide as it is", "[tools][schedu
         "d1  1B1  .\n");
 }
 
+TEST_CASE("--color says whether there are colors, on a terminal or not", "[tools][schedule]") {
+  const auto colored = [](const std::string& command, const char* when, const Screen& screen) {
+    const CommandResult result = run_schedule({command, "-", "--color", when}, kLate, screen);
+    return (result.out + result.err).find("\x1b[") != std::string::npos;
+  };
+  const Screen terminal{.terminal = true, .color = true};
+  for (const char* command : {"check", "show"}) {
+    CAPTURE(command);
+    CHECK(colored(command, "always", {}));
+    CHECK(colored(command, "auto", terminal));
+    CHECK_FALSE(colored(command, "auto", {}));
+    CHECK_FALSE(colored(command, "never", terminal));
+    check_message(run_schedule({command, "-", "--color", "red"}, kLate),
+                  2,
+                  {"--color expects auto, always or never, found 'red'"});
+  }
+}
+
 TEST_CASE("a budget that a row would exceed breaks V30", "[tools][schedule][costs]") {
   const TemporaryFolder folder;
   const std::string costs = folder.write(
