@@ -401,13 +401,17 @@ class Proposals {
     if (lacks_memory_) {
       throw Error(
           Errc::PlanInfeasible,
-          fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}use "
-                      "more devices, devices with more memory, or smaller microbatches",
+          fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}{}use "
+                      "more devices, devices with more memory, smaller microbatches, or costs of a "
+                      "profile in bf16",
                       whose,
                       is_constrained(request_) ? " and the constraints on stages" : "",
                       100 * kMemoryMargin,
                       fmt::join(reasons_, "\n  "),
-                      whose.empty() ? "" : "ask planner auto, which tries more, or "));
+                      whose.empty() ? "" : "ask planner auto, which tries more, or ",
+                      request_.schedule || request_.builder
+                          ? "leave the choice of a leaner schedule to the planner, or "
+                          : ""));
     }
     throw Error(Errc::UsageArgument,
                 fmt::format("no plan{} was made:\n  {}\n{}",

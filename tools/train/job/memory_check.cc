@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/simulate/schedule_figures.h"
+#include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/train/decide/decide.h"
 #include "stagecraft/tools/train/job/memory_bill.h"
 
@@ -61,6 +66,42 @@ RunMemory at_level(const RunMemory& run, Sharing level) {
   return shared;
 }
 
+/// Returns the chain's or the graph's 1F1B if it keeps fewer activations than the run's schedule.
+std::optional<std::string_view> leaner_schedule(const RunMemory& run) {
+  if (run.choice.strategy) {
+    return std::nullopt;
+  }
+  const Schedule& schedule = run.choice.schedule;
+  const StageGraph graph = schedule.stage_graph();
+  if (!validate(schedule, graph).empty()) {
+    return std::nullopt;  // its order follows the edges of --graph
+  }
+  const auto rows = static_cast<int>(schedule.rows().size());
+  // Stage s of 1F1B keeps S - s microbatches.
+  if (schedule_figures(schedule, graph, {}).peak_microbatches <=
+      std::min(rows, schedule.microbatches())) {
+    return std::nullopt;
+  }
+  return graph.is_chain() ? "1f1b" : "dag-1f1b";
+}
+
+/// Returns what keeps less of activations and is not in use yet.
+std::string leaner_options(const RunMemory& run) {
+  std::vector<std::string> ways;
+  if (run.options.pipeline.recompute != Recompute::stages()) {
+    ways.emplace_back("--recompute stage");
+  }
+  if (run.options.pipeline.precision == Precision::Float32) {
+    ways.emplace_back("--precision bf16");
+  }
+  if (const auto schedule = leaner_schedule(run)) {
+    ways.push_back(fmt::format("--schedule {}", *schedule));
+  }
+  ways.emplace_back("a smaller --microbatch-size");
+  ways.emplace_back("more stages");
+  return words_text(ways);
+}
+
 /// Returns what would make the run fit.
 std::string advice(const RunMemory& run, double limit, bool gpus) {
   if (run.options.run.dry_run) {
@@ -84,10 +125,9 @@ std::string advice(const RunMemory& run, double limit, bool gpus) {
   without.activations = 0.0;
   const double rest = needed(without.bill(), run, gpus);
   return rest <= limit
-             ? fmt::format(
-                   "; without activations {}: --recompute stage, a smaller "
-                   "--microbatch-size or more stages keep fewer of them",
-                   bytes_text(rest))
+             ? fmt::format("; without activations {}: {} keep less of them",
+                           bytes_text(rest),
+                           leaner_options(run))
              : fmt::format(
                    "; {} even without activations: weights, gradients and the optimizer's "
                    "states need a smaller model, or copies that share them (--dp, --zero) "

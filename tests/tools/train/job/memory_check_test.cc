@@ -88,6 +88,20 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 
+TEST_CASE("what keeps less of activations is named unless it is in use", "[tools][memory]") {
+  const auto advice = [](const std::vector<std::string>& words) {
+    const PlannedRun run = planned(words);
+    return run.refused(run.bill().to_run() - 1);
+  };
+  CHECK_THAT(advice({}),
+             ContainsSubstring(": --recompute stage, --precision bf16, a smaller --microbatch-size "
+                               "or more stages keep less of them"));
+  CHECK_THAT(advice({"--schedule", "gpipe"}), ContainsSubstring(", --schedule 1f1b, a smaller "));
+  const std::string lean = advice({"--recompute", "stage", "--precision", "bf16"});
+  CHECK_THAT(lean,
+             ContainsSubstring(": a smaller --microbatch-size or more stages keep less of them"));
+}
+
 TEST_CASE("no level is named where copies cannot share", "[tools][memory][strategies]") {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--ranks", "4"},
