@@ -138,7 +138,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->type_name("free|shared");
   app.add_option("--what-if",
                  options.what_if,
-                 "plan for a changed link or memory: link=0-1:10x (ten times as fast) or memory=2G")
+                 "plan for a changed link or memory, and compare: link=0-1:10x (ten times as fast) "
+                 "or memory=2G; may be repeated")
       ->type_name("CHANGE");
   app.add_option("--together",
                  options.together,
@@ -200,6 +201,10 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   request.shared_channels = options.channels == "shared";
   constrain_operators(options.together, options.on_device, request);
   request.most_stages = options.max_stages.value_or(0);
+  return request;
+}
+
+PlanRequest with_changes(PlanRequest request, const PlanOptions& options) {
   for (const std::string& word : options.what_if) {
     request = with(std::move(request), change_of(word, options.devices));
   }

@@ -40,9 +40,13 @@ struct PlanOptions {
 /// Adds all options. `options` must outlive the parse.
 void add_plan_options(CLI::App& app, PlanOptions& options);
 
-/// Returns the request, with all changes of --what-if.
-/// Errors: UsageArgument for a word that is no number of bytes, no link or no factor; those of
-///         reading costs, schedule and barriers.
+/// Returns the request, without the changes of --what-if.
+/// Errors: UsageArgument for a word that is no number of bytes; those of reading costs, schedule
+///         and barriers.
 [[nodiscard]] PlanRequest plan_request(const PlanOptions& options, Console& console);
+
+/// Returns the request with all changes of --what-if.
+/// Errors: UsageArgument for a word that is no number of bytes, no link or no factor.
+[[nodiscard]] PlanRequest with_changes(PlanRequest request, const PlanOptions& options);
 
 }  // namespace stagecraft::tools

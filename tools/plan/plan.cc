@@ -1,6 +1,7 @@
 #include "stagecraft/tools/plan/plan.h"
 
 #include <chrono>
+#include <optional>
 #include <ostream>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/scheduler/planners/propose.h"
 #include "stagecraft/tools/common/command_line.h"
@@ -16,6 +18,7 @@
 #include "stagecraft/tools/plan/options.h"
 #include "stagecraft/tools/plan/page.h"
 #include "stagecraft/tools/plan/report.h"
+#include "stagecraft/tools/plan/what_if_report.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -50,6 +53,18 @@ std::vector<PlanProposal> searched(PlanRequest& request,
   return found;
 }
 
+/// Returns the best plan without the changes of --what-if.
+PlanBefore best_before(PlanRequest request, const PlanOptions& options, Console& console) {
+  try {
+    return searched(request, options, Clock::now(), console).front();
+  } catch (const Error& error) {
+    if (error.code() != Errc::PlanInfeasible) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 ExitCode plan(const std::vector<std::string>& words, Console& console) {
@@ -65,7 +80,10 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  PlanRequest request = plan_request(options, console);
+  const PlanRequest unchanged = plan_request(options, console);
+  PlanRequest request = with_changes(unchanged, options);
+  const bool changes = !options.what_if.empty();
+  const PlanBefore before = changes ? best_before(unchanged, options, console) : std::nullopt;
   const Clock::time_point begin = Clock::now();
   const std::vector<PlanProposal> found = searched(request, options, begin, console);
   if ((options.why || options.html) && options.time_limit) {
@@ -84,13 +102,17 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
     write_output(*options.html, plan_page(request, found), console);
   }
   if (options.json) {
-    write_output("", plan_json(request, found, options.top, options.why), console);
+    write_output("",
+                 plan_json(request, found, options.top, options.why, changes ? &before : nullptr),
+                 console);
     return ExitCode::Good;
   }
-  write_output("",
-               plan_text(request, found, options.top) +
-                   (options.why ? why_text(request, found) : std::string()),
-               console);
+  write_output(
+      "",
+      plan_text(request, found, options.top) +
+          (changes ? '\n' + what_if_text(request.devices, before, found.front()) : std::string()) +
+          (options.why ? why_text(request, found) : std::string()),
+      console);
   return ExitCode::Good;
 }
 

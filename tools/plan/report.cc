@@ -199,6 +199,7 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
           {"stage_sizes", p.candidate.stage_sizes},
           {"microbatches", p.microbatches},
           {"step_seconds", p.step},
+          {"bubble_fraction", bubble_of(p)},
           {"lower_bound", p.bound},
           {"rows", p.devices_of_row},
           {"bytes", p.bytes},
@@ -213,6 +214,16 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
 
 std::string time_text(double seconds) {
   return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
+}
+
+double bubble_of(const PlanProposal& plan) {
+  double devices = 0, busy = 0;
+  for (std::size_t row = 0; row < plan.busy.size(); ++row) {
+    const auto copies = static_cast<double>(plan.devices_of_row[row].size());
+    devices += copies;
+    busy += copies * plan.busy[row];
+  }
+  return 1 - busy / (devices * plan.step);
 }
 
 std::string plan_text(const PlanRequest& request,
@@ -305,7 +316,8 @@ std::string why_text(const PlanRequest& request, std::span<const PlanProposal> b
 std::string plan_json(const PlanRequest& request,
                       std::span<const PlanProposal> best_first,
                       int top,
-                      bool why) {
+                      bool why,
+                      const PlanBefore* before) {
   Json plans = Json::array();
   for (std::size_t i = 0; i < best_first.size() && i < index(top); ++i) {
     plans.push_back(json_of(request, best_first[i]));
@@ -318,6 +330,9 @@ std::string plan_json(const PlanRequest& request,
               {"plans", plans}};
   if (const auto warning = noise_warning(request.costs.device.noise)) {
     answer["warnings"] = {*warning};
+  }
+  if (before != nullptr) {
+    answer["before"] = *before ? json_of(request, **before) : Json(nullptr);
   }
   if (why) {
     Json reasons = Json::array();

@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/tools/plan/what_if_report.h"
 
 namespace stagecraft::tools {
 
 /// Returns "12.3 ms", "1.2 s".
 [[nodiscard]] std::string time_text(double seconds);
+
+/// Returns the share of a step in which the devices of a plan do not compute.
+[[nodiscard]] double bubble_of(const PlanProposal& plan);
 
 /// Returns the best plan, its stages and devices, and up to `top` others. Requires: at least one.
 [[nodiscard]] std::string plan_text(const PlanRequest& request,
@@ -23,10 +27,12 @@ namespace stagecraft::tools {
 [[nodiscard]] std::string why_text(const PlanRequest& request,
                                    std::span<const PlanProposal> best_first);
 
+/// `before`: nullptr if no change was asked for.
 [[nodiscard]] std::string plan_json(const PlanRequest& request,
                                     std::span<const PlanProposal> best_first,
                                     int top,
-                                    bool why);
+                                    bool why,
+                                    const PlanBefore* before);
 
 /// Returns the cut for `train --cut @FILE`: operators by their ids, one line per stage, and the
 /// samples of the schedule's microbatches.

@@ -397,6 +397,30 @@ TEST_CASE("a changed link or memory is planned for", "[tools][plan][json]") {
   CHECK(tight.at("plans").at(0).at("bytes").at(0) <= 30.0 * (1 << 20));
 }
 
+TEST_CASE("what a change of --what-if changes is shown before and after", "[tools][plan][json]") {
+  const Json usual = plan_json({"--devices", "2"});
+  CHECK_FALSE(usual.contains("before"));
+  const Json slow = plan_json({"--devices", "2", "--what-if", "link=0-1:0.001x"});
+  CHECK(slow.at("before") == usual.at("plans").at(0));
+  for (const Json* plan : {&slow.at("before"), &slow.at("plans").at(0)}) {
+    CHECK(plan->at("bubble_fraction") >= 0);
+    CHECK(plan->at("bubble_fraction") < 1);
+  }
+  const CommandResult text = run_plan({"--devices", "2", "--what-if", "link=0-1:0.001x"});
+  CAPTURE(text.out, text.err);
+  CHECK(std::regex_search(text.out, std::regex("\n--what-if +before +after\n")));
+  for (const Json& plan : {usual.at("plans").at(0), slow.at("plans").at(0)}) {
+    CHECK_THAT(text.out, ContainsSubstring(tools::time_text(plan.at("step_seconds"))));
+  }
+  CHECK(std::regex_search(text.out, std::regex("\nstep .* \\+[0-9.]+ %\n")));
+  CHECK(std::regex_search(text.out, std::regex("\nbubble +[0-9.]+ % +[0-9.]+ %\n")));
+  CHECK_THAT(text.out, ContainsSubstring("\ndevice 0 ") && ContainsSubstring("\ndevice 1 "));
+  // Without the change no plan fits.
+  const std::vector<std::string> more{"--devices", "2", "--memory", "1M", "--what-if", "memory=1G"};
+  CHECK(plan_json(more).at("before") == nullptr);
+  CHECK_THAT(run_plan(more).out, ContainsSubstring("no plan fits before\n"));
+}
+
 /// Runs the command with a file of orders, for a plan that keeps them.
 CommandResult run_with_orders(const std::string& orders, std::vector<std::string> words) {
   const TemporaryFolder folder;
