@@ -28,7 +28,7 @@ void add_options(CLI::App& app, MakeOptions& o) {
       ->type_name("N");
   app.add_option("--valid-days", o.days, "days for which the certificates are valid [7]")
       ->check(whole_number(1, 36500))
-      ->type_name("D");
+      ->type_name("DAYS");
   app.add_option("--cluster", o.cluster, "name of the cluster [a random name]")->type_name("NAME");
 }
 

@@ -38,7 +38,7 @@ void add_renew_options(CLI::App& app, RenewOptions& o) {
       ->type_name("MEMBER");
   app.add_option("--valid-days", o.days, "days for which the certificate is valid [7]")
       ->check(whole_number(1, 36500))
-      ->type_name("D");
+      ->type_name("DAYS");
   app.add_flag("--add", o.add, "add a member that does not exist yet");
 }
 

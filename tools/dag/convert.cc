@@ -47,7 +47,7 @@ ExitCode convert_strategy(const std::vector<std::string>& words, Console& consol
   app.footer(
       "If the form cannot express the strategy, the error names all directives that it cannot "
       "express.");
-  add_file_argument(app, options.file, "a strategy or schedule file");
+  add_file_argument(app, options.file, "strategy or schedule file");
   add_choice<StrategyForm>(app,
                            "--to",
                            to,
@@ -55,7 +55,7 @@ ExitCode convert_strategy(const std::vector<std::string>& words, Console& consol
                            "text, a directive in each line, or piper, its JSON file")
       ->default_str("")
       ->required();
-  app.add_option("-o,--output", options.output, "the file to write [standard output]")
+  app.add_option("-o,--output", options.output, "file to write [standard output]")
       ->type_name("FILE");
   add_read_options(app, options.read);
   if (const auto help = parse_command_line(app, words)) {

@@ -21,7 +21,7 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
       "time.\n\n"
       "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
       "show -");
-  add_file_argument(app, o.file, "a strategy or schedule file");
+  add_file_argument(app, o.file, "strategy or schedule file");
   add_read_options(app, o.read);
   app.add_option("--stages",
                  o.stages,
@@ -39,7 +39,7 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
   app.add_option("--html", o.html, "write a page for a browser instead of the text")
       ->type_name("FILE");
   app.add_flag("--json", o.json, "print nodes, edges and lists as one JSON object");
-  app.add_option("-o,--output", o.output, "the file of text or JSON [standard output]")
+  app.add_option("-o,--output", o.output, "file to write, of text or JSON [standard output]")
       ->type_name("FILE");
 }
 

@@ -14,8 +14,9 @@ constexpr const char* kDoctorAbout =
     "between all pairs. See docs/cluster.md.";
 constexpr const char* kDoctorFooter =
     "The doctor asks all hosts at once, over ssh as `launch` does, and leaves nothing there.\n"
-    "Exit status: 0 if there is no problem (there may be notes); 1 if there is one; 2 for wrong "
-    "usage or a file that cannot be used.";
+    "Exit status: 0 no problem, but perhaps notes; 1 a problem; 2 wrong usage, or a file that "
+    "cannot "
+    "be used.";
 
 }  // namespace
 

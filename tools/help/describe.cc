@@ -40,7 +40,7 @@ Object describe_option(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) {
     names.push_back("--" + name);
   }
-  const std::string value = option.get_type_size() == 0 ? "" : option.get_type_name();
+  const std::string value = option.get_type_size() == 0 ? "" : value_name(option);
   const bool repeats = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   return {{"label", option_label(option)},
           {"names", names},

@@ -18,6 +18,11 @@ bool takes_value(const CLI::Option& option) {
 
 }  // namespace
 
+std::string value_name(const CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  return name == "INT" || name == "UINT" ? "N" : name == "FLOAT" ? "X" : name;
+}
+
 std::string option_label(const CLI::Option& option) {
   if (option.get_positional()) {
     return option.get_name(/*positional=*/true, /*all_options=*/false);
@@ -27,8 +32,8 @@ std::string option_label(const CLI::Option& option) {
   for (const std::string_view name : split(names, ',')) {
     label += fmt::format("{}{}", label.empty() ? "" : ", ", name);
   }
-  if (takes_value(option) && !option.get_type_name().empty()) {
-    label += ' ' + option.get_type_name();
+  if (takes_value(option) && !value_name(option).empty()) {
+    label += ' ' + value_name(option);
   }
   return label;
 }

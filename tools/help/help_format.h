@@ -10,7 +10,11 @@
 
 namespace stagecraft::tools {
 
-/// Returns an option's names and the kind of its value, "-o, --output FILE"; an argument's name.
+/// Returns the name of an option's value, "FILE". A whole number that has no name of its own is N,
+/// another number X.
+[[nodiscard]] std::string value_name(const CLI::Option& option);
+
+/// Returns an option's names and the name of its value, "-o, --output FILE"; an argument's name.
 [[nodiscard]] std::string option_label(const CLI::Option& option);
 
 /// Returns the text of an option with its default and its environment variable.

@@ -57,11 +57,13 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
                  "in a step of Slurm: folder that all its hosts see [the folder of submission]")
       ->type_name("DIR");
   app.add_option("--join-seconds", request.join_seconds, "longest wait for all workers")
+      ->type_name("SECONDS")
       ->check(whole_number(1));
   app.add_option("--silence-seconds",
                  request.silence_seconds,
                  "seconds of silence after which a process counts as lost; allow more if jobs are "
                  "suspended")
+      ->type_name("SECONDS")
       ->check(whole_number(2));
   app.footer(kFooter);
   if (const auto help = parse_command_line(app, {arguments.begin(), program})) {

@@ -94,7 +94,7 @@ std::string planner_names() {
 }  // namespace
 
 void add_plan_options(CLI::App& app, PlanOptions& options) {
-  app.add_option("COSTS", options.costs, "a costs.json of `stagecraft profile`; -: standard input")
+  app.add_option("COSTS", options.costs, "costs.json of `stagecraft profile`; - is standard input")
       ->required();
   app.add_option("--devices", options.devices, "number of devices")
       ->required()
@@ -120,7 +120,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_flag("--stage-sizes",
                options.stage_sizes,
                "let stages take microbatches of different sizes (graphpipe)");
-  app.add_option("--planner", options.planner, planner_names() + " [auto]")->type_name("NAME");
+  app.add_option("--planner", options.planner, "planner to ask: " + planner_names() + " [auto]")
+      ->type_name("NAME");
   app.add_option("--schedule",
                  options.schedule,
                  "search only for the best cut for this schedule, a name or file")
@@ -149,7 +150,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  options.on_device,
                  "like --together, and run that stage on this device, e.g. 0:0-5")
       ->type_name("DEVICE:A-B");
-  app.add_option("--max-stages", options.max_stages, "the most stages that a plan may have")
+  app.add_option("--max-stages", options.max_stages, "most stages that a plan may have")
       ->type_name("N")
       ->check(whole_number(1));
   app.add_option("--time-limit",

@@ -17,7 +17,8 @@ constexpr const char* kProfileAbout =
 constexpr const char* kProfileFooter =
     "Measurements are kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for one model, "
     "size, number of threads and processor nothing is measured twice. Measure on an idle machine.\n"
-    "Exit status: 0 good; 1 the model cannot be profiled; 2 wrong usage, or a file that cannot be "
+    "Exit status: 0 success; 1 the model cannot be profiled; 2 wrong usage, or a file that cannot "
+    "be "
     "used.";
 
 constexpr int kMostThreads = 1024;  // more than any machine has processors
@@ -53,7 +54,8 @@ void add_all(CLI::App& app, ProfileRequest& r) {
                  "times, and not kept if it stays noisy")
       ->type_name("X")
       ->check(number_from_zero());
-  app.add_option("-o,--output", r.output, "write costs.json; -: print it")->type_name("FILE");
+  app.add_option("-o,--output", r.output, "file to write, a costs.json; - is standard output")
+      ->type_name("FILE");
   app.add_flag("--json", r.json, "print one JSON object instead of a table");
   app.footer(kProfileFooter);
 }

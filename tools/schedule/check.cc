@@ -127,13 +127,13 @@ ExitCode check_schedule(const Words& words, Console& console) {
   app.footer(
       "If input and output are pipes, the command passes a valid schedule on unchanged and writes "
       "the verdict to standard error.\n"
-      "Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
+      "Exit status: 0 valid; 1 violations; 2 wrong usage, or a file that cannot be read.");
   add_file_argument(app, path);
-  app.add_option("--costs", costs, "a costs.json with the bytes that stages hold; needs --budget")
+  app.add_option("--costs", costs, "costs.json with the bytes that stages hold; needs --budget")
       ->type_name("FILE");
   app.add_option("--budget",
                  budget,
-                 "the bytes that each row may hold, unless \"devices\" of the costs state them; "
+                 "bytes that each row may hold, unless \"devices\" of the costs state them; "
                  "needs --costs")
       ->check(number_from_zero())
       ->type_name("BYTES");

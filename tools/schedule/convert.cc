@@ -24,8 +24,8 @@ ExitCode convert_schedule(const Words& words, Console& console) {
       format_lines(),
       communication_format()));
   add_file_argument(app, path);
-  app.add_option("--to", to, format_names())->required()->type_name("FORMAT");
-  app.add_option("-o,--output", output, "the file to write [standard output]")->type_name("FILE");
+  app.add_option("--to", to, "format to write: " + format_names())->required()->type_name("FORMAT");
+  app.add_option("-o,--output", output, "file to write [standard output]")->type_name("FILE");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

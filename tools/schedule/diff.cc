@@ -47,8 +47,8 @@ ExitCode diff_schedules(const Words& words, Console& console) {
       "diff compares lists, because a run ignores columns. If one schedule cuts the model into "
       "more stages, durations and activations of its stages are scaled down, so that the whole "
       "model is the same work in both; --costs gives the costs of each stage instead.\n"
-      "Exit status: 0 equal, 1 different, 2 unreadable or wrong usage.");
-  app.add_option("A", path_a, "a schedule file; - is standard input")->required()->type_name("");
+      "Exit status: 0 equal; 1 different; 2 wrong usage, or a file that cannot be read.");
+  app.add_option("A", path_a, "schedule file; - is standard input")->required()->type_name("");
   app.add_option("B", path_b, "another schedule file")->required()->type_name("");
   add_cost_options(app, options);
   app.add_flag("--json", json, "print one JSON object");

@@ -59,10 +59,10 @@ ExitCode fix_schedule(const Words& words, Console& console) {
       "exchange, columns that are too early.",
       "stagecraft schedule fix");
   app.footer(
-      "Exit status: 0 the result is valid, 1 the changes are not enough and nothing is written, 2 "
-      "unreadable or wrong usage.");
+      "Exit status: 0 the result is valid; 1 the changes are not enough and nothing is written; 2 "
+      "wrong usage, or a file that cannot be read.");
   add_file_argument(app, path);
-  app.add_option("-o,--output", output, "the file to write, as text [standard output]")
+  app.add_option("-o,--output", output, "file to write, as text [standard output]")
       ->type_name("FILE");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {

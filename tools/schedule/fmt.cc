@@ -93,7 +93,7 @@ ExitCode format_schedule(const Words& words, Console& console) {
       "Aligns cells in columns, leaves out redundant headers, and keeps comments. The result can "
       "replace the file: fmt x.txt -o x.txt.");
   add_file_argument(app, path);
-  app.add_option("-o,--output", output, "the file to write [standard output]")->type_name("FILE");
+  app.add_option("-o,--output", output, "file to write [standard output]")->type_name("FILE");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

@@ -47,8 +47,8 @@ ExitCode lint_schedule(const Words& words, Console& console) {
   CLI::App app("Reports parts of a valid schedule that are legal but unusual.",
                "stagecraft schedule lint");
   app.footer(
-      "Exit status: 0 nothing is unusual, 1 something is, or a rule is broken, 2 unreadable or "
-      "wrong usage.");
+      "Exit status: 0 nothing is unusual; 1 something is, or a rule is broken; 2 wrong usage, or a "
+      "file that cannot be read.");
   add_file_argument(app, path);
   app.add_flag("--json", json, "print one JSON object");
   add_read_options(app, read);

@@ -33,7 +33,7 @@ struct MakeOptions {
 };
 
 void add_options(CLI::App& app, MakeOptions& o) {
-  app.add_option("NAME", o.name, "a builder; stagecraft schedule list prints all")
+  app.add_option("NAME", o.name, "builder; stagecraft schedule list prints all")
       ->required()
       ->type_name("");
   app.add_option("--devices", o.devices, "rows of the schedule [of a stage graph: one per stage]")
@@ -45,14 +45,14 @@ void add_options(CLI::App& app, MakeOptions& o) {
   app.add_option("--chunks", o.chunks, "stages per device")->check(whole_number(1))->type_name("V");
   app.add_option("--graph", o.graph, "edges between stages, e.g. 0-2,1-2")
       ->type_name("EDGES|@FILE");
-  app.add_option("--set", o.set, "a parameter of the builder; may be repeated")
+  app.add_option("--set", o.set, "parameter of the builder, e.g. k=2; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   app.add_option(
-         "--costs", o.costs, "a costs.json with the times of tasks and transfers, for zb-auto")
+         "--costs", o.costs, "costs.json with the times of tasks and transfers, for zb-auto")
       ->type_name("FILE");
-  app.add_option("--format", o.format, format_names())->type_name("FORMAT");
-  app.add_option("-o,--output", o.output, "the file to write [standard output]")->type_name("FILE");
+  app.add_option("--format", o.format, "format to write: " + format_names())->type_name("FORMAT");
+  app.add_option("-o,--output", o.output, "file to write [standard output]")->type_name("FILE");
 }
 
 BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& console) {

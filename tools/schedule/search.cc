@@ -42,7 +42,7 @@ void add_search_options(CLI::App& app, SearchOptions& o) {
       ->required()
       ->check(whole_number(1))
       ->type_name("M");
-  app.add_option("--cap", r.cap, "the most in flight on each device, in stages x microbatches")
+  app.add_option("--cap", r.cap, "most in flight on each device, in stages x microbatches")
       ->required()
       ->check(whole_number(1))
       ->type_name("N");
@@ -51,15 +51,15 @@ void add_search_options(CLI::App& app, SearchOptions& o) {
       ->type_name("V");
   app.add_option("--placement",
                  o.placement,
-                 "the devices of chunks: loop (0 1 0 1), wave (0 1 1 0), or replicas, two copies "
+                 "devices of chunks: loop (0 1 0 1), wave (0 1 1 0), or replicas, two copies "
                  "of the model [loop]")
-      ->type_name("WORD");
+      ->type_name("loop|wave|replicas");
   app.add_flag("--split", r.split, "split backwards into halves, I and W");
   add_cost_options(app, o.costs);
-  app.add_option("--seconds", o.seconds, "the time limit of the search [30]")
+  app.add_option("--seconds", o.seconds, "seconds after which the search ends [30]")
       ->check(positive_number())
-      ->type_name("S");
-  app.add_option("-o,--output", o.output, "the file to write [standard output]")->type_name("FILE");
+      ->type_name("SECONDS");
+  app.add_option("-o,--output", o.output, "file to write [standard output]")->type_name("FILE");
   app.add_flag("--json", o.json, "print one JSON object, which contains the schedule");
 }
 

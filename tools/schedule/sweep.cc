@@ -42,12 +42,14 @@ struct SweepOptions {
 
 void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("NAMES", o.names, "builders, or all")->required()->type_name("");
-  app.add_option("--devices", o.devices, "e.g. 4,8")->required()->type_name("P1,P2,..");
-  app.add_option("--microbatches", o.microbatches, "e.g. 8,16,32")
+  app.add_option("--devices", o.devices, "rows of the schedules, e.g. 4,8")
       ->required()
-      ->type_name("M1,M2,..");
+      ->type_name("P,...");
+  app.add_option("--microbatches", o.microbatches, "microbatches of one step, e.g. 8,16,32")
+      ->required()
+      ->type_name("M,...");
   app.add_option("--chunks", o.chunks, "stages per device, for builders that leave it open [2]")
-      ->type_name("V1,V2,..");
+      ->type_name("V,...");
   add_cost_options(app, o.costs);
   app.add_flag("--json", o.json, "print one JSON object");
   app.add_flag("--csv", o.csv, "print CSV");

@@ -75,7 +75,7 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
   add("--i", options.durations.backward_input, "duration of its input half [half of --b]");
   add("--w", options.durations.backward_weight, "duration of its weight half [half of --b]");
   add("--latency", options.latency, "duration of a transfer between two devices [0]");
-  app.add_option("--costs", options.file, "a costs.json instead, with bytes, links and stages")
+  app.add_option("--costs", options.file, "costs.json instead, with bytes, links and stages")
       ->type_name("FILE");
 }
 

@@ -138,7 +138,7 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
   options.command = app.get_name();
   app.add_option("--from",
                  options.from,
-                 fmt::format("the file's format, if it is not the one that it looks like: {}",
+                 fmt::format("format of the file, if it is not the one that it looks like: {}",
                              format_names()))
       ->type_name("FORMAT");
   app.add_option("--graph",

@@ -39,9 +39,7 @@ struct ScheduleFile {
 };
 
 /// Adds the argument FILE. `path` must outlive the parse. `what`: the file, for the help.
-void add_file_argument(CLI::App& app,
-                       std::string& path,
-                       const std::string& what = "a schedule file");
+void add_file_argument(CLI::App& app, std::string& path, const std::string& what = "schedule file");
 /// Adds --from, --graph and --strict.
 void add_read_options(CLI::App& app, ReadOptions& options);
 

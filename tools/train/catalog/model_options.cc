@@ -87,7 +87,7 @@ void add_named_model(CLI::App& app, ModelChoice& model) {
                [&model, name = size.name](const double& value) { model.sizes.set(name, value); },
                size_text(size.name))
             ->check(validator_of(size.kind))
-            ->type_name(size.kind == ModelSize::Kind::Whole ? "INT" : "FLOAT")
+            ->type_name(size.kind == ModelSize::Kind::Whole ? "N" : "X")
             ->group(group);
       }
     }

@@ -64,8 +64,7 @@ TEST_CASE("the help of a size lists each meaning with its models and their defau
   CHECK_THAT(said_of("--heads"),
              ContainsSubstring("must divide --dim: llama [4], moe [4], vit [4], clip [4]; "
                                "attention heads at the lowest level: unet [4]"));
-  CHECK_THAT(said_of("--dropout"),
-             ContainsSubstring("--dropout FLOAT dropout probability: vit [0]"));
+  CHECK_THAT(said_of("--dropout"), ContainsSubstring("--dropout X dropout probability: vit [0]"));
 }
 
 TEST_CASE("an unknown model is answered with all names and the nearest",

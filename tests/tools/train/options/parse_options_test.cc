@@ -271,4 +271,12 @@ TEST_CASE("help lists every option", "[tools][options]") {
   }
 }
 
+TEST_CASE("help names numbers alike in all commands", "[tools][options]") {
+  const std::string help = std::get<HelpText>(parse_train_options({"--help"})).text;
+  CHECK_THAT(help, ContainsSubstring("--layers N ") && ContainsSubstring("--lr X "));
+  for (const char* name : {" INT", " UINT", " FLOAT"}) {
+    CHECK_THAT(help, !ContainsSubstring(name));
+  }
+}
+
 }  // namespace stagecraft::tools
