@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft::security {
@@ -100,10 +101,10 @@ SmallFile read_small_file(const std::string& path) {
   }
   if (size > kLargest) {
     unusable_file(
-        fmt::format("'{}' has more than {} bytes, so it is neither a certificate nor a key; put "
+        fmt::format("'{}' has more than {}, so it is neither a certificate nor a key; put "
                     "the right file in its place",
                     path,
-                    kLargest));
+                    bytes_text(static_cast<double>(kLargest))));
   }
   result.text.resize(size);
   return result;

@@ -5,6 +5,7 @@
 ///   plans [--workers 2,4] [--processes] [--rounds N] [--memory BYTES] [MODEL...]
 ///   plans --model-file MODEL --data DIR ...
 ///   plans --sweep [--splits N] [--plot FILE.svg] [MODEL]
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -21,7 +22,7 @@
 #include "stagecraft/bench/plans/plans_plot.h"
 #include "stagecraft/bench/plans/plans_subject.h"
 #include "stagecraft/bench/plans/plans_sweep.h"
-#include "stagecraft/tools/common/bytes_word.h"
+#include "stagecraft/tools/common/number.h"
 
 namespace stagecraft::bench::plans {
 namespace {
@@ -29,7 +30,7 @@ namespace {
 struct Options {
   std::vector<int> workers{2, 4};
   WaysOptions ways;
-  std::optional<std::string> memory;
+  std::optional<std::int64_t> memory;
   std::string model_file, data;
   bool sweep = false;
   int splits = 16;
@@ -41,7 +42,8 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--workers", o.workers)->delimiter(',')->allow_extra_args(false);
   app.add_flag("--processes", o.ways.processes, "workers are processes");
   app.add_option("--rounds", o.ways.rounds, "of 3 steps each")->check(CLI::PositiveNumber);
-  app.add_option("--memory", o.memory, "of a worker, which auto plans for, e.g. 64M (no limit)");
+  app.add_option("--memory", o.memory, "of a worker, which auto plans for, e.g. 64M (no limit)")
+      ->transform(tools::byte_number());
   CLI::Option* file = app.add_option("--model-file", o.model_file, "a model from a file");
   file->needs(app.add_option("--data", o.data, "its folder of microbatches")->needs(file));
   CLI::Option* sweep =
@@ -79,8 +81,8 @@ void run_sweep(const Options& o) {
 }
 
 void run_comparisons(Options o) {
-  const double memory = o.memory ? tools::bytes_of_word("plans", "--memory", *o.memory)
-                                 : std::numeric_limits<double>::infinity();
+  const double memory =
+      o.memory ? static_cast<double>(*o.memory) : std::numeric_limits<double>::infinity();
   std::vector<Comparison> all;
   for (const Subject& subject : subjects(o)) {
     for (const int workers : o.workers) {

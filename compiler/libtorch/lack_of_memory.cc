@@ -1,11 +1,14 @@
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
 
+#include <charconv>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/process/standard_lack_of_memory.h"
 
 namespace stagecraft {
@@ -19,7 +22,7 @@ bool says_lack_of_memory(std::string_view text) {
          text.starts_with("Storage size calculation overflowed");  // more than 2^63 bytes
 }
 
-/// Returns " at 123 bytes in one piece", or nothing.
+/// Returns " at 1.5 GiB in one piece", or nothing.
 std::string size_in(std::string_view text) {
   constexpr std::string_view kBefore = "you tried to allocate ";
   const std::size_t begin = text.find(kBefore);
@@ -27,7 +30,9 @@ std::string size_in(std::string_view text) {
     return "";
   }
   text.remove_prefix(begin + kBefore.size());
-  return fmt::format(" at {} bytes in one piece", text.substr(0, text.find(' ')));
+  double bytes = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return read.ec == std::errc() ? fmt::format(" at {} in one piece", bytes_text(bytes)) : "";
 }
 
 /// Returns the part with sizes of "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ... is

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs/row_devices.h"
@@ -387,12 +388,12 @@ class Proposals {
       const int row = least.tightest();
       lacks_memory_ = true;
       reasons_.push_back(fmt::format(
-          "of all cuts found, the one that lacks least needs {:.0f} bytes, on device {} of {}: "
-          "{:.0f} more than there are",
-          std::ceil(least.lacks() + least.memory[static_cast<std::size_t>(row)]),
+          "of all cuts found, the one that lacks least needs {}, on device {} of {}: {} more "
+          "than there are",
+          enough_bytes_text(least.lacks() + least.memory[static_cast<std::size_t>(row)]),
           least.first_device(row),
           least.candidate.schedule_name,
-          std::ceil(least.lacks())));
+          enough_bytes_text(least.lacks())));
     }
     if (sharing_ != Sharing::Nothing) {
       reasons_.emplace_back("copies that share what they hold (--zero) do not fit either");

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/scheduler/planners/judge.h"
 
 namespace stagecraft {
@@ -172,8 +173,9 @@ std::vector<WhatIf> what_it_takes(const PlanRequest& request,
 std::string to_string(const WhatIf& otherwise) {
   switch (otherwise.kind) {
     case WhatIf::Kind::Memory:
-      return fmt::format(
-          "devices had {:.0f} bytes (its device {} needs them)", otherwise.bytes, otherwise.from);
+      return fmt::format("devices had {} (its device {} needs them)",
+                         enough_bytes_text(otherwise.bytes),
+                         otherwise.from);
     case WhatIf::Kind::Link:
       return otherwise.factor > 1 ? fmt::format("the link {}-{} were {:.3g} times as fast",
                                                 otherwise.from,

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/scheduler/costs/memory_model.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/rules/parts/rule_input.h"
@@ -65,15 +66,16 @@ void check_memory(const RuleInput& in, Violations& out) {
     if (rows[r].entry != nullptr && rows[r].bytes > model.budget_of(r)) {
       const Entry& entry = *rows[r].entry;
       Violation v = at("V30", entry, entry.cell->tasks().front());
-      v.missing = fmt::format("{:.0f} bytes", rows[r].bytes - model.budget_of(r));
+      v.missing = enough_bytes_text(rows[r].bytes - model.budget_of(r));
       v.message = fmt::format(
-          "row {} holds {:.0f} bytes at {} ({}), its budget is {:.0f}; keep fewer microbatches in "
+          "row {} holds {} at {} ({}), {} more than its budget of {}; keep fewer microbatches in "
           "flight, move a stage elsewhere or raise the budget",
           r,
-          rows[r].bytes,
+          bytes_text(rows[r].bytes),
           to_string(*entry.cell),
           where(in, entry),
-          model.budget_of(r));
+          v.missing,
+          bytes_text(model.budget_of(r)));
       out.push_back(std::move(v));
     }
   }

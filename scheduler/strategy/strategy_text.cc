@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/base/split.h"
@@ -160,21 +160,15 @@ std::vector<Rank> LineReader::ranks() {
 std::int64_t LineReader::bytes() {
   skip_blanks();
   const std::size_t begin = at_;
-  std::string_view text = word();
-  std::int64_t unit = 1;
-  if (!text.empty()) {
-    constexpr std::string_view kUnits = "KMG";
-    if (const std::size_t power = kUnits.find(text.back()); power != std::string_view::npos) {
-      unit = std::int64_t{1} << (10 * (power + 1));
-      text.remove_suffix(1);
-    }
+  while (at_ < line_.size() && (is_word(line_[at_]) || line_[at_] == '.')) {
+    ++at_;
   }
-  const std::optional<int> count = formats::whole_number(text);
-  if (!count || *count < 1 || *count == std::numeric_limits<int>::max()) {
+  const auto bytes = parse_bytes(line_.substr(begin, at_ - begin));
+  if (!bytes) {
     at_ = begin;
-    refuse("expected a number of bytes, e.g. 25M (K, M and G are powers of 1024)");
+    refuse(fmt::format("expected {}", kBytesForm));
   }
-  return *count * unit;
+  return *bytes;
 }
 
 SplitDirective LineReader::split() {

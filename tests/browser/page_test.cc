@@ -202,12 +202,12 @@ TEST_CASE("held bytes are shown where they are known, else activations", "[brows
   CHECK(bytes.text("#memory-title") == "Memory held");
   CHECK_THAT(
       std::string(bytes.evaluate("document.getElementById('memory').ariaLabel")),
-      ContainsSubstring("rank 0 4 GB, 2 held") && ContainsSubstring("rank 1 2.25 GB, 1 held"));
+      ContainsSubstring("rank 0 3.7 GiB, 2 held") && ContainsSubstring("rank 1 2.1 GiB, 1 held"));
   const Point middle = bytes.middle_of("#memory");
   bytes.move_to({middle.x, middle.y - 15});
   CHECK_THAT(
       bytes.text("#tooltip"),
-      ContainsSubstring("holds 4 GB, 2 activations") && ContainsSubstring("at most 4 GB, 2"));
+      ContainsSubstring("holds 3.7 GiB, 2 activations") && ContainsSubstring("at most 3.7 GiB, 2"));
   save(bytes.screenshot(), "bytes");
   CHECK(bytes.complaints() == std::vector<std::string>());
 

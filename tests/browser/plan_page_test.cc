@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/browser/page.h"
 #include "stagecraft/tests/support/catch.h"
@@ -102,6 +103,26 @@ TEST_CASE("a plan is drawn without a complaint, light, dark and narrow", "[brows
   }
 }
 
+TEST_CASE("a page writes bytes as the terminal does, on its axes too", "[browser]") {
+  Plan plan;
+  plan.page().candidates[1].bytes = 1023;
+  plan.page().candidates[2].bytes = 1048575;
+  plan.page().candidates[3].bytes = 6990506.6666667;
+  Page page = plan.open("", {.width = 1280, .height = 1900});
+  const auto texts_in = [&](const char* element) -> std::string {
+    return page.evaluate(fmt::format("document.getElementById('{}').textContent", element));
+  };
+  for (const char* drawing : {"front", "ranks"}) {
+    CAPTURE(drawing);
+    CHECK_THAT(texts_in(drawing), ContainsSubstring("0 B") && ContainsSubstring("1.0 GiB"));
+  }
+  CHECK_THAT(texts_in("front"), ContainsSubstring("memory of the fullest rank"));
+  const std::string list = texts_in("list");
+  for (const auto& candidate : plan.page().candidates) {
+    CHECK_THAT(list, ContainsSubstring(bytes_text(candidate.bytes)));
+  }
+}
+
 TEST_CASE("what is pointed at says what it is", "[browser]") {
   Plan plan;
   Page page = plan.open("", {.width = 1280, .height = 1900});
@@ -113,7 +134,7 @@ TEST_CASE("what is pointed at says what it is", "[browser]") {
                  ContainsSubstring("forward 10 ms, backward 20 ms"));
   page.move_to(page.middle_of("#ranks g"));
   CHECK_THAT(page.text("#tooltip"),
-             ContainsSubstring("rank 0: 1.9 GB") && ContainsSubstring("500 MB left"));
+             ContainsSubstring("rank 0: 1.8 GiB") && ContainsSubstring("476.8 MiB left"));
   page.move_to(page.middle_of("#front .point.chosen"));
   CHECK_THAT(page.text("#tooltip"),
              ContainsSubstring("candidate 0 of pfeife") && ContainsSubstring("580 ms a step"));

@@ -11,6 +11,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
+
 namespace stagecraft::tools {
 namespace {
 
@@ -55,6 +57,19 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
                            expected,
                            text,
                            is_larger(text, most) ? ", which is too large" : "");
+      },
+      /*validator_desc=*/"");
+}
+
+CLI::Validator byte_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto bytes = parse_bytes(text);
+        if (!bytes) {
+          return fmt::format("expects {}, found '{}'", kBytesForm, text);
+        }
+        text = std::to_string(*bytes);
+        return std::string();
       },
       /*validator_desc=*/"");
 }

@@ -19,6 +19,10 @@ namespace stagecraft::tools {
 /// Accepts a finite number greater than 0.
 [[nodiscard]] CLI::Validator positive_number();
 
+/// Accepts a number of bytes as parse_bytes() reads it, and replaces it by its digits: the
+/// transform() of an option that is a whole number.
+[[nodiscard]] CLI::Validator byte_number();
+
 /// Accepts a finite number from 0 up to, not including, `limit`; no limit if it is 0.
 [[nodiscard]] CLI::Validator number_from_zero(double limit = 0.0);
 

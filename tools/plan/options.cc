@@ -1,18 +1,22 @@
 #include "stagecraft/tools/plan/options.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/what_if.h"
-#include "stagecraft/tools/common/bytes_word.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/plan/operator_constraints.h"
@@ -27,6 +31,16 @@ constexpr const char* kPlanCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
 constexpr int kMostProcessors = 1'000'000;
 constexpr int kMostListed = 1000;
+
+/// Returns the number at the beginning of a word, and what follows it; nothing if there is none.
+std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return std::pair(value, word.substr(static_cast<std::size_t>(end - word.data())));
+}
 
 WhatIf link_change(const std::string& word, std::string_view text) {
   const auto refuse = [&] {
@@ -56,15 +70,21 @@ WhatIf link_change(const std::string& word, std::string_view text) {
 }
 
 WhatIf change_of(const std::string& word, int devices) {
-  if (word.starts_with("memory=")) {
-    return {.kind = WhatIf::Kind::Memory,
-            .bytes = bytes_of_word(kPlanCommand, "--what-if", word.substr(7))};
+  constexpr std::string_view kMemory = "memory=";
+  constexpr std::string_view kLink = "link=";
+  if (word.starts_with(kMemory)) {
+    const auto bytes = parse_bytes(std::string_view(word).substr(kMemory.size()));
+    if (!bytes) {
+      wrong_usage(kPlanCommand,
+                  fmt::format("--what-if memory= expects {}, found '{}'", kBytesForm, word));
+    }
+    return {.kind = WhatIf::Kind::Memory, .bytes = static_cast<double>(*bytes)};
   }
-  if (!word.starts_with("link=")) {
+  if (!word.starts_with(kLink)) {
     wrong_usage(kPlanCommand,
-                fmt::format("--what-if expects link=0-1:10x or memory=2G, found '{}'", word));
+                fmt::format("--what-if expects link=0-1:10x or memory=4G, found '{}'", word));
   }
-  const WhatIf change = link_change(word, std::string_view(word).substr(5));
+  const WhatIf change = link_change(word, std::string_view(word).substr(kLink.size()));
   if (std::max(change.from, change.to) >= devices || change.from == change.to) {
     wrong_usage(
         kPlanCommand,
@@ -106,8 +126,9 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  "its own]")
       ->type_name("N")
       ->check(whole_number(1, kMostProcessors));
-  app.add_option("--memory", options.memory, "memory of every device, e.g. 2G [no limit]")
-      ->type_name("BYTES");
+  app.add_option("--memory", options.memory, "memory of every device, e.g. 4G [no limit]")
+      ->type_name("BYTES")
+      ->transform(byte_number());
   app.add_option("--batch",
                  options.batch,
                  "samples of a step [those of the profiled data, or 8 microbatches]")
@@ -140,7 +161,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--what-if",
                  options.what_if,
                  "plan for a changed link or memory, and compare: link=0-1:10x (ten times as fast) "
-                 "or memory=2G; may be repeated")
+                 "or memory=4G; may be repeated")
       ->type_name("CHANGE");
   app.add_option("--together",
                  options.together,
@@ -180,7 +201,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   request.microbatch_sizes = options.microbatch_sizes;
   request.stage_sizes = options.stage_sizes;
   if (options.memory) {
-    request.memory = bytes_of_word(kPlanCommand, "--memory", *options.memory);
+    request.memory = static_cast<double>(*options.memory);
   }
   if (options.schedule) {
     if (builder_named(*options.schedule) != nullptr) {

@@ -1,6 +1,7 @@
 /// PlanOptions holds the options of `stagecraft plan`, and makes the request from them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ struct PlanOptions {
   std::string costs;
   int devices = 0;
   std::optional<int> processors;
-  std::optional<std::string> memory;  ///< "2G"
+  std::optional<std::int64_t> memory;  ///< bytes of every device
   std::string planner = "auto";
   std::optional<int> batch;  ///< samples; none: 8 of the measured microbatches
   std::vector<int> microbatch_sizes;
@@ -26,7 +27,7 @@ struct PlanOptions {
   std::optional<std::string> schedule;  ///< a builder's name or a file
   std::optional<std::string> barriers;  ///< "phases", or a file with event orders
   std::string channels = "free";
-  std::vector<std::string> what_if;    ///< "link=0-1:10x", "memory=2G"
+  std::vector<std::string> what_if;    ///< "link=0-1:10x", "memory=4G"
   std::vector<std::string> together;   ///< "3-9": operators to keep in one stage
   std::vector<std::string> on_device;  ///< "0:3-9": the same, and the device that runs it
   std::optional<int> max_stages;

@@ -1,4 +1,5 @@
 /// `stagecraft schedule check`
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -121,7 +122,7 @@ ExitCode check_schedule(const Words& words, Console& console) {
   ReadOptions read;
   bool json = false;
   std::string costs;
-  double budget = 0;
+  std::int64_t budget = 0;
   CLI::App app("Proves that a schedule can run, or shows every rule it breaks.",
                "stagecraft schedule check");
   app.footer(
@@ -133,9 +134,9 @@ ExitCode check_schedule(const Words& words, Console& console) {
       ->type_name("FILE");
   app.add_option("--budget",
                  budget,
-                 "bytes that each row may hold, unless \"devices\" of the costs state them; "
-                 "needs --costs")
-      ->check(number_from_zero())
+                 "the bytes that each row may hold, e.g. 4G, unless \"devices\" of the costs state "
+                 "them; needs --costs")
+      ->transform(byte_number())
       ->type_name("BYTES");
   app.add_flag("--json", json, "print one JSON object");
   add_color_option(app, console);
@@ -153,7 +154,7 @@ ExitCode check_schedule(const Words& words, Console& console) {
   if (!costs.empty()) {
     const Costs known = read_costs(costs, console);
     memory = known.stages.memory;
-    memory->budgets = memory_of_rows(known.devices, file.schedule, budget);
+    memory->budgets = memory_of_rows(known.devices, file.schedule, static_cast<double>(budget));
   }
   const std::vector<Violation> violations = violations_of(file, memory);
   if (json) {

@@ -10,6 +10,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -95,12 +96,15 @@ class PooledAllocator final : public c10::Allocator {
     throw Error(
         Errc::DeviceOutOfMemory,
         fmt::format(
-            "memory ran out at {} bytes in one piece: use more stages, smaller microbatches or "
-            "fewer of them in flight; this rank's steps hold {} bytes live and {} cached{}",
-            bytes,
-            use.live,
-            use.cached,
-            memory.limit_ ? fmt::format(", and its {} is {}", kOption, *memory.limit_) : ""))
+            "memory ran out at {} in one piece: use more stages, smaller microbatches or fewer of "
+            "them in flight; this rank's steps hold {} live and {} cached{}",
+            bytes_text(static_cast<double>(bytes)),
+            bytes_text(static_cast<double>(use.live)),
+            bytes_text(static_cast<double>(use.cached)),
+            memory.limit_ ? fmt::format(", and its {} is {}",
+                                        kOption,
+                                        bytes_text(static_cast<double>(*memory.limit_)))
+                          : ""))
         .about("memory_limit");
   }
 

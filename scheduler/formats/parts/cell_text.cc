@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/printable.h"
 
@@ -44,9 +45,9 @@ static_assert(kMaxStages == 65536 && kMaxCells == 16777216, "kNoRoom says so");
 void require_size(std::string_view text) {
   if (text.size() > kMaxBytes) {
     throw Error(Errc::ScheduleParse,
-                fmt::format("the text has {} bytes, expected at most {}; split the schedule",
-                            text.size(),
-                            kMaxBytes));
+                fmt::format("the text has {}, expected at most {}; split the schedule",
+                            bytes_text(static_cast<double>(text.size())),
+                            bytes_text(static_cast<double>(kMaxBytes))));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/hash.h"
@@ -168,14 +169,14 @@ class SizeSearch {
 [[noreturn]] void refuse_memory(const Tried& least, double memory) {
   throw Error(Errc::PlanInfeasible,
               fmt::format("of cuts into stages of nearly the same time, the one that holds least "
-                          "({} with microbatches of {}) needs {:.0f} bytes more than there are: "
-                          "its fullest device holds {:.0f}, and may hold {:.0f}; use more devices "
-                          "or smaller microbatches, or ask capslog",
+                          "({} with microbatches of {}) needs {} more than there are: its fullest "
+                          "device holds {}, and may hold {}; use more devices or smaller "
+                          "microbatches, or ask capslog",
                           least.candidate.schedule_name,
                           least.candidate.microbatch_size,
-                          least.peak - memory,
-                          least.peak,
-                          memory));
+                          enough_bytes_text(least.peak - memory),
+                          bytes_text(least.peak),
+                          bytes_text(memory)));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
@@ -211,20 +212,21 @@ void require_cap(std::span<const CutItem> items, std::size_t stages, const Load&
   const auto heaviest = std::ranges::max_element(items, {}, &CutItem::bytes);
   if (heaviest->bytes > limit.bytes) {
     throw Error(Errc::UsageArgument,
-                fmt::format("item {} alone holds {} bytes, a stage may hold {}; raise the cap or "
+                fmt::format("item {} alone holds {}, a stage may hold {}; raise the cap by {} or "
                             "divide the item",
                             heaviest - items.begin(),
-                            heaviest->bytes,
-                            limit.bytes));
+                            bytes_text(heaviest->bytes),
+                            bytes_text(limit.bytes),
+                            enough_bytes_text(heaviest->bytes - limit.bytes)));
   }
   const std::size_t needed = stages_needed(items, limit);
   if (needed > stages) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} items hold more than {} of {} bytes do; raise the cap, or "
+                fmt::format("{} items hold more than {} of {} do; raise the cap, or "
                             "cut into at least {} stages",
                             items.size(),
                             count_text(stages, "stage"),
-                            limit.bytes,
+                            bytes_text(limit.bytes),
                             needed));
   }
 }

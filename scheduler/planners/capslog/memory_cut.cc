@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/capslog/fill_first.h"
 #include "stagecraft/scheduler/planners/capslog/sweep.h"
@@ -150,15 +151,15 @@ std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity) {
   }
   const auto place = static_cast<std::size_t>(fullest - cut.bytes.begin());
   return Error(Errc::PlanInfeasible,
-               fmt::format("stage {} of operators {} to {} needs {:.0f} bytes more than there are: "
-                           "it holds {:.0f}, a device may hold {:.0f}, and no cut into {} stages "
-                           "in a row holds less; use more devices or smaller microbatches",
+               fmt::format("stage {} of operators {} to {} needs {} more than there are: it "
+                           "holds {}, a device may hold {}, and no cut into {} stages in a row "
+                           "holds less; use more devices or smaller microbatches",
                            place,
                            place == 0 ? 0 : cut.ends[place - 1],
                            cut.ends[place] - 1,
-                           *fullest - capacity,
-                           *fullest,
-                           capacity,
+                           enough_bytes_text(*fullest - capacity),
+                           bytes_text(*fullest),
+                           bytes_text(capacity),
                            cut.ends.size()));
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -215,13 +216,13 @@ Candidate with_schedule(const PlanRequest& request, WorkGraphs& graphs, Rated ra
     least = peak_with_inputs(graphs, unlimited, *found);
   }
   throw Error(Errc::PlanInfeasible,
-              fmt::format("graphpipe finds no stages that fit {} devices of {:.0f} bytes: the "
-                          "fastest stages hold {:.0f}, {:.0f} more; use more devices, devices "
-                          "with more memory, or smaller microbatches",
+              fmt::format("graphpipe finds no stages that fit {} devices of {}: the fastest "
+                          "stages hold {}, {} more; use more devices, devices with more memory, "
+                          "or smaller microbatches",
                           request.devices,
-                          request.memory,
-                          least,
-                          least - request.memory));
+                          bytes_text(request.memory),
+                          bytes_text(least),
+                          enough_bytes_text(least - request.memory)));
 }
 
 /// Makes the problem: times are of forward, backward and update of a sample; transfers use the

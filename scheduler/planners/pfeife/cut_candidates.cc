@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -31,14 +32,13 @@ std::vector<Candidate> CutCandidates::take(double memory) && {
     const Tightest& tightest = *tightest_;
     throw Error(
         Errc::PlanInfeasible,
-        fmt::format("no cut fits: with the one that comes nearest ({}), device {} holds {:.0f} "
-                    "bytes, {:.0f} more than the {:.0f} that it may hold; use more devices or "
-                    "smaller microbatches",
+        fmt::format("no cut fits: with the one that comes nearest ({}), device {} holds {}, {} "
+                    "more than the {} that it may hold; use more devices or smaller microbatches",
                     tightest.schedule_name,
                     tightest.peak.row,
-                    tightest.peak.bytes,
-                    tightest.excess,
-                    memory));
+                    bytes_text(tightest.peak.bytes),
+                    enough_bytes_text(tightest.excess),
+                    bytes_text(memory)));
   }
   std::ranges::stable_sort(found_, {}, [](const Found& found) {
     return std::pair(found.time, found.candidate.stages.size());

@@ -114,7 +114,7 @@ const std::vector<Fault>& faults() {
        {"ca.pem', found a device"}},
       {"too large",
        [](const Place& p) { p.put("certificate.pem", std::string(100'000, 'x')); },
-       {"certificate.pem' has more than 65536 bytes"}},
+       {"certificate.pem' has more than 64.0 KiB"}},
       {"empty",
        [](const Place& p) { p.put("certificate.pem", ""); },
        {"certificate.pem' is empty, expected a certificate"}},

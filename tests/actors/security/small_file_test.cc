@@ -46,7 +46,7 @@ TEST_CASE("a file has at most 64 KiB", "[security][files]") {
   const std::string most(std::size_t{64} << 10U, 'x');
   CHECK(read_small_file(folder.write("most", most)).text == most);
   CHECK_THAT(file_fault(folder.write("more", most + "x")),
-             ContainsSubstring("has more than 65536 bytes"));
+             ContainsSubstring("has more than 64.0 KiB"));
   CHECK(read_small_file(folder.write("none", "")).text.empty());
 }
 

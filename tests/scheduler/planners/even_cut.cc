@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/planners/judge.h"
@@ -52,12 +53,11 @@ std::vector<Candidate> even_cut_candidates(const PlanRequest& request) {
     least = std::min(least, judged.most_bytes());
   }
   if (found.empty()) {
-    throw Error(
-        Errc::PlanInfeasible,
-        fmt::format("the fullest device of an even cut holds {:.0f} bytes, {:.0f} more than "
-                    "there are; use more devices or smaller microbatches",
-                    least,
-                    least - request.memory));
+    throw Error(Errc::PlanInfeasible,
+                fmt::format("the fullest device of an even cut holds {}, {} more than "
+                            "there are; use more devices or smaller microbatches",
+                            bytes_text(least),
+                            enough_bytes_text(least - request.memory)));
   }
   std::ranges::stable_sort(found, {}, [](const auto& entry) { return entry.first; });
   std::vector<Candidate> candidates;

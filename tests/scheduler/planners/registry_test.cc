@@ -169,7 +169,7 @@ TEST_CASE("every planner keeps to the memory of devices, within the margin",
 
     request.memory = 1;
     CHECK_THAT(refusal([&] { (void)planner.search(request); }, Errc::PlanInfeasible),
-               ContainsSubstring(" bytes") && ContainsSubstring("smaller microbatches"));
+               ContainsSubstring("B more") && ContainsSubstring("smaller microbatches"));
   }
 }
 

@@ -1,6 +1,10 @@
 /// Tests the text form of strategies.
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
@@ -38,6 +42,18 @@ TEST_CASE("a strategy is read as it was written", "[scheduler][strategy]") {
   CHECK(parse_strategy(to_string(strategy)) == strategy);
 }
 
+TEST_CASE("a bucket's bytes are written in the form of every option", "[scheduler][strategy]") {
+  for (const auto& [form, written] : {std::pair("1.5G", "1536M"),
+                                      std::pair("1.5GiB", "1536M"),
+                                      std::pair("2T", "2048G"),
+                                      std::pair("64K", "64K"),
+                                      std::pair("300000", "300000")}) {
+    const std::string begin = "replicate {PP:0} on [0,2] bucket_size=";
+    CHECK(to_string(parse_strategy(fmt::format("{}{} reduce_stream=dp\n", begin, form))) ==
+          fmt::format("{}{} reduce_stream=dp\n", begin, written));
+  }
+}
+
 TEST_CASE("blanks and comments of a strategy do not count", "[scheduler][strategy]") {
   CHECK(parse_strategy(
             "# a pipeline\n\n  split {  }\tn = 8 # in eight\nplace { PP : 0 } on [ 0 , 2 ]") ==
@@ -66,6 +82,8 @@ TEST_CASE("a wrong directive is refused with its place and its form", "[schedule
   CHECK_THAT(refusal_of_text("place {PP:0} on [0] speed=3"),
              ContainsSubstring("place takes stream=NAME"));
   CHECK_THAT(refusal_of_text("replicate {PP:0} on [0] bucket_size=big"),
+             ContainsSubstring("column 37: expected a number of bytes from 1 to 1024T"));
+  CHECK_THAT(refusal_of_text("replicate {PP:0} on [0] bucket_size=4X"),
              ContainsSubstring("expected a number of bytes"));
   CHECK_THAT(refusal_of_text("order {PP:0}"), ContainsSubstring("order takes groups"));
   CHECK_THAT(refusal_of_text("order [{PASS:X}]"), ContainsSubstring("PASS is F, B, BI or BW"));

@@ -120,7 +120,7 @@ TEST_CASE("what fails for lack of memory all the same is told as that", "[tools]
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
-             ContainsSubstring("stagecraft: memory ran out at 4000000000000 bytes in one piece") &&
+             ContainsSubstring("stagecraft: memory ran out at 3.6 TiB in one piece") &&
                  ContainsSubstring("to need less memory, reduce: --dim"));
   CHECK_THAT(result.err, !ContainsSubstring("bug") && !ContainsSubstring("frame #"));
 }
@@ -145,14 +145,14 @@ TEST_CASE("wherever a run meets the limit of its address space, it says so and e
 TEST_CASE("a worker that needs more than --memory-limit ends the run with what it holds",
           "[tools][memory][train]") {
   const CommandResult result =
-      run_train({"--stages", "2", "--dim", "256", "--seq", "128", "--memory-limit", "1"});
+      run_train({"--stages", "2", "--dim", "256", "--seq", "128", "--memory-limit", "1M"});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.err,
              ContainsSubstring("step 1 failed: memory ran out at ") &&
-                 ContainsSubstring(" bytes live and ") &&
-                 ContainsSubstring("its --memory-limit is 1048576"));
-  const CommandResult enough = run_train({"--stages", "2", "--memory-limit", "1024"});
+                 ContainsSubstring("B live and ") &&
+                 ContainsSubstring("its --memory-limit is 1.0 MiB"));
+  const CommandResult enough = run_train({"--stages", "2", "--memory-limit", "1G"});
   CAPTURE(enough.out, enough.err);
   CHECK(enough.exit_code == 0);
   CHECK_THAT(enough.out, ContainsSubstring("peak memory"));

@@ -39,6 +39,18 @@ TEST_CASE("without a limit a whole number is one of 32 bits", "[tools][options]"
   CHECK_FALSE(verdict(wide, "9223372036854775808").empty());
 }
 
+TEST_CASE("a number of bytes becomes digits; other text is refused with the form",
+          "[tools][options]") {
+  std::string text = "1.5G";
+  CHECK(byte_number()(text).empty());
+  CHECK(text == "1610612736");
+  for (const char* wrong : {"4X", "-1G", "1e30G", "0", ""}) {
+    CHECK(verdict(byte_number(), wrong) ==
+          "expects a number of bytes from 1 to 1024T, e.g. 512M or 4G (powers of 1024), found '" +
+              std::string(wrong) + "'");
+  }
+}
+
 TEST_CASE("a positive number is finite and above 0", "[tools][options]") {
   for (const char* good : {"1", "1e-9", "0.5", ".5"}) {
     CHECK(verdict(positive_number(), good).empty());

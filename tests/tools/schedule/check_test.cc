@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/catch.h"
@@ -205,9 +206,18 @@ TEST_CASE("a budget that a row would exceed breaks V30", "[tools][schedule][cost
     check_message(
         run_schedule({"check", "-", alone, "1"}, kValid), 2, {"--costs FILE with --budget"});
   }
-  check_message(run_schedule({"check", "-", "--costs", costs, "--budget", "8GB"}, kValid),
-                2,
-                {"--budget expects", "'8GB'"});
+  CHECK(check_json(kValid, 0, {"--costs", costs, "--budget", "1.5K"}).at("valid") == true);
+  const CommandResult small =
+      run_schedule({"check", "-", "--costs", costs, "--budget", "1K"}, kValid);
+  CAPTURE(small.out);
+  CHECK_THAT(small.out,
+             ContainsSubstring("row 0 holds 1.2 KiB at 0F1 (row 0, column 1), 176 B more than its "
+                               "budget of 1.0 KiB"));
+  for (const char* wrong : {"4X", "-1G", "1e30G", "0", ""}) {
+    check_message(run_schedule({"check", "-", "--costs", costs, "--budget", wrong}, kValid),
+                  2,
+                  {"--budget expects a number of bytes", fmt::format("'{}'", wrong)});
+  }
 }
 
 }  // namespace stagecraft::tests

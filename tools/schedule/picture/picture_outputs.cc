@@ -97,7 +97,7 @@ void add_picture_outputs(CLI::App& app, PictureOutputs& outputs) {
                  outputs.color_by,
                  "what a picture's colors show: stage, kind, chunk (which of a device's stages) or "
                  "microbatch [stage]")
-      ->type_name("WHAT");
+      ->type_name("stage|kind|chunk|microbatch");
   app.add_option("--width",
                  outputs.width,
                  "the width of a picture in pixels, 96 to the inch, or with a unit: 8.4cm, 3.25in "

@@ -23,8 +23,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr double kMiB = 1024.0 * 1024.0;
-
 /// Returns the median of all but the first step, which warms up.
 double usual_step(std::vector<double> seconds) {
   if (seconds.size() > 1) {
@@ -78,7 +76,7 @@ PlannedRun plan_run(const TrainOptions& options,
         bytes_text(how.memory));
   }
   if (options.workers.memory_limit) {
-    how.memory = static_cast<double>(*options.workers.memory_limit) * kMiB;
+    how.memory = static_cast<double>(*options.workers.memory_limit);
   }
   std::vector<PlanProposal> best_first = plan(program, found.costs, ranks, how);
   const PlanProposal& best = best_first.front();

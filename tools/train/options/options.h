@@ -118,7 +118,7 @@ struct WorkerOptions {
   DeviceTransport device_transport = DeviceTransport::Nccl;
   DeviceReduce device_reduce = DeviceReduce::ByRank;
   std::int64_t threads = 1;                  ///< of each worker, inside one operator
-  std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
+  std::optional<std::int64_t> memory_limit;  ///< bytes, of one worker's steps
   std::optional<std::string> credentials;    ///< none: made for the run if workers are processes
   ProcessorChoice processor = ProcessorChoice::Own;
   bool read_data = false;  ///< text, images or data, at the same path on every host

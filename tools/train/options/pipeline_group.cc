@@ -2,7 +2,6 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/model/schedule.h"
-#include "stagecraft/tools/common/bytes_word.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -11,7 +10,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr double kMostBucketBytes = 1024.0 * 1024 * 1024 * 1024;
 constexpr const char* kPipelineGroup = "Pipeline (docs/schedules.md)";
 
 void add_schedule(CLI::App& app, PipelineOptions& o) {
@@ -64,17 +62,11 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->excludes("--strategy")
       ->type_name("LEVEL")
       ->group(kPipelineGroup);
-  app.add_option_function<std::string>(
-         "--bucket-size",
-         [&o](const std::string& word) {
-           const double bytes = bytes_of_word(kTrainCommand, "--bucket-size", word);
-           if (bytes < 1 || bytes > kMostBucketBytes) {
-             wrong_usage(kTrainCommand,
-                         "--bucket-size expects from 1 byte to 1T, found '" + word + "'");
-           }
-           o.bucket_bytes = static_cast<std::int64_t>(bytes);
-         },
-         "most bytes of gradients in one sum over copies [25M from --zero 2 on, else a stage]")
+  app.add_option("--bucket-size",
+                 o.bucket_bytes,
+                 "most bytes of gradients in one sum over copies, e.g. 8M [25M from --zero 2 on, "
+                 "else a stage]")
+      ->transform(byte_number())
       ->excludes("--strategy")
       ->type_name("BYTES")
       ->group(kPipelineGroup);

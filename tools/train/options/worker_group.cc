@@ -68,9 +68,9 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       ->group(kWorkerGroup);
   app.add_option("--memory-limit",
                  o.memory_limit,
-                 "most memory that the steps of one worker may hold, in use and cached, in MiB")
-      ->type_name("MIB")
-      ->check(whole_number(1))
+                 "most memory that the steps of one worker may hold, in use and cached, e.g. 512M")
+      ->type_name("BYTES")
+      ->transform(byte_number())
       ->group(kWorkerGroup);
   app.add_flag("--read-on-workers",
                o.read_data,

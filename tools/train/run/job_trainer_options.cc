@@ -10,7 +10,6 @@
 namespace stagecraft::tools {
 
 TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console& console) {
-  constexpr std::int64_t kMiB = 1024 * 1024;
   const TrainOptions& options = job.options;
   TrainerOptions made{.learning_rate = make_learning_rate(options.optimizer, job.choice.steps),
                       .groups = make_groups(options.optimizer),
@@ -22,11 +21,9 @@ TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console&
                       .device = options.workers.device,
                       .device_transport = options.workers.device_transport,
                       .device_reduce = options.workers.device_reduce,
+                      .memory_limit = options.workers.memory_limit,
                       .dispatch = options.pipeline.dispatch,
                       .record_timeline = true};
-  if (options.workers.memory_limit) {
-    made.memory_limit = *options.workers.memory_limit * kMiB;
-  }
   if (options.run.step_deadline) {
     made.step_deadline =
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));

@@ -15,10 +15,15 @@ function make(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+// Returns the same text as bytes_text() (base/byte_count.h).
 function formatBytes(bytes) {
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
-  const unit = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${Number((bytes / 1000 ** unit).toPrecision(3))} ${units[unit]}`;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  const rounded = (value) => Math.round(value * 10) / 10;
+  let [value, unit] = [bytes, 0];
+  for (; Math.abs(rounded(value)) >= 1024 && unit + 1 < units.length; ++unit) {
+    value /= 1024;
+  }
+  return `${unit === 0 ? Number(value.toPrecision(6)) : rounded(value).toFixed(1)} ${units[unit]}`;
 }
 
 // Shows the lines beside a point of the window, the first in bold. Without lines, hides the

@@ -33,6 +33,12 @@ function ticksUpTo(end, count) {
   return Array.from({length: Math.floor(end / step * 1.0001) + 1}, (_, i) => i * step);
 }
 
+// Does the same for bytes, in steps of a power of two.
+function byteTicksUpTo(end, count) {
+  const step = 2 ** Math.ceil(Math.log2(end / count));
+  return Array.from({length: Math.floor(end / step) + 1}, (_, i) => i * step);
+}
+
 const stageColor = (stage) => {
   const colors = data.colors[document.documentElement.dataset.theme];
   return colors[stage % colors.length];

@@ -32,7 +32,7 @@ function pick(number) {
 }
 
 function drawAxes(svg, x, y, frame) {
-  for (const tick of ticksUpTo(frame.bytes, 5)) {
+  for (const tick of byteTicksUpTo(frame.bytes, 5)) {
     svg.append(draw("path", {class: "tick", d: `M${x(tick)} ${frame.top}V${frame.bottom}`}),
                words(x(tick), frame.bottom + 16, formatBytes(tick), {class: "dim", "text-anchor": "middle"}));
   }
@@ -40,7 +40,7 @@ function drawAxes(svg, x, y, frame) {
     svg.append(draw("path", {class: "tick", d: `M${frame.left} ${y(tick)}H${frame.right}`}),
                words(frame.left - 6, y(tick) + 4, formatSeconds(tick), {class: "dim", "text-anchor": "end"}));
   }
-  svg.append(words(frame.right, frame.bottom + 32, "bytes of the fullest rank", {class: "dim", "text-anchor": "end"}),
+  svg.append(words(frame.right, frame.bottom + 32, "memory of the fullest rank", {class: "dim", "text-anchor": "end"}),
              words(8, 14, "time of a step", {class: "dim"}));
   if (data.bound > 0) {
     svg.append(draw("path", {class: "bound", d: `M${frame.left} ${y(data.bound)}H${frame.right}`}),

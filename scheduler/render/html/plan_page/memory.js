@@ -23,7 +23,7 @@ function showMemory() {
   const svg = drawing(width, height, "Memory of each rank");
   const most = Math.max(1, data.budget ?? 0, ...data.ranks.map(totalOf));
   const x = (bytes) => left + (right - left) * bytes / most;
-  for (const tick of ticksUpTo(most, 5)) {
+  for (const tick of byteTicksUpTo(most, 5)) {
     svg.append(draw("path", {class: "tick", d: `M${x(tick)} ${top - 4}V${top + line * data.ranks.length}`}),
                words(x(tick), 15, formatBytes(tick), {class: "dim", "text-anchor": "middle"}));
   }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/libtorch/memory_meter.h"
@@ -179,10 +180,10 @@ TEST_CASE("a rank that meets its limit says what it holds, also inside autograd"
     const at::Tensor live = bytes_of(1000);
     (void)bytes_of(12 * kMiB);
   });
-  for (const char* part : {"memory ran out at 12582912 bytes in one piece",
+  for (const char* part : {"memory ran out at 12.0 MiB in one piece",
                            "smaller microbatches",
-                           "1000 bytes live and ",
-                           " cached, and its memory_limit is 8388608"}) {
+                           "1000 B live and ",
+                           " cached, and its memory_limit is 8.0 MiB"}) {
     CHECK_THAT(plain, ContainsSubstring(part));
   }
   CHECK_THAT(refused([] {
@@ -190,7 +191,7 @@ TEST_CASE("a rank that meets its limit says what it holds, also inside autograd"
                const at::Tensor y = at::exp(x.expand({kMiB}));  // 4 MiB, and again in the backward
                y.sum().backward();
              }),
-             ContainsSubstring("memory_limit is 8388608"));
+             ContainsSubstring("memory_limit is 8.0 MiB"));
   CHECK(memory.use().live == 0);
   CHECK(memory.use().cached == 0);  // a failed step leaves nothing behind
   const StepMemory::Scope step(memory);
@@ -276,8 +277,9 @@ TEST_CASE("a rank that meets its memory_limit fails its step with the bill, and 
   CHECK(outcome.errors[0]->code() == Errc::DeviceOutOfMemory);
   CHECK(outcome.errors[0]->context().rank == Rank(0));
   CHECK_THAT(outcome.errors[0]->message(),
-             ContainsSubstring("bytes live and ") &&
-                 ContainsSubstring(fmt::format("its memory_limit is {}", taken.peak / 2)));
+             ContainsSubstring("B live and ") &&
+                 ContainsSubstring(fmt::format("its memory_limit is {}",
+                                               bytes_text(static_cast<double>(taken.peak / 2)))));
   CHECK((testing::differing(before, tight.executor(0).state()) == std::vector<std::string>{}));
 }
 

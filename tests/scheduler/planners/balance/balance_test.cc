@@ -99,8 +99,8 @@ TEST_CASE("where memory is short, stages are cut under a cap", "[scheduler][plan
   request.memory = 29;
   CHECK_THAT(refusal([&] { (void)balance_candidates(request); }, Errc::PlanInfeasible),
              ContainsSubstring("of cuts into stages of nearly the same time, the one that holds "
-                               "least (1f1b with microbatches of 1) needs 51 bytes more") &&
-                 ContainsSubstring("holds 80, and may hold 29") &&
+                               "least (1f1b with microbatches of 1) needs 51 B more") &&
+                 ContainsSubstring("holds 80 B, and may hold 29 B") &&
                  ContainsSubstring("ask capslog"));
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("what is promised is what the simulator holds", "[scheduler][planners]
   }
   request.memory = peak_of(request, found.front()) - 1;
   CHECK_THAT(refusal([&] { (void)capslog_candidates(request); }, Errc::PlanInfeasible),
-             ContainsSubstring("needs 1 bytes more"));
+             ContainsSubstring("needs 1 B more"));
 }
 
 TEST_CASE("what a stage receives is held once for each microbatch, until its backward",

@@ -114,8 +114,8 @@ TEST_CASE("a cut that does not fit says where, and how many bytes are missing",
   REQUIRE(lack.has_value());
   CHECK(lack->code() == Errc::PlanInfeasible);
   CHECK_THAT(lack->message(),
-             ContainsSubstring("stage 2 of operators 4 to 5 needs 1 bytes more") &&
-                 ContainsSubstring("holds 10") && ContainsSubstring("a device may hold 9"));
+             ContainsSubstring("stage 2 of operators 4 to 5 needs 1 B more") &&
+                 ContainsSubstring("holds 10 B") && ContainsSubstring("a device may hold 9 B"));
 }
 
 /// Makes a chain of operators with some further reads and with parameters that several operators

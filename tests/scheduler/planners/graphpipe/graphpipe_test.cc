@@ -135,7 +135,7 @@ TEST_CASE("memory that nothing fits is refused with what is lacking", "[schedule
   request.memory = 401;
   const std::string text =
       refusal([&] { (void)graphpipe_candidates(request); }, Errc::PlanInfeasible);
-  CHECK_THAT(text, ContainsSubstring("2 devices of 401 bytes") && ContainsSubstring("more"));
+  CHECK_THAT(text, ContainsSubstring("2 devices of 401 B") && ContainsSubstring("more"));
 }
 
 TEST_CASE("other schedules than 1F1B are refused", "[scheduler][planners]") {

@@ -121,7 +121,7 @@ TEST_CASE("what fits the memory, or what is lacking and where", "[scheduler][pla
   }
   request.memory = 79;
   CHECK_THAT(refusal([&] { (void)pfeife_candidates(request); }, Errc::PlanInfeasible),
-             ContainsSubstring("holds 80 bytes") && ContainsSubstring("1 more than the 79"));
+             ContainsSubstring("holds 80 B, 1 B more than the 79 B"));
 }
 
 TEST_CASE("requests of a size beyond pfeife's are refused with what takes them",

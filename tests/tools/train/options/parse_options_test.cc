@@ -128,7 +128,7 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "--threads-per-worker",
                                      "2",
                                      "--memory-limit",
-                                     "512",
+                                     "512M",
                                      "--eval-every",
                                      "4",
                                      "--step-deadline",
@@ -166,7 +166,7 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
   CHECK(o.optimizer.rate_kind == RateKind::Cosine);
   CHECK(o.run.seed == 11);
   CHECK(o.run.step_deadline == 1.5);
-  CHECK(o.workers.memory_limit == 512);
+  CHECK(o.workers.memory_limit == 512 << 20);
   CHECK((o.run.dry_run && o.run.verify && o.run.json));
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("a device that does not exist, or has no limit of memory, is wrong usa
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, ContainsSubstring("--device is \"cpu\" or an accelerator's"));
   const CommandResult limited =
-      run_train({"--stages", "2", "--device", "cuda", "--memory-limit", "64"});
+      run_train({"--stages", "2", "--device", "cuda", "--memory-limit", "64M"});
   CAPTURE(limited.err);
   CHECK(limited.exit_code == 2);
   CHECK_THAT(limited.err, ContainsSubstring("--memory-limit expects --device cpu"));
