@@ -122,7 +122,7 @@ TEST_CASE("the summary says what is shown", "[browser]") {
   Pages pages;
   Page page = pages.open(built("1f1b", 4, 8));
   CHECK_THAT(page.text("#facts"),
-             ContainsSubstring("4 ranks") && ContainsSubstring("4 stages") &&
+             ContainsSubstring("4 devices") && ContainsSubstring("4 stages") &&
                  ContainsSubstring("8 microbatches") && ContainsSubstring("33 makespan") &&
                  ContainsSubstring("e668f443e2c0cd9d") && ContainsSubstring("valid"));
   CHECK_THAT(
@@ -135,7 +135,7 @@ TEST_CASE("hovering says what a task waited for, and why a row is idle", "[brows
   Page page = pages.open(built("1f1b", 4, 8));
   page.move_to(page.locate("0B0"));
   CHECK_THAT(page.text("#tooltip"),
-             ContainsSubstring("0B0") && ContainsSubstring("rank 0") &&
+             ContainsSubstring("0B0") && ContainsSubstring("device 0") &&
                  ContainsSubstring("10 to 12, lasts 2") &&
                  ContainsSubstring("waited 6 for 1B0 (dependency)"));
   page.move_to(page.locate("2F0"));
@@ -147,7 +147,7 @@ TEST_CASE("hovering says what a task waited for, and why a row is idle", "[brows
   const Point after = page.locate("0B0");
   page.move_to({(before.x + after.x) / 2, before.y});
   CHECK_THAT(page.text("#tooltip"),
-             ContainsSubstring("rank 0 idle") && ContainsSubstring("4 to 10"));
+             ContainsSubstring("device 0 idle") && ContainsSubstring("4 to 10"));
   page.move_to(page.middle_of("#memory"));
   CHECK_THAT(page.text("#tooltip"), ContainsSubstring("holds"));
   page.move_to({2, 2});
@@ -171,7 +171,7 @@ TEST_CASE("a task that does nothing says so, and what waits for it does not wait
   page.click(page.locate("1I0"));
   CHECK_THAT(page.text("#selection"), !ContainsSubstring("2I0"));
   CHECK_THAT(std::string(page.evaluate("document.getElementById('memory').ariaLabel")),
-             ContainsSubstring("rank 0 peak 0"));
+             ContainsSubstring("device 0 peak 0"));
   graph.freeze({0, 1, 2});
   Page idle = pages.open_html(html_of(schedule, graph), "#view=columns");
   CHECK_THAT(idle.text("#legend"), !ContainsSubstring("W weight gradient"));
@@ -200,9 +200,9 @@ TEST_CASE("held bytes are shown where they are known, else activations", "[brows
   Pages pages;
   Page bytes = pages.open_html(render_html(schedule, graph, &timeline));
   CHECK(bytes.text("#memory-title") == "Memory held");
-  CHECK_THAT(
-      std::string(bytes.evaluate("document.getElementById('memory').ariaLabel")),
-      ContainsSubstring("rank 0 3.7 GiB, 2 held") && ContainsSubstring("rank 1 2.1 GiB, 1 held"));
+  CHECK_THAT(std::string(bytes.evaluate("document.getElementById('memory').ariaLabel")),
+             ContainsSubstring("device 0 3.7 GiB, 2 held") &&
+                 ContainsSubstring("device 1 2.1 GiB, 1 held"));
   const Point middle = bytes.middle_of("#memory");
   bytes.move_to({middle.x, middle.y - 15});
   CHECK_THAT(

@@ -36,7 +36,7 @@ class Plan {
     timeline_ = simulate(schedule_, graph_, costs);
     page_.title = "A test of plans";
     page_.facts = {{"step", "0.58 s"}, {"planner", "capslog"}};
-    page_.why = {"rank 2 computes 91 % of the step"};
+    page_.why = {"device 2 computes 91 % of the step"};
     page_.budget = 2.4e9;
     page_.bound = 0.4;
     for (int i = 0; i < 24; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("a page writes bytes as the terminal does, on its axes too", "[browser
     CAPTURE(drawing);
     CHECK_THAT(texts_in(drawing), ContainsSubstring("0 B") && ContainsSubstring("1.0 GiB"));
   }
-  CHECK_THAT(texts_in("front"), ContainsSubstring("memory of the fullest rank"));
+  CHECK_THAT(texts_in("front"), ContainsSubstring("memory of the fullest device"));
   const std::string list = texts_in("list");
   for (const auto& candidate : plan.page().candidates) {
     CHECK_THAT(list, ContainsSubstring(bytes_text(candidate.bytes)));
@@ -130,11 +130,11 @@ TEST_CASE("what is pointed at says what it is", "[browser]") {
   CHECK_THAT(page.text("#why"), ContainsSubstring("91 %"));
   page.move_to(page.middle_of("#graph .stage"));
   CHECK_THAT(page.text("#tooltip"),
-             ContainsSubstring("stage 0: part 0") && ContainsSubstring("4 operators on rank 0") &&
+             ContainsSubstring("stage 0: part 0") && ContainsSubstring("4 operators on device 0") &&
                  ContainsSubstring("forward 10 ms, backward 20 ms"));
   page.move_to(page.middle_of("#ranks g"));
   CHECK_THAT(page.text("#tooltip"),
-             ContainsSubstring("rank 0: 1.8 GiB") && ContainsSubstring("476.8 MiB left"));
+             ContainsSubstring("device 0: 1.8 GiB") && ContainsSubstring("476.8 MiB left"));
   page.move_to(page.middle_of("#front .point.chosen"));
   CHECK_THAT(page.text("#tooltip"),
              ContainsSubstring("candidate 0 of pfeife") && ContainsSubstring("580 ms a step"));
@@ -167,7 +167,7 @@ TEST_CASE("the timeline in a plan is the schedule's page, in the same colors", "
   CHECK(page.complaints() == std::vector<std::string>());
 }
 
-TEST_CASE("many stages, a rank that holds too much, and no timeline are shown too", "[browser]") {
+TEST_CASE("many stages, a device that holds too much, and no timeline are shown too", "[browser]") {
   Plan plan(StageGraph::chain(80));
   plan.page().timeline = nullptr;
   plan.page().ranks[3].kept = 4e9;

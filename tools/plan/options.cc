@@ -132,12 +132,14 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--batch",
                  options.batch,
                  "samples of a step [those of the profiled data, or 8 microbatches]")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number(1));
   app.add_option("--microbatch-sizes",
                  options.microbatch_sizes,
                  "samples of a microbatch to choose from, e.g. 1,2,4 [the measured sizes]")
       ->type_name("N,...")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(whole_number(1));
   app.add_flag("--stage-sizes",
                options.stage_sizes,
                "let stages take microbatches of different sizes (graphpipe)");

@@ -45,7 +45,8 @@ void add_options(CLI::App& app, CompareOptions& o) {
   app.add_option("NAMES", o.words, "builders or files; all names every builder")
       ->required()
       ->type_name("");
-  app.add_option("--devices", o.devices, "rows of the schedules [those of the first file]")
+  app.add_option(
+         "--devices", o.devices, "devices, each a row of the schedules [those of the first file]")
       ->check(whole_number(1))
       ->type_name("P");
   app.add_option(

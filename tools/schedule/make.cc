@@ -36,7 +36,9 @@ void add_options(CLI::App& app, MakeOptions& o) {
   app.add_option("NAME", o.name, "builder; stagecraft schedule list prints all")
       ->required()
       ->type_name("");
-  app.add_option("--devices", o.devices, "rows of the schedule [of a stage graph: one per stage]")
+  app.add_option("--devices",
+                 o.devices,
+                 "devices, each a row of the schedule [of a stage graph: one per stage]")
       ->check(whole_number(1, kMaxStages))
       ->type_name("P");
   app.add_option("--microbatches", o.microbatches, "microbatches of one step")

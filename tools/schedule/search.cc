@@ -34,7 +34,7 @@ struct SearchOptions {
 
 void add_search_options(CLI::App& app, SearchOptions& o) {
   SearchRequest& r = o.request;
-  app.add_option("--devices", r.devices, "rows of the schedule")
+  app.add_option("--devices", r.devices, "devices, each a row of the schedule")
       ->required()
       ->check(whole_number(1))
       ->type_name("P");
@@ -51,7 +51,7 @@ void add_search_options(CLI::App& app, SearchOptions& o) {
       ->type_name("V");
   app.add_option("--placement",
                  o.placement,
-                 "devices of chunks: loop (0 1 0 1), wave (0 1 1 0), or replicas, two copies "
+                 "devices of chunks: loop (0,1,0,1), wave (0,1,1,0), or replicas, two copies "
                  "of the model [loop]")
       ->type_name("loop|wave|replicas");
   app.add_flag("--split", r.split, "split backwards into halves, I and W");

@@ -607,6 +607,12 @@ TEST_CASE("wrong words are refused with what they should be", "[tools][plan][bad
                   {"--what-if memory= expects a number of bytes", wrong});
   }
   check_message(run_plan({"--devices", "2", "--memory", "-1"}), 2, {"--memory"});
+  for (const char* wrong : {"2 4", "2;4", "2x4", "0", ""}) {
+    check_message(run_plan({"--devices", "2", "--microbatch-sizes", wrong}),
+                  2,
+                  {"--microbatch-sizes expects a whole number from 1"});
+  }
+  check_message(run_plan({"--devices", "2", "--batch", "two"}), 2, {"--batch expects"});
   check_message(run_plan({"--devices", "2", "--batch", "3"}), 2, {"divides a batch of 3"});
   check_message(run_plan({"--devices", "2", "--what-if", "link=0-1"}), 2, {"link=0-1:10x"});
   check_message(

@@ -96,7 +96,7 @@ std::string chosen_text(const PlannedRun& planned) {
                      best.microbatch_size,
                      best.schedule_name,
                      best.planner,
-                     count_text(planned.request.devices, "worker"));
+                     count_text(planned.request.devices, "rank"));
 }
 
 std::string planned_text(const PlannedRun& planned, const std::vector<double>& seconds) {

@@ -13,7 +13,7 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr const char* kAbout =
-    "Trains a model as a pipeline of stages, with one worker per row of the schedule.\n"
+    "Trains a model as a pipeline of stages, with a rank for each row of the schedule.\n"
     "The model is a small one that comes with Stagecraft, or a file of PyTorch.";
 constexpr const char* kFooter =
     "Ctrl-C, SIGTERM or SIGHUP ends the run after its current step; it then saves and reports as "

@@ -72,7 +72,7 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
       ->group(kPipelineGroup);
   app.add_option("--ranks",
                  o.ranks,
-                 "number of workers: rows of the schedule times copies of the pipeline [4, the "
+                 "number of ranks: rows of the schedule times copies of the pipeline [4, the "
                  "places of the launched hosts, or the number of the file]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);

@@ -46,7 +46,7 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       ->group(kWorkerGroup);
   app.add_option("--device",
                  o.device,
-                 "device of each worker: cpu, cuda (GPUs of its process, in turn) or cuda:N")
+                 "device of each rank: cpu, cuda (GPUs of its process, in turn) or cuda:N")
       ->type_name("DEVICE")
       ->group(kWorkerGroup);
   add_choice<DeviceTransport>(
@@ -68,7 +68,7 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       ->group(kWorkerGroup);
   app.add_option("--memory-limit",
                  o.memory_limit,
-                 "most memory that the steps of one worker may hold, in use and cached, e.g. 512M")
+                 "most memory that the steps of one rank may hold, in use and cached, e.g. 512M")
       ->type_name("BYTES")
       ->transform(byte_number())
       ->group(kWorkerGroup);

@@ -269,7 +269,7 @@ function heldLines(row, at, moment) {
   const {counts, bytes} = curvesOf(state.view).rows[row];
   const activations = `${counts.value(at)} activation${counts.value(at) === 1 ? "" : "s"}`;
   return [
-    `rank ${row} ${moment}`,
+    `device ${row} ${moment}`,
     kBytesKnown ? `holds ${formatBytes(bytes.value(at))}, ${activations}` : `holds ${activations}`,
     kBytesKnown ? `at most ${formatBytes(bytes.peak)}, ${counts.peak}` : `at most ${counts.peak}`,
   ];

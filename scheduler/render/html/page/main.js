@@ -30,12 +30,12 @@ function onResize() {
 }
 
 function gridLabel() {
-  return `Grid of ${model.rows} ranks by ${state.view === "time" ? "time" : positionWord()}`;
+  return `Grid of ${model.rows} devices by ${state.view === "time" ? "time" : positionWord()}`;
 }
 
 function memoryLabel() {
   const peaks = curvesOf(state.view).rows.slice(0, kListed)
-                    .map((row, r) => `rank ${r} ${peakText(row)}`);
+                    .map((row, r) => `device ${r} ${peakText(row)}`);
   return `Activations held over time: ${peaks.join(", ")}`;
 }
 

@@ -24,7 +24,7 @@ function definitions(pairs) {
 function showFacts() {
   byId("title").textContent = data.title;
   const facts = [
-    [formatCount(model.rows), model.rows === 1 ? "rank" : "ranks"],
+    [formatCount(model.rows), model.rows === 1 ? "device" : "devices"],
     [formatCount(data.stages), data.stages === 1 ? "stage" : "stages"],
     [formatCount(data.microbatches), data.microbatches === 1 ? "microbatch" : "microbatches"],
     [formatCount(data.columns), positionWord() + (data.columns === 1 ? "" : "s")],
@@ -76,7 +76,7 @@ function factsOf(entry) {
 function waitText(entry) {
   const wait = waitOf(entry);
   if (!wait) {
-    return ["not at all: ready when its rank was"];
+    return ["not at all: ready when its device was"];
   }
   const why = kCauses.find((cause) => cause.id === wait.cause).name;
   const way = wait.transfer > 0 ? `, ${formatTime(wait.transfer)} of it on its way` : "";
@@ -90,7 +90,7 @@ function prerequisiteList(task) {
     const entry = number === kNone ? kNone : model.taskEntry[number];
     items.push(number === kNone
         ? make("li", {class: "wrong"}, `${taskName(kind, stage, microbatch)} is missing`)
-        : make("li", {}, taskButton(number), ` rank ${model.row[entry]}, ${placeOf(entry)}`));
+        : make("li", {}, taskButton(number), ` device ${model.row[entry]}, ${placeOf(entry)}`));
   });
   return items.length === 0
       ? [] : [make("h3", {}, `${nameOf(task)} needs`), shortList("ul", items)];
@@ -99,7 +99,7 @@ function prerequisiteList(task) {
 function dependantList(entry) {
   const items = dependantsOf(entry).map((task) => {
     const holder = model.taskEntry[task];
-    return make("li", {}, taskButton(task), ` rank ${model.row[holder]}, ${placeOf(holder)}`);
+    return make("li", {}, taskButton(task), ` device ${model.row[holder]}, ${placeOf(holder)}`);
   });
   return items.length === 0
       ? [] : [make("h3", {class: "next"}, "Directly waiting for it"), shortList("ul", items)];
@@ -123,7 +123,7 @@ function chainList() {
     const next = latest[i - 1];
     const why = next === undefined ? "" : linkText(entry, next);
     return make("li", {}, taskButton(model.taskBegin[entry]),
-                ` rank ${model.row[entry]}, ${placeOf(entry)}${why}`);
+                ` device ${model.row[entry]}, ${placeOf(entry)}${why}`);
   });
   const list = make("ol", {id: "chain"}, ...items);
   if (chain.length > kListed) {
@@ -149,7 +149,7 @@ function showViolations() {
     return;
   }
   const items = data.violations.map((violation, i) => {
-    const place = violation.row < 0 ? "" : ` rank ${violation.row}`
+    const place = violation.row < 0 ? "" : ` device ${violation.row}`
         + (violation.column < 0 ? "" : `, ${positionWord()} ${violation.column}`);
     const button = make("button",
         {class: "violation", "data-violation": i, "aria-pressed": i === state.violation},
@@ -200,13 +200,13 @@ function showBill() {
 }
 
 function rankTable(rows) {
-  const head = ["rank", ...kCauses.map((cause) => cause.name.replace("unication", "")), "idle",
+  const head = ["device", ...kCauses.map((cause) => cause.name.replace("unication", "")), "idle",
                 "peak held"];
   const body = rows.slice(0, kListed).map((row, r) => make("tr", {}, make("th", {scope: "row"}, rowName(r)),
       ...row.bubbles.map((bubble) => make("td", {}, formatTime(bubble))),
       make("td", {}, formatShare(row.idle, data.times.makespan)),
       make("td", {}, String(row.peak))));
-  return make("details", {}, make("summary", {}, "By rank"), make("table", {class: "ranks"},
+  return make("details", {}, make("summary", {}, "By device"), make("table", {class: "ranks"},
       make("thead", {}, make("tr", {}, ...head.map((name) => make("th", {scope: "col"}, name)))),
       make("tbody", {}, ...body)));
 }
@@ -214,13 +214,13 @@ function rankTable(rows) {
 // ---- tooltips ---------------------------------------------------------------------------------
 
 function entryLines(entry) {
-  const lines = [entryName(entry), ...tasksOf(entry).map(describeTask), `rank ${model.row[entry]}`];
+  const lines = [entryName(entry), ...tasksOf(entry).map(describeTask), `device ${model.row[entry]}`];
   if (data.times) {
     const {begin, end} = model.views.time;
     lines.push(`${formatTime(begin[entry])} to ${formatTime(end[entry])}, lasts `
                + formatTime(end[entry] - begin[entry]));
     const wait = waitOf(entry);
-    lines.push(wait ? waitLine(wait) : "did not wait: ready when its rank was");
+    lines.push(wait ? waitLine(wait) : "did not wait: ready when its device was");
   }
   if (state.view === "columns") {
     lines.push(`${positionWord()} ${model.views.columns.begin[entry]}`);
@@ -247,9 +247,9 @@ function gapLines(row, at) {
   const {begin, end, length} = places();
   const from = next === model.rowBegin[row] ? 0 : end[next - 1];
   if (next === model.rowBegin[row + 1]) {
-    return [`rank ${row} idle`, `${formatTime(from)} to ${formatTime(length)} (drain): nothing left to do`];
+    return [`device ${row} idle`, `${formatTime(from)} to ${formatTime(length)} (drain): nothing left to do`];
   }
   const wait = waitOf(next);
-  return [`rank ${row} idle`, `${formatTime(from)} to ${formatTime(begin[next])}`,
+  return [`device ${row} idle`, `${formatTime(from)} to ${formatTime(begin[next])}`,
           `${entryName(next)} ${wait ? waitLine(wait) : "follows"}`];
 }

@@ -1,4 +1,4 @@
-// Draws all candidates by the bytes of their fullest rank and the time of a step, and marks those
+// Draws all candidates by the bytes of their fullest device and the time of a step, and marks those
 // that no other beats in both.
 
 const kListedCandidates = 200;
@@ -22,7 +22,7 @@ const front = frontOf(data.candidates);
 function candidateLines(candidate) {
   const fits = data.budget === null || candidate.bytes <= data.budget;
   return [candidate.name, `${formatSeconds(candidate.seconds)} a step`,
-          `${formatBytes(candidate.bytes)} on its fullest rank${fits ? "" : ", too much"}`];
+          `${formatBytes(candidate.bytes)} on its fullest device${fits ? "" : ", too much"}`];
 }
 
 function pick(number) {
@@ -40,7 +40,7 @@ function drawAxes(svg, x, y, frame) {
     svg.append(draw("path", {class: "tick", d: `M${frame.left} ${y(tick)}H${frame.right}`}),
                words(frame.left - 6, y(tick) + 4, formatSeconds(tick), {class: "dim", "text-anchor": "end"}));
   }
-  svg.append(words(frame.right, frame.bottom + 32, "memory of the fullest rank", {class: "dim", "text-anchor": "end"}),
+  svg.append(words(frame.right, frame.bottom + 32, "memory of the fullest device", {class: "dim", "text-anchor": "end"}),
              words(8, 14, "time of a step", {class: "dim"}));
   if (data.bound > 0) {
     svg.append(draw("path", {class: "bound", d: `M${frame.left} ${y(data.bound)}H${frame.right}`}),
@@ -93,6 +93,6 @@ function showList() {
   const rest = data.candidates.length - rows.length;
   byId("list").replaceChildren(
       make("tr", {}, make("th", {}, "Candidate"), make("th", {class: "number"}, "Step"),
-           make("th", {class: "number"}, "Fullest rank"), make("th", {}, "")),
+           make("th", {class: "number"}, "Fullest device"), make("th", {}, "")),
       ...rows, rest > 0 ? make("tr", {}, make("td", {class: "note"}, `and ${rest} more`)) : "");
 }

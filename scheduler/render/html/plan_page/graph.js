@@ -45,7 +45,7 @@ function rowsOf(stages, edges, layer) {
 function stageLines(stage, number) {
   return [
     `stage ${number}${stage.name ? `: ${stage.name}` : ""}`,
-    `${counted(stage.operators, "operator")} on rank ${stage.device}` +
+    `${counted(stage.operators, "operator")} on device ${stage.device}` +
         (stage.copies > 1 ? `, ${stage.copies} copies` : ""),
     `forward ${formatSeconds(stage.forward)}, backward ${formatSeconds(stage.backward)}`,
     `holds ${formatBytes(stage.bytes)}`,
@@ -61,7 +61,7 @@ function drawStage(stage, number, x, y, box) {
   group.append(words(14, 20, shortened(title, box.letters), {class: "name"}));
   if (!box.small) {
     group.append(
-        words(14, 37, `rank ${stage.device}${stage.copies > 1 ? ` \u00d7${stage.copies}` : ""}, ` +
+        words(14, 37, `device ${stage.device}${stage.copies > 1 ? ` \u00d7${stage.copies}` : ""}, ` +
                           counted(stage.operators, "operator"), {class: "dim"}),
         words(14, 53, `F ${formatSeconds(stage.forward)}  B ${formatSeconds(stage.backward)}`, {class: "dim"}),
         words(14, 69, formatBytes(stage.bytes), {class: "dim"}));

@@ -1,4 +1,4 @@
-// Draws a bar for each rank: its peak, the parts of it, and its relation to the budget.
+// Draws a bar for each device: its peak, the parts of it, and its relation to the budget.
 
 const kParts = [["parameters", "parameters, gradients, optimizer"], ["kept", "kept for backwards"],
                 ["transient", "only while a task runs"]];
@@ -10,17 +10,17 @@ function rankLines(rank, number) {
   const budget = data.budget === null ? [] : [
     totalOf(rank) > data.budget ? `${formatBytes(totalOf(rank) - data.budget)} too much`
                                 : `${formatBytes(data.budget - totalOf(rank))} left`];
-  return [`rank ${number}: ${formatBytes(totalOf(rank))}`,
+  return [`device ${number}: ${formatBytes(totalOf(rank))}`,
           ...kParts.map(([part, name]) => `${formatBytes(rank[part])} ${name}`), ...budget];
 }
 
 function showMemory() {
   const line = data.ranks.length > 32 ? 10 : 26;
-  const [left, top] = [64, 26];
+  const [left, top] = [80, 26];
   const width = Math.max(360, byId("ranks").clientWidth - 2);
   const right = width - 96;
   const height = top + line * data.ranks.length + (data.budget === null ? 8 : 24);
-  const svg = drawing(width, height, "Memory of each rank");
+  const svg = drawing(width, height, "Memory of each device");
   const most = Math.max(1, data.budget ?? 0, ...data.ranks.map(totalOf));
   const x = (bytes) => left + (right - left) * bytes / most;
   for (const tick of byteTicksUpTo(most, 5)) {
@@ -42,7 +42,7 @@ function showMemory() {
                                width: x(sum) - left, height: line - 6}));
     }
     if (line > 12) {
-      bar.append(words(left - 8, y + line / 2 + 4, `rank ${r}`, {class: "dim", "text-anchor": "end"}),
+      bar.append(words(left - 8, y + line / 2 + 4, `device ${r}`, {class: "dim", "text-anchor": "end"}),
                  words(width - 14, y + line / 2 + 4, formatBytes(sum), {"text-anchor": "end"}));
     }
     svg.append(explain(bar, rankLines(rank, r)));
