@@ -53,6 +53,6 @@ int main(int argc, char** argv) {
       argc > 1 ? sc::Cluster::spawn(3, {.program = "/proc/self/exe"}) : sc::Cluster::local(3);
   sc::Trainer trainer(cluster, program, "1f1b", sc::AdamW{.lr = 1e-2});
   for (int i = 1; i <= 40; ++i) {
-    std::cout << "step " << i << "  loss " << trainer.step({x}, {y}).get().mean_loss << '\n';
+    std::cout << "step " << i << "  loss " << trainer.step(x, y).get().mean_loss << '\n';
   }
 }

@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     std::cout << "rank " << worker.rank.value << " is process " << worker.process << '\n';
   }
   for (int i = 0; i < 100; ++i) {
-    sc::StepFuture step = trainer.step({x}, {y});
+    sc::StepFuture step = trainer.step(x, y);
     if (i % 20 == 19) {
       std::cout << "step " << i + 1 << "  loss " << step.get().mean_loss << '\n';
     }

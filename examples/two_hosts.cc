@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   // clang-format on
   std::cout << std::setprecision(17);  // all digits: the same on however many hosts
   for (int i = 0; i < 100; ++i) {
-    sc::StepFuture step = trainer.step({x}, {y});
+    sc::StepFuture step = trainer.step(x, y);
     if (i % 20 == 19) {
       std::cout << "step " << i + 1 << "  loss " << step.get().mean_loss << '\n';
     }

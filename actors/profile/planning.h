@@ -38,12 +38,12 @@ struct PlanningOptions {
 [[nodiscard]] std::vector<PlanProposal> plan(const Program& program,
                                              const Costs& costs,
                                              const Cluster& cluster,
-                                             const PlanningOptions& options);
+                                             const PlanningOptions& options = {});
 
 /// Returns the proposals for this number of workers.
 [[nodiscard]] std::vector<PlanProposal> plan(const Program& program,
                                              const Costs& costs,
                                              int workers,
-                                             const PlanningOptions& options);
+                                             const PlanningOptions& options = {});
 
 }  // namespace stagecraft

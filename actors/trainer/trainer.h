@@ -1,7 +1,7 @@
 /// Trainer trains a program by a schedule on a cluster. It is the public face of the runtime.
 ///
 ///   sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 3e-4});
-///   sc::StepFuture step = trainer.step({images}, {labels});
+///   sc::StepFuture step = trainer.step(images, labels);
 ///   std::cout << step.get().mean_loss;
 ///
 /// `fit` runs the loop over a loader. Other constructors take a cluster and a schedule of your own.

@@ -7,10 +7,12 @@
 #include <ATen/ops/binary_cross_entropy.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/hinge_embedding_loss.h>
 #include <ATen/ops/huber_loss.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
+#include <ATen/ops/multi_margin_loss.h>
 #include <ATen/ops/multilabel_margin_loss.h>
 #include <ATen/ops/nll_loss.h>
 #include <ATen/ops/nll_loss_nd.h>
@@ -60,6 +62,13 @@ TwoTensorLoss torch_loss(Tensor (*loss)(const Tensor&, const Tensor&, std::int64
   };
 }
 
+TwoTensorLoss torch_loss(Tensor (*loss)(const Tensor&, const Tensor&, double, std::int64_t)) {
+  require_known(loss, {at::hinge_embedding_loss});
+  return [loss](const Tensor& output, const Tensor& label) {
+    return loss(output, label, /*margin=*/1.0, kMean);
+  };
+}
+
 TwoTensorLoss torch_loss(
     Tensor (*loss)(const Tensor&, const Tensor&, const OptionalTensor&, std::int64_t)) {
   require_known(loss, {at::binary_cross_entropy});
@@ -88,6 +97,18 @@ TwoTensorLoss torch_loss(Tensor (*loss)(
   require_known(loss, {at::binary_cross_entropy_with_logits});
   return [loss](const Tensor& output, const Tensor& label) {
     return loss(output, label, {}, {}, kMean);
+  };
+}
+
+TwoTensorLoss torch_loss(Tensor (*loss)(const Tensor&,
+                                        const Tensor&,
+                                        const at::Scalar&,
+                                        const at::Scalar&,
+                                        const OptionalTensor&,
+                                        std::int64_t)) {
+  require_known(loss, {at::multi_margin_loss});
+  return [loss](const Tensor& output, const Tensor& label) {
+    return loss(output, label, /*p=*/1, /*margin=*/1, {}, kMean);
   };
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 namespace stagecraft::internal {
 
@@ -25,6 +26,8 @@ using OptionalTensor = std::optional<at::Tensor>;
 [[nodiscard]] TwoTensorLoss torch_loss(
     at::Tensor (*loss)(const at::Tensor&, const at::Tensor&, std::int64_t, bool));
 [[nodiscard]] TwoTensorLoss torch_loss(
+    at::Tensor (*loss)(const at::Tensor&, const at::Tensor&, double, std::int64_t));
+[[nodiscard]] TwoTensorLoss torch_loss(
     at::Tensor (*loss)(const at::Tensor&, const at::Tensor&, const OptionalTensor&, std::int64_t));
 [[nodiscard]] TwoTensorLoss torch_loss(at::Tensor (*loss)(
     const at::Tensor&, const at::Tensor&, const OptionalTensor&, std::int64_t, std::int64_t));
@@ -37,6 +40,12 @@ using OptionalTensor = std::optional<at::Tensor>;
 [[nodiscard]] TwoTensorLoss torch_loss(at::Tensor (*loss)(const at::Tensor&,
                                                           const at::Tensor&,
                                                           const OptionalTensor&,
+                                                          const OptionalTensor&,
+                                                          std::int64_t));
+[[nodiscard]] TwoTensorLoss torch_loss(at::Tensor (*loss)(const at::Tensor&,
+                                                          const at::Tensor&,
+                                                          const at::Scalar&,
+                                                          const at::Scalar&,
                                                           const OptionalTensor&,
                                                           std::int64_t));
 

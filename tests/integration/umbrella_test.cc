@@ -85,7 +85,7 @@ TEST_CASE("a model of one input and one label is trained by tensors, as one proc
   const sc::Program program = sc::compile(*model,
                                           {.inputs = {x},
                                            .labels = {y},
-                                           .loss = torch::mse_loss,
+                                           .loss = torch::nn::functional::smooth_l1_loss,
                                            .microbatches = 2,
                                            .cut = sc::Balanced{2}});
   sc::Trainer trainer(sc::Cluster::local(2), program, "1f1b", sc::Sgd{.lr = 0.1});
@@ -107,6 +107,7 @@ TEST_CASE("what is planned from a profile trains with the bits of the uncut mode
   const std::vector<sc::PlanProposal> plans =
       sc::plan(whole, found.costs, cluster, {.processors = 2});  // from the program's batch
   REQUIRE_FALSE(plans.empty());
+  CHECK(sc::plan(whole, found.costs, cluster).front().microbatches == 2);  // as docs/planning.md
   // A plan of two copies adds up shares of gradients, which changes bits.
   const auto whole_one = std::ranges::find_if(
       plans, [](const sc::PlanProposal& plan) { return plan.graph.replicas() == 1; });

@@ -113,6 +113,12 @@ TEST_CASE("a loss of namespace torch has its arguments at their defaults", "[com
                      torch::binary_cross_entropy(chance, y)));
   CHECK(torch::equal(of(torch::binary_cross_entropy_with_logits, x, y),
                      torch::binary_cross_entropy_with_logits(x, y)));
+  CHECK(torch::equal(of(torch::hinge_embedding_loss, x, y.sign()),
+                     torch::hinge_embedding_loss(x, y.sign())));
+  CHECK(
+      torch::equal(of(torch::multi_margin_loss, x, classes), torch::multi_margin_loss(x, classes)));
+  CHECK(torch::equal(of(torch::multilabel_margin_loss, x, classes.view({2, 3}).repeat({3, 1})),
+                     torch::multilabel_margin_loss(x, classes.view({2, 3}).repeat({3, 1}))));
   CHECK(torch::equal(of(torch::nn::functional::smooth_l1_loss, x, y), torch::smooth_l1_loss(x, y)));
   train_with(torch::mse_loss);
 }
