@@ -237,6 +237,7 @@ class Driver {
                           .submission = submission,
                           .epoch = epoch_,
                           .learning_rate = rate_,
+                          .clip = input.clip.value_or(setup_.options.clip.value_or(kUnclipped)),
                           .loss_scale = scale_in_use(),
                           .program = input.program,
                           .parts = input.parts,

@@ -92,7 +92,8 @@ struct Reference::Impl {
   std::vector<std::vector<Round>> partials;
   std::vector<std::int32_t> order;  ///< of the microbatches of a batch
   std::int64_t done = 0;
-  std::optional<double> set_rate;
+  std::optional<double> set_rate, set_clip;
+  bool clipped = false;  // the last update
 
   /// The batches so far of the update in progress.
   struct Unfinished {
@@ -400,13 +401,16 @@ struct Reference::Impl {
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     result.gradient_norm = verdict.total_norm;
     result.skipped = !verdict.all_finite && factor() > 1.0;
+    const double clip = set_clip.value_or(options.clip.value_or(kUnclipped));
+    clipped = clip < kUnclipped || options.clip_value;
     if (!result.skipped) {
       refuse_non_finite(stages, verdict, Step(done));
       for (StageRuntime& stage : stages) {
-        stage.buckets.update(
-            result.learning_rate,
-            {.weight = divisor, .clip = clip_scale(options.clip, verdict.total_norm)},
-            done + 1 - scale.skipped);
+        stage.buckets.update(result.learning_rate,
+                             {.weight = divisor,
+                              .clip = clip_scale(clip, verdict.total_norm),
+                              .most = options.clip_value},
+                             done + 1 - scale.skipped);
       }
     }
     if (options.loss_scaling) {
@@ -438,7 +442,7 @@ std::vector<StateTensor> Reference::state() const {
 }
 
 std::vector<StateTensor> Reference::gradients() const {
-  if (impl_->options.clip && !impl_->options.keep_gradients) {
+  if (impl_->clipped && !impl_->options.keep_gradients) {
     throw Error(Errc::UsageArgument,
                 "clipping has changed the gradients: set ReferenceOptions::keep_gradients before");
   }
@@ -465,6 +469,13 @@ void Reference::set_learning_rate(std::optional<double> rate) {
     check_rate(*rate, "a learning rate");
   }
   impl_->set_rate = rate;
+}
+
+void Reference::set_clip(std::optional<double> norm) {
+  if (norm) {
+    check_clip(*norm, impl_->options.clip_value);
+  }
+  impl_->set_clip = norm;
 }
 
 }  // namespace stagecraft

@@ -39,7 +39,7 @@ struct ReferenceOptions {
   LearningRate learning_rate;
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
-  std::optional<double> clip;
+  std::optional<double> clip, clip_value;
   std::optional<LossScaling> loss_scaling;
   bool keep_gradients = false;        ///< for gradients(), if clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
@@ -86,6 +86,9 @@ class Reference {
 
   /// Works like Trainer::set_learning_rate.
   void set_learning_rate(std::optional<double> rate);
+
+  /// Works like Trainer::set_clip.
+  void set_clip(std::optional<double> norm);
 
  private:
   struct Impl;

@@ -355,6 +355,13 @@ void Trainer::set_learning_rate(std::optional<double> rate) {
   impl().updates.set_rate(rate);
 }
 
+void Trainer::set_clip(std::optional<double> norm) {
+  if (norm) {
+    check_clip(*norm, impl().options.clip_value);
+  }
+  impl().updates.set_clip(norm);
+}
+
 StateDict Trainer::gradients() {
   const OnCallersThread scope;
   StateDict result;

@@ -203,6 +203,12 @@ class Trainer {
   /// Errors: UsageArgument for a number below 0 or not finite.
   void set_learning_rate(std::optional<double> rate);
 
+  /// Sets the largest norm of the gradient likewise, instead of TrainerOptions::clip. Infinity:
+  /// clips nothing. None: use the options again. The last batch of an update decides. A checkpoint
+  /// does not hold it.
+  /// Errors: UsageArgument for a number that is not above 0, and if the options have clip_value.
+  void set_clip(std::optional<double> norm);
+
   /// Returns copies of the averaged gradients, before clipping, of all parameters that the last
   /// step has updated, by name in the model's order, after the steps in progress. Tied parameters
   /// and replicas appear once.

@@ -1,6 +1,8 @@
 /// Tests optimizers, parameter groups, learning rates and gradients of a trainer: as in one
 /// process, bit by bit, and refused if they make no sense.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipe.h"
@@ -120,6 +122,32 @@ TEST_CASE("every optimizer with groups, decay, clipping and a rate of its own eq
                              kReferenceOptions);
 }
 
+TEST_CASE("gradients clipped by value equal one process and PyTorch's clip_grad_value_",
+          "[integration][optimizers]") {
+  const Program program = make_program({.tied = true});
+  constexpr double kMost = 1e-3;
+  check_equal_to_one_process(Cluster::local(2),
+                             {.tied = true},
+                             AdamW{.lr = 1e-2},
+                             {.groups = kGroups, .clip_value = kMost, .keep_gradients = true},
+                             {.groups = kGroups, .clip_value = kMost, .keep_gradients = true});
+  Trainer trainer(Cluster::local(2),
+                  program,
+                  "1f1b",
+                  Sgd{.lr = 1.0},
+                  {.clip_value = kMost, .keep_gradients = true});
+  const StateDict before = trainer.state_dict();
+  (void)step_of(trainer, 0).get();
+  const StateDict after = trainer.state_dict();
+  bool limits = false;
+  for (const auto& [name, gradient] : trainer.gradients()) {
+    INFO(name);
+    CHECK(named(after, name).equal(named(before, name) - gradient.clamp(-kMost, kMost)));
+    limits = limits || gradient.abs().max().item<double>() > kMost;
+  }
+  CHECK(limits);
+}
+
 TEST_CASE("so it does where ranks are processes, and a callable is refused there by its name",
           "[integration][optimizers][processes]") {
   const Cluster cluster = Cluster::spawn(2);
@@ -224,6 +252,41 @@ TEST_CASE("a rate that was set holds for the steps asked for from then on",
     CHECK_THAT(refusal([&] { trainer.set_learning_rate(wrong); }),
                ContainsSubstring("a learning rate is a number from 0 on"));
   }
+}
+
+TEST_CASE("a largest norm that was set holds for the steps asked for from then on",
+          "[integration][optimizers]") {
+  const Program program = make_program();
+  Trainer trainer(Cluster::local(2), program, "1f1b", Sgd{.lr = 0.5}, {.clip = 0.01, .seed = 5});
+  Reference reference(program, Sgd{.lr = 0.5}, {.clip = 0.01, .seed = 5});
+  const std::vector<std::optional<double>> norms{
+      0.005, std::numeric_limits<double>::infinity(), std::nullopt};
+  for (std::size_t i = 0; i <= norms.size(); ++i) {
+    const StateDict before = trainer.state_dict();
+    const Data batch = data(static_cast<int>(i));
+    const double norm = trainer.step(batch.inputs, batch.labels).get().gradient_norm;
+    (void)reference.step(batch.inputs, batch.labels);
+    CHECK(same_bits(weights_of(trainer), weights_of(reference)));
+    double moved = 0.0;
+    for (const auto& [name, weight] : trainer.state_dict()) {
+      if (std::ranges::count(program.parameter_names(), name) > 0) {
+        moved += (weight - named(before, name)).square().sum().item<double>();
+      }
+    }
+    const double most = i == 0 ? 0.01 : norms[i - 1].value_or(0.01);
+    CHECK(norm > 0.01);
+    CHECK(std::sqrt(moved) == Catch::Approx(0.5 * std::min(norm, most)).epsilon(1e-2));
+    if (i < norms.size()) {
+      trainer.set_clip(norms[i]);
+      reference.set_clip(norms[i]);
+    }
+  }
+  for (const double wrong : {0.0, -1.0, std::nan("")}) {
+    CHECK_THAT(refusal([&] { trainer.set_clip(wrong); }), ContainsSubstring("is above 0"));
+    refusal([&] { reference.set_clip(wrong); });
+  }
+  Trainer by_value(Cluster::local(2), program, "1f1b", Sgd{}, {.clip_value = 1.0});
+  CHECK_THAT(refusal([&] { by_value.set_clip(1.0); }), ContainsSubstring("clip_value"));
 }
 
 TEST_CASE("a step whose rate cannot be had fails alone, and may be made again",

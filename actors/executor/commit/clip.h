@@ -2,15 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 
 namespace stagecraft {
 
 /// Returns the factor that reduces a gradient of norm `norm` to `clip`, or 1 if there is nothing to
-/// clip.
-[[nodiscard]] inline double clip_scale(const std::optional<double>& clip, double norm) {
+/// clip. An infinite `clip` clips nothing.
+[[nodiscard]] inline double clip_scale(double clip, double norm) {
   constexpr double kGuard = 1e-6;  // against division by zero, as in PyTorch
-  return clip ? std::min(1.0, *clip / (norm + kGuard)) : 1.0;
+  return std::min(1.0, clip / (norm + kGuard));
 }
 
 }  // namespace stagecraft

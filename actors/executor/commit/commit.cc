@@ -194,11 +194,12 @@ void Commit::update(StageRuntime& stage, std::size_t bucket) {
     stage.buckets.drop_share(bucket);
     return;
   }
-  stage.buckets.update(
-      bucket,
-      order_.learning_rate,
-      {.weight = divisor(), .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
-      order_.step.value + 1 - order_.loss_scale.skipped);
+  stage.buckets.update(bucket,
+                       order_.learning_rate,
+                       {.weight = divisor(),
+                        .clip = clip_scale(order_.clip, verdict_->total_norm),
+                        .most = setup_.options.clip_value},
+                       order_.step.value + 1 - order_.loss_scale.skipped);
 }
 
 }  // namespace stagecraft

@@ -13,6 +13,18 @@ constexpr std::chrono::hours kLongestDeadline{24 * 365};  // no clock's arithmet
 
 }  // namespace
 
+void check_clip(double norm, const std::optional<double>& clip_value) {
+  if (!(norm > 0.0)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the largest norm of a gradient is above 0, not {}", norm));
+  }
+  if (clip_value) {
+    throw Error(Errc::UsageArgument,
+                "the options clip gradients by value (clip_value), so a step cannot clip them by "
+                "their norm: use options without it");
+  }
+}
+
 void check_options(const TrainerOptions& options) {
   const auto require = [](bool good, const char* option, const std::string& what) {
     if (!good) {
@@ -28,6 +40,12 @@ void check_options(const TrainerOptions& options) {
   require(!options.clip || *options.clip > 0.0,
           "clip",
           fmt::format("a norm above 0, not {}", options.clip.value_or(0.0)));
+  require(!options.clip_value || *options.clip_value > 0.0,
+          "clip_value",
+          fmt::format("a number above 0, not {}", options.clip_value.value_or(0.0)));
+  require(!options.clip || !options.clip_value,
+          "clip_value",
+          "for gradients that are not clipped by their norm: leave clip or clip_value out");
   require(!options.loss_scaling || is_possible(*options.loss_scaling),
           "loss_scaling",
           "a power of two from 1 to 2^64 that doubles after 1 or more updates");

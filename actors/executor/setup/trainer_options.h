@@ -46,6 +46,7 @@ struct TrainerOptions {
   std::vector<ParameterGroup> groups;  ///< parameters that train differently
   DecayOn decay_on = DecayOn::All;     ///< parameters with weight decay
   std::optional<double> clip;          ///< largest norm of the whole model's gradient
+  std::optional<double> clip_value;    ///< instead: largest size of an element of the gradient
   /// For float16, whose small gradients would become zero. None: losses are not scaled.
   std::optional<LossScaling> loss_scaling;
   /// If true, every step keeps its averaged gradients for Trainer::gradients(); they take as much
@@ -99,6 +100,10 @@ struct TrainerOptions {
   return 2 * options.step_deadline;
 }
 
+/// Checks the largest norm of the gradient for the steps to come. `clip_value`: of the options.
+/// Errors: UsageArgument for a number that is not above 0, and beside a clip_value.
+void check_clip(double norm, const std::optional<double>& clip_value);
+
 /// Checks the options. Errors: UsageArgument for options that no trainer can have.
 void check_options(const TrainerOptions& options);
 
@@ -108,6 +113,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.groups,
            m.decay_on,
            m.clip,
+           m.clip_value,
            m.loss_scaling,
            m.keep_gradients,
            m.seed,

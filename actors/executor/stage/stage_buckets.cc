@@ -7,6 +7,7 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/view_as_real.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
@@ -390,8 +391,20 @@ void StageBuckets::update(std::size_t bucket,
                           std::int64_t step) {
   const at::NoGradGuard no_grad;
   keep_gradients(bucket, scale.weight);
-  apply(optimizer_, learning_rate, step, optimized_[bucket], scale.weight / scale.clip);
+  double divisor = scale.weight / scale.clip;
+  if (scale.most) {
+    limit_gradients(bucket, std::exchange(divisor, 1.0), *scale.most);
+  }
+  apply(optimizer_, learning_rate, step, optimized_[bucket], divisor);
   drop_share(bucket);
+}
+
+void StageBuckets::limit_gradients(std::size_t bucket, double divisor, double most) {
+  for (const OptimizedParameter& p : optimized_[bucket]) {
+    p.gradient.div_(divisor);
+    const at::Tensor reals = p.gradient.is_complex() ? at::view_as_real(p.gradient) : p.gradient;
+    reals.clamp_(-most, most);
+  }
 }
 
 void StageBuckets::drop_share(std::size_t bucket) {

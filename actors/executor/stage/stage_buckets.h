@@ -68,6 +68,8 @@ template <class Options>
 struct GradientScale {
   double weight = 1.0;  ///< total weight of the microbatches: the mean is the sum divided by it
   double clip = 1.0;    ///< clipping multiplies the mean by it
+  /// Limits the size of each element of the result. A complex number has two of them.
+  std::optional<double> most;
 };
 
 class StageBuckets {
@@ -131,7 +133,7 @@ class StageBuckets {
   /// Keeps the mean gradients of a bucket, if they are to be kept. An update does it too.
   void keep_gradients(std::size_t bucket, double weight);
   /// Makes one optimizer update of a bucket. It scales the sums to the applied gradients while it
-  /// reads them (OR-2). `step` counts from 1.
+  /// reads them (OR-2), or before if elements are limited. `step` counts from 1.
   void update(std::size_t bucket,
               double learning_rate,
               const GradientScale& scale,
@@ -213,6 +215,8 @@ class StageBuckets {
   [[nodiscard]] std::int32_t own_number(std::size_t bucket) const {
     return is_divided(bucket) ? cuts_[bucket].part : cuts_[bucket].shard;
   }
+  /// Scales the sums of a bucket to the applied gradients in a pass of their own.
+  void limit_gradients(std::size_t bucket, double divisor, double most);
   void keep_own_weights(std::size_t bucket, const BucketOptions& options);
   void make_whole(std::size_t parameter, const Value& facts, const c10::Device& device);
   void append_weights(std::vector<NamedTensor>& all) const;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace stagecraft {
 /// The number of the training program; evaluations have higher numbers.
 inline constexpr std::int32_t kTraining = 0;
 
+/// The largest norm of a gradient that is not clipped.
+inline constexpr double kUnclipped = std::numeric_limits<double>::infinity();
+
 /// StepOrder orders a rank to run one step; its tensors are on their way.
 struct StepOrder {
   Step step;               ///< optimizer updates so far
@@ -27,7 +31,8 @@ struct StepOrder {
   Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
-  LossScale loss_scale;  ///< of training
+  double clip = kUnclipped;  ///< largest norm of the gradient
+  LossScale loss_scale;      ///< of training
   std::int32_t program = kTraining;
   PartRuns parts;  ///< shapes and weights of the microbatches
   /// The number of batches of the same update before this one, whose gradients and buffers are kept
@@ -72,6 +77,7 @@ decltype(auto) visit_fields(StepOrder& m, V&& v) {
            m.submission,
            m.epoch,
            m.learning_rate,
+           m.clip,
            m.loss_scale,
            m.program,
            m.parts,

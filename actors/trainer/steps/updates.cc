@@ -34,6 +34,7 @@ StepFuture Updates::enter(Parts parts, const LocalBatch& local, bool updates) {
   StepInput input = entry_.input(sent, parts, scale_of(parts, first_samples_));
   input.local = local;
   input.learning_rate = rate_;
+  input.clip = clip_;
   input.update = number_;
   input.batch = batches_;
   input.updates = updates;

@@ -31,13 +31,15 @@ class Updates {
 
   /// Replaces the rate of the options for the batches to come.
   void set_rate(std::optional<double> rate) { rate_ = rate; }
+  /// Likewise replaces the largest norm of the gradient.
+  void set_clip(std::optional<double> clip) { clip_ = clip; }
 
  private:
   [[nodiscard]] StepFuture enter(Parts parts, const LocalBatch& local, bool updates);
 
   StepEntry& entry_;
   const Program program_;
-  std::optional<double> rate_;
+  std::optional<double> rate_, clip_;
   std::int64_t number_ = 0;         // of the update in progress
   std::int32_t batches_ = 0;        // that it has
   std::int64_t first_samples_ = 1;  // of its first part

@@ -148,6 +148,7 @@ class Pipeline {
                           .submission = Submission(submitted_++),
                           .epoch = epoch_,
                           .learning_rate = base_learning_rate(options_.optimizer),
+                          .clip = options_.clip.value_or(kUnclipped),
                           .program = training ? kTraining : kForwardsOnly};
     for (const Feed& feed : plan.feeds) {
       const auto& parts = feed.label ? y : x;

@@ -75,8 +75,8 @@ TEST_CASE("CT-2: the mean is over the microbatches of all batches of an update",
 }
 
 TEST_CASE("the vote's norm is that of the mean, and clips the update", "[executor][commit]") {
-  CommittingRank f({.clip = 0.5});
-  f.begin({.learning_rate = 1.0});
+  CommittingRank f;
+  f.begin({.learning_rate = 1.0, .clip = 0.5});
   f.accumulate(3.0);
   const torch::Tensor before = f.bucket.parameters()[0].detach().clone();
   f.rank.commit.cast_vote({});

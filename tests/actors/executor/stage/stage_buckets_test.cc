@@ -255,6 +255,25 @@ TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves wha
   }
 }
 
+TEST_CASE("an update limits each element of the mean, and keeps the mean as it was",
+          "[executor][bucket]") {
+  const Program program = skip_net();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  StageBuckets bucket(stage, Sgd{.lr = 1.0}, {.keep_gradients = true});
+  torch::manual_seed(6);
+  const Tensors sums{torch::randn({8, 6}), torch::randn({8})};
+  const torch::Tensor before = bucket.parameters()[0].detach().clone();
+  bucket.begin_step();
+  bucket.accumulate(sums);
+  bucket.update(1.0, {.weight = 3.0, .most = 0.25}, 1);
+  const torch::Tensor mean = sums[0] / 3.0;
+  const torch::Tensor applied = mean.clamp(-0.25, 0.25);
+  REQUIRE_FALSE(torch::equal(applied, mean));
+  CHECK(torch::equal(bucket.gradient("a.weight"), applied));
+  CHECK(torch::equal(bucket.parameters()[0], before - applied));
+  CHECK(torch::equal(bucket.gradients()[0].tensor, mean));
+}
+
 // ---- shards -------------------------------------------------------------------------------------
 
 /// Its weights have 9000, 6000, and its biases 100 and 60 elements.
