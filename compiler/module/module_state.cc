@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include <fmt/format.h>
 #include <torch/nn/module.h>
 
 #include "stagecraft/base/error.h"
@@ -54,6 +55,42 @@ void refuse_no_module() {
   throw Error(Errc::UsageArgument,
               "the module is a null pointer or an empty module holder; construct the module first "
               "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
+}
+
+std::string pattern_below(const torch::nn::Module& whole, const torch::nn::Module& part) {
+  std::string path;
+  for (const auto& module : whole.named_modules("", /*include_self=*/false)) {
+    if (module.value().get() == &part) {
+      path = module.key() + ".";
+      break;
+    }
+  }
+  if (path.empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the module {} is not inside {}: register it there "
+                            "(register_module), and pass it as it is registered",
+                            part.name(),
+                            whole.name()));
+  }
+  bool any = false;
+  for (const StateName& parameter : state_names_of(state_of_owner(whole).parameters, {})) {
+    if (!parameter.name.starts_with(path)) {
+      continue;
+    }
+    any = true;
+    if (!parameter.first.starts_with(path)) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} is tied to {}, and a program knows it by that name: select "
+                              "parameters by names",
+                              parameter.name,
+                              parameter.first));
+    }
+  }
+  if (!any) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the module {} has no parameters", path.substr(0, path.size() - 1)));
+  }
+  return path + "*";
 }
 
 }  // namespace internal

@@ -46,6 +46,10 @@ namespace internal {
 /// Throws UsageArgument.
 [[noreturn]] void refuse_no_module();
 
+/// Does the part of below that is not a template.
+[[nodiscard]] std::string pattern_below(const torch::nn::Module& whole,
+                                        const torch::nn::Module& part);
+
 template <class T>
 concept Module = requires(const T& module) {
   module.named_parameters().begin()->key();
@@ -75,10 +79,10 @@ ModuleState state_of_owner(const Owner& owner) {
   return state;
 }
 
-/// Returns the state of a module, a holder of one, or a pointer to one. Errors: UsageArgument if it
+/// Returns the module of a module, a holder of one, or a pointer to one. Errors: UsageArgument if it
 /// is empty.
 template <class Given>
-ModuleState state_of_module(Given& given) {
+decltype(auto) module_of(Given& given) {
   using Owner = std::remove_cvref_t<decltype(owner_of(callee_of(given)))>;
   static_assert(Module<Owner>,
                 "expected a torch::nn::Module, a holder of one or a pointer to one: this has no "
@@ -86,8 +90,27 @@ ModuleState state_of_module(Given& given) {
   if (holds_nothing(given)) {
     refuse_no_module();
   }
-  return state_of_owner(owner_of(callee_of(given)));
+  return owner_of(callee_of(given));
+}
+
+/// Returns its state. Errors: likewise.
+template <class Given>
+ModuleState state_of_module(Given& given) {
+  return state_of_owner(module_of(given));
 }
 
 }  // namespace internal
+
+/// Returns the pattern that matches the names of all parameters of `part`, a module inside `whole`,
+/// and no others: "encoder.*". It is for ParameterGroup::match:
+///
+///   options.groups = {{.match = sc::below(net, net->encoder), .frozen = true}};
+///
+/// Errors: UsageArgument if `part` is not inside `whole` or has no parameters, and if a program
+/// knows one of them by a name outside of `part`, to which it is tied.
+template <class Whole, class Part>
+[[nodiscard]] std::string below(Whole&& whole, Part&& part) {
+  return internal::pattern_below(internal::module_of(whole), internal::module_of(part));
+}
+
 }  // namespace stagecraft
