@@ -393,7 +393,8 @@ struct Reference::Impl {
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
-      for (const SquaredNorm& norm : stage.buckets.squared_norms(divisor)) {
+      for (const SquaredNorm& norm :
+           stage.buckets.squared_norms(divisor, /*whole=*/true, done + 1 - scale.skipped)) {
         ballot.squared_norms.push_back(norm);
       }
     }

@@ -48,9 +48,10 @@ std::vector<Optimizer> optimizers() {
   return all;
 }
 
-const std::vector<ParameterGroup> kGroups{{.match = "layer0.*", .frozen = true},
-                                          {.match = "*.bias", .lr = 3e-2, .weight_decay = 0.0},
-                                          {.match = "layer?.weight", .lr_scale = 0.5}};
+const std::vector<ParameterGroup> kGroups{
+    {.match = "layer0.*", .frozen = true},
+    {.match = "*.bias", .lr = 3e-2, .weight_decay = 0.0},
+    {.match = "layer?.weight", .lr_scale = 0.5, .frozen_for = 1}};
 
 double falling(std::int64_t step) {
   return 1e-2 / static_cast<double>(step + 1);
@@ -196,6 +197,46 @@ TEST_CASE("PG-2: what is frozen does not change, counts in no norm and has no gr
   Trainer again(cluster, program, schedule, AdamW{.lr = 1e-2}, options);
   again.load(path);
   CHECK(same_bits(again.state_dict(), part.state_dict()));
+}
+
+TEST_CASE("PG-3: a group is frozen for its first updates, then begins like a new one",
+          "[integration][optimizers]") {
+  const Program program = make_program();
+  const AdamW adam{.lr = 1e-2, .weight_decay = 0.0};
+  const auto options = [](ParameterGroup group) {
+    return TrainerOptions{.groups = {std::move(group)}, .clip = 0.1, .seed = 5};
+  };
+  Trainer thawed(
+      Cluster::local(2), program, "1f1b", adam, options({.match = "layer0.*", .frozen_for = 2}));
+  Trainer frozen(
+      Cluster::local(2), program, "1f1b", adam, options({.match = "layer0.*", .frozen = true}));
+  Reference reference(
+      program, adam, {.groups = {{.match = "layer0.*", .frozen_for = 2}}, .clip = 0.1, .seed = 5});
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  for (int i = 0; i < 4; ++i) {
+    const StateDict before = thawed.state_dict();
+    const Data batch = data(i);
+    const StepResult step = thawed.step(batch.inputs, batch.labels).get();
+    CHECK(step.losses == reference.step(batch.inputs, batch.labels).losses);
+    CHECK(same_bits(weights_of(thawed), weights_of(reference)));
+    if (i < 2) {
+      CHECK(step_of(frozen, i).get().gradient_norm == step.gradient_norm);
+      CHECK(same_bits(thawed.state_dict(), frozen.state_dict()));
+      thawed.save(path);
+    } else if (i == 2) {
+      const at::Tensor moved =
+          named(thawed.state_dict(), "layer0.weight") - named(before, "layer0.weight");
+      CHECK(moved.abs().max().item<double>() == Catch::Approx(1e-2).epsilon(1e-2));
+    }
+  }
+  Trainer resumed(
+      Cluster::local(2), program, "1f1b", adam, options({.match = "layer0.*", .frozen_for = 2}));
+  resumed.load(path);
+  for (int i = 2; i < 4; ++i) {
+    (void)step_of(resumed, i).get();
+  }
+  CHECK(same_bits(resumed.state_dict(), thawed.state_dict()));
 }
 
 TEST_CASE("a checkpoint has every optimizer's state, for any cut", "[integration][optimizers]") {

@@ -84,7 +84,7 @@ TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates
   const TrainerOptions options{
       .groups = {{.match = "layer0.*", .frozen = true},
                  {.match = "*.bias", .lr = 3e-2, .weight_decay = 0.0},
-                 {.match = "layer?.weight", .lr_scale = 0.5}},
+                 {.match = "layer?.weight", .lr_scale = 0.5, .frozen_for = 1}},
       .clip = 0.1,
       .keep_gradients = true,
       .seed = 9,

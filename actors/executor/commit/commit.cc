@@ -48,6 +48,10 @@ double Commit::divisor() const {
   return total_weight(parts_, setup_.train.tables->losses) * order_.loss_scale.factor;
 }
 
+std::int64_t Commit::number() const {
+  return order_.step.value + 1 - order_.loss_scale.skipped;
+}
+
 Deadline Commit::deadline() const {
   return clock_.now() + patience(setup_.options);
 }
@@ -181,7 +185,8 @@ Ballot Commit::make_ballot() {
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     // Other copies have the same gradients, but for their shards.
     const bool whole = setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0;
-    const std::vector<SquaredNorm> norms = stages_[s].buckets.squared_norms(divisor, whole);
+    const std::vector<SquaredNorm> norms =
+        stages_[s].buckets.squared_norms(divisor, whole, number());
     ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
   }
   return ballot;
@@ -199,7 +204,7 @@ void Commit::update(StageRuntime& stage, std::size_t bucket) {
                        {.weight = divisor(),
                         .clip = clip_scale(order_.clip, verdict_->total_norm),
                         .most = setup_.options.clip_value},
-                       order_.step.value + 1 - order_.loss_scale.skipped);
+                       number());
 }
 
 }  // namespace stagecraft

@@ -73,6 +73,8 @@ class Commit {
   [[nodiscard]] bool lends_weights(std::size_t group) const;
   /// Returns the number by which sums of gradients are divided to get their mean.
   [[nodiscard]] double divisor() const;
+  /// Returns the number of the update, from 1, without those that were skipped.
+  [[nodiscard]] std::int64_t number() const;
   void exchange_norms();
   [[nodiscard]] Ballot make_ballot();
 

@@ -78,15 +78,23 @@ struct Records {
   }
 };
 
-using Kind = std::tuple<double, double, at::ScalarType>;  // decay, rate, dtype
+// Decay, rate, the number of the update of the parameter, dtype.
+using Kind = std::tuple<double, double, std::int64_t, at::ScalarType>;
 
 std::map<Kind, ParameterColumns> columns_of(const std::vector<OptimizedParameter>& parameters,
                                             double learning_rate,
+                                            std::int64_t step,
                                             double base) {
   std::map<Kind, ParameterColumns> all;
   for (const OptimizedParameter& p : parameters) {
-    ParameterColumns& columns =
-        all[{p.rule.weight_decay, rate_of(p.rule, learning_rate, base), p.parameter.scalar_type()}];
+    const std::int64_t own_step = step - p.rule.frozen_for;
+    if (own_step < 1) {
+      continue;  // keeps PG-3
+    }
+    ParameterColumns& columns = all[{p.rule.weight_decay,
+                                     rate_of(p.rule, learning_rate, base),
+                                     own_step,
+                                     p.parameter.scalar_type()}];
     columns.state.resize(p.state.size());
     columns.parameters.push_back(p.parameter);
     columns.gradients.push_back(p.gradient);
@@ -162,9 +170,11 @@ void apply(const Optimizer& optimizer,
            std::vector<OptimizedParameter>& parameters,
            double divisor) {
   for (auto& [kind, columns] :
-       columns_of(parameters, learning_rate, base_learning_rate(optimizer))) {
-    const UpdatePass pass{
-        .rate = std::get<1>(kind), .decay = std::get<0>(kind), .step = step, .divisor = divisor};
+       columns_of(parameters, learning_rate, step, base_learning_rate(optimizer))) {
+    const UpdatePass pass{.rate = std::get<1>(kind),
+                          .decay = std::get<0>(kind),
+                          .step = std::get<2>(kind),
+                          .divisor = divisor};
     std::visit([&]<class O>(const O& o) { OptimizerRow<O>::update(o, pass, columns); }, optimizer);
   }
 }

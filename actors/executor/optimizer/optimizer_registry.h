@@ -57,7 +57,8 @@ void check_optimizer(const Optimizer& optimizer);
 void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
 
 /// Makes one update. `learning_rate` is the step's. `step` counts from 1. Divides gradients by
-/// `divisor` first, which averages and clips them; they stay divided (OR-2).
+/// `divisor` first, which averages and clips them; they stay divided (OR-2). Leaves parameters that
+/// are still frozen as they are, with their gradients.
 void apply(const Optimizer& optimizer,
            double learning_rate,
            std::int64_t step,

@@ -71,6 +71,7 @@ ParameterRule rule_of(const std::vector<ParameterGroup>& groups,
     rule.lr_scale = group->lr_scale.value_or(1.0);
     rule.weight_decay = group->weight_decay.value_or(rule.weight_decay);
     rule.frozen = group->frozen;
+    rule.frozen_for = group->frozen_for;
   }
   if (decay_on == DecayOn::Matrices && dimensions < 2) {
     rule.weight_decay = 0.0;
@@ -112,6 +113,18 @@ void check_groups(const std::vector<ParameterGroup>& groups, const Optimizer& op
                       group.match,
                       base_learning_rate(optimizer)));
     }
+    if (group.frozen_for < 0) {
+      refuse_groups(
+          fmt::format("frozen_for of the parameter group \"{}\" is a number of updates "
+                      "from 0 on, not {}",
+                      group.match,
+                      group.frozen_for));
+    }
+    if (group.frozen && group.frozen_for > 0) {
+      refuse_groups(
+          fmt::format("the parameter group \"{}\" has frozen and frozen_for: leave one of them out",
+                      group.match));
+    }
     if (group.frozen && (group.lr || group.lr_scale || group.weight_decay)) {
       refuse_groups(
           fmt::format("the parameter group \"{}\" is frozen and has a rate or a decay: leave "
@@ -125,11 +138,12 @@ void check_groups_match(const std::vector<ParameterGroup>& groups,
                         const std::vector<std::string>& parameters) {
   const auto is_frozen = [&](const std::string& name) {
     const ParameterGroup* const group = group_of(groups, name);
-    return group != nullptr && group->frozen;
+    return group != nullptr && (group->frozen || group->frozen_for > 0);
   };
   if (!parameters.empty() && std::ranges::all_of(parameters, is_frozen)) {
     refuse_groups(
-        "the groups freeze every parameter, so a step would change nothing: let one train");
+        "the groups freeze every parameter, so a step would change nothing: let one train from the "
+        "beginning");
   }
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::vector<ParameterGroup> until(groups.begin(),

@@ -13,6 +13,8 @@
 ///       norm of the gradient nor in the test whether that is finite. Its gradient is still
 ///       computed, so no other gradient changes by a bit. A parameter that never trains costs less
 ///       if requires_grad is off at compile().
+/// PG-3: a parameter that is frozen for some updates is so as PG-2 says, but has optimizer state
+///       from the beginning. Its optimizer counts steps from its own first update.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +45,7 @@ struct ParameterGroup {
   std::optional<double> lr_scale;      ///< instead: multiplies each step's rate
   std::optional<double> weight_decay;  ///< replaces the optimizer's
   bool frozen = false;                 ///< PG-2
+  std::int64_t frozen_for = 0;         ///< instead: number of updates before the first (PG-3)
 };
 
 /// ParameterRule says how one parameter is trained.
@@ -51,6 +54,7 @@ struct ParameterRule {
   double lr_scale = 1.0;
   double weight_decay = 0.0;
   bool frozen = false;
+  std::int64_t frozen_for = 0;  ///< updates
 };
 
 /// Returns the rule of a parameter with this number of dimensions.
@@ -77,7 +81,7 @@ void check_groups_match(const std::vector<ParameterGroup>& groups,
 
 template <class V>
 decltype(auto) visit_fields(ParameterGroup& m, V&& v) {
-  return v(m.match, m.lr, m.lr_scale, m.weight_decay, m.frozen);
+  return v(m.match, m.lr, m.lr_scale, m.weight_decay, m.frozen, m.frozen_for);
 }
 
 }  // namespace stagecraft

@@ -173,6 +173,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     gradients_.push_back(mine.gradients.cut(facts.dtype, sizes));
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
     const bool frozen = rule(parameter).frozen;
+    frozen_for_.push_back(rule(parameter).frozen_for);
     positions_.push_back(parameter.counted && !frozen ? std::optional(parameter.position)
                                                       : std::nullopt);
     const auto part = [&](std::int32_t shard) {
@@ -300,13 +301,16 @@ void StageBuckets::hold_gradients(std::size_t bucket) const {
   std::ranges::for_each(leases_[bucket], &FlatLease::take);
 }
 
-std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) const {
+std::vector<SquaredNorm> StageBuckets::squared_norms(double weight,
+                                                     bool whole,
+                                                     std::int64_t step) const {
+  const auto trains = [&](std::size_t number) { return step > frozen_for_[number]; };
   std::vector<SquaredNorm> norms;
   std::vector<at::Tensor> gradients;
   for (std::size_t b = 0; b < cuts_.size(); ++b) {
     for (std::size_t i = 0; (whole || has_shards(b)) && i < pieces_[b].size(); ++i) {
       const Piece& piece = pieces_[b][i];
-      if (positions_[piece.trained] && piece.whole) {
+      if (positions_[piece.trained] && piece.whole && trains(piece.trained)) {
         norms.push_back({*positions_[piece.trained], 0.0});
         gradients.push_back(optimized_[b][i].gradient);
       }
@@ -321,8 +325,10 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight, bool whole) 
       continue;  // the first copy of the part counts
     }
     divided_[b].for_each_first(own_number(b), [&](std::size_t number, double squares) {
-      norms.push_back({*positions_[number],
-                       squared_norm_of_mean(squares, gradients_[number].scalar_type(), weight)});
+      if (trains(number)) {
+        norms.push_back({*positions_[number],
+                         squared_norm_of_mean(squares, gradients_[number].scalar_type(), weight)});
+      }
     });
   }
   return norms;

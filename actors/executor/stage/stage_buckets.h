@@ -25,6 +25,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,8 +121,12 @@ class StageBuckets {
   /// Returns the squared norm of the mean over microbatches for each counted parameter that is not
   /// frozen. `weight`: the total weight of the microbatches. Reads the sums once and does not
   /// change them. `whole`: also those of buckets without shards. A parameter that several shards
-  /// have is returned with its first one; take_divided_squares() comes before.
-  [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight, bool whole = true) const;
+  /// have is returned with its first one; take_divided_squares() comes before. `step`: number of
+  /// the update, from 1; parameters that are frozen in it are left out (PG-3).
+  [[nodiscard]] std::vector<SquaredNorm> squared_norms(
+      double weight,
+      bool whole = true,
+      std::int64_t step = std::numeric_limits<std::int64_t>::max()) const;
 
   /// Returns this rank's part of the squares of the parameters of which several shards, or ranks
   /// that divide them, have some: a flat tensor of doubles, of one size for all; empty if there are
@@ -226,8 +231,9 @@ class StageBuckets {
   std::vector<at::Tensor> whole_;                       // likewise
   std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
   std::vector<std::string> trained_names_;
-  std::vector<at::Tensor> gradients_;  // of the trained ones
-  std::vector<std::size_t> all_;       // their numbers
+  std::vector<std::int64_t> frozen_for_;  // of the trained ones: updates
+  std::vector<at::Tensor> gradients_;     // of the trained ones
+  std::vector<std::size_t> all_;          // their numbers
   Optimizer optimizer_;
   std::vector<std::string> state_names_;
   std::vector<BucketCut> cuts_;                             // by bucket

@@ -71,6 +71,9 @@ TEST_CASE("groups that cannot be had are refused, naming the group", "[executor]
              ContainsSubstring("give the optimizer one above 0"));
   CHECK_THAT(refused({.match = "a", .weight_decay = 0.0, .frozen = true}),
              ContainsSubstring("frozen and has a rate or a decay"));
+  CHECK_THAT(refused({.match = "a", .frozen_for = -1}), ContainsSubstring("from 0 on, not -1"));
+  CHECK_THAT(refused({.match = "a", .frozen = true, .frozen_for = 1}),
+             ContainsSubstring("frozen and frozen_for"));
   CHECK_THAT(
       refusal([] { check_groups(std::vector<ParameterGroup>(1001, {.match = "*"}), Sgd{}); }),
       ContainsSubstring("at most 1000"));
@@ -90,6 +93,8 @@ TEST_CASE("groups that cannot be had are refused, naming the group", "[executor]
   CHECK_NOTHROW(check_groups_match({{.match = "head.*"}, {.match = "*"}}, names));
   CHECK_THAT(unmatched({{.match = "head.*", .frozen = true}, {.match = "*", .frozen = true}}),
              ContainsSubstring("the groups freeze every parameter"));
+  CHECK_THAT(unmatched({{.match = "head.*", .frozen = true}, {.match = "*", .frozen_for = 1}}),
+             ContainsSubstring("let one train from the beginning"));
   CHECK_NOTHROW(check_groups_match({{.match = "encoder.*", .frozen = true}}, names));
 }
 
