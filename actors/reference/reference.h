@@ -39,7 +39,7 @@ struct ReferenceOptions {
   LearningRate learning_rate;
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
-  std::optional<double> clip, clip_value;
+  std::optional<double> clip, clip_value, average;
   std::optional<LossScaling> loss_scaling;
   bool keep_gradients = false;        ///< for gradients(), if clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed

@@ -379,15 +379,27 @@ std::uint64_t Trainer::seed() const {
   return impl().entry.seed();
 }
 
-StateDict Trainer::state_dict() {
+namespace {
+
+StateDict in_one_list(ModuleState state) {
   StateDict result;
-  ModuleState state = impl().module_state();
   for (std::vector<NamedTensor>* of_kind : {&state.parameters, &state.buffers}) {
     for (NamedTensor& t : *of_kind) {
       result.emplace_back(std::move(t.name), std::move(t.tensor));
     }
   }
   return result;
+}
+
+}  // namespace
+
+StateDict Trainer::state_dict() {
+  return in_one_list(impl().module_state());
+}
+
+StateDict Trainer::averages() {
+  const OnCallersThread scope;
+  return in_one_list(impl().state.read_averages());
 }
 
 ModuleState Trainer::module_state() {

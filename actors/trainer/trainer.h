@@ -226,11 +226,17 @@ class Trainer {
   /// no stage uses. As in PyTorch, a tied tensor appears under each of its names.
   [[nodiscard]] StateDict state_dict();
 
-  /// Returns the same, parameters and buffers apart.
+  /// Returns state_dict() with the averages of weights over the updates in place of the weights
+  /// that train. Another trainer of the program takes it (load_state_dict), to evaluate with it or
+  /// to save it as a module.
+  /// Errors: UsageArgument without TrainerOptions::average; those of state_dict.
+  [[nodiscard]] StateDict averages();
+
+  /// Returns the same as state_dict(), parameters and buffers apart.
   [[nodiscard]] ModuleState module_state();
 
   /// Replaces weights and buffers, after the steps in progress; optimizer state, step and seed
-  /// stay. One name of a tied tensor is enough.
+  /// stay. Averages begin again from the new weights. One name of a tied tensor is enough.
   /// Errors: UsageFile with every tensor that is missing, unknown, of another shape or type, or
   /// different under two names of one tensor: nothing has changed. Those of a rank that cannot take
   /// its part, which leaves weights undefined.

@@ -239,6 +239,53 @@ TEST_CASE("PG-3: a group is frozen for its first updates, then begins like a new
   CHECK(same_bits(resumed.state_dict(), thawed.state_dict()));
 }
 
+TEST_CASE("BU-8: averages follow the weights, for every cut, over a checkpoint, into an evaluation",
+          "[integration][optimizers]") {
+  constexpr double kDecay = 0.75;
+  const Cluster cluster = Cluster::local(4);
+  const TrainerOptions options{
+      .groups = {{.match = "layer0.*", .frozen = true}}, .average = kDecay, .seed = 5};
+  const auto trainer_of = [&](int stages) {
+    return Trainer(cluster, make_program({.stages = stages}), "1f1b", AdamW{.lr = 1e-2}, options);
+  };
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Trainer trainer = trainer_of(2), resumed = trainer_of(4);
+  const std::vector<std::string> trained = make_program().parameter_names();
+  StateDict expected = trainer.state_dict();
+  CHECK(same_bits(trainer.averages(), expected));
+  for (int i = 0; i < 3; ++i) {
+    (void)step_of(trainer, i).get();
+    for (auto& [name, average] : expected) {
+      const at::Tensor weight = named(trainer.state_dict(), name);
+      const bool follows = std::ranges::count(trained, name) > 0 && !name.starts_with("layer0");
+      average = follows && name != "spare" ? average * kDecay + weight * (1.0 - kDecay) : weight;
+    }
+    if (i == 1) {
+      trainer.save(path);
+    }
+  }
+  CHECK(same_bits(trainer.averages(), expected));
+  CHECK_FALSE(same_bits(trainer.state_dict(), expected));
+  resumed.load(path);
+  (void)step_of(resumed, 2).get();
+  CHECK(same_bits(resumed.averages(), expected));
+
+  Trainer averaged = trainer_of(2);
+  averaged.load_state_dict(trainer.averages());
+  CHECK(same_bits(averaged.state_dict(), expected));
+  CHECK(same_bits(averaged.averages(), expected));  // they begin again
+  const Data batch = data(0);
+  CHECK(averaged.evaluate(batch.inputs, batch.labels) !=
+        trainer.evaluate(batch.inputs, batch.labels));
+
+  Trainer without(cluster, make_program(), "1f1b", AdamW{}, {.groups = options.groups, .seed = 5});
+  CHECK_THAT(refusal([&] { (void)without.averages(); }),
+             ContainsSubstring("set TrainerOptions::average"));
+  CHECK_THAT(refusal([&] { without.load(path); }, Errc::CheckpointMismatch),
+             ContainsSubstring("or averages: it has average:"));
+}
+
 TEST_CASE("a checkpoint has every optimizer's state, for any cut", "[integration][optimizers]") {
   const Cluster cluster = Cluster::local(4);
   const TemporaryFolder folder;

@@ -109,14 +109,17 @@ TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates
   }
 }
 
-TEST_CASE("elements of gradients are limited in shards as in the whole", "[integration][shards]") {
+TEST_CASE("elements of gradients are limited in shards as in the whole, and weights averaged",
+          "[integration][shards]") {
   const Program program = make_program(kModel);
-  const TrainerOptions options{.clip_value = 1e-3, .keep_gradients = true, .seed = 9};
+  const TrainerOptions options{
+      .clip_value = 1e-3, .average = 0.9, .keep_gradients = true, .seed = 9};
   Run shared(in_copies_of(program, 2, kShards), AdamW{.lr = 1e-2}, options);
   Run whole(in_copies_of(program, 2, {}), AdamW{.lr = 1e-2}, options);
   shared.train(3);
   whole.train(3);
   check_equal(shared, whole);
+  CHECK(same_bits(shared.trainer.averages(), whole.trainer.averages()));
   CHECK(same_bits(shared.trainer.gradients(), whole.trainer.gradients()));
 }
 

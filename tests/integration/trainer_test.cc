@@ -86,6 +86,7 @@ TEST_CASE("options that make no sense are refused", "[integration][trainer]") {
                TrainerOptions{.threads_per_worker = 0},
                TrainerOptions{.clip = 0.0},
                TrainerOptions{.clip_value = 0.0},
+               TrainerOptions{.average = 1.0},
                TrainerOptions{.clip = 1.0, .clip_value = 1.0},
                TrainerOptions{.step_deadline = std::chrono::milliseconds(0)},
                TrainerOptions{.state_deadline = std::chrono::milliseconds::max()},

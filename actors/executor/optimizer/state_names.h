@@ -16,6 +16,7 @@ namespace stagecraft {
 
 inline constexpr std::string_view kWeight = "weight:";
 inline constexpr std::string_view kBuffer = "buffer:";
+inline constexpr std::string_view kAverage = "average:";  // of a weight over updates
 
 /// Returns "weight:NAME" for kWeight.
 [[nodiscard]] inline std::string state_name(std::string_view kind, std::string_view name) {
@@ -24,7 +25,7 @@ inline constexpr std::string_view kBuffer = "buffer:";
 
 /// Returns whether it is the name of an optimizer's state.
 [[nodiscard]] inline bool is_of_optimizer(std::string_view name) {
-  return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
+  return !name.starts_with(kWeight) && !name.starts_with(kBuffer) && !name.starts_with(kAverage);
 }
 
 /// StateShare is a part of a state tensor that a rank has: the elements [begin, end) of the whole

@@ -46,6 +46,10 @@ void check_options(const TrainerOptions& options) {
   require(!options.clip || !options.clip_value,
           "clip_value",
           "for gradients that are not clipped by their norm: leave clip or clip_value out");
+  require(!options.average || (*options.average >= 0.0 && *options.average < 1.0),
+          "average",
+          fmt::format("a number from 0 up to, not including, 1, not {}",
+                      options.average.value_or(0.0)));
   require(!options.loss_scaling || is_possible(*options.loss_scaling),
           "loss_scaling",
           "a power of two from 1 to 2^64 that doubles after 1 or more updates");

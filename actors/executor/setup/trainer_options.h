@@ -47,6 +47,9 @@ struct TrainerOptions {
   DecayOn decay_on = DecayOn::All;     ///< parameters with weight decay
   std::optional<double> clip;          ///< largest norm of the whole model's gradient
   std::optional<double> clip_value;    ///< instead: largest size of an element of the gradient
+  /// Decay of the average of each weight, which begins as the weight and becomes, after an update,
+  /// average * itself + (1 - average) * weight: Trainer::averages(). None: there are no averages.
+  std::optional<double> average;
   /// For float16, whose small gradients would become zero. None: losses are not scaled.
   std::optional<LossScaling> loss_scaling;
   /// If true, every step keeps its averaged gradients for Trainer::gradients(); they take as much
@@ -114,6 +117,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.decay_on,
            m.clip,
            m.clip_value,
+           m.average,
            m.loss_scaling,
            m.keep_gradients,
            m.seed,

@@ -8,11 +8,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/view_as_real.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/stage/gradient_norm.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
 
 namespace stagecraft {
 namespace {
@@ -30,11 +32,12 @@ struct BucketBuffers {
                                     : FlatBuffers(memory_of(options.device))),
         others(memory_of(options.device)),
         kept(others),
+        averages(others),
         states(state_tensors, others) {}
 
   FlatBuffers gradients, weights;
   FlatBuffers others;  // weights that do not train
-  FlatBuffers kept;
+  FlatBuffers kept, averages;
   std::vector<FlatBuffers> states;
 };
 
@@ -81,6 +84,20 @@ std::vector<at::Tensor> like_gradients(FlatBuffers& memory,
   return made;
 }
 
+/// Errors: UsageArgument for a type whose averages would stand still.
+void require_fine_enough(const std::vector<OptimizedParameter>& parameters) {
+  for (const OptimizedParameter& p : parameters) {
+    if (p.parameter.scalar_type() == at::kHalf || p.parameter.scalar_type() == at::kBFloat16) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("the average of {} would round to what it was, as its type is {}: "
+                              "keep weights in Float and compute under autocast, or leave average "
+                              "out",
+                              p.name,
+                              at::toString(p.parameter.scalar_type())));
+    }
+  }
+}
+
 /// Returns the bucket of each parameter. One that does not train, or that is complete in no
 /// bucket's chunks, is in the first.
 std::vector<std::size_t> buckets_of_parameters(const StageProgram& stage,
@@ -104,6 +121,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
                            const BucketOptions& options,
                            const std::vector<BucketCut>& cuts)
     : optimizer_(optimizer),
+      average_(options.average),
       state_names_(state_names(optimizer)),
       cuts_(cuts.empty() ? std::vector<BucketCut>(1) : cuts) {
   const at::NoGradGuard no_grad;
@@ -138,6 +156,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   divided_.resize(buffers.size());
   members_.resize(buffers.size());
   kept_.resize(buffers.size());
+  averages_.resize(buffers.size());
   flat_weights_.resize(buffers.size());
   own_.resize(buffers.size());
   lent_.resize(buffers.size());
@@ -218,6 +237,10 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     }
     if (options.keep_gradients) {
       kept_[b] = like_gradients(buffers[b].kept, optimized_[b]);
+    }
+    if (average_) {
+      require_fine_enough(optimized_[b]);
+      averages_[b] = like_gradients(buffers[b].averages, optimized_[b]);
     }
     flat_gradients_.push_back(buffers[b].gradients.all());
     leases_.emplace_back();
@@ -402,7 +425,17 @@ void StageBuckets::update(std::size_t bucket,
     limit_gradients(bucket, std::exchange(divisor, 1.0), *scale.most);
   }
   apply(optimizer_, learning_rate, step, optimized_[bucket], divisor);
+  follow_weights(bucket, step);
   drop_share(bucket);
+}
+
+void StageBuckets::follow_weights(std::size_t bucket, std::int64_t step) {
+  for (std::size_t i = 0; i < averages_[bucket].size(); ++i) {
+    const OptimizedParameter& p = optimized_[bucket][i];
+    if (step > p.rule.frozen_for) {
+      averages_[bucket][i].mul_(*average_).add_(p.parameter * (1.0 - *average_));
+    }
+  }
 }
 
 void StageBuckets::limit_gradients(std::size_t bucket, double divisor, double most) {
@@ -434,6 +467,12 @@ std::vector<NamedTensor> StageBuckets::state() const {
       const OptimizedParameter& p = optimized_[bucket][i];
       result.push_back(
           {state_name(state_names_[s] + ":", name_of(bucket, i)), as_share(bucket, p.state[s])});
+    }
+  }
+  for (const auto& [bucket, i] : order_) {
+    if (average_) {
+      result.push_back(
+          {state_name(kAverage, name_of(bucket, i)), as_share(bucket, averages_[bucket][i])});
     }
   }
   return result;

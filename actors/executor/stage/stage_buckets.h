@@ -21,6 +21,8 @@
 /// BU-7: a divided bucket (P-13) has a part of each parameter, like a stage with fewer experts. An
 ///       evaluation has the whole ones (whole_parameters) in memory as in BU-6, each in a flat
 ///       buffer of its own.
+/// BU-8: an average follows the weights by an operation for each rounding, which has the same bits
+///       in every part of a parameter.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +54,7 @@ namespace stagecraft {
 struct BucketOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
+  std::optional<double> average;  ///< TrainerOptions::average
   bool keep_gradients = false;
   c10::Device device = kProgramDevice;  ///< of all tensors
   FlatMemory lent_memory;  ///< of gradients, and of weights in shards; empty: on `device`
@@ -61,6 +64,7 @@ template <class Options>
 [[nodiscard]] BucketOptions bucket_options(const Options& options) {
   return {.groups = options.groups,
           .decay_on = options.decay_on,
+          .average = options.average,
           .keep_gradients = options.keep_gradients,
           .lent_memory = {}};
 }
@@ -146,8 +150,8 @@ class StageBuckets {
   /// Updates all buckets.
   void update(double learning_rate, const GradientScale& scale, std::int64_t step);
 
-  /// Returns the living tensors: parameters first (kWeight), then the optimizer's state. Those of a
-  /// shard have names of shares.
+  /// Returns the living tensors: parameters first (kWeight), then the optimizer's state, then
+  /// averages. Those of a shard have names of shares.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
   [[nodiscard]] bool has_shards(std::size_t bucket) const { return cuts_[bucket].shards > 1; }
@@ -220,6 +224,8 @@ class StageBuckets {
   [[nodiscard]] std::int32_t own_number(std::size_t bucket) const {
     return is_divided(bucket) ? cuts_[bucket].part : cuts_[bucket].shard;
   }
+  /// Moves the averages of a bucket towards its weights (BU-8).
+  void follow_weights(std::size_t bucket, std::int64_t step);
   /// Scales the sums of a bucket to the applied gradients in a pass of their own.
   void limit_gradients(std::size_t bucket, double divisor, double most);
   void keep_own_weights(std::size_t bucket, const BucketOptions& options);
@@ -235,12 +241,14 @@ class StageBuckets {
   std::vector<at::Tensor> gradients_;     // of the trained ones
   std::vector<std::size_t> all_;          // their numbers
   Optimizer optimizer_;
+  std::optional<double> average_;
   std::vector<std::string> state_names_;
   std::vector<BucketCut> cuts_;                             // by bucket
   std::vector<std::vector<OptimizedParameter>> optimized_;  // by bucket: all that are not frozen
   std::vector<std::vector<Piece>> pieces_;                  // like these
   std::vector<DividedSquares> divided_;                     // by bucket: of those that count
   std::vector<std::vector<at::Tensor>> kept_;               // like the gradients, or empty
+  std::vector<std::vector<at::Tensor>> averages_;           // likewise
   std::vector<std::pair<std::size_t, std::size_t>> order_;  // of these, as the stage has them
   std::vector<std::vector<at::Tensor>> flat_gradients_;     // by bucket: one per dtype
   std::vector<std::vector<at::Tensor>> flat_weights_;       // of the trained ones, likewise

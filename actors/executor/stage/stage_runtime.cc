@@ -491,6 +491,7 @@ std::vector<NamedTensor> initial_state(const Graph& graph) {
   std::vector<NamedTensor> state;
   for (const auto& [name, tensor] : graph.parameters) {
     state.push_back({state_name(kWeight, name), tensor.detach()});
+    state.push_back({state_name(kAverage, name), tensor.detach()});
   }
   for (const auto& [name, tensor] : graph.buffers) {
     state.push_back({state_name(kBuffer, name), tensor.detach()});

@@ -142,7 +142,7 @@ class StageRuntime {
 };
 
 /// Returns the weights and buffers of a program as it was compiled, under their names in
-/// checkpoints.
+/// checkpoints; each weight also as its average.
 [[nodiscard]] std::vector<NamedTensor> initial_state(const Graph& graph);
 
 }  // namespace stagecraft

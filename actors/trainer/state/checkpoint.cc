@@ -220,7 +220,7 @@ void check_same_model(const CheckpointHeader& found, const ExpectedState& expect
     const auto same = shapes.find(name);
     if (same == shapes.end()) {
       throw_mismatch(fmt::format(
-          "the checkpoint is of another model, optimizer or frozen parameters: it has no "
+          "the checkpoint is of another model, optimizer, frozen parameters or averages: it has no "
           "{}",
           name));
     }
@@ -234,11 +234,11 @@ void check_same_model(const CheckpointHeader& found, const ExpectedState& expect
     extra.erase(name);
   }
   if (!extra.empty()) {
-    throw_mismatch(
-        fmt::format("the checkpoint is of another model, optimizer or frozen parameters: it has "
-                    "{}, the trainer "
-                    "has not",
-                    extra.begin()->first));
+    throw_mismatch(fmt::format(
+        "the checkpoint is of another model, optimizer, frozen parameters or averages: it has "
+        "{}, the trainer "
+        "has not",
+        extra.begin()->first));
   }
 }
 

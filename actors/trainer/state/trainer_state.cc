@@ -154,8 +154,26 @@ std::optional<LossScale> TrainerState::loss_scale() const {
 
 ModuleState TrainerState::read_module() {
   std::vector<StateEntry> of_module = contents();
-  std::erase_if(of_module, [](const StateEntry& entry) { return is_of_optimizer(entry.name); });
+  std::erase_if(of_module, [](const StateEntry& entry) {
+    return !entry.name.starts_with(kWeight) && !entry.name.starts_with(kBuffer);
+  });
   return named_by_module(read_by_name(of_module));
+}
+
+ModuleState TrainerState::read_averages() {
+  if (!options_.average) {
+    throw Error(Errc::UsageArgument,
+                "averages() needs steps that average the weights: set TrainerOptions::average");
+  }
+  std::vector<StateEntry> averaged = contents();
+  std::erase_if(averaged, [](const StateEntry& entry) { return is_of_optimizer(entry.name); });
+  std::map<std::string, at::Tensor> by_name = read_by_name(averaged);
+  for (const auto& [name, tensor] : by_name) {
+    if (name.starts_with(kAverage)) {
+      by_name.at(state_name(kWeight, name.substr(kAverage.size()))) = tensor;
+    }
+  }
+  return named_by_module(by_name);
 }
 
 std::vector<NamedTensor> TrainerState::read_gradients() {
@@ -192,8 +210,13 @@ std::vector<NamedTensor> TrainerState::read_gradients() {
 }
 
 void TrainerState::replace_module(const std::string& from, const ModuleState& given) {
-  const std::map<std::string, at::Tensor> by_name = read_by_name(contents());
+  std::map<std::string, at::Tensor> by_name = read_by_name(contents());
   load_state(from, given, named_by_module(by_name));
+  for (auto& [name, tensor] : by_name) {
+    if (name.starts_with(kAverage)) {
+      tensor = by_name.at(state_name(kWeight, name.substr(kAverage.size())));
+    }
+  }
   const auto source = [&](const std::string& name) { return tensor_or_share(by_name, name); };
   replace(list(), source, ledger_.committed(), ledger_.loss_scale());
 }

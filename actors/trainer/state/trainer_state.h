@@ -72,12 +72,17 @@ class TrainerState {
   /// tie.
   [[nodiscard]] ModuleState read_module();
 
+  /// Returns the same with averages in place of the weights that have one.
+  /// Errors: UsageArgument if the options have no averages.
+  [[nodiscard]] ModuleState read_averages();
+
   /// Returns the gradients of the last update, by name in the model's order.
   /// Errors: UsageArgument if steps do not keep them, and if there was no step since the state was
   ///         made or replaced.
   [[nodiscard]] std::vector<NamedTensor> read_gradients();
 
-  /// Replaces weights and buffers; the rest stays. `from` names the source in messages.
+  /// Replaces weights and buffers; averages begin again, the rest stays. `from` names the source
+  /// in messages.
   /// Errors: those of load_state, with nothing changed; those of a rank that cannot take its part.
   void replace_module(const std::string& from, const ModuleState& given);
 

@@ -228,6 +228,7 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
          decay_on,
          clip,
          clip_value,
+         average,
          loss_scaling,
          keep,
          seed,
@@ -252,10 +253,10 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
   look = nullptr;
   decide = nullptr;
   const std::vector<const void*> traveling{
-      &rate,         &groups,   &decay_on,     &clip,    &clip_value,       &loss_scaling,
-      &keep,         &seed,     &threads,      &device,  &device_transport, &device_reduce,
-      &memory_limit, &dispatch, &tells_values, &tensors, &record,           &mirror,
-      &outstanding,  &step,     &state,        &end};
+      &rate,          &groups,       &decay_on, &clip,         &clip_value, &average,
+      &loss_scaling,  &keep,         &seed,     &threads,      &device,     &device_transport,
+      &device_reduce, &memory_limit, &dispatch, &tells_values, &tensors,    &record,
+      &mirror,        &outstanding,  &step,     &state,        &end};
   const auto listed =
       visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
   CHECK((listed == traveling));
