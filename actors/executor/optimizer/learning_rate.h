@@ -11,13 +11,14 @@
 namespace stagecraft {
 
 /// LearningRate rises linearly to the optimizer's lr in `warmup` steps. Then it stays, or falls to
-/// zero at `total_steps`: as half a cosine, or linearly. A function of the step may replace all
-/// that.
+/// zero at `total_steps`: as half a cosine, linearly, or (Wsd: warm-up, stable, decay) linearly in
+/// the last `decay` steps alone. A function of the step may replace all that.
 struct LearningRate {
-  enum class Kind : std::uint8_t { Constant, Cosine, Linear };
+  enum class Kind : std::uint8_t { Constant, Cosine, Linear, Wsd };
   Kind kind = Kind::Constant;
   std::int64_t warmup = 0;
-  std::int64_t total_steps = 0;  ///< required by Cosine and Linear
+  std::int64_t total_steps = 0;  ///< required by all but Constant
+  std::int64_t decay = 0;        ///< required by Wsd; with `warmup` at most `total_steps`
   /// If set, returns the rate of a step (the first is 0) instead of the above, and ignores the
   /// optimizer's lr. A thread of the trainer calls it, for one step at a time, and again for a step
   /// that failed. It must return at once. An exception, or a number that is no rate, fails the step
@@ -39,7 +40,7 @@ void check_rate(double rate, const char* what);
 
 template <class V>
 decltype(auto) visit_fields(LearningRate& m, V&& v) {
-  return v(m.kind, m.warmup, m.total_steps);
+  return v(m.kind, m.warmup, m.total_steps, m.decay);
 }
 
 }  // namespace stagecraft

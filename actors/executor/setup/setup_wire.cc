@@ -16,7 +16,7 @@ namespace stagecraft {
 namespace wire {
 
 template <>
-inline constexpr LearningRate::Kind kLast<LearningRate::Kind> = LearningRate::Kind::Linear;
+inline constexpr LearningRate::Kind kLast<LearningRate::Kind> = LearningRate::Kind::Wsd;
 template <>
 inline constexpr DecayOn kLast<DecayOn> = DecayOn::Matrices;
 template <>

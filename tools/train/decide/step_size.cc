@@ -7,6 +7,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/program/cut_option.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -47,6 +48,9 @@ std::int64_t steps_of(const TrainOptions& o, const FixedData& data) {
   }
   if (o.optimizer.warmup > steps) {
     refuse_size(fmt::format("--warmup expects {}, found {}", range, o.optimizer.warmup));
+  }
+  if (const std::string misfit = rate_misfit(o.optimizer, steps); !misfit.empty()) {
+    refuse_size(misfit);
   }
   return steps;
 }

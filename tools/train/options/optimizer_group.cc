@@ -134,11 +134,18 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
                        o.rate_kind,
                        {{"constant", RateKind::Constant},
                         {"cosine", RateKind::Cosine},
-                        {"linear", RateKind::Linear}},
-                       "learning rate after the warm-up; cosine and linear fall to 0 at --steps")
+                        {"linear", RateKind::Linear},
+                        {"wsd", RateKind::Wsd}},
+                       "learning rate after the warm-up; cosine and linear fall to 0 at --steps, "
+                       "wsd in the last --decay-steps")
       ->group(kOptimizerGroup);
   app.add_option("--warmup", o.warmup, "steps of linear warm-up of the learning rate")
       ->check(whole_number(0))
+      ->group(kOptimizerGroup);
+  app.add_option("--decay-steps",
+                 o.decay_steps,
+                 "last steps, in which a wsd learning rate falls to 0 [a tenth of --steps]")
+      ->check(whole_number(1))
       ->group(kOptimizerGroup);
   add_settings(app, o);
   add_choice<DecayKind>(app,
@@ -155,6 +162,10 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
 }
 
 void check_optimizer_settings(const OptimizerOptions& o) {
+  if (o.decay_steps && o.rate_kind != RateKind::Wsd) {
+    wrong_usage(kTrainCommand,
+                "--decay-steps expects --lr-schedule wsd; leave it out, or choose wsd");
+  }
   for (const auto& [setting, value] : o.settings) {
     const std::vector<std::string> whose = optimizers_with(setting);
     if (std::ranges::find(whose, o.name) == whose.end()) {

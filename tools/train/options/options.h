@@ -21,7 +21,7 @@
 
 namespace stagecraft::tools {
 
-enum class RateKind { Constant, Cosine, Linear };
+enum class RateKind { Constant, Cosine, Linear, Wsd };
 enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes, Joining };
 /// SeedChoice selects the random numbers of a run after it loads a checkpoint; Same: both seeds
@@ -73,7 +73,8 @@ struct OptimizerOptions {
   double rate = 3e-4;
   RateKind rate_kind = RateKind::Constant;
   std::int64_t warmup = 0;
-  std::map<std::string, double> settings;  ///< of the optimizer, by name; those that were given
+  std::optional<std::int64_t> decay_steps;  ///< of Wsd; none: a tenth of all steps
+  std::map<std::string, double> settings;   ///< of the optimizer, by name; those that were given
   DecayKind decay_on = DecayKind::Matrices;
   std::vector<std::string> freeze, no_decay;  ///< patterns of parameter names
   std::optional<double> clip;

@@ -8,6 +8,7 @@
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/train/catalog/model_options.h"
 #include "stagecraft/tools/train/options/groups.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -24,7 +25,7 @@ constexpr const char* kFooter =
     "ended by signal N.";
 
 /// Reports what a model from a file settles later where the options alone say it.
-void check_warmup(const TrainOptions& options) {
+void check_rate_steps(const TrainOptions& options) {
   if (options.model.file && !options.run.steps) {
     return;  // the data say how many steps there are
   }
@@ -34,6 +35,9 @@ void check_warmup(const TrainOptions& options) {
         kTrainCommand,
         fmt::format(
             "--warmup expects at most --steps {}, found {}", steps, options.optimizer.warmup));
+  }
+  if (const std::string misfit = rate_misfit(options.optimizer, steps); !misfit.empty()) {
+    wrong_usage(kTrainCommand, misfit);
   }
 }
 
@@ -75,7 +79,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   check_planner(options, app);
   settle_keeping(options.keeping, app);
   check_workers(options.workers);
-  check_warmup(options);
+  check_rate_steps(options);
   check_run(options.run);
   if (options.run.verify && !is_program_device(named_device(options.workers.device))) {
     wrong_usage(kTrainCommand,

@@ -1,5 +1,9 @@
 #include "stagecraft/tools/train/options/update_rule.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/tools/train/options/optimizer_defaults.h"
@@ -15,6 +19,8 @@ LearningRate::Kind kind_of(RateKind kind) {
       return LearningRate::Kind::Cosine;
     case RateKind::Linear:
       return LearningRate::Kind::Linear;
+    case RateKind::Wsd:
+      return LearningRate::Kind::Wsd;
   }
   return LearningRate::Kind::Constant;
 }
@@ -52,8 +58,29 @@ DecayOn make_decay_on(const OptimizerOptions& options) {
   return options.decay_on == DecayKind::All ? DecayOn::All : DecayOn::Matrices;
 }
 
+std::int64_t decay_steps(const OptimizerOptions& options, std::int64_t steps) {
+  if (options.rate_kind != RateKind::Wsd) {
+    return 0;
+  }
+  return options.decay_steps.value_or(std::max<std::int64_t>(steps / 10, 1));
+}
+
+std::string rate_misfit(const OptimizerOptions& options, std::int64_t steps) {
+  const std::int64_t decay = decay_steps(options, steps);
+  return decay <= steps - options.warmup
+             ? ""
+             : fmt::format(
+                   "--warmup and --decay-steps expect at most {} steps together, found {} and {}",
+                   steps,
+                   options.warmup,
+                   decay);
+}
+
 LearningRate make_learning_rate(const OptimizerOptions& options, std::int64_t steps) {
-  return {.kind = kind_of(options.rate_kind), .warmup = options.warmup, .total_steps = steps};
+  return {.kind = kind_of(options.rate_kind),
+          .warmup = options.warmup,
+          .total_steps = steps,
+          .decay = decay_steps(options, steps)};
 }
 
 }  // namespace stagecraft::tools

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
@@ -21,6 +22,13 @@ namespace stagecraft::tools {
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const OptimizerOptions& options);
 
 [[nodiscard]] DecayOn make_decay_on(const OptimizerOptions& options);
+
+/// Returns the steps in which the rate falls at the end of `steps` steps; 0 for all kinds but Wsd.
+[[nodiscard]] std::int64_t decay_steps(const OptimizerOptions& options, std::int64_t steps);
+
+/// Returns, as a sentence, why warm-up and fall of a rate do not fit into `steps` steps; empty if
+/// they do.
+[[nodiscard]] std::string rate_misfit(const OptimizerOptions& options, std::int64_t steps);
 
 /// Makes the rate. `steps`: of the whole training, at whose end a falling rate is 0.
 [[nodiscard]] LearningRate make_learning_rate(const OptimizerOptions& options, std::int64_t steps);

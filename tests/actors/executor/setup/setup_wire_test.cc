@@ -207,19 +207,21 @@ const Row kWireRows[] = {
 
 std::vector<RankSetup> sent_setups_of(const Program& program, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
-  const Job job{
-      .plan_id = PlanId(7),
-      .program = program.shared(),
-      .train = std::make_shared<const Plan>(
-          lower_schedule(program, schedule, layout, /*training=*/true)),
-      .optimizer = AdamW{.lr = 0.1},
-      .options = {
-          .learning_rate = {.kind = LearningRate::Kind::Cosine, .warmup = 2, .total_steps = 9},
-          .groups = {{.match = "*.bias", .weight_decay = 0.0}, {.match = "spare", .frozen = true}},
-          .decay_on = DecayOn::Matrices,
-          .clip = 0.3,
-          .clip_value = 0.7,
-          .seed = std::numeric_limits<std::uint64_t>::max()}};
+  const Job job{.plan_id = PlanId(7),
+                .program = program.shared(),
+                .train = std::make_shared<const Plan>(
+                    lower_schedule(program, schedule, layout, /*training=*/true)),
+                .optimizer = AdamW{.lr = 0.1},
+                .options = {.learning_rate = {.kind = LearningRate::Kind::Wsd,
+                                              .warmup = 2,
+                                              .total_steps = 9,
+                                              .decay = 3},
+                            .groups = {{.match = "*.bias", .weight_decay = 0.0},
+                                       {.match = "spare", .frozen = true}},
+                            .decay_on = DecayOn::Matrices,
+                            .clip = 0.3,
+                            .clip_value = 0.7,
+                            .seed = std::numeric_limits<std::uint64_t>::max()}};
   std::vector<RankSetup> setups;
   for (int r = 0; r < layout.ranks(); ++r) {
     setups.push_back(rank_setup(job, Rank(r)));

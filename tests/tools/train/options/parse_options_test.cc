@@ -2,6 +2,7 @@
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -238,11 +239,28 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
   CHECK_THAT(failure_of({"--optimizer", "sgd", "--centered"}),
              ContainsSubstring("--centered expects --optimizer rmsprop, found sgd"));
   CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
+  CHECK_THAT(failure_of({"--decay-steps", "6"}), ContainsSubstring("expects --lr-schedule wsd"));
+  CHECK_THAT(
+      failure_of({"--lr-schedule", "wsd", "--steps", "9", "--warmup", "4", "--decay-steps", "6"}),
+      ContainsSubstring("at most 9 steps together, found 4 and 6"));
+  CHECK_THAT(failure_of({"--lr-schedule", "wsd", "--steps", "9", "--warmup", "9"}),
+             ContainsSubstring("at most 9 steps together, found 9 and 1"));
   CHECK_THAT(failure_of({"--optimizer", "lion"}),
              ContainsSubstring("adamw, sgd, adam, adagrad or rmsprop, found 'lion'"));
   CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
-             ContainsSubstring("constant, cosine or linear"));
+             ContainsSubstring("constant, cosine, linear or wsd"));
   CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("matrices or all"));
+}
+
+TEST_CASE("a wsd learning rate falls in a tenth of the steps, or as many as are given",
+          "[tools][options]") {
+  const auto decay_of = [](const std::vector<std::string>& options, std::int64_t steps) {
+    return make_learning_rate(options_of(options).optimizer, steps).decay;
+  };
+  CHECK(decay_of({"--lr-schedule", "wsd", "--steps", "90"}, 90) == 9);
+  CHECK(decay_of({"--lr-schedule", "wsd", "--steps", "5"}, 5) == 1);
+  CHECK(decay_of({"--lr-schedule", "wsd", "--decay-steps", "7"}, 50) == 7);
+  CHECK(decay_of({"--lr-schedule", "linear"}, 50) == 0);
 }
 
 TEST_CASE("what to recompute is a word or a list of names", "[tools][options]") {

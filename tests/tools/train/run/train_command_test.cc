@@ -110,6 +110,8 @@ TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools
   CHECK(train_json({"--stages", "2", "--lr", "1e-3"}).sha256() != plain);
   CHECK(train_json({"--stages", "2", "--warmup", "2"}).sha256() != plain);
   CHECK(train_json({"--stages", "2", "--lr-schedule", "cosine"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--lr-schedule", "wsd", "--decay-steps", "2"}).sha256() !=
+        plain);
 }
 
 TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train][verify]") {
@@ -117,6 +119,8 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
   const std::vector<std::string> pipeline =
       GENERATE(std::vector<std::string>{"--stages", "1"},
                std::vector<std::string>{"--stages", "2", "--schedule", "gpipe"},
+               std::vector<std::string>{
+                   "--stages", "2", "--lr-schedule", "wsd", "--warmup", "1", "--decay-steps", "2"},
                std::vector<std::string>{"--stages", "4", "--schedule", "1f1b"},
                std::vector<std::string>{
                    "--stages", "4", "--clip", "0.5", "--optimizer", "sgd", "--momentum", "0.9"},
