@@ -61,6 +61,12 @@ concept Iterable = requires(T& range) {
   std::end(range);
 };
 
+/// IsLoader holds for what RangeSource reads, and neither for one batch nor for one tensor.
+template <class T>
+concept IsLoader = !std::convertible_to<const std::remove_cvref_t<T>&, Batch> &&
+                   !std::convertible_to<const std::remove_cvref_t<T>&, BatchTensor> &&
+                   (Iterable<std::remove_reference_t<T>> || requires(T & pointer) { *pointer; });
+
 template <class T>
 concept TupleOfTensors = requires {
   std::tuple_size<T>::value;
@@ -99,6 +105,8 @@ template <class T>
 [[nodiscard]] LabeledBatch batch_of(const T& given) {
   if constexpr (BatchByUser<T>) {
     return BatchOf<T>::make(given);
+  } else if constexpr (std::same_as<T, Batch>) {  // inputs alone
+    return {given, {}};
   } else if constexpr (requires { given.inputs, given.labels; }) {
     return {side_of(given.inputs), side_of(given.labels)};
   } else if constexpr (requires { given.data, given.target; }) {  // torch::data::Example

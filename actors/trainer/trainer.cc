@@ -338,6 +338,14 @@ std::vector<at::Tensor> Trainer::predict(const Batch& inputs) {
   return impl().evaluator.predict(inputs);
 }
 
+std::vector<at::Tensor> Trainer::predict(BatchSource& batches) {
+  return impl().evaluator.predict(batches);
+}
+
+void Trainer::predict(BatchSource& batches, const OnOutputs& each) {
+  impl().evaluator.predict(batches, each);
+}
+
 Evaluation Trainer::evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
   return impl().evaluator.evaluate(batches, metrics);
 }

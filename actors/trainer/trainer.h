@@ -180,6 +180,28 @@ class Trainer {
   /// Errors: those of Evaluations::prediction (compiler/shapes/evaluations.h), and of a step.
   [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
 
+  /// Predicts for all batches of a loader, read once, as many in progress together as steps may be.
+  /// Takes a loader like fit(), or a range of inputs, and ignores labels. The last batch may be
+  /// smaller. Returns the outputs of all batches concatenated in the dimension of their rows.
+  /// Errors: also UsageArgument for no batch, CompileShape for outputs that differ in another
+  /// dimension; exceptions of the loader, unchanged.
+  template <class Loader>
+  requires(internal::IsLoader<Loader>)
+      [[nodiscard]] std::vector<at::Tensor> predict(Loader&& loader) {
+    internal::RangeSource source(internal::range_of(loader));
+    return predict(static_cast<BatchSource&>(source));
+  }
+  /// Calls `each` with the outputs of each batch, in order, on this thread: memory holds those of
+  /// the batches in progress alone, and batches may differ in shape. Errors: also those of `each`,
+  /// unchanged.
+  template <class Loader>
+  requires(internal::IsLoader<Loader>) void predict(Loader&& loader, const OnOutputs& each) {
+    internal::RangeSource source(internal::range_of(loader));
+    predict(static_cast<BatchSource&>(source), each);
+  }
+  [[nodiscard]] std::vector<at::Tensor> predict(BatchSource& batches);
+  void predict(BatchSource& batches, const OnOutputs& each);
+
   /// Returns mean loss and metrics over all samples of a loader's batches, read once. Takes a
   /// loader like fit(), or a list: {{inputs, labels}, ...}. Otherwise works like predict().
   template <class Loader>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,10 @@
 #include <ATen/core/Tensor.h>
 
 namespace stagecraft {
+
+/// OnOutputs gets the outputs of one batch of a prediction, one tensor per tensor that forward
+/// returns.
+using OnOutputs = std::function<void(std::vector<at::Tensor> outputs)>;
 
 struct Evaluation {
   double loss = 0.0;

@@ -36,8 +36,27 @@ MemoryOrder order_of(const KnownPrograms::Sent& evaluation,
       .order;
 }
 
+struct Joining {
+  const char* part;
+  const char* advice;
+};
+
+constexpr Joining kOfMicrobatches{
+    .part = "microbatch",
+    .advice =
+        "pass a batch whose samples divide by the number of microbatches, or batches of one "
+        "shape"};
+constexpr Joining kOfBatches{
+    .part = "batch",
+    .advice =
+        "give predict() a function that takes the outputs of each batch, or batches of one "
+        "shape"};
+
 /// Errors: CompileShape if the parts differ in another dimension than that of their rows.
-void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std::size_t output) {
+void require_joinable(const std::vector<at::Tensor>& rows,
+                      std::int64_t dim,
+                      std::size_t output,
+                      const Joining& joining) {
   const auto without_rows = [dim](const at::Tensor& part) {
     std::vector<std::int64_t> sizes = part.sizes().vec();
     sizes.erase(sizes.begin() + dim);
@@ -46,12 +65,13 @@ void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std
   for (const at::Tensor& part : rows) {
     if (part.dim() != rows.front().dim() || without_rows(part) != without_rows(rows.front())) {
       throw Error(Errc::CompileShape,
-                  fmt::format("output {} is of shape [{}] for one microbatch and [{}] for another, "
-                              "which cannot be concatenated: pass a batch whose samples "
-                              "divide by the number of microbatches, or batches of one shape",
+                  fmt::format("output {} is of shape [{}] for one {} and [{}] for another, which "
+                              "cannot be concatenated: {}",
                               output,
                               fmt::join(rows.front().sizes(), ", "),
-                              fmt::join(part.sizes(), ", ")));
+                              joining.part,
+                              fmt::join(part.sizes(), ", "),
+                              joining.advice));
     }
   }
 }
@@ -97,8 +117,22 @@ std::vector<at::Tensor> joined(const EvaluationResults& results,
       }
     }
     const std::int64_t dim = row_dimensions[all.size()];
-    require_joinable(rows, dim, all.size());
+    require_joinable(rows, dim, all.size(), kOfMicrobatches);
     all.push_back(at::cat(rows, dim));
+  }
+  return all;
+}
+
+std::vector<at::Tensor> concatenated(const std::vector<std::vector<at::Tensor>>& batches,
+                                     const std::vector<std::int64_t>& row_dimensions) {
+  std::vector<at::Tensor> all;
+  for (std::size_t i = 0; i < batches.front().size(); ++i) {
+    std::vector<at::Tensor> rows;
+    for (const std::vector<at::Tensor>& batch : batches) {
+      rows.push_back(batch[i]);
+    }
+    require_joinable(rows, row_dimensions[i], i, kOfBatches);
+    all.push_back(at::cat(rows, row_dimensions[i]));
   }
   return all;
 }

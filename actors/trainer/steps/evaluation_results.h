@@ -37,6 +37,12 @@ using ResultWait = std::function<bool(Rank from, const Future<at::Tensor>& resul
                                              const Parts& parts,
                                              const std::vector<std::int64_t>& row_dimensions);
 
+/// Returns, per output, those of all batches concatenated likewise. Requires: at least one batch.
+/// Errors: CompileShape if the batches differ otherwise.
+[[nodiscard]] std::vector<at::Tensor> concatenated(
+    const std::vector<std::vector<at::Tensor>>& batches,
+    const std::vector<std::int64_t>& row_dimensions);
+
 /// Returns, per result, the mean over the samples, in double.
 [[nodiscard]] std::vector<at::Tensor> means(const EvaluationResults& results, const Parts& parts);
 

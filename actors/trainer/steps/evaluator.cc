@@ -51,11 +51,64 @@ EvaluationResults Evaluator::results_of(const UnderWay& batch) const {
                       });
 }
 
-std::vector<at::Tensor> Evaluator::predict(const Batch& inputs) {
-  const UnderWay batch = begin(captures().prediction(inputs), inputs, {});
+std::vector<at::Tensor> Evaluator::outputs_of(const UnderWay& batch) const {
   (void)batch.step.get();
   const OnCallersThread scope;
   return joined(results_of(batch), batch.parts, batch.sent.program.compiled().row_dimensions);
+}
+
+std::vector<at::Tensor> Evaluator::predict(const Batch& inputs) {
+  return outputs_of(begin(captures().prediction(inputs), inputs, {}));
+}
+
+void Evaluator::pass(BatchSource& source,
+                     const std::function<Program(const LabeledBatch&)>& program_of,
+                     bool with_labels,
+                     const std::function<void(const UnderWay&)>& take) {
+  std::deque<UnderWay> under_way;
+  const auto take_oldest = [&] {
+    const UnderWay batch = std::move(under_way.front());
+    under_way.pop_front();
+    take(batch);
+  };
+  source.begin_epoch();
+  while (const std::optional<LabeledBatch> batch = source.next()) {
+    const Program of = program_of(*batch);
+    if (std::ssize(under_way) == options_.outstanding) {
+      take_oldest();
+    }
+    under_way.push_back(begin(of, batch->inputs, with_labels ? batch->labels : Batch()));
+  }
+  while (!under_way.empty()) {
+    take_oldest();
+  }
+}
+
+void Evaluator::predict(BatchSource& batches, const OnOutputs& each) {
+  pass(
+      batches,
+      [&](const LabeledBatch& batch) { return captures().prediction(batch.inputs); },
+      /*with_labels=*/false,
+      [&](const UnderWay& batch) { each(outputs_of(batch)); });
+}
+
+std::vector<at::Tensor> Evaluator::predict(BatchSource& batches) {
+  std::vector<std::vector<at::Tensor>> all;
+  std::vector<std::int64_t> row_dimensions;
+  pass(
+      batches,
+      [&](const LabeledBatch& batch) { return captures().prediction(batch.inputs); },
+      /*with_labels=*/false,
+      [&](const UnderWay& batch) {
+        if (all.empty()) {
+          row_dimensions = batch.sent.program.compiled().row_dimensions;
+        }
+        all.push_back(outputs_of(batch));
+      });
+  if (all.empty()) {
+    throw Error(Errc::UsageArgument, "predict() expects at least one batch, found none");
+  }
+  return concatenated(all, row_dimensions);
 }
 
 Evaluation Evaluator::evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
@@ -63,24 +116,13 @@ Evaluation Evaluator::evaluate(BatchSource& batches, const std::vector<Metric>& 
   for (const Metric& metric : metrics) {
     all.metrics.emplace_back(metric.name(), at::Tensor());
   }
-  std::deque<UnderWay> under_way;
-  const auto take = [&] {
-    const UnderWay batch = std::move(under_way.front());
-    under_way.pop_front();
-    add(batch, all);
-  };
-  batches.begin_epoch();
-  while (const std::optional<LabeledBatch> batch = batches.next()) {
-    const auto& [inputs, labels] = *batch;
-    const Program of = captures().measurement(metrics, inputs, labels);
-    if (std::ssize(under_way) == options_.outstanding) {
-      take();
-    }
-    under_way.push_back(begin(of, inputs, labels));
-  }
-  while (!under_way.empty()) {
-    take();
-  }
+  pass(
+      batches,
+      [&](const LabeledBatch& batch) {
+        return captures().measurement(metrics, batch.inputs, batch.labels);
+      },
+      /*with_labels=*/true,
+      [&](const UnderWay& batch) { add(batch, all); });
   if (all.samples == 0) {
     throw Error(Errc::UsageArgument, "evaluate() expects at least one batch, found none");
   }

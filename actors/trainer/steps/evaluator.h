@@ -5,6 +5,7 @@
 /// progress together as steps may be.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ class Evaluator {
 
   /// Work like Trainer::predict and Trainer::evaluate.
   [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
+  [[nodiscard]] std::vector<at::Tensor> predict(BatchSource& batches);
+  void predict(BatchSource& batches, const OnOutputs& each);
   [[nodiscard]] Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics);
 
  private:
@@ -56,6 +59,12 @@ class Evaluator {
   [[nodiscard]] Evaluations& captures() const;
   [[nodiscard]] UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels);
   [[nodiscard]] EvaluationResults results_of(const UnderWay& batch) const;
+  /// Begins the batches of `source` in order, and calls `take` with each, in order.
+  void pass(BatchSource& source,
+            const std::function<Program(const LabeledBatch&)>& program_of,
+            bool with_labels,
+            const std::function<void(const UnderWay&)>& take);
+  [[nodiscard]] std::vector<at::Tensor> outputs_of(const UnderWay& batch) const;
   void add(const UnderWay& batch, Evaluation& all) const;
 
   StepEntry& entry_;

@@ -192,6 +192,69 @@ TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every bat
         other.evaluate({{batch.inputs, batch.labels}}, kept)["scaled"]);
 }
 
+TEST_CASE("a loader is predicted batch by batch, in order, and its last batch may be smaller",
+          "[integration][evaluation]") {
+  PixelClassifier model = classifier();
+  Trainer trainer(Cluster::local(3), compiled(model), one_f_one_b(3, 4), Sgd{});
+  const Data all = random_batch(35, 7);
+  const std::vector<torch::Tensor> inputs = all.inputs[0].tensor.split(16);
+  const std::vector<torch::Tensor> labels = all.labels[0].tensor.split(16);
+  REQUIRE(inputs.back().size(0) == 3);  // fewer than microbatches
+  std::vector<LabeledBatch> labeled;
+  std::vector<Batch> unlabeled;
+  std::vector<torch::Tensor> expected;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    labeled.push_back({{inputs[i]}, {labels[i]}});
+    unlabeled.push_back({inputs[i]});
+    expected.push_back(trainer.predict({inputs[i]})[0]);
+  }
+  const torch::Tensor whole = torch::cat(expected);
+  CHECK(torch::equal(trainer.predict(labeled)[0], whole));
+  CHECK(torch::equal(trainer.predict(unlabeled)[0], whole));
+  CHECK(torch::equal(trainer.predict(inputs)[0], whole));
+  const auto loader = std::make_unique<std::vector<LabeledBatch>>(labeled);
+  CHECK(torch::equal(trainer.predict(loader)[0], whole));
+  std::vector<torch::Tensor> told;
+  trainer.predict(labeled, [&](std::vector<torch::Tensor> outputs) {
+    told.push_back(std::move(outputs.at(0)));
+  });
+  REQUIRE(told.size() == 3);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    CHECK(torch::equal(told[i], expected[i]));
+  }
+  CHECK_THAT(refusal([&] { (void)trainer.predict(std::vector<LabeledBatch>{}); }),
+             ContainsSubstring("predict() expects at least one batch"));
+  CHECK_THROWS_AS(trainer.predict(labeled,
+                                  [](const std::vector<torch::Tensor>& /*outputs*/) {
+                                    throw std::domain_error("mine");
+                                  }),
+                  std::domain_error);
+  train(trainer, 1);
+}
+
+TEST_CASE("outputs of batches that differ in another dimension come one by one",
+          "[integration][evaluation]") {
+  struct WordsImpl : torch::nn::Module {
+    torch::nn::Linear body{register_module("body", torch::nn::Linear(kWide, 2))};
+    torch::Tensor forward(const torch::Tensor& x) { return body(x); }
+  };
+  const auto x = torch::randn({4, 5, kWide});
+  const Program program = compile(std::make_shared<WordsImpl>(),
+                                  {.inputs = {x},
+                                   .loss = [](const torch::Tensor& y) { return y.square().mean(); },
+                                   .microbatches = 2});
+  Trainer trainer(program, "1f1b", Sgd{});
+  const std::vector<torch::Tensor> longer{x, torch::randn({4, 7, kWide})};
+  CHECK_THAT(refusal([&] { (void)trainer.predict(longer); }, Errc::CompileShape),
+             ContainsSubstring("[4, 5, 2] for one batch and [4, 7, 2] for another") &&
+                 ContainsSubstring("a function that takes the outputs"));
+  std::vector<std::int64_t> lengths;
+  trainer.predict(longer, [&](const std::vector<torch::Tensor>& outputs) {
+    lengths.push_back(outputs[0].size(1));
+  });
+  CHECK(lengths == std::vector<std::int64_t>{5, 7});
+}
+
 /// Returns tensors that lack the batch's rows, and tensors that it was given.
 struct ManyImpl : torch::nn::Module {
   torch::nn::Linear body{register_module("body", torch::nn::Linear(kWide, 4))};
