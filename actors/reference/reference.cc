@@ -98,6 +98,7 @@ struct Reference::Impl {
   /// The batches so far of the update in progress.
   struct Unfinished {
     std::int64_t first_samples = 1;
+    double loss_unit = 1.0;  // LM-1
     PartRuns parts;
     std::vector<double> losses;
     StepCounts counts;
@@ -108,6 +109,7 @@ struct Reference::Impl {
       : program(std::move(p)), optimizer(o), options(std::move(opt)) {
     check_optimizer(optimizer);
     check_learning_rate(options.learning_rate);
+    check_loss_weight(options.loss_weight, program.stage_graph());
     check_groups(options.groups, optimizer);
     check_groups_match(options.groups, program.parameter_names());
     const CompiledProgram& compiled = program.compiled();
@@ -180,22 +182,32 @@ struct Reference::Impl {
 
   /// `updates`: this is the last batch of its update.
   ReferenceStep on_batch(const Batch& inputs, const Batch& labels, bool updates) {
-    const Parts parts = parts_of(program, inputs, labels);
+    Parts parts = parts_of(program, inputs, labels);
     return on_own_thread(options.threads, [&] { return step(parts, updates); });
   }
 
-  ReferenceStep step(const Parts& parts, bool updates) {
+  ReferenceStep step(Parts& parts, bool updates) {
+    const std::vector<double> counts =
+        options.loss_weight ? loss_counts(options.loss_weight, parts) : std::vector<double>();
     // Taken out, so that it is dropped if this throws.
     std::optional<Unfinished> update = std::exchange(unfinished, std::nullopt);
     if (!update) {
-      update.emplace(Unfinished{
-          .first_samples = parts.first_samples, .parts = {}, .losses = {}, .counts = {}});
+      update.emplace(Unfinished{.first_samples = parts.first_samples,
+                                .loss_unit = counts.empty() ? 1.0 : counts.front(),
+                                .parts = {},
+                                .losses = {},
+                                .counts = {}});
       for (StageRuntime& stage : stages) {
         stage.buckets.begin_step();
       }
       std::ranges::for_each(partials, begin);
     }
-    const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
+    double scale_of_batch = scale_of(parts, update->first_samples);
+    if (!counts.empty()) {
+      parts.weights = relative_weights(counts, update->loss_unit);
+      scale_of_batch = 1.0;
+    }
+    const PartRuns runs = runs_of(parts, scale_of_batch);
     const bool is_first = update->losses.empty();
     ReferenceStep result;
     {

@@ -28,6 +28,7 @@
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
+#include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/actors/reference/sum_order.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/native/count.h"
@@ -46,11 +47,12 @@ struct ReferenceOptions {
   int threads = 1;
   /// The plan whose ranks' order of additions it follows. Null: microbatch after microbatch.
   std::shared_ptr<const SumOrder> sums;
+  LossWeight loss_weight;  ///< as TrainerOptions::loss_weight
 };
 
 struct ReferenceStep {
   std::vector<double> losses;  ///< per microbatch
-  double mean_loss = 0.0;      ///< weighted by samples (PT-2)
+  double mean_loss = 0.0;      ///< by the weights of the microbatches (PT-2)
   Counts counts;               ///< of the whole update (count.h); empty before its last batch
   double gradient_norm = 0.0;
   bool skipped = false;        ///< as StepResult's

@@ -7,6 +7,7 @@
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 
@@ -111,6 +112,7 @@ TrainerOptions checked_options(TrainerOptions options,
   check_groups_match(options.groups, execution.program.parameter_names());
   check_ranks(execution, available);
   check_device(options, execution);
+  check_loss_weight(options.loss_weight, execution.sized.stage_graph());
   check_mirror(options, execution.layout);
   check_shards(options, optimizer, *execution.plan);
   return options;

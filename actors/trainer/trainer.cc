@@ -143,7 +143,7 @@ struct Trainer::Impl {
   UnusedState unused = unused_of(program);
   std::unique_ptr<Crew> crew;
   StepEntry entry;
-  Updates updates{entry, program};
+  Updates updates;
   Evaluator evaluator;
   TrainerState state;
 
@@ -168,6 +168,7 @@ struct Trainer::Impl {
         evaluator(entry, *crew, options, program, execution.program.evaluations()),
         state(program, options, *crew, *ledger, programs, unused) {}
 
+        updates(entry, program, options.loss_weight),
   /// Returns the processors as Checkpoint has them.
   [[nodiscard]] std::vector<std::string> processors() const {
     const std::vector<WorkerPlace> workers = cluster.workers();

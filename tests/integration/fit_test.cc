@@ -513,3 +513,98 @@ TEST_CASE("a schedule may be given by its name", "[integration][trainer]") {
 
 }  // namespace
 }  // namespace stagecraft::tests
+/// Classifies the words of sentences, which are padded to one length.
+struct Words : torch::nn::Module {
+  torch::nn::Embedding in{register_module("in", torch::nn::Embedding(16, 8))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 5))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::tanh(in(x)); });
+    return stage("second", [&] { return out(h); });
+  }
+};
+
+constexpr std::int64_t kPadding = -100;  // what cross entropy leaves out
+
+torch::Tensor mean_over_words(torch::Tensor output, torch::Tensor label) {
+  return torch::cross_entropy_loss(output.flatten(0, 1), label.flatten());
+}
+
+double words_of(const std::vector<torch::Tensor>& labels) {
+  return labels[0].ne(kPadding).sum().item<double>();
+}
+
+/// Returns sentences of 1 to 6 words.
+LabeledBatch sentences(std::int64_t rows) {
+  const auto x = torch::arange(rows * 6).mul(7).remainder(16).view({rows, 6});
+  const auto y = torch::arange(rows * 6).mul(3).remainder(5).view({rows, 6});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    y[row].narrow(0, row % 5 + 1, 5 - row % 5).fill_(kPadding);
+  }
+  return {{x}, {y}};
+}
+
+TEST_CASE("LM-1: losses that count by words have the mean over the words of an update",
+          "[integration][accumulate]") {
+  torch::manual_seed(3);
+  const auto net = std::make_shared<Words>();
+  const LabeledBatch a = sentences(8), b = sentences(7);
+  const Program program = compile(
+      net, {.inputs = a.inputs, .labels = a.labels, .loss = mean_over_words, .microbatches = 4});
+  const Sgd sgd{.lr = 0.5};
+  Trainer trainer(program, "1f1b", sgd, {.seed = 5, .loss_weight = words_of});
+  Trainer by_samples(program, "1f1b", sgd, {.seed = 5});
+  Reference reference(program, sgd, {.seed = 5, .loss_weight = words_of});
+  const auto x = torch::cat({a.inputs[0].tensor, b.inputs[0].tensor});
+  const auto y = torch::cat({a.labels[0].tensor, b.labels[0].tensor});
+  const auto whole_loss = [&] { return mean_over_words(net->forward(x), y); };
+  const std::vector<LabeledBatch> both{a, b};
+  CHECK(trainer.evaluate(both).loss == Catch::Approx(whole_loss().item<double>()));
+  CHECK(std::abs(by_samples.evaluate(both).loss - whole_loss().item<double>()) > 1e-4);
+
+  torch::optim::SGD optimizer(net->parameters(), 0.5);
+  for (int update = 0; update < 3; ++update) {
+    CAPTURE(update);
+    const auto loss = whole_loss();
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    (void)trainer.accumulate(a.inputs, a.labels).get();
+    (void)reference.accumulate(a.inputs, a.labels);
+    const StepResult result = trainer.step(b.inputs, b.labels).get();
+    const ReferenceStep expected = reference.step(b.inputs, b.labels);
+    CHECK(result.mean_loss == Catch::Approx(loss.item<double>()));
+    CHECK(result.losses == expected.losses);
+    CHECK(result.mean_loss == expected.mean_loss);
+  }
+  CHECK(same_bits(weights_of(trainer), weights_of(reference)));
+  const StateDict state = trainer.state_dict();
+  const std::map<std::string, torch::Tensor> trained(state.begin(), state.end());
+  for (const auto& parameter : net->named_parameters()) {
+    CAPTURE(parameter.key());
+    CHECK(torch::allclose(trained.at(parameter.key()), parameter.value(), 1e-5, 1e-6));
+  }
+}
+
+TEST_CASE("equal weights of losses change no bit, and what is no weight is refused",
+          "[integration][accumulate]") {
+  const auto all_alike = [](const std::vector<torch::Tensor>&) { return 7.0; };
+  Trainer plain = net_trainer();
+  Trainer weighted = net_trainer({.loss_weight = all_alike});
+  const LabeledBatch batch = points(8);
+  for (Trainer* trainer : {&plain, &weighted}) {
+    trainer->accumulate(batch.inputs, batch.labels);
+    (void)trainer->step(batch.inputs, batch.labels).get();
+  }
+  CHECK(same_bits(plain.state_dict(), weighted.state_dict()));
+
+  const double wrong = GENERATE(0.0, -1.0, std::nan(""));
+  Trainer refusing =
+      net_trainer({.loss_weight = [&](const std::vector<torch::Tensor>&) { return wrong; }});
+  CHECK_THAT(thrown([&] { (void)refusing.step(batch.inputs, batch.labels); }).what(),
+             ContainsSubstring("for microbatch 0, and a loss counts by a number above 0"));
+  CHECK_THAT(thrown([&] { (void)refusing.step(LocalBatch{.source = "any"}); }).what(),
+             ContainsSubstring("loss_weight reads the labels"));
+  CHECK(refusing.steps() == 0);
+}
+

@@ -3,7 +3,8 @@
 /// The maker of a Trainer writes it. The trainer checks the options and passes this same record to
 /// its crew, its driver and the executor of every rank.
 /// OP-1: `visit_fields` lists what may travel to a rank: every option but before_instruction,
-///       on_column and decide, which belong to their own process, and LearningRate::of_step (LR-1).
+///       on_column, decide and loss_weight, which belong to their own process, and
+///       LearningRate::of_step (LR-1).
 #pragma once
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/step/dispatched_column.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
+#include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
 #include "stagecraft/scheduler/model/cell.h"
@@ -95,6 +97,9 @@ struct TrainerOptions {
   /// first). The tasks, and their rows, are those of the trainer's schedule; each column is proved
   /// before its tasks are released (decided_order.h). Called and failing like on_column.
   std::function<std::vector<Task>(const Schedule& so_far, const DispatchedColumn& last)> decide;
+  /// By how much a microbatch's loss counts, in steps and evaluations; metrics count by samples.
+  /// None: by its samples.
+  LossWeight loss_weight;
 };
 
 /// Returns a rank's longest wait for a peer. The driver's deadline comes first, because the driver

@@ -9,12 +9,13 @@ namespace stagecraft {
 
 PartRuns runs_of(const Parts& parts, double scale) {
   PartRuns runs;
-  if (parts.shapes.empty() && scale != 1.0) {
-    runs.push_back({.count = static_cast<std::int32_t>(parts.inputs.size()), .weight = scale});
+  if (parts.shapes.empty() && parts.weights.empty() && scale == 1.0) {
+    return runs;
   }
-  for (std::size_t m = 0; m < parts.shapes.size(); ++m) {
+  for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
+    const bool as_compiled = parts.shapes.empty() || parts.shapes[m] == nullptr;
     const PartRun part{.count = 1,
-                       .shape = parts.shapes[m] == nullptr ? 0 : parts.shapes[m]->number,
+                       .shape = as_compiled ? 0 : parts.shapes[m]->number,
                        .weight = parts.weight(m) * scale};
     if (!runs.empty() && runs.back().shape == part.shape && runs.back().weight == part.weight) {
       ++runs.back().count;

@@ -1,7 +1,7 @@
 /// step_parts holds the shapes and weights of the microbatches of a step (PT-2): in runs, as an
 /// order holds them, and one by one, as computations use them. Executors, driver and reference
-/// share this arithmetic. There are few runs for any number of microbatches: at most three parts of
-/// a batch differ (PT-1).
+/// share this arithmetic. There are few runs for any number of microbatches, since at most three
+/// parts of a batch differ (PT-1), unless losses have weights of their own (loss_weight.h).
 #pragma once
 
 #include <cstddef>

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
 
+#include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/actors/trainer/steps/callers_thread.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -33,11 +35,19 @@ Evaluator::UnderWay Evaluator::begin(const Program& of, const Batch& inputs, con
   const OnCallersThread scope;
   Parts parts = parts_of(of, inputs, labels, entry_.memory());
   const KnownPrograms::Sent& sent = entry_.sent(of, parts);
+  auto counts = static_cast<double>(parts.samples);
+  const std::vector<double> by_samples = parts.weights;  // of metrics
+  if (options_.loss_weight && !labels.empty()) {
+    const std::vector<double> of_parts = loss_counts(options_.loss_weight, parts);
+    counts = std::accumulate(of_parts.begin(), of_parts.end(), 0.0);
+    parts.weights = relative_weights(of_parts, of_parts.front());
+  }
   StepInput input = entry_.input(sent, parts);
+  parts.weights = by_samples;
   const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
   input.results = results;
   StepFuture step = entry_.enter(std::move(input));
-  return {sent, std::move(parts), std::move(step), results};
+  return {sent, std::move(parts), counts, std::move(step), results};
 }
 
 EvaluationResults Evaluator::results_of(const UnderWay& batch) const {
@@ -113,6 +123,7 @@ std::vector<at::Tensor> Evaluator::predict(BatchSource& batches) {
 
 Evaluation Evaluator::evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
   Evaluation all;
+  double counts = 0.0;
   for (const Metric& metric : metrics) {
     all.metrics.emplace_back(metric.name(), at::Tensor());
   }
@@ -122,24 +133,25 @@ Evaluation Evaluator::evaluate(BatchSource& batches, const std::vector<Metric>& 
         return captures().measurement(metrics, batch.inputs, batch.labels);
       },
       /*with_labels=*/true,
-      [&](const UnderWay& batch) { add(batch, all); });
+      [&](const UnderWay& batch) { add(batch, all, counts); });
   if (all.samples == 0) {
     throw Error(Errc::UsageArgument, "evaluate() expects at least one batch, found none");
   }
-  all.loss /= static_cast<double>(all.samples);
+  all.loss /= counts;
   for (auto& [name, sum] : all.metrics) {
     sum /= static_cast<double>(all.samples);
   }
   return all;
 }
 
-/// Adds the result of a batch, times its samples.
-void Evaluator::add(const UnderWay& batch, Evaluation& all) const {
+/// Adds the result of a batch: its loss times what it counts, metrics times its samples.
+void Evaluator::add(const UnderWay& batch, Evaluation& all, double& counts) const {
   const StepResult result = batch.step.get();
   const OnCallersThread scope;
   const std::vector<at::Tensor> found = means(results_of(batch), batch.parts);
   const auto samples = static_cast<double>(batch.parts.samples);
-  all.loss += result.mean_loss * samples;
+  all.loss += result.mean_loss * batch.counts;
+  counts += batch.counts;
   all.samples += batch.parts.samples;
   ++all.batches;
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -51,7 +51,8 @@ class Evaluator {
   /// UnderWay is a batch that is being evaluated.
   struct UnderWay {
     KnownPrograms::Sent sent;
-    Parts parts;  ///< without their tensors
+    Parts parts;          ///< without their tensors
+    double counts = 0.0;  ///< by which the batch's loss counts
     StepFuture step;
     std::shared_ptr<std::vector<Future<at::Tensor>>> results;
   };
@@ -65,7 +66,7 @@ class Evaluator {
             bool with_labels,
             const std::function<void(const UnderWay&)>& take);
   [[nodiscard]] std::vector<at::Tensor> outputs_of(const UnderWay& batch) const;
-  void add(const UnderWay& batch, Evaluation& all) const;
+  void add(const UnderWay& batch, Evaluation& all, double& counts) const;
 
   StepEntry& entry_;
   const Crew& crew_;

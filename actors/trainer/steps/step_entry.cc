@@ -12,9 +12,9 @@ StepInput StepEntry::input(const KnownPrograms::Sent& sent, Parts& split, double
   if (!may_run(sent.plan->tables, runs)) {
     throw Error(
         Errc::UsageArgument,
-        "microbatches of one batch have different sizes, and ranks that divide experts "
+        "microbatches of one batch have different sizes or weights, and ranks that divide experts "
         "(shard) exchange the samples of as many microbatches: give batches that the number "
-        "of microbatches divides");
+        "of microbatches divides, and no loss_weight");
   }
   for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
     for (std::vector<at::Tensor>& part : *side) {

@@ -22,16 +22,35 @@ StepFuture Updates::train_on(const LocalBatch& batch, bool updates) {
                             batch.source,
                             batch.number));
   }
+  if (loss_weight_) {
+    throw Error(Errc::UsageArgument,
+                "loss_weight reads the labels of each batch in this process, and ranks read the "
+                "batches of a source by themselves: give the batch here, or leave loss_weight out");
+  }
   return enter(parts_as_compiled(program_), batch, updates);
+}
+
+/// Returns the scale of the weights of a batch's parts, after it has set those of losses.
+double Updates::weigh(Parts& parts) {
+  if (!loss_weight_) {
+    if (batches_ == 0) {
+      first_samples_ = parts.first_samples;
+    }
+    return scale_of(parts, first_samples_);
+  }
+  std::vector<double> counts = loss_counts(loss_weight_, parts);
+  if (batches_ == 0) {
+    loss_unit_ = counts.front();
+  }
+  parts.weights = relative_weights(std::move(counts), loss_unit_);
+  return 1.0;
 }
 
 /// Trains on the tensors of `parts`, or has the ranks read them from `local`.
 StepFuture Updates::enter(Parts parts, const LocalBatch& local, bool updates) {
+  const double scale = weigh(parts);
   const KnownPrograms::Sent& sent = entry_.sent(program_, parts);
-  if (batches_ == 0) {
-    first_samples_ = parts.first_samples;
-  }
-  StepInput input = entry_.input(sent, parts, scale_of(parts, first_samples_));
+  StepInput input = entry_.input(sent, parts, scale);
   input.local = local;
   input.learning_rate = rate_;
   input.clip = clip_;

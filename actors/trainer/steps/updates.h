@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "stagecraft/actors/executor/step/local_batch.h"
+#include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/actors/trainer/steps/step_entry.h"
 #include "stagecraft/actors/trainer/steps/step_future.h"
 #include "stagecraft/compiler/module/batch.h"
@@ -18,8 +19,9 @@ namespace stagecraft {
 
 class Updates {
  public:
-  /// Views `entry`. `program`: laid out for the schedule.
-  Updates(StepEntry& entry, Program program) : entry_(entry), program_(std::move(program)) {}
+  /// Views `entry`. `program`: laid out for the schedule. `loss_weight`: of the options.
+  Updates(StepEntry& entry, Program program, LossWeight loss_weight)
+      : entry_(entry), program_(std::move(program)), loss_weight_(std::move(loss_weight)) {}
 
   /// Trains on a batch. `updates`: it is the last batch of its update.
   /// Errors: those of Trainer::step. A batch that is refused belongs to no update.
@@ -36,13 +38,16 @@ class Updates {
 
  private:
   [[nodiscard]] StepFuture enter(Parts parts, const LocalBatch& local, bool updates);
+  [[nodiscard]] double weigh(Parts& parts);
 
   StepEntry& entry_;
   const Program program_;
+  const LossWeight loss_weight_;
   std::optional<double> rate_, clip_;
   std::int64_t number_ = 0;         // of the update in progress
   std::int32_t batches_ = 0;        // that it has
   std::int64_t first_samples_ = 1;  // of its first part
+  double loss_unit_ = 1.0;          // what that part counts (LM-1)
 };
 
 }  // namespace stagecraft

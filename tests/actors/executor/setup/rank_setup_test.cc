@@ -65,7 +65,7 @@ consteval bool is_data() {
 template <class T>
 constexpr std::size_t kUnlisted = 0;
 template <>
-constexpr std::size_t kUnlisted<TrainerOptions> = 3;  // OP-1: before_instruction, on_column, decide
+constexpr std::size_t kUnlisted<TrainerOptions> = 4;  // OP-1: before_instruction, on_column ...
 template <>
 constexpr std::size_t kUnlisted<LearningRate> = 1;  // LR-1: of_step
 template <>
@@ -129,9 +129,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 18) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, last] = r;
     return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, last);
-  } else if constexpr (Count == 24) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, last] = r;
-    return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, last);
+  } else if constexpr (Count == 25) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, y, last] = r;
+    return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, y, last);
   } else {
     static_assert(Count == 0, "no record has so many fields yet: add a branch");
     static_assert(std::is_empty_v<T>);

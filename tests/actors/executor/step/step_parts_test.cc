@@ -1,6 +1,9 @@
 #include "stagecraft/actors/executor/step/step_parts.h"
 
+#include "stagecraft/actors/executor/step/loss_weight.h"
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -23,6 +26,27 @@ TEST_CASE("equal microbatches in a row are one run", "[executor][parts]") {
                                     {.count = 2, .shape = 2, .weight = 0.75},
                                     {.count = 1, .shape = 0, .weight = 0.75}}));
   CHECK(runs_of(parts, 2.0)[1].weight == 1.5);
+}
+
+TEST_CASE("LM-1: losses count relative to the first, and repeated samples not at all",
+          "[executor][parts]") {
+  Parts parts;
+  parts.inputs.resize(3);
+  parts.labels.resize(3);
+  double next = 4.0;
+  const LossWeight grows = [&](const std::vector<at::Tensor>& /*labels*/) { return next *= 2.0; };
+  CHECK(loss_counts(grows, parts) == std::vector{8.0, 16.0, 32.0});
+  parts.weights = {1.0, 1.0, 0.0};
+  CHECK(loss_counts(grows, parts) == std::vector{64.0, 128.0, 0.0});
+  CHECK(relative_weights({8.0, 16.0, 4.0}, 8.0) == std::vector{1.0, 2.0, 0.5});
+  CHECK(relative_weights({8.0, 8.0}, 8.0).empty());
+  StageGraph sized = StageGraph::chain(2);
+  CHECK_NOTHROW(check_loss_weight(grows, sized));
+  sized.set_microbatch_sizes({1, 2});
+  CHECK_NOTHROW(check_loss_weight({}, sized));
+  CHECK_THROWS_AS(check_loss_weight(grows, sized), Error);
+  parts.weights = {1.0, 2.0, 2.0};
+  CHECK((runs_of(parts) == PartRuns{{.count = 1}, {.count = 2, .weight = 2.0}}));
 }
 
 TEST_CASE("each microbatch has its run's shape and weight", "[executor][parts]") {
