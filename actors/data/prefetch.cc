@@ -6,6 +6,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
+#include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
 
 namespace stagecraft {
@@ -34,13 +35,15 @@ Prefetch::~Prefetch() {
   }
 }
 
-std::optional<LabeledBatch> Prefetch::read() {
+Prefetch::Loaded Prefetch::read() {
   if (!std::exchange(within_epoch_, true)) {
+    const DefaultRandomTurn turn;
+    epochs_random_ = std::make_shared<const std::string>(default_random_state());
     source_.begin_epoch();
   }
   std::optional<LabeledBatch> batch = source_.next();
   within_epoch_ = batch.has_value();
-  return batch;
+  return {std::move(batch), epochs_random_};
 }
 
 void Prefetch::read_all() {
@@ -50,13 +53,13 @@ void Prefetch::read_all() {
       set_own_thread_count(1);  // takes no threads from those that compute
     }
     for (std::int64_t epoch = 0; epoch < epochs_;) {
-      std::optional<LabeledBatch> batch;
+      Loaded loaded;
       {
         const process_end::AtWork at_work;
-        batch = read();
+        loaded = read();
       }
-      epoch += batch ? 0 : 1;
-      if (!put(std::move(batch))) {
+      epoch += loaded.batch ? 0 : 1;
+      if (!put(std::move(loaded))) {
         return;
       }
     }
@@ -68,30 +71,33 @@ void Prefetch::read_all() {
 }
 
 /// Returns false if no more batches are wanted.
-bool Prefetch::put(std::optional<LabeledBatch> batch) {
+bool Prefetch::put(Loaded loaded) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || loaded_.size() < ahead_; });
   if (stopped_) {
     return false;
   }
-  loaded_.push_back(std::move(batch));
+  loaded_.push_back(std::move(loaded));
   changed_.notify_all();
   return true;
 }
 
 std::optional<LabeledBatch> Prefetch::next() {
   if (ahead_ == 0) {
-    return read();
+    Loaded loaded = read();
+    random_ = loaded.random;
+    return std::move(loaded.batch);
   }
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !loaded_.empty() || failure_ != nullptr; });
   if (loaded_.empty()) {
     std::rethrow_exception(failure_);
   }
-  std::optional<LabeledBatch> batch = std::move(loaded_.front());
+  Loaded loaded = std::move(loaded_.front());
   loaded_.pop_front();
   changed_.notify_all();
-  return batch;
+  random_ = loaded.random;
+  return std::move(loaded.batch);
 }
 
 }  // namespace stagecraft

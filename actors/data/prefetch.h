@@ -5,14 +5,18 @@
 /// PF-1: next() rethrows an exception of the source after the batches before it have been taken;
 ///       the source is not read again.
 /// PF-2: the destructor waits for the batch that is being loaded, and for no later one.
+/// PF-3: `random` is the state of LibTorch's default generator before the epoch of the batch that
+///       next() returned last: with it, the same loader begins the same epoch again.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "stagecraft/actors/data/batch_source.h"
@@ -33,19 +37,29 @@ class Prefetch {
   /// epoch.
   [[nodiscard]] std::optional<LabeledBatch> next();
 
+  /// Returns the state of PF-3. Requires: next() was called.
+  [[nodiscard]] const std::shared_ptr<const std::string>& random() const { return random_; }
+
  private:
-  [[nodiscard]] std::optional<LabeledBatch> read();
+  struct Loaded {
+    std::optional<LabeledBatch> batch;
+    std::shared_ptr<const std::string> random;
+  };
+
+  [[nodiscard]] Loaded read();
   void read_all();
-  [[nodiscard]] bool put(std::optional<LabeledBatch> batch);
+  [[nodiscard]] bool put(Loaded loaded);
 
   BatchSource& source_;
   const std::int64_t epochs_;
   const std::size_t ahead_;
-  bool within_epoch_ = false;  // used by the reading thread alone
+  bool within_epoch_ = false;                         // used by the reading thread alone
+  std::shared_ptr<const std::string> epochs_random_;  // likewise
+  std::shared_ptr<const std::string> random_;         // of the batch that was taken last
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::optional<LabeledBatch>> loaded_;
+  std::deque<Loaded> loaded_;
   std::exception_ptr failure_;
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all other members

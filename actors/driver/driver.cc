@@ -189,11 +189,12 @@ class Driver {
 
   [[nodiscard]] double rate_of(const StepInput& input) const {
     if (input.program != kTraining || !input.updates || input.learning_rate) {
-      return input.learning_rate.value_or(0.0);
+      return input.rate_factor * input.learning_rate.value_or(0.0);
     }
     const process_end::Elsewhere in_the_users_code;
-    return learning_rate_at(
-        setup_.options.learning_rate, setup_.base_learning_rate, setup_.ledger->committed());
+    return input.rate_factor * learning_rate_at(setup_.options.learning_rate,
+                                                setup_.base_learning_rate,
+                                                setup_.ledger->committed());
   }
 
   /// Returns why no step runs, or nothing. Keeps DR-4.

@@ -39,7 +39,8 @@ struct StepInput {
   LocalBatch local;                                     ///< replaces them if it has a source
   PartRuns parts;                                       ///< the parts of the batch
   std::optional<double> learning_rate;                  ///< none: as the options say
-  std::optional<double> clip;                           ///< likewise
+  double rate_factor = 1.0;                             ///< of any
+  std::optional<double> clip;                           ///< none: as the options say
   // For training: the update of this batch, and the batch's number in it, both from 0.
   std::int64_t update = 0;
   std::int32_t batch = 0;

@@ -10,25 +10,61 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data/prefetch.h"
+#include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/trainer/fit_progress.h"
 #include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/base/count_text.h"
+#include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/compiler/shapes/sample_rows.h"
 
 namespace stagecraft {
 namespace {
 
+void require(bool good, const std::string& what) {
+  if (!good) {
+    throw Error(Errc::UsageArgument, "fit: " + what);
+  }
+}
+
 void check(const FitOptions& options) {
-  const auto require = [](bool good, const std::string& what) {
-    if (!good) {
-      throw Error(Errc::UsageArgument, "fit: " + what);
-    }
-  };
   require(options.epochs >= 1, fmt::format("epochs is at least 1, not {}", options.epochs));
+  require(!options.max_steps || *options.max_steps >= 1,
+          fmt::format("max_steps is at least 1, not {}", options.max_steps.value_or(0)));
+  require(!options.max_time || options.max_time->count() > 0,
+          fmt::format("max_time is above 0, not {} ms",
+                      options.max_time.value_or(std::chrono::milliseconds()).count()));
   require(options.accumulate >= 1,
           fmt::format("accumulate is at least 1 batch per update, not {}", options.accumulate));
   require(options.prefetch >= 0,
           fmt::format("prefetch is a number of batches from 0 on, not {}", options.prefetch));
+  check_validation(options.validation);
+  if (!options.validation.best_path.empty()) {
+    const WholeFile tried(options.validation.best_path);  // not only after the first evaluation
+  }
+}
+
+/// Returns where the loop begins, and sets LibTorch's generator back to the beginning of that epoch.
+/// Waits for the steps in progress.
+LoopState start_of(const Trainer& trainer, const FitOptions& options) {
+  const std::optional<LoopState> found = trainer.loop_state();
+  if (!options.resume || (!found && trainer.steps() == 0)) {
+    return {};
+  }
+  require(
+      found.has_value(),
+      fmt::format("resume needs a checkpoint that was saved while fit() ran, and the state after "
+                  "step {} has no place in a loader: leave resume out, or load another",
+                  trainer.steps()));
+  require(found->epoch <= options.epochs,
+          fmt::format("resume continues in epoch {}, and epochs is {}: give at least as many",
+                      found->epoch,
+                      options.epochs));
+  if (!found->random.empty()) {
+    set_default_random_state(found->random);
+  }
+  return *found;
 }
 
 /// A mean weighted by samples; without a sample count, each value counts once.
@@ -48,26 +84,35 @@ class Fit {
   Fit(Trainer& trainer, BatchSource& source, const FitOptions& options)
       : trainer_(trainer),
         options_(options),
-        batches_(source, options.epochs, options.prefetch),
+        state_(start_of(trainer, options)),
+        entered_(trainer.steps()),
+        epoch_(state_.epoch),
+        batches_(source, options.epochs - state_.epoch + 1, options.prefetch),
         progress_(options.progress, options.epochs) {}
 
   FitResult run() {
-    const auto begun = std::chrono::steady_clock::now();
     try {
-      for (epoch_ = 1; epoch_ <= options_.epochs && going_on_; ++epoch_) {
-        run_epoch();
+      evaluate_if_left_out();
+      for (std::int64_t skipped = state_.batches; epoch_ <= options_.epochs && may_go_on();
+           ++epoch_, skipped = 0) {
+        run_epoch(skipped);
       }
-      while (!under_way_.empty()) {
-        tell_oldest();
+      tell_all();
+      if (result_.steps > 0) {
+        evaluate_once();
       }
     } catch (...) {
       settle();
       throw;
     }
-    trainer_.drop_accumulated();
-    result_.stopped = !going_on_;
-    result_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    finish_update();
+    result_.end = end_.value_or(FitEnd::Epochs);
+    if (state_.watch.best) {
+      result_.best = FitBest{.value = *state_.watch.best,
+                             .step = state_.watch.best_step,
+                             .path = options_.validation.best_path};
+    }
+    result_.seconds = seconds();
     return std::move(result_);
   }
 
@@ -79,10 +124,28 @@ class Fit {
     bool ends_epoch = false;
   };
 
-  void run_epoch() {
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  }
+
+  /// Returns whether another update may begin.
+  bool may_go_on() {
+    if (!end_ && options_.max_steps && entered_ >= *options_.max_steps) {
+      end_ = FitEnd::MaxSteps;
+    }
+    if (!end_ && options_.max_time &&
+        std::chrono::steady_clock::now() - begun_ >= *options_.max_time) {
+      end_ = FitEnd::MaxTime;
+    }
+    return !end_;
+  }
+
+  /// `skipped`: the first batches of the epoch, on which the run before has trained.
+  void run_epoch(std::int64_t skipped) {
+    set_rate();
     number_ = 0;
     std::optional<LabeledBatch> batch = load();
-    if (!batch) {
+    if (!batch && skipped == 0) {
       throw Error(
           Errc::UsageArgument,
           fmt::format("fit: the loader has no batch in epoch {}: {}",
@@ -90,8 +153,20 @@ class Fit {
                       epoch_ == 1 ? "give it data, or a smaller batch size"
                                   : "a loader that can be read only once needs .epochs = 1"));
     }
-    full_ = sample_rows(batch->inputs);
-    while (batch && going_on_) {
+    full_ = batch ? sample_rows(batch->inputs) : 0;
+    for (; batch && number_ < skipped; ++number_) {
+      batch = load();
+    }
+    require(number_ == skipped,
+            fmt::format("the loader has {} in epoch {}, and the checkpoint was made after batch "
+                        "{}: give fit() the loader of that run",
+                        count_text(number_, "batch"),
+                        epoch_,
+                        skipped));
+    if (!batch) {
+      end_epoch();
+    }
+    while (batch && (parts_.batches > 0 ? !end_ : may_go_on())) {
       ++number_;
       batch = train_on(*batch);
     }
@@ -118,7 +193,7 @@ class Fit {
     } else {
       enter(batch, fills || last);
     }
-    if (!going_on_) {
+    if (end_ == FitEnd::OnStep) {
       return batch;
     }
     if (fills && !options_.drop_last) {
@@ -135,7 +210,7 @@ class Fit {
     while (std::ssize(under_way_) >= trainer_.options().outstanding) {
       tell_oldest();
     }
-    if (!going_on_) {
+    if (end_) {
       return;
     }
     parts_.samples += sample_rows(batch.inputs);
@@ -152,13 +227,26 @@ class Fit {
     if (updates) {
       parts_.epoch = epoch_;
       under_way_.push_back(std::exchange(parts_, {}));
+      ++entered_;
+      state_.epoch = epoch_;
+      state_.batches = number_;
+      state_.random = *batches_.random();
+      trainer_.set_loop_state(entered_, state_);
     }
     while (!under_way_.empty() && under_way_.front().result.ready()) {
       tell_oldest();
     }
+    if (updates && is_due()) {
+      tell_all();
+      evaluate_once();
+    }
   }
 
   void end_epoch() {
+    if (evaluates() && options_.validation.every == 0) {
+      tell_all();
+      evaluate_once();
+    }
     if (under_way_.empty()) {
       progress_.end_epoch();
     } else {
@@ -166,15 +254,82 @@ class Fit {
     }
   }
 
+  [[nodiscard]] bool evaluates() const { return options_.validation.data.source() != nullptr; }
+
+  /// Returns whether validation.every asks for an evaluation now.
+  [[nodiscard]] bool is_due() const {
+    const std::int64_t every = options_.validation.every;
+    return evaluates() && every > 0 && entered_ > 0 && entered_ % every == 0;
+  }
+
+  /// A checkpoint may have been made, by on_step, between a step and its evaluation, or after the
+  /// evaluation that ended the loop.
+  void evaluate_if_left_out() {
+    if (options_.resume && is_due()) {
+      evaluate_once();
+    }
+    end_if_out_of_patience();
+  }
+
+  void end_if_out_of_patience() {
+    const std::optional<int>& patience = options_.validation.patience;
+    if (!end_ && patience && state_.watch.waited >= *patience) {
+      end_ = FitEnd::Patience;
+    }
+  }
+
+  /// Evaluates the present weights, unless that was done or on_step has ended the loop. Requires: no
+  /// step is in progress.
+  void evaluate_once() {
+    if (!evaluates() || state_.evaluated == entered_ || end_ == FitEnd::OnStep) {
+      return;
+    }
+    const Validation& validation = options_.validation;
+    FitEvaluation found{trainer_.evaluate(*validation.data.source(), validation.metrics)};
+    found.step = entered_;
+    found.epoch = state_.epoch;
+    found.watched = watched_value(validation, found);
+    const WatchState watch = after(state_.watch, found.watched, entered_, validation);
+    found.is_best = watch.best != state_.watch.best;
+    found.improved = watch.waited == 0;
+    found.rate_factor = watch.rate_factor;
+    state_.watch = watch;
+    state_.evaluated = entered_;
+    trainer_.set_loop_state(entered_, state_);  // before save: the file has it
+    if (found.is_best && !validation.best_path.empty()) {
+      trainer_.save(validation.best_path);
+    }
+    set_rate();
+    progress_.evaluated(validation.watch, found.watched);
+    if (validation.on_evaluation) {
+      validation.on_evaluation(found);
+    }
+    end_if_out_of_patience();
+  }
+
+  [[nodiscard]] bool changes_rates() const {
+    return options_.rate_of_epoch || options_.validation.plateau;
+  }
+
+  void set_rate() {
+    if (!changes_rates()) {
+      return;
+    }
+    double factor = options_.validation.plateau ? state_.watch.rate_factor : 1.0;
+    if (options_.rate_of_epoch) {
+      const double of_epoch = options_.rate_of_epoch(epoch_);
+      check_rate(of_epoch, "the factor that rate_of_epoch returns");
+      factor *= of_epoch;
+    }
+    trainer_.scale_learning_rate(factor);
+  }
+
   std::optional<LabeledBatch> load() {
     try {
       return batches_.next();
     } catch (...) {
       const Error cause = foreign_error(std::current_exception());
-      // First report the batches that were given to the trainer: they were trained on.
-      while (!under_way_.empty()) {
-        tell_oldest();
-      }
+      tell_all();  // first report the batches that were given to the trainer: they were trained on
       Error told(
           Errc::UsageArgument,
           fmt::format("fit: the loader threw in epoch {}, after batch {}: repair it, or leave "
@@ -189,7 +344,8 @@ class Fit {
     const Update update = under_way_.front();
     FitStep step{update.result.get(), update.epoch, update.batches, update.samples};
     under_way_.pop_front();
-    if (result_.epoch_losses.size() < static_cast<std::size_t>(update.epoch)) {
+    if (update.epoch != told_epoch_) {
+      told_epoch_ = update.epoch;
       result_.epoch_losses.emplace_back();
       mean_ = {};
     }
@@ -202,7 +358,15 @@ class Fit {
     if (update.ends_epoch) {
       progress_.end_epoch();
     }
-    going_on_ = options_.on_step.tell(step) && going_on_;
+    if (!options_.on_step.tell(step)) {
+      end_ = FitEnd::OnStep;
+    }
+  }
+
+  void tell_all() {
+    while (!under_way_.empty()) {
+      tell_oldest();
+    }
   }
 
   /// Keeps FI-2: steps run one after the other, and each ends by its deadline.
@@ -210,20 +374,31 @@ class Fit {
     if (newest_.valid()) {
       (void)newest_.wait_until(Deadline::max());
     }
+    finish_update();
+  }
+
+  void finish_update() {
     trainer_.drop_accumulated();
+    if (changes_rates()) {
+      trainer_.scale_learning_rate(1.0);
+    }
   }
 
   Trainer& trainer_;
   const FitOptions& options_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   FitResult result_;
+  std::optional<FitEnd> end_;
+  LoopState state_;           // after the updates that were given to the trainer
+  std::int64_t entered_ = 0;  // these updates, and those before this call
   std::deque<Update> under_way_;
   Update parts_;       // the update that collects batches now
   StepFuture newest_;  // of the batch given last
   std::int64_t epoch_ = 1;
+  std::int64_t told_epoch_ = 0;
   std::int64_t number_ = 0;  // of the batch in the epoch
   std::int64_t full_ = 0;    // samples of the epoch's first batch
   Mean mean_;                // loss of the epoch that is reported now
-  bool going_on_ = true;
   Prefetch batches_;
   FitProgress progress_;
 };

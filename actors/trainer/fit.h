@@ -1,4 +1,5 @@
-/// fit is the loop of a trainer over a loader: epochs, batches, steps, and progress reports.
+/// fit is the loop of a trainer over a loader: epochs, batches, steps, evaluations (validation.h),
+/// and progress reports.
 ///
 ///   trainer.fit(*loader, {.epochs = 3, .on_step = [](const sc::FitStep& s) { ... }});
 ///
@@ -8,18 +9,25 @@
 ///       after a failure are finished, but not reported.
 /// FI-2: when fit() returns or throws, no step is in progress, nothing is accumulated and no thread
 ///       reads the loader.
+/// FI-3: fit() with `resume`, after a checkpoint made while fit() ran was loaded, makes the steps
+///       that the unbroken run made: the loader must repeat an epoch if LibTorch's default
+///       generator does.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "stagecraft/actors/data/batch_source.h"
 #include "stagecraft/actors/driver/step_result.h"
+#include "stagecraft/actors/trainer/validation.h"
 
 namespace stagecraft {
 
@@ -64,15 +72,36 @@ class OnStep {
 
 struct FitOptions {
   std::int64_t epochs = 1;  ///< how often the loader is read from its beginning
+  /// Ends the loop when Trainer::steps() is this. Like a rate's total_steps it counts the updates
+  /// before this call.
+  std::optional<std::int64_t> max_steps;
+  std::optional<std::chrono::milliseconds> max_time;  ///< begins no update after it, in this call
   OnStep on_step;
   int accumulate = 1;  ///< batches per update; the last update of an epoch may have fewer
   /// Leaves out the last batch of an epoch if it has fewer samples than the first one, and the last
   /// update of an epoch if it has fewer batches than the others.
   bool drop_last = false;
   int prefetch = 2;  ///< batches loaded before they are needed; 0: load on the caller's thread
+  Validation validation;
+  /// Returns the factor of the rates in an epoch, counted from 1. None: 1.
+  std::function<double(std::int64_t epoch)> rate_of_epoch;
+  /// Continues at the place of the checkpoint that was loaded (FI-3): reads the epoch's batches
+  /// before it without training on them. `epochs` counts those before. On a trainer without a step,
+  /// begins at the beginning, so that one program begins and continues.
+  bool resume = false;
   /// The stream of the progress: one line that is overwritten on a terminal, elsewhere a line per
   /// epoch. Null: none.
   std::ostream* progress = standard_error();
+};
+
+/// FitEnd says why the loop ended.
+enum class FitEnd : std::uint8_t { Epochs, OnStep, MaxSteps, MaxTime, Patience };
+
+/// FitBest is the best evaluation of a loop and of the one that it continues.
+struct FitBest {
+  double value = 0.0;     ///< of the watched metric
+  std::int64_t step = 0;  ///< updates made before it
+  std::string path;       ///< Validation::best_path
 };
 
 struct FitResult {
@@ -82,13 +111,15 @@ struct FitResult {
   std::vector<double> epoch_losses;  ///< for each epoch begun: mean over its samples
   double last_loss = 0.0;            ///< mean loss of the last step
   double seconds = 0.0;
-  bool stopped = false;  ///< on_step ended the loop
+  FitEnd end = FitEnd::Epochs;
+  std::optional<FitBest> best;  ///< none without an evaluation
 };
 
 /// Runs the loop.
-/// Errors: UsageArgument for options that make no sense, for an epoch without a batch, and for an
-/// exception of the loader, with the batch's place in front; those of Trainer::step and
-/// StepFuture::get; exceptions of on_step, unchanged.
+/// Errors: UsageArgument for options that make no sense or contradict each other, for an epoch
+/// without a batch, for `resume` without a place, and for an exception of the loader, with the
+/// batch's place in front; those of Trainer::step, StepFuture::get and Trainer::evaluate; UsageFile
+/// if the best state cannot be saved; exceptions of functions in the options, unchanged.
 FitResult run_fit(Trainer& trainer, BatchSource& source, const FitOptions& options);
 
 }  // namespace stagecraft

@@ -65,6 +65,10 @@ void FitProgress::step(std::int64_t epoch, std::int64_t step, double loss, std::
   }
 }
 
+void FitProgress::evaluated(const std::string& metric, double value) {
+  found_ = fmt::format("  evaluated {} {:.6g}", metric, value);
+}
+
 void FitProgress::end_epoch() {
   if (owed_) {
     write("\n");
@@ -74,12 +78,13 @@ void FitProgress::end_epoch() {
 /// Uses a carriage return and "erase to the end of the line": a line may be shorter than the last
 /// one.
 void FitProgress::write(const std::string& end) {
+  const std::string line = line_ + found_;
   if (live_) {
-    *stream_ << '\r' << line_.substr(0, width_of(stream_)) << "\x1b[K";
+    *stream_ << '\r' << line.substr(0, width_of(stream_)) << "\x1b[K";
     open_ = true;
     written_ = Clock::now();
   } else {
-    *stream_ << line_ << end;
+    *stream_ << line << end;
   }
   *stream_ << std::flush;
   owed_ = false;

@@ -22,6 +22,8 @@ class FitProgress {
 
   /// Shows a step. `loss`: the mean over the epoch so far. `steps`: updates of this call.
   void step(std::int64_t epoch, std::int64_t step, double loss, std::int64_t steps);
+  /// Shows the value that the last evaluation found, in the lines from now on.
+  void evaluated(const std::string& metric, double value);
   /// Ends an epoch. Call it after the epoch's last step.
   void end_epoch();
 
@@ -35,7 +37,7 @@ class FitProgress {
   bool live_;
   bool open_ = false;  // the terminal's cursor is behind a live line
   bool owed_ = false;  // the live line does not show the last step
-  std::string line_;
+  std::string line_, found_;
   Clock::time_point begun_ = Clock::now(), written_;
 };
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
@@ -146,6 +148,7 @@ struct Trainer::Impl {
   Updates updates;
   Evaluator evaluator;
   TrainerState state;
+  LoopStates loops;
 
   Impl(const Cluster& c, Execution e, Optimizer o, TrainerOptions t)
       : cluster(c),
@@ -165,10 +168,11 @@ struct Trainer::Impl {
               options.device,
               options.outstanding,
               options.seed.value_or(default_seed())),
-        evaluator(entry, *crew, options, program, execution.program.evaluations()),
-        state(program, options, *crew, *ledger, programs, unused) {}
-
         updates(entry, program, options.loss_weight),
+        evaluator(entry, *crew, options, program, execution.program.evaluations()),
+        state(program, options, *crew, *ledger, programs, unused),
+        loops(static_cast<std::size_t>(options.outstanding) + 1) {}
+
   /// Returns the processors as Checkpoint has them.
   [[nodiscard]] std::vector<std::string> processors() const {
     const std::vector<WorkerPlace> workers = cluster.workers();
@@ -195,7 +199,8 @@ struct Trainer::Impl {
   [[nodiscard]] RunFacts facts(std::optional<std::uint64_t> seed) const {
     return {.seed = seed,
             .optimizer = std::string(optimizer_name(optimizer)),
-            .processors = processors()};
+            .processors = processors(),
+            .loops = &loops};
   }
 
   void load(const CheckpointHeader& header, const StateSource& source, SeedFrom seed_from) {
@@ -203,6 +208,7 @@ struct Trainer::Impl {
     stop_training();
     const bool same_seed = seed_from == SeedFrom::Same && options.seed;
     restore(header, source, state, facts(same_seed ? std::optional(entry.seed()) : std::nullopt));
+    loops.replace(header.step, header.loop);
     if (seed_from != SeedFrom::Trainer && header.seed != entry.seed()) {
       log(Level::Info, "the checkpoint's seed is used", {{"seed", header.seed}});
       entry.set_seed(header.seed);
@@ -369,6 +375,26 @@ void Trainer::set_clip(std::optional<double> norm) {
     check_clip(*norm, impl().options.clip_value);
   }
   impl().updates.set_clip(norm);
+}
+
+void Trainer::scale_learning_rate(double factor) {
+  check_rate(factor, "a factor of the learning rate");
+  impl().updates.set_rate_factor(factor);
+}
+
+void Trainer::set_loop_state(std::int64_t steps, LoopState state) {
+  if (!is_possible(state, steps)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("no loop of {} steps can have this state: epochs count from 1, and "
+                            "nothing was found after later steps",
+                            steps));
+  }
+  impl().loops.put(steps, std::move(state));
+}
+
+std::optional<LoopState> Trainer::loop_state() const {
+  impl().ledger->drain();
+  return impl().loops.at(steps());
 }
 
 StateDict Trainer::gradients() {

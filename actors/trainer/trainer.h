@@ -36,6 +36,7 @@
 #include "stagecraft/actors/executor/step/local_batch.h"
 #include "stagecraft/actors/trainer/execution.h"
 #include "stagecraft/actors/trainer/fit.h"
+#include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/actors/trainer/steps/evaluation.h"
 #include "stagecraft/actors/trainer/steps/step_future.h"
 #include "stagecraft/compiler/module/batch.h"
@@ -230,6 +231,20 @@ class Trainer {
   /// does not hold it.
   /// Errors: UsageArgument for a number that is not above 0, and if the options have clip_value.
   void set_clip(std::optional<double> norm);
+
+  /// Multiplies the rates of the steps that are started from now on, also that of
+  /// set_learning_rate, by a factor. fit() uses it, and sets it to 1 when it ends. A checkpoint holds
+  /// the factor of a plateau alone, in its LoopState.
+  /// Errors: UsageArgument for a number below 0 or not finite.
+  void scale_learning_rate(double factor);
+
+  /// Tells the state of a loop after `steps` updates, also while these are in progress. A checkpoint
+  /// of as many updates holds it. fit() does this.
+  /// Errors: UsageArgument for a state that is impossible after so many.
+  void set_loop_state(std::int64_t steps, LoopState state);
+  /// Returns, after the steps in progress, the state of the loop after the updates made, of the
+  /// checkpoint that was loaded or of set_loop_state. None if no loop has told it.
+  [[nodiscard]] std::optional<LoopState> loop_state() const;
 
   /// Returns copies of the averaged gradients, before clipping, of all parameters that the last
   /// step has updated, by name in the model's order, after the steps in progress. Tied parameters

@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/capture/refusals.h"
 #include "stagecraft/compiler/libtorch/foreign_failure.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
+#include "stagecraft/compiler/libtorch/random.h"
 
 namespace stagecraft {
 namespace {
@@ -222,6 +223,7 @@ class StateRestorer {
   StateRestorer& operator=(const StateRestorer&) = delete;
 
  private:
+  const DefaultRandomTurn turn_;  // first: it keeps others out until the state is back
   const std::vector<NamedTensor>& buffers_;
   Tensors saved_;
   at::Tensor random_;

@@ -1,9 +1,13 @@
 #include "stagecraft/compiler/libtorch/random.h"
 
-#include <mutex>
+#include <cstring>
+#include <exception>
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
@@ -39,5 +43,33 @@ std::uint64_t random_seed(const RandomKey& key, int index) {
 at::Generator make_generator(const RandomKey& key, int index, const c10::Device& device) {
   return seeded_generator(random_seed(key, index), device);
 }
+
+std::string default_random_state() {
+  at::Generator generator = default_generator();
+  const std::scoped_lock lock(generator.mutex());
+  const at::Tensor state = generator.get_state();
+  return {static_cast<const char*>(state.const_data_ptr()), state.nbytes()};
+}
+
+void set_default_random_state(const std::string& state) {
+  const at::Tensor bytes = at::empty({static_cast<std::int64_t>(state.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), state.data(), state.size());
+  at::Generator generator = default_generator();
+  const std::scoped_lock lock(generator.mutex());
+  try {
+    generator.set_state(bytes);
+  } catch (const std::exception& error) {
+    throw Error(Errc::CheckpointFormat,
+                "the state of the random numbers in the checkpoint is none of this LibTorch: use "
+                "the LibTorch that wrote it")
+        .because(Error(Errc::CheckpointFormat, error.what()));
+  }
+}
+
+DefaultRandomTurn::DefaultRandomTurn()
+    : lock_([]() -> std::recursive_mutex& {
+        static std::recursive_mutex mutex;
+        return mutex;
+      }()) {}
 
 }  // namespace stagecraft

@@ -1,8 +1,14 @@
 /// random gives every random operator a generator of its own, seeded by its position in the
 /// training. So a draw is the same for every cut, schedule and number of workers.
+///
+/// A loader draws from LibTorch's default generator. A capture runs the module, which draws too, and
+/// then sets this generator back. One mutex of the process keeps a capture from setting back what a
+/// loader has drawn for an epoch on another thread (DefaultRandomTurn).
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <string>
 
 #include "stagecraft/compiler/libtorch/program_device.h"
 
@@ -31,5 +37,20 @@ struct RandomKey {
 [[nodiscard]] at::Generator make_generator(const RandomKey& key,
                                            int index,
                                            const c10::Device& device = kProgramDevice);
+
+/// Returns the state of LibTorch's default CPU generator.
+[[nodiscard]] std::string default_random_state();
+/// Sets it. Errors: CheckpointFormat for bytes that are no such state.
+void set_default_random_state(const std::string& state);
+
+/// DefaultRandomTurn is held by a thread while captures and beginnings of epochs on other threads
+/// wait. A thread may hold several.
+class DefaultRandomTurn {
+ public:
+  DefaultRandomTurn();
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
 
 }  // namespace stagecraft

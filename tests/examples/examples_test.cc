@@ -56,6 +56,20 @@ TEST_CASE("a program is its own worker, whatever the generic one is",
   }
 }
 
+TEST_CASE("a program that was ended continues as if it had not been", "[tools][examples]") {
+  const std::string program = STAGECRAFT_BUILD_DIR "/bin/examples/continued_fit";
+  const TemporaryFolder once, twice;
+  const CommandResult unbroken = run_command({program, once.path(), "6"});
+  CAPTURE(unbroken.err);
+  REQUIRE(unbroken.exit_code == 0);
+  CHECK(unbroken.out.starts_with("best loss "));
+  REQUIRE(run_command({program, twice.path(), "3"}).exit_code == 0);
+  const CommandResult continued = run_command({program, twice.path(), "6"});
+  CAPTURE(continued.err);
+  CHECK(continued.out == unbroken.out);
+  CHECK(continued.err.find("epoch 1/6") == std::string::npos);
+}
+
 TEST_CASE("what is not captured trains alike in threads and in processes",
           "[tools][examples][processes]") {
   const std::string name = GENERATE("native_stage", "matcher_on_driver", "pipelined_unet");

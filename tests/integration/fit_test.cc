@@ -1,5 +1,7 @@
 /// Tests fit(): loaders of LibTorch and others, their description, and their errors; and updates of
 /// several batches, by fit and by hand.
+#include <chrono>
+#include <cmath>
 #include <list>
 #include <map>
 #include <sstream>
@@ -11,6 +13,7 @@
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/modules.h"
 
 namespace stagecraft::tests {
@@ -249,7 +252,8 @@ TEST_CASE("fit tells every step once and in order, on the caller's thread", "[in
   CHECK(result.epoch_losses[2] ==
         Catch::Approx((16 * steps[4].mean_loss + 4 * steps[5].mean_loss) / 20));
   CHECK(result.last_loss == steps[5].mean_loss);
-  CHECK_FALSE(result.stopped);
+  CHECK(result.end == FitEnd::Epochs);
+  CHECK_FALSE(result.best);
   CHECK_THAT(told.str(), ContainsSubstring("epoch 1/3  step 2  loss "));
   CHECK_THAT(told.str(), ContainsSubstring("epoch 3/3  step 6  loss "));
   CHECK(std::ranges::count(told.str(), '\n') == 3);
@@ -268,7 +272,7 @@ TEST_CASE("on_step ends fit by false, or by what it throws", "[integration][fit]
   FitResult result =
       trainer.fit(points_loader(4),
                   quiet({.epochs = 9, .on_step = [](const StepResult& s) { return s.step < 3; }}));
-  CHECK(result.stopped);
+  CHECK(result.end == FitEnd::OnStep);
   CHECK(result.steps == 3);  // one step at a time is under way
   CHECK(trainer.steps() == 3);
   const auto throws = [](const FitStep& /*step*/) { throw std::domain_error("mine"); };
@@ -321,6 +325,311 @@ TEST_CASE("a step that fails ends fit, and the next fit begins anew", "[integrat
                     ContainsSubstring("injected failure"));
   CHECK(same_bits(trainer.state_dict(), before));
   CHECK(trainer.fit(std::vector{points(8)}, quiet({.accumulate = 2})).steps == 1);
+}
+
+// ---- limits, evaluations, rates -----------------------------------------------------------------
+
+TEST_CASE("fit ends at its last step or after its time, and says so", "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  FitResult result = trainer.fit(points_loader(8), quiet({.epochs = 9, .max_steps = 4}));
+  CHECK(result.end == FitEnd::MaxSteps);
+  CHECK(result.epochs == 1);
+  CHECK(trainer.steps() == 4);
+  result = trainer.fit(points_loader(8), quiet({.epochs = 9, .max_steps = 4}));
+  CHECK(result.end == FitEnd::MaxSteps);
+  CHECK(result.steps == 0);
+  CHECK(trainer.fit(points_loader(8), quiet({.epochs = 1, .max_steps = 7})).end == FitEnd::Epochs);
+  result = trainer.fit(points_loader(8), quiet({.epochs = 9, .max_steps = 8, .accumulate = 3}));
+  CHECK(trainer.steps() == 8);
+  result = trainer.fit(points_loader(8),
+                       quiet({.epochs = 1'000'000, .max_time = std::chrono::milliseconds(20)}));
+  CHECK(result.end == FitEnd::MaxTime);
+  CHECK(result.seconds >= 0.02);
+  CHECK(result.steps > 0);
+}
+
+TEST_CASE("fit evaluates at the end of each epoch, or every so many steps, and after the last one",
+          "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8, 2.0), points(4, 3.0)};
+  std::vector<std::pair<std::int64_t, std::int64_t>> places;
+  std::int64_t told = 0;
+  const auto options = [&](std::int64_t epochs, std::int64_t every) {
+    places.clear();
+    return FitOptions{.epochs = epochs,
+                      .on_step = [&](const FitStep& step) { told = step.step; },
+                      .validation = {.data = test,
+                                     .every = every,
+                                     .on_evaluation =
+                                         [&](const FitEvaluation& found) {
+                                           CHECK(found.step == told);
+                                           CHECK(trainer.steps() == told);
+                                           CHECK(found.samples == 12);
+                                           CHECK(found.watched == found.loss);
+                                           CHECK(found.loss == trainer.evaluate(test).loss);
+                                           places.emplace_back(found.step, found.epoch);
+                                         }},
+                      .progress = nullptr};
+  };
+  using Places = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  (void)trainer.fit(points_loader(8), options(2, 0));
+  CHECK(places == Places{{3, 1}, {6, 2}});
+  (void)trainer.fit(points_loader(8), options(2, 4));
+  CHECK(places == Places{{8, 1}, {12, 2}});
+  (void)trainer.fit(points_loader(8), options(1, 10));
+  CHECK(places == Places{{15, 1}});
+  FitOptions ended = options(3, 0);
+  ended.on_step = [&](const FitStep& step) {
+    told = step.step;
+    return false;
+  };
+  CHECK(trainer.fit(points_loader(8), ended).end == FitEnd::OnStep);
+  CHECK(places.empty());
+}
+
+TEST_CASE("fit evaluations change no bit of the training", "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(6, 2.0)};
+  (void)trainer.fit(points_loader(8),
+                    quiet({.epochs = 2, .validation = {.data = test, .every = 1}}));
+  CHECK(same_bits(trainer.state_dict(), trained_by_hand()));
+}
+
+TEST_CASE("the best state is saved when it is found, and told", "[integration][fit]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/best.ckpt";
+  const Goal goal = GENERATE(Goal::Min, Goal::Max);
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  const auto error = [](torch::Tensor output, torch::Tensor label) {
+    return (output - label).abs().mean();
+  };
+  std::ostringstream told;
+  std::map<double, std::int64_t> found;
+  const FitResult result = trainer.fit(
+      points_loader(8),
+      {.epochs = 5,
+       .validation = {.data = test,
+                      .metrics = {{"error", error}},
+                      .watch = "error",
+                      .goal = goal,
+                      .best_path = path,
+                      .on_evaluation =
+                          [&](const FitEvaluation& e) {
+                            CHECK(e.watched == e["error"]);
+                            found.emplace(e.watched, e.step);
+                            const double best =
+                                goal == Goal::Min ? found.begin()->first : found.rbegin()->first;
+                            CHECK(e.is_best == (best == e.watched));
+                          }},
+       .progress = &told});
+  REQUIRE(result.best);
+  const auto& [value, step] = goal == Goal::Min ? *found.begin() : *found.rbegin();
+  CHECK(result.best->value == value);
+  CHECK(result.best->step == step);
+  CHECK(result.best->path == path);
+  CHECK_THAT(told.str(), ContainsSubstring("evaluated error "));
+  trainer.load(path);
+  CHECK(trainer.steps() == step);
+  CHECK(trainer.evaluate(test, {{"error", error}})["error"] == value);
+  REQUIRE(trainer.loop_state());
+  CHECK(trainer.loop_state()->watch.best == value);
+}
+
+TEST_CASE("fit ends early, and rates fall, when the metric no longer improves",
+          "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  std::vector<double> rates;
+  std::vector<bool> improved;
+  const FitResult result = trainer.fit(
+      points_loader(8),
+      quiet({.epochs = 50,
+             .on_step = [&](const FitStep& step) { rates.push_back(step.learning_rate); },
+             .validation = {.data = test,
+                            .min_delta = 1e9,
+                            .patience = 5,
+                            .plateau = Plateau{.factor = 0.5, .patience = 2, .least = 0.4},
+                            .on_evaluation = [&](const FitEvaluation& found) {
+                              improved.push_back(found.improved);
+                            }}}));
+  CHECK(result.end == FitEnd::Patience);
+  CHECK(result.epochs == 6);
+  CHECK(improved == std::vector<bool>{true, false, false, false, false, false});
+  REQUIRE(rates.size() == 18);
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    CAPTURE(i);
+    CHECK(rates[i] == kRate * (i < 9 ? 1.0 : i < 15 ? 0.5 : 0.4));
+  }
+  const LabeledBatch batch = points(8);
+  CHECK(trainer.step(batch.inputs, batch.labels).get().learning_rate == kRate);
+}
+
+TEST_CASE("rates may follow the epoch", "[integration][fit]") {
+  Trainer trainer = net_trainer(
+      {.learning_rate = {.of_step = [](std::int64_t step) { return 1.0 / double(step + 1); }}});
+  std::vector<double> rates;
+  const auto halves = [](std::int64_t epoch) { return std::exp2(1.0 - double(epoch)); };
+  (void)trainer.fit(points_loader(10),
+                    quiet({.epochs = 3,
+                           .on_step = [&](const FitStep& s) { rates.push_back(s.learning_rate); },
+                           .rate_of_epoch = halves}));
+  CHECK(rates == std::vector{1.0, 0.5, 0.5 / 3, 0.125, 0.05, 0.25 / 6});
+  CHECK_THAT(thrown([&] {
+               (void)trainer.fit(points_loader(10),
+                                 quiet({.rate_of_epoch = [](std::int64_t) { return -1.0; }}));
+             }).what(),
+             ContainsSubstring("rate_of_epoch returns is a number from 0 on"));
+}
+
+TEST_CASE("FV-1: best value and improvement are judged apart, and no number is neither",
+          "[integration][fit]") {
+  const Validation how{.goal = Goal::Max, .min_delta = 0.5};
+  WatchState state = after({}, std::nan(""), 1, how);
+  CHECK_FALSE(state.best);
+  CHECK(state.waited == 1);
+  state = after(state, 1.0, 2, how);
+  CHECK(state.best == 1.0);
+  CHECK(state.waited == 0);
+  state = after(state, 1.25, 3, how);  // best, but no improvement
+  CHECK(state.best == 1.25);
+  CHECK(state.best_step == 3);
+  CHECK(state.waited == 1);
+  state = after(state, 1.5, 4, how);  // not more than by min_delta
+  CHECK(state.waited == 2);
+  state = after(state, 1.75, 5, how);
+  CHECK(state.mark == 1.75);
+  CHECK(state.waited == 0);
+  CHECK(state.rate_factor == 1.0);
+}
+
+TEST_CASE("options of fit that contradict each other are refused", "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8)};
+  const auto refused = [&](const FitOptions& options) {
+    const Error error = thrown([&] { (void)trainer.fit(points_loader(8), quiet(options)); });
+    CHECK(error.code() == Errc::UsageArgument);
+    return std::string(error.what());
+  };
+  const auto validation = [&](Validation how) {
+    how.data = test;
+    return refused({.validation = std::move(how)});
+  };
+  CHECK_THAT(refused({.max_steps = 0}), ContainsSubstring("max_steps is at least 1, not 0"));
+  CHECK_THAT(refused({.max_time = std::chrono::milliseconds(0)}), ContainsSubstring("max_time"));
+  CHECK_THAT(refused({.validation = {.patience = 2}}), ContainsSubstring("no data to evaluate"));
+  CHECK_THAT(refused({.validation = {.best_path = "x"}}), ContainsSubstring("no data to evaluate"));
+  CHECK_THAT(validation({.every = -1}), ContainsSubstring("validation.every"));
+  CHECK_THAT(validation({.watch = "accuracy"}), ContainsSubstring("not \"accuracy\""));
+  CHECK_THAT(validation({.min_delta = 0.1}), ContainsSubstring("for patience and plateau"));
+  CHECK_THAT(validation({.min_delta = -0.1, .patience = 2}), ContainsSubstring("from 0 on"));
+  CHECK_THAT(validation({.patience = 0}), ContainsSubstring("patience is at least 1"));
+  CHECK_THAT(validation({.plateau = Plateau{.factor = 1.0}}), ContainsSubstring("plateau.factor"));
+  CHECK_THAT(validation({.plateau = Plateau{.patience = 0}}),
+             ContainsSubstring("plateau.patience"));
+  CHECK_THAT(validation({.plateau = Plateau{.least = 1.0}}), ContainsSubstring("plateau.least"));
+  const Error unwritable = thrown([&] {
+    (void)trainer.fit(points_loader(8),
+                      quiet({.validation = {.data = test, .best_path = "/no/such/folder/b.ckpt"}}));
+  });
+  CHECK(unwritable.code() == Errc::UsageFile);
+  CHECK(trainer.steps() == 0);
+}
+
+// ---- continuing -------------------------------------------------------------------------------
+
+auto shuffled_loader(std::size_t batch_size) {
+  return torch_data::make_data_loader<torch_data::samplers::RandomSampler>(
+      Points().map(torch_data::transforms::Stack<>()), batch_size);
+}
+
+TEST_CASE("FI-3: a resumed fit makes the steps of the unbroken one, bit by bit",
+          "[integration][fit][checkpoint]") {
+  const int prefetch = GENERATE(0, 2);
+  const std::int64_t every = GENERATE(0, 2);
+  const std::int64_t saved_at = GENERATE(1, 3, 5, 12);
+  const int accumulate = GENERATE(1, 2);
+  CAPTURE(prefetch, every, saved_at, accumulate);
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  using Steps = std::map<std::int64_t, std::pair<double, double>>;
+  using Evaluations = std::map<std::int64_t, double>;
+  const auto run = [&](Trainer& trainer, bool resume, Steps& steps, Evaluations& evaluations) {
+    auto loader = shuffled_loader(8);
+    (void)trainer.fit(
+        loader,
+        quiet({.epochs = 5,
+               .on_step =
+                   [&](const FitStep& step) {
+                     steps[step.step] = {step.mean_loss, step.learning_rate};
+                     if (!resume && step.step == saved_at) {
+                       trainer.save(path);
+                     }
+                   },
+               .accumulate = accumulate,
+               .prefetch = prefetch,
+               .validation = {.data = test,
+                              .every = every,
+                              .min_delta = 10.0,
+                              .plateau = Plateau{.factor = 0.5, .patience = 2},
+                              .on_evaluation =
+                                  [&](const FitEvaluation& found) {
+                                    evaluations[found.step] = found.watched;
+                                  }},
+               .rate_of_epoch = [](std::int64_t epoch) { return 1.0 / double(epoch); },
+               .resume = resume}));
+  };
+  if (accumulate == 2 && saved_at > 10) {
+    return;  // it makes ten updates
+  }
+  Trainer unbroken = net_trainer();
+  torch::manual_seed(11);
+  Steps steps;
+  Evaluations evaluations;
+  run(unbroken, false, steps, evaluations);
+
+  Trainer resumed = net_trainer();
+  torch::manual_seed(99);
+  resumed.load(path);
+  const std::int64_t from = resumed.steps();
+  CHECK(from >= saved_at);  // a step in progress is saved with it
+  Steps again;
+  Evaluations evaluated_again;
+  run(resumed, true, again, evaluated_again);
+  std::erase_if(steps, [&](const auto& step) { return step.first <= from; });
+  std::erase_if(evaluations, [&](const auto& found) { return found.first < from; });
+  CHECK(again == steps);
+  CHECK(evaluated_again == evaluations);
+  CHECK(same_bits(resumed.state_dict(), unbroken.state_dict()));
+  CHECK(resumed.loop_state() == unbroken.loop_state());
+}
+
+TEST_CASE("resume begins at the beginning without a step, and needs the checkpoint of a loop else",
+          "[integration][fit][checkpoint]") {
+  Trainer trainer = net_trainer();
+  CHECK_FALSE(trainer.loop_state());
+  CHECK(trainer.fit(points_loader(8), quiet({.epochs = 2, .resume = true})).steps == 6);
+  CHECK(trainer.fit(points_loader(8), quiet({.epochs = 2, .resume = true})).steps == 0);
+  CHECK(trainer.fit(points_loader(8), quiet({.epochs = 3, .resume = true})).steps == 3);
+  REQUIRE(trainer.loop_state());
+  CHECK(trainer.loop_state()->epoch == 3);
+  CHECK(trainer.loop_state()->batches == 3);
+  const auto refused = [&](auto&& loader, std::int64_t epochs) {
+    return std::string(thrown([&] {
+                         (void)trainer.fit(loader, quiet({.epochs = epochs, .resume = true}));
+                       }).what());
+  };
+  CHECK_THAT(refused(points_loader(8), 2), ContainsSubstring("continues in epoch 3"));
+  CHECK_THAT(refused(std::vector{points(8)}, 3),
+             ContainsSubstring("the loader has 1 batch in epoch 3, and the checkpoint was made "
+                               "after batch 3"));
+  const LabeledBatch batch = points(8);
+  (void)trainer.step(batch.inputs, batch.labels).get();
+  CHECK_FALSE(trainer.loop_state());
+  CHECK_THAT(refused(points_loader(8), 9), ContainsSubstring("has no place in a loader"));
+  CHECK_THAT(thrown([&] { trainer.set_loop_state(1, {.epoch = 0}); }).what(),
+             ContainsSubstring("epochs count from 1"));
 }
 
 // ---- updates of several batches ---------------------------------------------------------------
@@ -415,6 +724,101 @@ TEST_CASE("PT-2: batches of an update weigh by their samples", "[integration][ac
     CHECK(testing::same_norm(result.gradient_norm, expected.gradient_norm));
   }
   CHECK(same_bits(weights_of(trainer), weights_of(reference)));
+}
+
+/// Classifies the words of sentences, which are padded to one length.
+struct Words : torch::nn::Module {
+  torch::nn::Embedding in{register_module("in", torch::nn::Embedding(16, 8))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 5))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::tanh(in(x)); });
+    return stage("second", [&] { return out(h); });
+  }
+};
+
+constexpr std::int64_t kPadding = -100;  // what cross entropy leaves out
+
+torch::Tensor mean_over_words(torch::Tensor output, torch::Tensor label) {
+  return torch::cross_entropy_loss(output.flatten(0, 1), label.flatten());
+}
+
+double words_of(const std::vector<torch::Tensor>& labels) {
+  return labels[0].ne(kPadding).sum().item<double>();
+}
+
+/// Returns sentences of 1 to 6 words.
+LabeledBatch sentences(std::int64_t rows) {
+  const auto x = torch::arange(rows * 6).mul(7).remainder(16).view({rows, 6});
+  const auto y = torch::arange(rows * 6).mul(3).remainder(5).view({rows, 6});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    y[row].narrow(0, row % 5 + 1, 5 - row % 5).fill_(kPadding);
+  }
+  return {{x}, {y}};
+}
+
+TEST_CASE("LM-1: losses that count by words have the mean over the words of an update",
+          "[integration][accumulate]") {
+  torch::manual_seed(3);
+  const auto net = std::make_shared<Words>();
+  const LabeledBatch a = sentences(8), b = sentences(7);
+  const Program program = compile(
+      net, {.inputs = a.inputs, .labels = a.labels, .loss = mean_over_words, .microbatches = 4});
+  const Sgd sgd{.lr = 0.5};
+  Trainer trainer(program, "1f1b", sgd, {.seed = 5, .loss_weight = words_of});
+  Trainer by_samples(program, "1f1b", sgd, {.seed = 5});
+  Reference reference(program, sgd, {.seed = 5, .loss_weight = words_of});
+  const auto x = torch::cat({a.inputs[0].tensor, b.inputs[0].tensor});
+  const auto y = torch::cat({a.labels[0].tensor, b.labels[0].tensor});
+  const auto whole_loss = [&] { return mean_over_words(net->forward(x), y); };
+  const std::vector<LabeledBatch> both{a, b};
+  CHECK(trainer.evaluate(both).loss == Catch::Approx(whole_loss().item<double>()));
+  CHECK(std::abs(by_samples.evaluate(both).loss - whole_loss().item<double>()) > 1e-4);
+
+  torch::optim::SGD optimizer(net->parameters(), 0.5);
+  for (int update = 0; update < 3; ++update) {
+    CAPTURE(update);
+    const auto loss = whole_loss();
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    (void)trainer.accumulate(a.inputs, a.labels).get();
+    (void)reference.accumulate(a.inputs, a.labels);
+    const StepResult result = trainer.step(b.inputs, b.labels).get();
+    const ReferenceStep expected = reference.step(b.inputs, b.labels);
+    CHECK(result.mean_loss == Catch::Approx(loss.item<double>()));
+    CHECK(result.losses == expected.losses);
+    CHECK(result.mean_loss == expected.mean_loss);
+  }
+  CHECK(same_bits(weights_of(trainer), weights_of(reference)));
+  const StateDict state = trainer.state_dict();
+  const std::map<std::string, torch::Tensor> trained(state.begin(), state.end());
+  for (const auto& parameter : net->named_parameters()) {
+    CAPTURE(parameter.key());
+    CHECK(torch::allclose(trained.at(parameter.key()), parameter.value(), 1e-5, 1e-6));
+  }
+}
+
+TEST_CASE("equal weights of losses change no bit, and what is no weight is refused",
+          "[integration][accumulate]") {
+  const auto all_alike = [](const std::vector<torch::Tensor>&) { return 7.0; };
+  Trainer plain = net_trainer();
+  Trainer weighted = net_trainer({.loss_weight = all_alike});
+  const LabeledBatch batch = points(8);
+  for (Trainer* trainer : {&plain, &weighted}) {
+    trainer->accumulate(batch.inputs, batch.labels);
+    (void)trainer->step(batch.inputs, batch.labels).get();
+  }
+  CHECK(same_bits(plain.state_dict(), weighted.state_dict()));
+
+  const double wrong = GENERATE(0.0, -1.0, std::nan(""));
+  Trainer refusing =
+      net_trainer({.loss_weight = [&](const std::vector<torch::Tensor>&) { return wrong; }});
+  CHECK_THAT(thrown([&] { (void)refusing.step(batch.inputs, batch.labels); }).what(),
+             ContainsSubstring("for microbatch 0, and a loss counts by a number above 0"));
+  CHECK_THAT(thrown([&] { (void)refusing.step(LocalBatch{.source = "any"}); }).what(),
+             ContainsSubstring("loss_weight reads the labels"));
+  CHECK(refusing.steps() == 0);
 }
 
 TEST_CASE("replicas add up their own microbatches of all batches", "[integration][accumulate]") {
@@ -513,98 +917,3 @@ TEST_CASE("a schedule may be given by its name", "[integration][trainer]") {
 
 }  // namespace
 }  // namespace stagecraft::tests
-/// Classifies the words of sentences, which are padded to one length.
-struct Words : torch::nn::Module {
-  torch::nn::Embedding in{register_module("in", torch::nn::Embedding(16, 8))};
-  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 5))};
-
-  torch::Tensor forward(torch::Tensor x) {
-    const auto h = stage("first", [&] { return torch::tanh(in(x)); });
-    return stage("second", [&] { return out(h); });
-  }
-};
-
-constexpr std::int64_t kPadding = -100;  // what cross entropy leaves out
-
-torch::Tensor mean_over_words(torch::Tensor output, torch::Tensor label) {
-  return torch::cross_entropy_loss(output.flatten(0, 1), label.flatten());
-}
-
-double words_of(const std::vector<torch::Tensor>& labels) {
-  return labels[0].ne(kPadding).sum().item<double>();
-}
-
-/// Returns sentences of 1 to 6 words.
-LabeledBatch sentences(std::int64_t rows) {
-  const auto x = torch::arange(rows * 6).mul(7).remainder(16).view({rows, 6});
-  const auto y = torch::arange(rows * 6).mul(3).remainder(5).view({rows, 6});
-  for (std::int64_t row = 0; row < rows; ++row) {
-    y[row].narrow(0, row % 5 + 1, 5 - row % 5).fill_(kPadding);
-  }
-  return {{x}, {y}};
-}
-
-TEST_CASE("LM-1: losses that count by words have the mean over the words of an update",
-          "[integration][accumulate]") {
-  torch::manual_seed(3);
-  const auto net = std::make_shared<Words>();
-  const LabeledBatch a = sentences(8), b = sentences(7);
-  const Program program = compile(
-      net, {.inputs = a.inputs, .labels = a.labels, .loss = mean_over_words, .microbatches = 4});
-  const Sgd sgd{.lr = 0.5};
-  Trainer trainer(program, "1f1b", sgd, {.seed = 5, .loss_weight = words_of});
-  Trainer by_samples(program, "1f1b", sgd, {.seed = 5});
-  Reference reference(program, sgd, {.seed = 5, .loss_weight = words_of});
-  const auto x = torch::cat({a.inputs[0].tensor, b.inputs[0].tensor});
-  const auto y = torch::cat({a.labels[0].tensor, b.labels[0].tensor});
-  const auto whole_loss = [&] { return mean_over_words(net->forward(x), y); };
-  const std::vector<LabeledBatch> both{a, b};
-  CHECK(trainer.evaluate(both).loss == Catch::Approx(whole_loss().item<double>()));
-  CHECK(std::abs(by_samples.evaluate(both).loss - whole_loss().item<double>()) > 1e-4);
-
-  torch::optim::SGD optimizer(net->parameters(), 0.5);
-  for (int update = 0; update < 3; ++update) {
-    CAPTURE(update);
-    const auto loss = whole_loss();
-    optimizer.zero_grad();
-    loss.backward();
-    optimizer.step();
-    (void)trainer.accumulate(a.inputs, a.labels).get();
-    (void)reference.accumulate(a.inputs, a.labels);
-    const StepResult result = trainer.step(b.inputs, b.labels).get();
-    const ReferenceStep expected = reference.step(b.inputs, b.labels);
-    CHECK(result.mean_loss == Catch::Approx(loss.item<double>()));
-    CHECK(result.losses == expected.losses);
-    CHECK(result.mean_loss == expected.mean_loss);
-  }
-  CHECK(same_bits(weights_of(trainer), weights_of(reference)));
-  const StateDict state = trainer.state_dict();
-  const std::map<std::string, torch::Tensor> trained(state.begin(), state.end());
-  for (const auto& parameter : net->named_parameters()) {
-    CAPTURE(parameter.key());
-    CHECK(torch::allclose(trained.at(parameter.key()), parameter.value(), 1e-5, 1e-6));
-  }
-}
-
-TEST_CASE("equal weights of losses change no bit, and what is no weight is refused",
-          "[integration][accumulate]") {
-  const auto all_alike = [](const std::vector<torch::Tensor>&) { return 7.0; };
-  Trainer plain = net_trainer();
-  Trainer weighted = net_trainer({.loss_weight = all_alike});
-  const LabeledBatch batch = points(8);
-  for (Trainer* trainer : {&plain, &weighted}) {
-    trainer->accumulate(batch.inputs, batch.labels);
-    (void)trainer->step(batch.inputs, batch.labels).get();
-  }
-  CHECK(same_bits(plain.state_dict(), weighted.state_dict()));
-
-  const double wrong = GENERATE(0.0, -1.0, std::nan(""));
-  Trainer refusing =
-      net_trainer({.loss_weight = [&](const std::vector<torch::Tensor>&) { return wrong; }});
-  CHECK_THAT(thrown([&] { (void)refusing.step(batch.inputs, batch.labels); }).what(),
-             ContainsSubstring("for microbatch 0, and a loss counts by a number above 0"));
-  CHECK_THAT(thrown([&] { (void)refusing.step(LocalBatch{.source = "any"}); }).what(),
-             ContainsSubstring("loss_weight reads the labels"));
-  CHECK(refusing.steps() == 0);
-}
-

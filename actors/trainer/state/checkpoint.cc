@@ -85,7 +85,8 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
                           .optimizer = checkpoint.optimizer,
                           .tensors = {},
                           .processors = checkpoint.processors,
-                          .loss_scale = checkpoint.loss_scale};
+                          .loss_scale = checkpoint.loss_scale,
+                          .loop = checkpoint.loop};
   for (const auto& [name, tensor] : checkpoint.tensors) {
     require_plain(name, tensor);
     header.tensors.push_back(entry_of(name, type_text(tensor), tensor.sizes().vec()));
@@ -153,7 +154,8 @@ Checkpoint read_checkpoint(const std::string& path) {
                         .optimizer = header.optimizer,
                         .tensors = {},
                         .processors = header.processors,
-                        .loss_scale = header.loss_scale};
+                        .loss_scale = header.loss_scale,
+                        .loop = header.loop};
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
     const CheckpointHeader::Entry& entry = header.tensors[i];
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*type_named(entry.type)));

@@ -20,6 +20,7 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -32,6 +33,7 @@ struct Checkpoint {
   /// The texts by which the ranks chose their code (choice_text), each once. Empty if unknown.
   std::vector<std::string> processors = {};
   std::optional<LossScale> loss_scale = {};  ///< TrainerState::loss_scale
+  std::optional<LoopState> loop = {};        ///< of the loop that trained, if it told its state
 };
 
 /// Writes a checkpoint.

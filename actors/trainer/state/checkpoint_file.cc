@@ -22,7 +22,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kMagic = "STGCRAFT";
-constexpr std::uint64_t kVersion = 3;
+constexpr std::uint64_t kVersion = 4;
 constexpr std::size_t kPreamble = 24;
 constexpr std::size_t kAlignment = 64;
 constexpr std::array<char, kAlignment> kZeros{};
@@ -41,12 +41,30 @@ using PackedHeader2 = std::tuple<std::int64_t,
                                  std::vector<std::string>>;
 /// PackedScale holds the factor of a LossScale, and both counts.
 using PackedScale = std::tuple<double, std::int64_t, std::int64_t>;
+using PackedHeader3 = std::tuple<std::int64_t,
+                                 std::uint64_t,
+                                 std::string,
+                                 std::vector<PackedEntry>,
+                                 std::vector<std::string>,
+                                 std::optional<PackedScale>>;
+/// PackedLoop holds the fields of a LoopState, then those of its WatchState.
+using PackedLoop = std::tuple<std::int64_t,
+                              std::int64_t,
+                              std::string,
+                              std::int64_t,
+                              std::optional<double>,
+                              std::int64_t,
+                              std::optional<double>,
+                              std::int64_t,
+                              std::int64_t,
+                              double>;
 using PackedHeader = std::tuple<std::int64_t,
                                 std::uint64_t,
                                 std::string,
                                 std::vector<PackedEntry>,
                                 std::vector<std::string>,
-                                std::optional<PackedScale>>;
+                                std::optional<PackedScale>,
+                                std::optional<PackedLoop>>;
 
 PackedHeader packed(const CheckpointHeader& header) {
   std::vector<PackedEntry> tensors;
@@ -57,7 +75,46 @@ PackedHeader packed(const CheckpointHeader& header) {
   if (header.loss_scale) {
     scale = {header.loss_scale->factor, header.loss_scale->good, header.loss_scale->skipped};
   }
-  return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors, scale};
+  std::optional<PackedLoop> loop;
+  if (header.loop) {
+    const WatchState& watch = header.loop->watch;
+    loop = {header.loop->epoch,
+            header.loop->batches,
+            header.loop->random,
+            header.loop->evaluated,
+            watch.best,
+            watch.best_step,
+            watch.mark,
+            watch.waited,
+            watch.waited_for_rate,
+            watch.rate_factor};
+  }
+  return {header.step,
+          header.seed,
+          header.optimizer,
+          std::move(tensors),
+          header.processors,
+          scale,
+          std::move(loop)};
+}
+
+LossScale unpacked(const PackedScale& scale) {
+  const auto& [factor, good, skipped] = scale;
+  return {.factor = factor, .good = good, .skipped = skipped};
+}
+
+LoopState unpacked(PackedLoop loop) {
+  auto& [epoch, batches, random, evaluated, best, best_step, mark, waited, for_rate, factor] = loop;
+  return {.epoch = epoch,
+          .batches = batches,
+          .random = std::move(random),
+          .evaluated = evaluated,
+          .watch = {.best = best,
+                    .best_step = best_step,
+                    .mark = mark,
+                    .waited = waited,
+                    .waited_for_rate = for_rate,
+                    .rate_factor = factor}};
 }
 
 CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
@@ -67,19 +124,25 @@ CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t v
   const auto found = msgpack::unpack(header_bytes.data(), most, nullptr, nullptr, limit);
   CheckpointHeader header;
   std::vector<PackedEntry> tensors;
+  std::optional<PackedScale> scale;
+  std::optional<PackedLoop> loop;
   if (version == 1) {
     std::tie(header.step, header.seed, header.optimizer, tensors) = found.get().as<PackedHeader1>();
   } else if (version == 2) {
     std::tie(header.step, header.seed, header.optimizer, tensors, header.processors) =
         found.get().as<PackedHeader2>();
-  } else {
-    std::optional<PackedScale> scale;
+  } else if (version == 3) {
     std::tie(header.step, header.seed, header.optimizer, tensors, header.processors, scale) =
+        found.get().as<PackedHeader3>();
+  } else {
+    std::tie(header.step, header.seed, header.optimizer, tensors, header.processors, scale, loop) =
         found.get().as<PackedHeader>();
-    if (scale) {
-      const auto& [factor, good, skipped] = *scale;
-      header.loss_scale = {.factor = factor, .good = good, .skipped = skipped};
-    }
+  }
+  if (scale) {
+    header.loss_scale = unpacked(*scale);
+  }
+  if (loop) {
+    header.loop = unpacked(std::move(*loop));
   }
   for (auto& [name, type, shape, bytes] : tensors) {
     header.tensors.push_back({std::move(name), std::move(type), std::move(shape), bytes});
@@ -258,6 +321,9 @@ void CheckpointReader::read_header(std::uint64_t version) {
   }
   if (header_.loss_scale && !is_possible(*header_.loss_scale, header_.step)) {
     refuse("its scale of losses is impossible");
+  }
+  if (header_.loop && !is_possible(*header_.loop, header_.step)) {
+    refuse("its state of a loop is impossible");
   }
   place_tensors(kPreamble + bytes.size());
 }

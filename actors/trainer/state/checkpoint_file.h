@@ -4,7 +4,8 @@
 ///   8 bytes   format version, little-endian
 ///   8 bytes   length of the header in bytes, little-endian
 ///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes; from
-///             version 2 on also the processors of the ranks, from 3 on the scale of losses
+///             version 2 on also the processors of the ranks, from 3 on the scale of losses, from 4
+///             on the state of the loop
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
@@ -22,6 +23,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "stagecraft/actors/executor/step/loss_scale.h"
+#include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/actors/trainer/state/sha256.h"
 #include "stagecraft/base/files/whole_file.h"
 
@@ -42,6 +44,7 @@ struct CheckpointHeader {
   std::vector<Entry> tensors;
   std::vector<std::string> processors = {};  ///< as in Checkpoint; empty in version 1
   std::optional<LossScale> loss_scale = {};  ///< likewise; from version 3 on
+  std::optional<LoopState> loop = {};        ///< likewise; from version 4 on
 
   friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
 };

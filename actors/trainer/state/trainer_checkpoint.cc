@@ -28,7 +28,8 @@ Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run) {
           .optimizer = run.optimizer,
           .tensors = std::move(tensors),
           .processors = run.processors,
-          .loss_scale = state.loss_scale()};
+          .loss_scale = state.loss_scale(),
+          .loop = run.loops->at(state.updates())};
 }
 
 std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::int64_t)>& path_of,
@@ -40,7 +41,8 @@ std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::
                           .optimizer = run.optimizer,
                           .tensors = {},
                           .processors = run.processors,
-                          .loss_scale = state.loss_scale()};
+                          .loss_scale = state.loss_scale(),
+                          .loop = run.loops->at(state.updates())};
   for (const StateEntry& entry : contents) {
     header.tensors.push_back(entry_of(entry.name, entry.type, entry.shape));
   }

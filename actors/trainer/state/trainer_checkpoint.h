@@ -20,9 +20,10 @@ struct RunFacts {
   std::optional<std::uint64_t> seed;    ///< none: any, for restoring
   std::string optimizer;                ///< its name in the registry
   std::vector<std::string> processors;  ///< as in Checkpoint
+  const LoopStates* loops = nullptr;    ///< for taking
 };
 
-/// Returns a checkpoint of the state. Requires: `run` has a seed. Errors: those of
+/// Returns a checkpoint of the state. Requires: `run` has a seed and loops. Errors: those of
 /// TrainerState::read.
 [[nodiscard]] Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run);
 

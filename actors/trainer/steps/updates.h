@@ -33,7 +33,9 @@ class Updates {
 
   /// Replaces the rate of the options for the batches to come.
   void set_rate(std::optional<double> rate) { rate_ = rate; }
-  /// Likewise replaces the largest norm of the gradient.
+  /// Multiplies either, likewise.
+  void set_rate_factor(double factor) { rate_factor_ = factor; }
+  /// Replaces the largest norm of the gradient, likewise.
   void set_clip(std::optional<double> clip) { clip_ = clip; }
 
  private:
@@ -44,6 +46,7 @@ class Updates {
   const Program program_;
   const LossWeight loss_weight_;
   std::optional<double> rate_, clip_;
+  double rate_factor_ = 1.0;
   std::int64_t number_ = 0;         // of the update in progress
   std::int32_t batches_ = 0;        // that it has
   std::int64_t first_samples_ = 1;  // of its first part

@@ -6,9 +6,13 @@
 #include <stdexcept>
 #include <thread>
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/randperm.h>
 
+#include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -83,6 +87,45 @@ TEST_CASE("PF-1: a failure of the source follows the batches before it", "[actor
   CHECK(number_of(batches.next()) == 1);
   CHECK(number_of(batches.next()) == 2);
   CHECK_THROWS_WITH(batches.next(), "cannot read");
+}
+
+/// Draws an order for each epoch, and gives it as the epoch's batch.
+class Shuffled final : public BatchSource {
+ public:
+  void begin_epoch() override { order_ = at::randperm(100); }
+  std::optional<LabeledBatch> next() override {
+    const at::Tensor order = std::exchange(order_, at::Tensor());
+    return order.defined() ? std::optional(LabeledBatch{{order}, {}}) : std::nullopt;
+  }
+
+ private:
+  at::Tensor order_;
+};
+
+TEST_CASE("PF-3: an epoch can be begun again from the state of random numbers before it",
+          "[actors][data]") {
+  const int ahead = GENERATE(0, 1, 3);
+  Shuffled source;
+  std::vector<at::Tensor> orders;
+  std::vector<std::string> states;
+  {
+    Prefetch batches(source, 3, ahead);
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      orders.push_back(batches.next()->inputs[0].tensor);
+      states.push_back(*batches.random());
+      CHECK_FALSE(batches.next());
+      CHECK(*batches.random() == states.back());
+    }
+  }
+  CHECK_FALSE(at::equal(orders[0], orders[1]));
+  set_default_random_state(states[1]);
+  Prefetch again(source, 2, ahead);
+  for (std::size_t epoch = 1; epoch < 3; ++epoch) {
+    CHECK(at::equal(again.next()->inputs[0].tensor, orders[epoch]));
+    CHECK_FALSE(again.next());
+  }
+  CHECK(refusal([] { set_default_random_state("no state"); }, Errc::CheckpointFormat)
+            .find("LibTorch") != std::string::npos);
 }
 
 TEST_CASE("PF-2: reading ends with its owner, in the middle of an epoch", "[actors][data]") {

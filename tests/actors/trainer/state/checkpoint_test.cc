@@ -38,16 +38,26 @@ Checkpoint example() {
                       {"buffer:count", at::full({}, 5, at::kLong)},
                       {"weight:none", at::arange(0, at::kFloat)}},
           .processors = {"AVX2 AuthenticAMD", "AVX512 GenuineIntel"},
-          .loss_scale = LossScale{.factor = 1024.0, .good = 3, .skipped = 2}};
+          .loss_scale = LossScale{.factor = 1024.0, .good = 3, .skipped = 2},
+          .loop = LoopState{.epoch = 2,
+                            .batches = 3,
+                            .random = std::string("\0\xFF\x80", 3),
+                            .evaluated = 10,
+                            .watch = {.best = -0.5,
+                                      .best_step = 8,
+                                      .waited = 4,
+                                      .waited_for_rate = 1,
+                                      .rate_factor = 0.25}}};
 }
 
-/// Returns the file as an older version wrote it. Version 1 had no processors, and versions 1 and 2
-/// no scale of losses: an empty list and nothing, which end the header.
+/// Returns the file as an older version wrote it. Version 1 had no processors, versions 1 and 2 no
+/// scale of losses, and versions 1 to 3 no state of a loop: an empty list and twice nothing, which
+/// end the header.
 std::string as_version(int version, const std::string& whole) {
   constexpr std::size_t kPreamble = 24, kAlignment = 64;
   const auto header = static_cast<std::size_t>(static_cast<unsigned char>(whole[16])) +
                       (static_cast<std::size_t>(static_cast<unsigned char>(whole[17])) << 8U);
-  const std::size_t shorter = header - static_cast<std::size_t>(3 - version);
+  const std::size_t shorter = header - static_cast<std::size_t>(4 - version);
   const auto aligned = [](std::size_t at) {
     return (at + kAlignment - 1) / kAlignment * kAlignment;
   };
@@ -103,22 +113,25 @@ TEST_CASE("what is written to a checkpoint is read back", "[actors][checkpoint]"
   }
   CHECK(read.processors == example().processors);
   CHECK(read.loss_scale == example().loss_scale);
+  CHECK(read.loop == example().loop);
   CHECK(message_of(read, expected()).empty());
 }
 
 TEST_CASE("checkpoints of older versions are read, and lack what these did not know",
           "[actors][checkpoint]") {
-  const int version = GENERATE(1, 2);
+  const int version = GENERATE(1, 2, 3);
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
   Checkpoint older = example();
   older.processors.clear();
   older.loss_scale.reset();
+  older.loop.reset();
   write_checkpoint(path, older);
   write_bytes(path, as_version(version, tests::read_text_file(path)));
   const Checkpoint read = read_checkpoint(path);
   CHECK(read.processors.empty());
   CHECK_FALSE(read.loss_scale);
+  CHECK_FALSE(read.loop);
   CHECK(message_of(read, expected()).empty());
   CHECK(at::equal(read.tensors[0].tensor, example().tensors[0].tensor));
 }
@@ -133,6 +146,38 @@ TEST_CASE("a checkpoint with an impossible scale of losses is refused",
                               LossScale{.factor = 2.0, .good = 13},
                               LossScale{.factor = 2.0, .skipped = -1});
   CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
+}
+
+TEST_CASE("a checkpoint with an impossible state of a loop is refused",
+          "[actors][checkpoint][bad-input]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Checkpoint wrong = example();
+  wrong.loop = GENERATE(LoopState{.epoch = 0},
+                        LoopState{.batches = -1},
+                        LoopState{.evaluated = 13},
+                        LoopState{.watch = {.best_step = 13}},
+                        LoopState{.watch = {.waited_for_rate = 1}},
+                        LoopState{.watch = {.rate_factor = -1.0}});
+  CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
+}
+
+TEST_CASE("a trainer keeps the states of a loop for the steps in progress", "[actors][loop]") {
+  LoopStates states(2);
+  CHECK_FALSE(states.at(0));
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    states.put(step, {.batches = step});
+  }
+  CHECK_FALSE(states.at(1));
+  CHECK(states.at(2)->batches == 2);
+  states.put(2, {.batches = 7});  // step 3 has failed
+  CHECK(states.at(2)->batches == 7);
+  CHECK_FALSE(states.at(3));
+  states.replace(5, LoopState{.batches = 9});
+  CHECK_FALSE(states.at(2));
+  CHECK(states.at(5)->batches == 9);
+  states.replace(5, std::nullopt);
+  CHECK_FALSE(states.at(5));
 }
 
 TEST_CASE("processors are compared where both sides know theirs", "[actors][checkpoint]") {
