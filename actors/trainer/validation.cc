@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kLoss = "loss";
 
-void require(bool good, const std::string& what) {
+void require_of_validation(bool good, const std::string& what) {
   if (!good) {
     throw Error(Errc::UsageArgument, "fit: " + what);
   }
@@ -22,18 +22,22 @@ void check_unused(const Validation& v) {
   const bool unused = v.metrics.empty() && v.every == 0 && v.watch == kLoss &&
                       v.goal == Goal::Min && v.min_delta == 0.0 && !v.patience && !v.plateau &&
                       v.best_path.empty() && !v.on_evaluation;
-  require(unused,
-          "validation has options and no data to evaluate: set validation.data, or leave the "
-          "others out");
+  require_of_validation(
+      unused,
+      "validation has options and no data to evaluate: set validation.data, or leave the "
+      "others out");
 }
 
 void check_plateau(const Plateau& plateau) {
-  require(plateau.factor > 0.0 && plateau.factor < 1.0,
-          fmt::format("plateau.factor is above 0 and below 1, not {}", plateau.factor));
-  require(plateau.patience >= 1,
-          fmt::format("plateau.patience is at least 1 evaluation, not {}", plateau.patience));
-  require(plateau.least >= 0.0 && plateau.least < 1.0,
-          fmt::format("plateau.least is from 0 on and below 1, not {}", plateau.least));
+  require_of_validation(
+      plateau.factor > 0.0 && plateau.factor < 1.0,
+      fmt::format("plateau.factor is above 0 and below 1, not {}", plateau.factor));
+  require_of_validation(
+      plateau.patience >= 1,
+      fmt::format("plateau.patience is at least 1 evaluation, not {}", plateau.patience));
+  require_of_validation(
+      plateau.least >= 0.0 && plateau.least < 1.0,
+      fmt::format("plateau.least is from 0 on and below 1, not {}", plateau.least));
 }
 
 bool surpasses(double value, double other, double by, Goal goal) {
@@ -47,19 +51,23 @@ void check_validation(const Validation& v) {
     check_unused(v);
     return;
   }
-  require(v.every >= 0,
-          fmt::format("validation.every is a number of updates from 0 on, not {}", v.every));
-  require(v.watch == kLoss ||
-              std::ranges::any_of(v.metrics,
-                                  [&](const Metric& metric) { return metric.name() == v.watch; }),
-          fmt::format("validation.watch is \"loss\" or the name of one of validation.metrics, not "
-                      "\"{}\"",
-                      v.watch));
-  require(std::isfinite(v.min_delta) && v.min_delta >= 0.0,
-          fmt::format("validation.min_delta is a number from 0 on, not {}", v.min_delta));
-  require(v.min_delta == 0.0 || v.patience || v.plateau,
-          "validation.min_delta is for patience and plateau: set one of them, or leave it out");
-  require(
+  require_of_validation(
+      v.every >= 0,
+      fmt::format("validation.every is a number of updates from 0 on, not {}", v.every));
+  require_of_validation(
+      v.watch == kLoss ||
+          std::ranges::any_of(v.metrics,
+                              [&](const Metric& metric) { return metric.name() == v.watch; }),
+      fmt::format("validation.watch is \"loss\" or the name of one of validation.metrics, not "
+                  "\"{}\"",
+                  v.watch));
+  require_of_validation(
+      std::isfinite(v.min_delta) && v.min_delta >= 0.0,
+      fmt::format("validation.min_delta is a number from 0 on, not {}", v.min_delta));
+  require_of_validation(
+      v.min_delta == 0.0 || v.patience || v.plateau,
+      "validation.min_delta is for patience and plateau: set one of them, or leave it out");
+  require_of_validation(
       !v.patience || *v.patience >= 1,
       fmt::format("validation.patience is at least 1 evaluation, not {}", v.patience.value_or(0)));
   if (v.plateau) {

@@ -743,7 +743,7 @@ torch::Tensor mean_over_words(torch::Tensor output, torch::Tensor label) {
   return torch::cross_entropy_loss(output.flatten(0, 1), label.flatten());
 }
 
-double words_of(const std::vector<torch::Tensor>& labels) {
+double count_words(const std::vector<torch::Tensor>& labels) {
   return labels[0].ne(kPadding).sum().item<double>();
 }
 
@@ -765,9 +765,9 @@ TEST_CASE("LM-1: losses that count by words have the mean over the words of an u
   const Program program = compile(
       net, {.inputs = a.inputs, .labels = a.labels, .loss = mean_over_words, .microbatches = 4});
   const Sgd sgd{.lr = 0.5};
-  Trainer trainer(program, "1f1b", sgd, {.seed = 5, .loss_weight = words_of});
+  Trainer trainer(program, "1f1b", sgd, {.seed = 5, .loss_weight = count_words});
   Trainer by_samples(program, "1f1b", sgd, {.seed = 5});
-  Reference reference(program, sgd, {.seed = 5, .loss_weight = words_of});
+  Reference reference(program, sgd, {.seed = 5, .loss_weight = count_words});
   const auto x = torch::cat({a.inputs[0].tensor, b.inputs[0].tensor});
   const auto y = torch::cat({a.labels[0].tensor, b.labels[0].tensor});
   const auto whole_loss = [&] { return mean_over_words(net->forward(x), y); };
