@@ -93,6 +93,7 @@ struct Reference::Impl {
   std::vector<std::int32_t> order;  ///< of the microbatches of a batch
   std::int64_t done = 0;
   std::optional<double> set_rate, set_clip;
+  double rate_factor = 1.0;
   bool clipped = false;  // the last update
 
   /// The batches so far of the update in progress.
@@ -226,8 +227,9 @@ struct Reference::Impl {
     result.counts = update->counts.read();
     result.mean_loss = mean_loss(result.losses, update->parts);
     result.learning_rate =
-        set_rate ? *set_rate
-                 : learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
+        rate_factor *
+        (set_rate ? *set_rate
+                  : learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done));
     const double weight = total_weight(update->parts, static_cast<int>(result.losses.size()));
     this->update(weight, result);
     return result;
@@ -489,6 +491,11 @@ void Reference::set_clip(std::optional<double> norm) {
     check_clip(*norm, impl_->options.clip_value);
   }
   impl_->set_clip = norm;
+}
+
+void Reference::scale_learning_rate(double factor) {
+  check_rate(factor, "a factor of the learning rate");
+  impl_->rate_factor = factor;
 }
 
 }  // namespace stagecraft

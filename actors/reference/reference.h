@@ -88,6 +88,8 @@ class Reference {
 
   /// Works like Trainer::set_learning_rate.
   void set_learning_rate(std::optional<double> rate);
+  /// Works like Trainer::scale_learning_rate.
+  void scale_learning_rate(double factor);
 
   /// Works like Trainer::set_clip.
   void set_clip(std::optional<double> norm);

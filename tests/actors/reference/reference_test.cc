@@ -127,6 +127,10 @@ TEST_CASE("a rate that was set holds from then on", "[executor][reference]") {
   CHECK(reference.step(f.inputs, f.labels).learning_rate == 0.25);
   reference.set_learning_rate(std::nullopt);
   CHECK(reference.step(f.inputs, f.labels).learning_rate == 0.5);
+  reference.scale_learning_rate(0.5);
+  CHECK(reference.step(f.inputs, f.labels).learning_rate == 0.25);
+  reference.scale_learning_rate(1.0);
+  refusal([&] { reference.scale_learning_rate(-1.0); });
   refusal([&] { reference.set_learning_rate(-1.0); });
 }
 

@@ -163,7 +163,7 @@ TEST_CASE("man renders every manual page without a warning", "[tools][pages]") {
   CHECK_THAT(result.out,
              ContainsSubstring("STAGECRAFT-TRAIN(1)") &&
                  ContainsSubstring("stagecraft-train - train a model as a pipeline") &&
-                 ContainsSubstring("--lr-schedule constant|cosine|linear|wsd"));
+                 ContainsSubstring("--lr-schedule constant|cosine|linear|wsd|plateau"));
 }
 
 TEST_CASE("bash completes commands, options and values", "[tools][pages]") {

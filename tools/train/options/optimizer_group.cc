@@ -135,9 +135,10 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
                        {{"constant", RateKind::Constant},
                         {"cosine", RateKind::Cosine},
                         {"linear", RateKind::Linear},
-                        {"wsd", RateKind::Wsd}},
+                        {"wsd", RateKind::Wsd},
+                        {"plateau", RateKind::Plateau}},
                        "learning rate after the warm-up; cosine and linear fall to 0 at --steps, "
-                       "wsd in the last --decay-steps")
+                       "wsd in the last --decay-steps, plateau when evaluations no longer improve")
       ->group(kOptimizerGroup);
   app.add_option("--warmup", o.warmup, "steps of linear warm-up of the learning rate")
       ->check(whole_number(0))
@@ -145,6 +146,14 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
   app.add_option("--decay-steps",
                  o.decay_steps,
                  "last steps, in which a wsd learning rate falls to 0 [a tenth of --steps]")
+      ->check(whole_number(1))
+      ->group(kOptimizerGroup);
+  app.add_option("--lr-factor", o.lr_factor, "factor of the rate on each plateau [0.1]")
+      ->check(positive_number())
+      ->group(kOptimizerGroup);
+  app.add_option("--lr-patience",
+                 o.lr_patience,
+                 "evaluations in a row without a better loss that make a plateau [10]")
       ->check(whole_number(1))
       ->group(kOptimizerGroup);
   add_settings(app, o);
@@ -165,6 +174,15 @@ void check_optimizer_settings(const OptimizerOptions& o) {
   if (o.decay_steps && o.rate_kind != RateKind::Wsd) {
     wrong_usage(kTrainCommand,
                 "--decay-steps expects --lr-schedule wsd; leave it out, or choose wsd");
+  }
+  if ((o.lr_factor || o.lr_patience) && o.rate_kind != RateKind::Plateau) {
+    wrong_usage(kTrainCommand,
+                "--lr-factor and --lr-patience expect --lr-schedule plateau; leave them out, or "
+                "choose plateau");
+  }
+  if (o.lr_factor && *o.lr_factor >= 1.0) {
+    wrong_usage(kTrainCommand,
+                fmt::format("--lr-factor expects a number below 1, found {}", *o.lr_factor));
   }
   for (const auto& [setting, value] : o.settings) {
     const std::vector<std::string> whose = optimizers_with(setting);

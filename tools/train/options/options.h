@@ -21,7 +21,7 @@
 
 namespace stagecraft::tools {
 
-enum class RateKind { Constant, Cosine, Linear, Wsd };
+enum class RateKind { Constant, Cosine, Linear, Wsd, Plateau };
 enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes, Joining };
 /// SeedChoice selects the random numbers of a run after it loads a checkpoint; Same: both seeds
@@ -74,6 +74,8 @@ struct OptimizerOptions {
   RateKind rate_kind = RateKind::Constant;
   std::int64_t warmup = 0;
   std::optional<std::int64_t> decay_steps;  ///< of Wsd; none: a tenth of all steps
+  std::optional<double> lr_factor;          ///< of Plateau; none: that of the library
+  std::optional<int> lr_patience;           ///< likewise
   std::map<std::string, double> settings;   ///< of the optimizer, by name; those that were given
   DecayKind decay_on = DecayKind::Matrices;
   std::vector<std::string> freeze, no_decay;  ///< patterns of parameter names

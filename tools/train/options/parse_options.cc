@@ -80,6 +80,11 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   settle_keeping(options.keeping, app);
   check_workers(options.workers);
   check_rate_steps(options);
+  if (options.optimizer.rate_kind == RateKind::Plateau && !options.run.eval_every) {
+    wrong_usage(kTrainCommand,
+                "--lr-schedule plateau expects --eval-every: the rate falls by what evaluations "
+                "find");
+  }
   check_run(options.run);
   if (options.run.verify && !is_program_device(named_device(options.workers.device))) {
     wrong_usage(kTrainCommand,

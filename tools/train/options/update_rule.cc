@@ -14,6 +14,7 @@ namespace {
 LearningRate::Kind kind_of(RateKind kind) {
   switch (kind) {
     case RateKind::Constant:
+    case RateKind::Plateau:  // factors multiply it
       return LearningRate::Kind::Constant;
     case RateKind::Cosine:
       return LearningRate::Kind::Cosine;
@@ -56,6 +57,16 @@ std::vector<ParameterGroup> make_groups(const OptimizerOptions& options) {
 
 DecayOn make_decay_on(const OptimizerOptions& options) {
   return options.decay_on == DecayKind::All ? DecayOn::All : DecayOn::Matrices;
+}
+
+std::optional<Plateau> make_plateau(const OptimizerOptions& options) {
+  if (options.rate_kind != RateKind::Plateau) {
+    return std::nullopt;
+  }
+  Plateau plateau;
+  plateau.factor = options.lr_factor.value_or(plateau.factor);
+  plateau.patience = options.lr_patience.value_or(plateau.patience);
+  return plateau;
 }
 
 std::int64_t decay_steps(const OptimizerOptions& options, std::int64_t steps) {

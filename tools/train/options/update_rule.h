@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
+#include "stagecraft/actors/trainer/validation.h"
 #include "stagecraft/tools/train/options/options.h"
 
 namespace stagecraft::tools {
@@ -22,6 +24,9 @@ namespace stagecraft::tools {
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const OptimizerOptions& options);
 
 [[nodiscard]] DecayOn make_decay_on(const OptimizerOptions& options);
+
+/// Returns when rates fall by --lr-schedule plateau; nothing for the other kinds.
+[[nodiscard]] std::optional<Plateau> make_plateau(const OptimizerOptions& options);
 
 /// Returns the steps in which the rate falls at the end of `steps` steps; 0 for all kinds but Wsd.
 [[nodiscard]] std::int64_t decay_steps(const OptimizerOptions& options, std::int64_t steps);

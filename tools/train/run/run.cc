@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/trainer/state/checkpoint.h"
+#include "stagecraft/actors/trainer/validation.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/lack_of_memory.h"
 #include "stagecraft/compiler/shapes/sample_rows.h"
@@ -39,6 +40,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       progress_(make_progress(form_, output_)),
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
+      plateau_(make_plateau(job.options.optimizer)),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
       trainer_(cluster,
                job.execution,
@@ -72,6 +74,10 @@ void TrainRun::load(const std::string& path) {
   }
   if (one_process_) {
     one_process_->load(read_checkpoint(path));
+  }
+  if (file.header().loop) {
+    loop_ = *file.header().loop;
+    scale_rate();
   }
   other_processors_ = other_processors(file.header().processors, trainer_.processors());
 }
@@ -149,6 +155,9 @@ void TrainRun::train(const Interrupt& interrupt) {
     report(step());
     if (every && trainer_.steps() % *every == 0) {
       evaluate();
+    }
+    if (plateau_) {
+      trainer_.set_loop_state(trainer_.steps(), loop_);
     }
     metrics_->flush();
     checkpoints_->after_step(trainer_);
@@ -286,6 +295,21 @@ void TrainRun::evaluate() {
   }
   progress_->evaluated(line);
   metrics_->evaluated(line);
+  if (plateau_) {
+    loop_.watch = after(loop_.watch, found.loss, trainer_.steps(), {.plateau = plateau_});
+    loop_.evaluated = trainer_.steps();
+    scale_rate();
+  }
+}
+
+void TrainRun::scale_rate() {
+  if (!plateau_) {
+    return;
+  }
+  trainer_.scale_learning_rate(loop_.watch.rate_factor);
+  if (one_process_) {
+    one_process_->scale_learning_rate(loop_.watch.rate_factor);
+  }
 }
 
 bool TrainRun::verify() {

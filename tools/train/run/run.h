@@ -57,6 +57,8 @@ class TrainRun {
   [[nodiscard]] bool has_more_steps() const;
   void report(const StepResult& result);
   void evaluate();
+  /// Sets the rate's factor of --lr-schedule plateau.
+  void scale_rate();
   bool close(Interrupt& interrupt);
   bool verify();
   void report_end();
@@ -69,7 +71,9 @@ class TrainRun {
   std::unique_ptr<Progress> progress_;
   ReaderWatch reader_;
   const std::optional<LocalBatch> local_;  ///< the first batch, if ranks read them
-  const std::int64_t rows_;                ///< samples of each batch
+  const std::optional<Plateau> plateau_;
+  LoopState loop_;           ///< what evaluations have shown, for plateau_
+  const std::int64_t rows_;  ///< samples of each batch
   Trainer trainer_;
   std::optional<OneProcess> one_process_;  ///< with --verify
   RankSums ranks_;

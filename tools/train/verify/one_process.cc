@@ -132,6 +132,10 @@ void OneProcess::load(const Checkpoint& checkpoint) {
   });
 }
 
+void OneProcess::scale_learning_rate(double factor) {
+  for_each_side([&](Side& side) { side.reference.scale_learning_rate(factor); });
+}
+
 void OneProcess::train(const WorkBatch& batch, bool updates) {
   for_each_side([&](Side& side) {
     side.last = updates ? side.reference.step(batch.inputs, batch.labels)

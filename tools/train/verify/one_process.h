@@ -29,6 +29,9 @@ class OneProcess {
   /// Starts from a checkpoint that a trainer of the same job has loaded.
   void load(const Checkpoint& checkpoint);
 
+  /// Works like Trainer::scale_learning_rate.
+  void scale_learning_rate(double factor);
+
   /// Trains on one batch; `updates`: it is the last of its step.
   void train(const WorkBatch& batch, bool updates);
 

@@ -239,6 +239,10 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
   CHECK_THAT(failure_of({"--optimizer", "sgd", "--centered"}),
              ContainsSubstring("--centered expects --optimizer rmsprop, found sgd"));
   CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
+  CHECK_THAT(failure_of({"--lr-schedule", "plateau"}), ContainsSubstring("expects --eval-every"));
+  CHECK_THAT(failure_of({"--lr-patience", "2"}), ContainsSubstring("expect --lr-schedule plateau"));
+  CHECK_THAT(failure_of({"--lr-schedule", "plateau", "--eval-every", "2", "--lr-factor", "1"}),
+             ContainsSubstring("--lr-factor expects a number below 1"));
   CHECK_THAT(failure_of({"--decay-steps", "6"}), ContainsSubstring("expects --lr-schedule wsd"));
   CHECK_THAT(
       failure_of({"--lr-schedule", "wsd", "--steps", "9", "--warmup", "4", "--decay-steps", "6"}),
@@ -248,8 +252,21 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
   CHECK_THAT(failure_of({"--optimizer", "lion"}),
              ContainsSubstring("adamw, sgd, adam, adagrad or rmsprop, found 'lion'"));
   CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
-             ContainsSubstring("constant, cosine, linear or wsd"));
+             ContainsSubstring("constant, cosine, linear, wsd or plateau"));
   CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("matrices or all"));
+}
+
+TEST_CASE("a plateau has the library's numbers, or those that are given", "[tools][options]") {
+  const auto plateau_of = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--lr-schedule", "plateau", "--eval-every", "5"};
+    words.insert(words.end(), more.begin(), more.end());
+    return make_plateau(options_of(words).optimizer).value();
+  };
+  CHECK(plateau_of({}).factor == Plateau().factor);
+  CHECK(plateau_of({}).patience == Plateau().patience);
+  CHECK(plateau_of({"--lr-factor", "0.5"}).factor == 0.5);
+  CHECK(plateau_of({"--lr-patience", "3"}).patience == 3);
+  CHECK_FALSE(make_plateau(options_of({}).optimizer));
 }
 
 TEST_CASE("a wsd learning rate falls in a tenth of the steps, or as many as are given",

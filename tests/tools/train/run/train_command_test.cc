@@ -1,6 +1,7 @@
 /// Tests the promises of `stagecraft train` when everything is right: the same weights for any cut
 /// and schedule, runs that resume without a trace, and output that programs can read.
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <regex>
@@ -287,6 +288,49 @@ TEST_CASE("evaluations come at their steps and change nothing", "[tools][train][
   CHECK(with.others[1].at("step") == 4);
   CHECK(with.others[1].at("loss").get<double>() > 0.0);
   CHECK(with.sha256() == train_json({"--stages", "2", "--steps", "4"}).sha256());
+}
+
+TEST_CASE("a rate falls where evaluations no longer improve, also in a run that continues",
+          "[tools][train][eval]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/a.ckpt";
+  const auto run = [&](const std::string& steps, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--stages",
+                                   "2",
+                                   "--steps",
+                                   steps,
+                                   "--eval-every",
+                                   "1",
+                                   "--lr",
+                                   "0.05",
+                                   "--lr-schedule",
+                                   "plateau",
+                                   "--lr-factor",
+                                   "0.5",
+                                   "--lr-patience",
+                                   "1",
+                                   "--verify"};
+    words.insert(words.end(), more.begin(), more.end());
+    TrainOutput output = train_json(words);
+    CHECK(output.verify.at("bit_equal") == true);
+    std::erase_if(output.others, [](const auto& event) { return event.at("event") != "eval"; });
+    return output;
+  };
+  const TrainOutput whole = run("6", {});
+  REQUIRE(whole.others.size() == 6);
+  double rate = 0.05, best = whole.others[0].at("loss");
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    CHECK(whole.steps[i].at("learning_rate") == rate);
+    const double loss = whole.others[i].at("loss");
+    rate *= i > 0 && loss >= best ? 0.5 : 1.0;
+    best = std::min(best, loss);
+  }
+  CHECK(rate < 0.05);
+  (void)run("3", {"--save", file});
+  const TrainOutput continued = run("6", {"--load", file});
+  CHECK(continued.sha256() == whole.sha256());
+  CHECK(continued.steps[0].at("learning_rate") == whole.steps[3].at("learning_rate"));
 }
 
 TEST_CASE("a dry run prints the plan and trains nothing", "[tools][train][dry-run]") {
