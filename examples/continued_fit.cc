@@ -1,6 +1,6 @@
-/// Trains with validation data, keeps the best state, ends when it no longer improves, and continues
-/// in the middle of an epoch: end the program with Ctrl-C and start it again. Its arguments are a
-/// folder for checkpoints, and a number of epochs.
+/// Trains with validation data, keeps the best state, ends when it no longer improves, and
+/// continues in the middle of an epoch: end the program with Ctrl-C and start it again. Its
+/// arguments are a folder for checkpoints, and a number of epochs.
 
 #include <iostream>
 #include <memory>

@@ -45,8 +45,8 @@ void check(const FitOptions& options) {
   }
 }
 
-/// Returns where the loop begins, and sets LibTorch's generator back to the beginning of that epoch.
-/// Waits for the steps in progress.
+/// Returns where the loop begins, and sets LibTorch's generator back to the beginning of that
+/// epoch. Waits for the steps in progress.
 LoopState start_of(const Trainer& trainer, const FitOptions& options) {
   const std::optional<LoopState> found = trainer.loop_state();
   if (!options.resume || (!found && trainer.steps() == 0)) {
@@ -278,8 +278,8 @@ class Fit {
     }
   }
 
-  /// Evaluates the present weights, unless that was done or on_step has ended the loop. Requires: no
-  /// step is in progress.
+  /// Evaluates the present weights, unless that was done or on_step has ended the loop. Requires:
+  /// no step is in progress.
   void evaluate_once() {
     if (!evaluates() || state_.evaluated == entered_ || end_ == FitEnd::OnStep) {
       return;

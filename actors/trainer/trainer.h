@@ -233,13 +233,13 @@ class Trainer {
   void set_clip(std::optional<double> norm);
 
   /// Multiplies the rates of the steps that are started from now on, also that of
-  /// set_learning_rate, by a factor. fit() uses it, and sets it to 1 when it ends. A checkpoint holds
-  /// the factor of a plateau alone, in its LoopState.
+  /// set_learning_rate, by a factor. fit() uses it, and sets it to 1 when it ends. A checkpoint
+  /// holds the factor of a plateau alone, in its LoopState.
   /// Errors: UsageArgument for a number below 0 or not finite.
   void scale_learning_rate(double factor);
 
-  /// Tells the state of a loop after `steps` updates, also while these are in progress. A checkpoint
-  /// of as many updates holds it. fit() does this.
+  /// Tells the state of a loop after `steps` updates, also while these are in progress. A
+  /// checkpoint of as many updates holds it. fit() does this.
   /// Errors: UsageArgument for a state that is impossible after so many.
   void set_loop_state(std::int64_t steps, LoopState state);
   /// Returns, after the steps in progress, the state of the loop after the updates made, of the

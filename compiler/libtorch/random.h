@@ -1,9 +1,9 @@
 /// random gives every random operator a generator of its own, seeded by its position in the
 /// training. So a draw is the same for every cut, schedule and number of workers.
 ///
-/// A loader draws from LibTorch's default generator. A capture runs the module, which draws too, and
-/// then sets this generator back. One mutex of the process keeps a capture from setting back what a
-/// loader has drawn for an epoch on another thread (DefaultRandomTurn).
+/// A loader draws from LibTorch's default generator. A capture runs the module, which draws too,
+/// and then sets this generator back. One mutex of the process keeps a capture from setting back
+/// what a loader has drawn for an epoch on another thread (DefaultRandomTurn).
 #pragma once
 
 #include <cstdint>
