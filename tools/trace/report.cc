@@ -1,8 +1,13 @@
 #include "stagecraft/tools/trace/report.h"
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/count_text.h"
@@ -18,10 +23,9 @@ std::string deviation(double measured, double planned) {
   return planned > 0 ? fmt::format("{:+.1f} %", (measured / planned - 1) * 100) : "";
 }
 
-/// Returns the end of a file's name if there is no room for all of it: the end says most.
-std::string ending(const std::string& file) {
-  constexpr std::size_t kRoom = 80 - std::string_view("planned with ...").size();
-  return file.size() <= kRoom + 3 ? file : "..." + file.substr(file.size() - kRoom);
+/// Returns the end of a file's name if it is longer than `room`: the end says most.
+std::string ending(const std::string& file, std::size_t room) {
+  return file.size() <= room ? file : "..." + file.substr(file.size() - room + 3);
 }
 
 std::string bill_line(std::string_view rank, std::string_view what, const Bill& bill) {
@@ -78,17 +82,33 @@ Surroundings mean_surroundings(const Measurements& measured, const Layout& layou
   return mean;
 }
 
+/// Returns "4 ranks with 1 thread each share 2 processors"; empty if each thread has its own.
 std::string shared_processors(const TraceHeader& run) {
   const auto threads = static_cast<int>(run.ranks.size()) * run.threads_per_worker;
   if (threads <= run.processors) {
     return "";
   }
-  return fmt::format(
-      "{} with {} each share {}: tasks wait for a processor\n"
-      "while they count as busy, so the measured run cannot be as short as the plan.\n",
-      count_text(run.ranks.size(), "rank"),
-      count_text(run.threads_per_worker, "thread"),
-      count_text(run.processors, "processor"));
+  return fmt::format("{} with {} each share {}",
+                     count_text(run.ranks.size(), "rank"),
+                     count_text(run.threads_per_worker, "thread"),
+                     count_text(run.processors, "processor"));
+}
+
+/// Returns the largest causes of a bubble, e.g. "dependency 14.0 %, drain 7.0 %".
+std::string causes_text(const Bill& bill) {
+  constexpr std::size_t kCauses = 2;
+  std::vector<std::pair<double, std::string_view>> causes{{bill.bubbles.warm_up, "warm-up"},
+                                                          {bill.bubbles.dependency, "dependency"},
+                                                          {bill.bubbles.transfer, "transfer"},
+                                                          {bill.overhead, "overhead"},
+                                                          {bill.bubbles.drain, "drain"}};
+  std::ranges::stable_sort(causes, std::greater(), &std::pair<double, std::string_view>::first);
+  const double all = bill.busy + bill.idle();
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < kCauses && causes[i].first > 0; ++i) {
+    parts.push_back(fmt::format("{} {:.1f} %", causes[i].second, 100 * causes[i].first / all));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 Object json_of(const Bill& bill) {
@@ -111,6 +131,7 @@ std::string comparison_text(const Comparison& comparison,
                             const Measurements& measured,
                             const Layout& layout,
                             const TraceHeader& run) {
+  constexpr std::size_t kRoom = 80 - std::string_view("planned with ").size();
   const double planned = comparison.planned_makespan;
   const Bill all_planned = sum(comparison, layout, &RowComparison::planned);
   const Bill all_measured = sum(comparison, layout, &RowComparison::measured);
@@ -122,7 +143,7 @@ std::string comparison_text(const Comparison& comparison,
       "{:>4}  {:<8} {:>9} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}\n",
       measured.steps(),
       measured.steps() == 1 ? "" : "s",
-      run.planned_with ? ending(run.planned_with->file)
+      run.planned_with ? ending(run.planned_with->file, kRoom)
                        : "the mean times of this run's own tasks and transfers",
       bubble_percent(all_planned),
       bubble_percent(all_measured),
@@ -155,7 +176,43 @@ std::string comparison_text(const Comparison& comparison,
       s.vote / kMillisecond,
       s.update / kMillisecond,
       s.other / kMillisecond);
-  return text + shared_processors(run);
+  if (const std::string shared = shared_processors(run); !shared.empty()) {
+    text += shared +
+            ": tasks wait for a processor\n"
+            "while they count as busy, so the measured run cannot be as short as the plan.\n";
+  }
+  return text;
+}
+
+std::string comparison_summary(const Comparison& comparison,
+                               const Measurements& measured,
+                               const Layout& layout,
+                               const TraceHeader& run) {
+  constexpr std::size_t kRoom = 26;
+  const double planned = comparison.planned_makespan;
+  const Bill all_measured = sum(comparison, layout, &RowComparison::measured);
+  const std::string causes = causes_text(all_measured);
+  const Surroundings s = mean_surroundings(measured, layout);
+  std::string text = fmt::format(
+      "makespan: {:.2f} ms, planned {:.2f} with {} ({})\n"
+      "bubble: {:.1f} %, planned {:.1f} %{}\n"
+      "a step: {:.2f} ms with start {:.2f}, vote {:.2f}, update {:.2f}, other {:.2f}\n",
+      comparison.measured_makespan / kMillisecond,
+      planned / kMillisecond,
+      run.planned_with ? ending(run.planned_with->file, kRoom) : "this run's own times",
+      deviation(comparison.measured_makespan, planned),
+      bubble_percent(all_measured),
+      bubble_percent(sum(comparison, layout, &RowComparison::planned)),
+      causes.empty() ? "" : ": " + causes,
+      (s.start + comparison.measured_makespan + s.vote + s.update + s.other) / kMillisecond,
+      s.start / kMillisecond,
+      s.vote / kMillisecond,
+      s.update / kMillisecond,
+      s.other / kMillisecond);
+  if (const std::string shared = shared_processors(run); !shared.empty()) {
+    text += shared + ", and wait for them\n";
+  }
+  return text;
 }
 
 std::string cells_text(const Comparison& comparison, const Layout& layout, std::size_t limit) {

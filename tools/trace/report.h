@@ -1,6 +1,7 @@
 /// report writes planned against measured times, as text for people and as JSON for programs.
 ///
-/// `stagecraft train` ends with it, and `stagecraft trace compare` prints it. It reports values of
+/// `stagecraft train` ends with its summary, or with `--report` with all of it, and `stagecraft
+/// trace compare` prints it. It reports values of
 /// rows by rank: a row without a task belongs to no rank.
 ///
 /// The header of the run names the costs with which the plan was simulated: costs from before the
@@ -24,6 +25,13 @@ namespace stagecraft::tools {
                                           const Measurements& measured,
                                           const Layout& layout,
                                           const TraceHeader& run);
+
+/// Returns the same in a few lines: makespan, bubble with its largest causes, and a step outside
+/// tasks. Lines have at most 80 columns. Ends in a newline.
+[[nodiscard]] std::string comparison_summary(const Comparison& comparison,
+                                             const Measurements& measured,
+                                             const Layout& layout,
+                                             const TraceHeader& run);
 
 /// Returns the `limit` cells that are furthest from their plan. Ends in a newline.
 [[nodiscard]] std::string cells_text(const Comparison& comparison,

@@ -93,7 +93,7 @@ TEST_CASE("a run that keeps nothing ends when nobody reads any more", "[tools][o
   const CommandResult result =
       run_into(kNobody.where, small_train({"--steps", "1000000000"}), folder.path());
   check_told(result, kNobody.why);
-  CHECK_THAT(result.err, ContainsSubstring("the run ended after step 1"));
+  CHECK_THAT(result.err, ContainsSubstring("the run ended before its first step"));
 }
 
 TEST_CASE(

@@ -155,7 +155,7 @@ TEST_CASE("a worker that needs more than --memory-limit ends the run with what i
   const CommandResult enough = run_train({"--stages", "2", "--memory-limit", "1G"});
   CAPTURE(enough.out, enough.err);
   CHECK(enough.exit_code == 0);
-  CHECK_THAT(enough.out, ContainsSubstring("peak memory"));
+  CHECK_THAT(enough.out, ContainsSubstring("most memory: rank "));
 }
 
 TEST_CASE("a dry run tells what a run will hold", "[tools][memory][train]") {

@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(resumed.steps.front().at("step") == step + 1);
 }
 
-TEST_CASE("a run that saves nothing says so, and closes with its tables", "[tools][signals]") {
+TEST_CASE("a run that saves nothing says so, and closes with its report", "[tools][signals]") {
   RunningCommand running(endless({}));
   REQUIRE(running.wait_for_output("step 1/"));
   running.send_signal(SIGTERM);
@@ -119,11 +119,12 @@ TEST_CASE("a run that saves nothing says so, and closes with its tables", "[tool
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 128 + SIGTERM);
   CHECK(result.err == "stagecraft: finishing this step; again after 1 s to stop at once\n");
-  for (const char* part : {"interrupted by SIGTERM after step",
-                           "peak activations",
-                           "planned against measured",
-                           "done: step",
-                           "weights sha256"}) {
+  for (const char* part : {"saves nothing: give --save-dir DIR",
+                           "interrupted by SIGTERM after step",
+                           "busiest: rank",
+                           "makespan: ",
+                           "weights sha256",
+                           "done: step"}) {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
 }

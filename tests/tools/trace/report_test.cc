@@ -16,6 +16,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using tools::cells_text;
 using tools::comparison_json;
+using tools::comparison_summary;
 using tools::comparison_text;
 
 /// Holds one microbatch over two rows; the second row's backward begins a tenth of a second late.
@@ -78,6 +79,28 @@ TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][t
   CHECK_FALSE(json.contains("cells"));
   CHECK(json.at("ranks")[0].at("planned").at("dependency").get<double>() == Catch::Approx(3));
   CHECK(json.at("ranks")[1].at("measured").at("overhead").get<double>() == Catch::Approx(0.1));
+}
+
+TEST_CASE("the summary has the figures of the report in a few lines", "[tools][trace]") {
+  const Run run;
+  tools::TraceHeader header{.ranks = {"0", "1"}, .processors = 2};
+  const auto text = [&] {
+    return comparison_summary(run.comparison, run.measured, run.layout, header);
+  };
+  // The measured tasks do not say when their inputs arrived, so waits for them are overhead.
+  CHECK(text() ==
+        "makespan: 5100.00 ms, planned 5000.00 with this run's own times (+2.0 %)\n"
+        "bubble: 51.0 %, planned 50.0 %: overhead 31.4 %, warm-up 9.8 %\n"
+        "a step: 5850.00 ms with start 500.00, vote 250.00, update 0.00, other 0.00\n");
+  header.processors = 1;
+  CHECK_THAT(text(),
+             ContainsSubstring("2 ranks with 1 thread each share 1 processor, and wait for them"));
+  header.planned_with = tools::PlannedWith{"'/home/of_somebody/of_the_run_before.json'", {}};
+  CHECK_THAT(text(), ContainsSubstring("with ...of_the_run_before.json' (+2.0 %)\n"));
+  std::istringstream lines(text());
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 80);
+  }
 }
 
 TEST_CASE("the report names the file that it was planned with", "[tools][trace]") {

@@ -274,7 +274,7 @@ TEST_CASE("planned against measured adds up, and the file says what the run said
 
 TEST_CASE("the report is readable by people, too", "[tools][trace]") {
   const TemporaryFolder folder;
-  const CommandResult result = run_train({"--schedule", "1f1b", "--ranks", "2"});
+  const CommandResult result = run_train({"--schedule", "1f1b", "--ranks", "2", "--report"});
   CAPTURE(result.out);
   for (const char* text : {"planned against measured, mean of 2 steps",
                            "makespan: planned",

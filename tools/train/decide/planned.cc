@@ -41,7 +41,7 @@ PlannedRun plan_run(const TrainOptions& options,
   const WorkShape whole = WorkShape::uncut(
       static_cast<int>(size.microbatches_of(1).value_or(kUsualMicrobatches)), size.microbatch_size);
   const PlannedSizes sizes = planned_sizes(options, whole);
-  if (!sizes.note.empty()) {
+  if (!sizes.note.empty() && !options.run.quiet) {
     console.err << fmt::format("plan: {}\n", sizes.note);
   }
   const Program program = compile_in(options.pipeline.precision, work, whole);
@@ -56,12 +56,14 @@ PlannedRun plan_run(const TrainOptions& options,
                .ranks = options.workers.kind == WorkerKind::Processes ? RankHomes::Processes
                                                                       : RankHomes::Threads,
                .progress = [&](std::string_view what, int place, int all) {
-                 console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
+                 if (!options.run.quiet) {
+                   console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
+                 }
                }});
   for (const std::string& note : found.notes) {
     console.err << fmt::format("plan: note: {}\n", note);
   }
-  if (found.measured == 0) {
+  if (found.measured == 0 && !options.run.quiet) {
     console.err << "plan: all was measured before\n";
   }
   const int ranks = static_cast<int>(options.pipeline.ranks.value_or(options.pipeline.usual_ranks));

@@ -135,7 +135,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   (void)make_optimizer(options.optimizer);
   check_places(options, start);
   std::unique_ptr<Work> work = open_work(work_request(options, start), memory_left());
-  StatusLine line(console, options.run.json);
+  StatusLine line(console, options.run.json || options.run.quiet);
   WorkBytes bytes;
   std::vector<MemoryLimit> limits;
   const auto compile = [&](const Choice& choice) {

@@ -90,12 +90,15 @@ struct RunOptions {
   std::int64_t accumulate = 1;        ///< batches of each step
   std::uint64_t seed = 0;
   std::optional<std::int64_t> eval_every;
+  std::int64_t log_every = 1;           ///< steps between lines of progress
   std::optional<double> step_deadline;  ///< seconds; none: the trainer's
   bool step_by_step = false;            ///< show each column, and wait for a line before the next
   bool dry_run = false;
   bool verify = false;
   bool json = false;
-  bool force = false;  ///< run even if memory seems not to suffice
+  bool quiet = false;   ///< print errors, notes and the last line only
+  bool report = false;  ///< print all tables at the end
+  bool force = false;   ///< run even if memory seems not to suffice
   bool verbose = false;
 };
 

@@ -60,6 +60,20 @@ void add_run(CLI::App& app, RunOptions& o) {
          "from rank to rank, to standard error")
       ->group(kRunGroup);
   app.add_flag("--json", o.json, "print one JSON object per line")->group(kRunGroup);
+  app.add_option("--log-every", o.log_every, "steps between lines of progress")
+      ->check(whole_number(1))
+      ->group(kRunGroup);
+  app.add_flag("--report",
+               o.report,
+               "print all tables at the end: times and memory of each rank, planned against "
+               "measured")
+      ->group(kRunGroup);
+  app.add_flag("--quiet", o.quiet, "print errors, notes and the last line only")
+      ->excludes("--log-every")
+      ->excludes("--report")
+      ->excludes("--step-by-step")
+      ->excludes("--verbose")
+      ->group(kRunGroup);
 }
 
 void check_run(const RunOptions& o) {

@@ -135,11 +135,10 @@ class TextProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    text(fmt::format("done: step {}, loss {:.4f}, {}\nweights sha256 {}\n",
+    text(fmt::format("done: step {}, loss {:.4f}, {}\n",
                      line.steps,
                      line.loss,
-                     rate_text(line.steps_per_second, line.tokens),
-                     line.weights_sha256));
+                     rate_text(line.steps_per_second, line.tokens)));
   }
 
   void report(const std::string& text, const std::string&) override { this->text(text); }

@@ -61,7 +61,7 @@ struct DoneLine {
   double loss = 0.0;  ///< of the last step
   double steps_per_second = 0.0;
   std::optional<std::int64_t> tokens;  ///< of one step, as in StepLine
-  std::string weights_sha256;
+  std::string weights_sha256;          ///< for programs; people get it on a line of its own
 };
 
 class Progress {

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/train/report/rank_table.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +39,17 @@ std::string rank_table(const std::vector<RankTotals>& ranks) {
         bytes_text(static_cast<double>(r.memory_cached)));
   }
   return table;
+}
+
+std::string rank_line(const std::vector<RankTotals>& ranks) {
+  const auto computing = [](const RankTotals& r) { return r.forward + r.backward + r.update; };
+  const auto busiest = std::ranges::max_element(ranks, {}, computing);
+  const auto fullest = std::ranges::max_element(ranks, {}, &RankTotals::memory_peak);
+  return fmt::format("busiest: rank {}, {:.2f} s of computing; most memory: rank {}, {}\n",
+                     busiest - ranks.begin(),
+                     computing(*busiest),
+                     fullest - ranks.begin(),
+                     bytes_text(static_cast<double>(fullest->memory_peak)));
 }
 
 nlohmann::ordered_json rank_json(const std::vector<RankTotals>& ranks) {

@@ -1,5 +1,5 @@
-/// rank_table writes how each rank spent time and memory, as the table at the end of a run, and as
-/// the object for programs.
+/// rank_table writes how each rank spent time and memory, at the end of a run: as a table, in one
+/// line, and as the object for programs.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,8 @@ struct RankTotals {
 
 /// Returns the table, one line per rank, ending in a newline.
 [[nodiscard]] std::string rank_table(const std::vector<RankTotals>& ranks);
+/// Returns the busiest rank and the most memory in one line, ending in a newline. Requires: a rank.
+[[nodiscard]] std::string rank_line(const std::vector<RankTotals>& ranks);
 /// Returns the same as one object, {"event": "ranks", "ranks": [...]}.
 [[nodiscard]] nlohmann::ordered_json rank_json(const std::vector<RankTotals>& ranks);
 

@@ -29,7 +29,8 @@ void ReaderWatch::report(std::int64_t step, bool more) {
                               output_.failure(),
                               file != nullptr && more
                                   ? fmt::format("continues for '{}' and exits with 2", *file)
-                                  : fmt::format("ended after step {}", step))
+                              : step == 0 ? "ended before its first step"
+                                          : fmt::format("ended after step {}", step))
                << std::flush;
 }
 

@@ -17,10 +17,12 @@
 #include "stagecraft/tools/program/cut_option.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 #include "stagecraft/tools/train/report/error_for_user.h"
+#include "stagecraft/tools/train/report/quiet_progress.h"
 #include "stagecraft/tools/train/run/job_trainer_options.h"
 #include "stagecraft/tools/train/run/local_work.h"
 #include "stagecraft/tools/train/run/routes.h"
 #include "stagecraft/tools/train/run/run_files.h"
+#include "stagecraft/tools/train/run/run_header.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 #include "stagecraft/tools/train/verify/weights_hash.h"
 
@@ -28,6 +30,13 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr int kPlansTold = 3;
+
+std::unique_ptr<Progress> progress_of(const RunOptions& options,
+                                      ProgressForm form,
+                                      RunOutput& out) {
+  std::unique_ptr<Progress> progress = make_progress(form, out);
+  return options.quiet ? make_quiet_progress(std::move(progress)) : std::move(progress);
+}
 
 }  // namespace
 
@@ -37,7 +46,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       cluster_(cluster),
       output_(console),
       form_(progress_form(job.options.run.json)),
-      progress_(make_progress(form_, output_)),
+      progress_(progress_of(job.options.run, form_, output_)),
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       plateau_(make_plateau(job.options.optimizer)),
@@ -86,11 +95,12 @@ bool TrainRun::has_more_steps() const {
   return trainer_.steps() < job_.choice.steps;
 }
 
-/// Reports where the run continues, and whether with other code than before.
+/// Reports what the run does, where it continues, and whether with other code than before.
 void TrainRun::report_start() {
   const auto text_of = [](const nlohmann::ordered_json& object) {
     return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   };
+  progress_->text(header_text(job_, rows_));
   if (job_.start.resumed_at) {
     const std::string& file = *job_.start.checkpoint;
     progress_->report(fmt::format("continues from {}, after step {} of {}\n",
@@ -125,7 +135,12 @@ ExitCode TrainRun::run() {
   if (signal != 0) {
     progress_->interrupted(trainer_.steps(), signal);
   }
-  const bool good = done_ == 0 || close(interrupt);
+  bool good = true;
+  if (done_ == 0) {
+    reader_.report(trainer_.steps(), has_more_steps());
+  } else {
+    good = close(interrupt);
+  }
   if (signal != 0) {
     return interrupted_by(signal);
   }
@@ -268,6 +283,9 @@ void TrainRun::report(const StepResult& result) {
   last_loss_ = result.mean_loss;
   timeline_->add(result);
   ranks_.add(result);
+  if (trainer_.steps() % job_.options.run.log_every != 0 && has_more_steps()) {
+    return;
+  }
   const auto left = static_cast<double>(job_.choice.steps - trainer_.steps());
   progress_->step({.step = trainer_.steps(),
                    .steps = job_.choice.steps,
@@ -324,20 +342,29 @@ bool TrainRun::verify() {
   return line.good;
 }
 
+/// People get ten lines, or all tables with --report; programs get the same in both cases.
 void TrainRun::report_end() {
-  progress_->report(fmt::format("\n{}\n", rank_table(ranks_.totals())),
-                    rank_json(ranks_.totals()).dump());
-  timeline_->report(*progress_);
+  const bool all = job_.options.run.report;
+  progress_->report(
+      fmt::format("\n{}", all ? rank_table(ranks_.totals()) + "\n" : rank_line(ranks_.totals())),
+      rank_json(ranks_.totals()).dump());
+  timeline_->report(*progress_, all);
   if (job_.planned) {
     progress_->report(planned_text(*job_.planned, step_seconds_),
                       planned_json(*job_.planned, step_seconds_).dump());
   }
+  const std::string hash =
+      weights_sha256(first_names(job_.execution.program, trainer_.module_state().parameters));
+  progress_->text(fmt::format("weights sha256 {}\n", hash));
   progress_->done({.steps = trainer_.steps(),
                    .loss = last_loss_,
                    .steps_per_second = static_cast<double>(done_) / seconds_,
                    .tokens = tokens(),
-                   .weights_sha256 = weights_sha256(
-                       first_names(job_.execution.program, trainer_.module_state().parameters))});
+                   .weights_sha256 = hash});
+  if (!all) {
+    progress_->text(
+        "more: --report, or --trace FILE and `stagecraft trace compare SCHEDULE FILE`\n");
+  }
   if (job_.options.run.verbose) {
     console_.err << routes_text(trainer_.status());
   }

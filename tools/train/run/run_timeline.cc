@@ -60,13 +60,14 @@ void RunTimeline::add(const StepResult& result) {
   }
 }
 
-void RunTimeline::report(Progress& progress) const {
+void RunTimeline::report(Progress& progress, bool all) const {
   const Layout& layout = job_.choice.layout;
   const Comparison comparison = compare(job_.choice.schedule,
                                         job_.execution.stage_graph(),
                                         job_.costs ? job_.costs->costs : measured_.costs(),
                                         measured_);
-  progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
+  progress.report(all ? comparison_text(comparison, measured_, layout, header_) + "\n"
+                      : comparison_summary(comparison, measured_, layout, header_),
                   comparison_json(comparison, measured_, layout, header_, 0));
 }
 

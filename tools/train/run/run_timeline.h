@@ -28,8 +28,9 @@ class RunTimeline {
   /// Adds a step. Requires: it was recorded.
   void add(const StepResult& result);
 
-  /// Reports planned against measured. Requires: a step was added.
-  void report(Progress& progress) const;
+  /// Reports planned against measured. `all`: with the table of ranks; otherwise people get a few
+  /// lines. Requires: a step was added.
+  void report(Progress& progress, bool all) const;
 
   /// Writes --costs-out with the measured costs. Requires: a step was added. Errors: UsageFile.
   void write_costs(Console& console) const;

@@ -2,10 +2,12 @@
 
 #include <csignal>
 #include <sstream>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tools/train/report/quiet_progress.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -120,6 +122,22 @@ TEST_CASE("where no tokens are, steps are counted", "[tools][progress]") {
                  ContainsSubstring("loss 2.5000, 8.5 steps/s\n"));
   CHECK_THAT(programs.text(), ContainsSubstring(R"("steps_per_second":8.5)"));
   CHECK_THAT(programs.text(), !ContainsSubstring("tokens"));
+}
+
+TEST_CASE("a quiet run tells a failed comparison and its end", "[tools][progress]") {
+  Said said(ProgressForm::Plain);
+  said.progress = make_quiet_progress(std::move(said.progress));
+  said.progress->step(kStep);
+  said.progress->report("a table\n", "{}");
+  said.progress->text("a header\n");
+  said.progress->saved(3, "file");
+  said.progress->verified({.bit_equal = true, .good = true});
+  CHECK(said.text().empty());
+  said.progress->verified({.bit_equal = false, .good = false, .first_difference = "step 2"});
+  said.progress->done({.steps = 50, .loss = 2.5, .steps_per_second = 8.5});
+  CHECK(said.text() ==
+        "verify: NOT bit-equal to one process: step 2; largest difference 0\n"
+        "done: step 50, loss 2.5000, 8.5 steps/s\n");
 }
 
 TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]") {

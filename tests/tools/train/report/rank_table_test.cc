@@ -19,6 +19,12 @@ TEST_CASE("the closing table has a line per rank under one heading", "[tools][ta
   }
 }
 
+TEST_CASE("the closing line names the busiest rank and the fullest", "[tools][table]") {
+  CHECK(rank_line({{"0", 1.0, 2.0, 0.25, 0.5, 1024, 8192, 16, 512},
+                   {"1,2", 1.5, 2.5, 0.25, 0.125, 2048, 4096, 32, 768}}) ==
+        "busiest: rank 1, 4.25 s of computing; most memory: rank 0, 8.0 KiB\n");
+}
+
 TEST_CASE("programs get the same figures of every rank", "[tools][table][json]") {
   const nlohmann::ordered_json object =
       rank_json({{"0", 1.0, 2.0, 0.25, 0.5, 1024, 4096, 16, 512},

@@ -210,8 +210,9 @@ TEST_CASE("the loss of the text falls", "[tools][train]") {
         output.steps.front().at("loss").get<double>() - 0.3);
 }
 
-TEST_CASE("a plain run prints a line per step and a table per rank", "[tools][train]") {
-  const CommandResult result = run_train({"--stages", "2"});
+TEST_CASE("a plain run prints a line per step, and a table per rank if asked to",
+          "[tools][train]") {
+  const CommandResult result = run_train({"--stages", "2", "--report"});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
   for (const char* text : {"step 1/3",
@@ -226,6 +227,71 @@ TEST_CASE("a plain run prints a line per step and a table per rank", "[tools][tr
     CHECK_THAT(result.out, ContainsSubstring(text));
   }
   CHECK_THAT(result.out, !ContainsSubstring("\r"));
+}
+
+TEST_CASE("a run says what it does before its first step, and closes in ten lines",
+          "[tools][train]") {
+  const TemporaryFolder folder;
+  const CommandResult result =
+      run_train({"--stages", "2", "--accumulate", "2", "--warmup", "1", "--lr-schedule", "cosine"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  const std::size_t first_step = result.out.find("step 1/3");
+  REQUIRE(first_step != std::string::npos);
+  const std::string header = result.out.substr(0, first_step);
+  for (const char* text : {"model      llama, ",
+                           " k parameters; 2 stages, cut at its markers\n",
+                           "schedule   1f1b on 2 ranks; 4 microbatches x 2 = 8 samples, 2 batches "
+                           "a step\n",
+                           "adamw, learning rate 0.0003, falls to 0 as a cosine after 1 step of "
+                           "warm-up; until step 3\n",
+                           "data       /usr/share/common-licenses/GPL-3\n",
+                           "workers    2 threads on cpu\n",
+                           "saves nothing: give --save-dir DIR\n"}) {
+    CHECK_THAT(header, ContainsSubstring(text));
+  }
+  const std::string closing =
+      result.out.substr(result.out.find('\n', result.out.find("step 3/3")) + 1);
+  CHECK(std::ranges::count(closing, '\n') <= 10);
+  for (const char* text :
+       {"busiest: rank ", "makespan: ", "bubble: ", "a step: ", "done: step 3"}) {
+    CHECK_THAT(closing, ContainsSubstring(text));
+  }
+  const std::string last = closing.substr(closing.find("done: step 3"));
+  CHECK_THAT(last, ContainsSubstring("\nmore: --report, or --trace FILE and `stagecraft trace "));
+  const CommandResult saving = run_train({"--stages", "2", "--save-dir", folder.path() + "/kept"});
+  CHECK(saving.exit_code == 0);
+  CHECK_THAT(saving.out, !ContainsSubstring("saves nothing"));
+}
+
+TEST_CASE("a quiet run prints its last line, and nothing beside it", "[tools][train]") {
+  const CommandResult people = run_train({"--stages", "2", "--verify", "--quiet"});
+  CAPTURE(people.out, people.err);
+  CHECK(people.exit_code == 0);
+  CHECK(people.err.empty());
+  CHECK_THAT(people.out, Matches("done: step 3, loss [0-9.]+, [0-9]+ tokens/s\n"));
+  const CommandResult programs = run_train({"--stages", "2", "--quiet", "--json"});
+  CHECK(programs.exit_code == 0);
+  CHECK(std::ranges::count(programs.out, '\n') == 1);
+  CHECK(nlohmann::json::parse(programs.out).at("event") == "done");
+  const CommandResult failed = run_train({"--stages", "2", "--quiet", "--freeze", "none.*"});
+  CHECK(failed.exit_code == 2);
+  CHECK_THAT(failed.err, ContainsSubstring("--freeze"));
+  for (const char* option : {"--report", "--step-by-step", "--verbose"}) {
+    CHECK(run_train({"--stages", "2", "--quiet", option}).exit_code == 2);
+  }
+}
+
+TEST_CASE("lines of progress come every so many steps, and at the last", "[tools][train]") {
+  const TrainOutput output = train_json({"--stages", "2", "--steps", "5", "--log-every", "2"});
+  std::vector<int> steps;
+  for (const nlohmann::json& step : output.steps) {
+    steps.push_back(step.at("step").get<int>());
+  }
+  CHECK(steps == std::vector{2, 4, 5});
+  const CommandResult none = run_train({"--log-every", "0"});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err, ContainsSubstring("--log-every expects"));
 }
 
 TEST_CASE("a resumed run equals the unbroken one, also in another number of stages",

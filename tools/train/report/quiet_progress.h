@@ -1,0 +1,13 @@
+/// QuietProgress leaves out the reports of a training run, except a failed comparison and the end
+/// (`train --quiet`), in the form of another Progress.
+#pragma once
+
+#include <memory>
+
+#include "stagecraft/tools/train/report/progress.h"
+
+namespace stagecraft::tools {
+
+[[nodiscard]] std::unique_ptr<Progress> make_quiet_progress(std::unique_ptr<Progress> form);
+
+}  // namespace stagecraft::tools

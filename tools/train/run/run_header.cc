@@ -1,0 +1,115 @@
+#include "stagecraft/tools/train/run/run_header.h"
+
+#include <cstddef>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/count_text.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/run/run_files.h"
+#include "stagecraft/tools/train/verify/named_state.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// Returns a large number in three digits: "860 k", "1.24 M".
+std::string short_count(double count) {
+  constexpr const char* kUnits[] = {"", " k", " M", " G", " T"};
+  std::size_t unit = 0;
+  for (; count >= 999.5 && unit + 1 < std::size(kUnits); ++unit) {
+    count /= 1000;
+  }
+  return fmt::format("{:.3g}{}", count, kUnits[unit]);
+}
+
+double parameter_count(const Program& program) {
+  double count = 0.0;
+  for (const auto& [name, tensor] : first_names(program, program.compiled().graph.parameters)) {
+    count += static_cast<double>(tensor.numel());
+  }
+  return count;
+}
+
+std::string cut_text(const TrainJob& job) {
+  const TrainOptions& o = job.options;
+  if (job.planned) {
+    return ", cut by the planner";
+  }
+  if (o.pipeline.cut) {
+    return fmt::format(", cut by --cut {}", *o.pipeline.cut);
+  }
+  return job.choice.shape.stages == 1 ? ""
+         : o.model.file               ? ", balanced by time"
+                                      : ", cut at its markers";
+}
+
+std::string schedule_text(const TrainJob& job) {
+  const PipelineOptions& o = job.options.pipeline;
+  if (job.planned) {
+    return job.planned->best().candidate.schedule_name;
+  }
+  return o.strategy ? fmt::format("strategy {}", *o.strategy) : o.schedule;
+}
+
+std::string batch_text(const TrainJob& job, std::int64_t rows) {
+  const int microbatches = job.choice.shape.microbatches;
+  const std::int64_t batches = job.options.run.accumulate;
+  std::string text =
+      fmt::format("{} x {}", count_text(microbatches, "microbatch"), rows / microbatches);
+  text += fmt::format(" = {}", count_text(rows, "sample"));
+  return batches == 1 ? text : fmt::format("{}, {} a step", text, count_text(batches, "batch"));
+}
+
+std::string rate_text(const OptimizerOptions& o) {
+  const char* kind = o.rate_kind == RateKind::Constant ? "constant"
+                     : o.rate_kind == RateKind::Cosine ? "falls to 0 as a cosine"
+                                                       : "falls to 0 linearly";
+  std::string text = fmt::format("learning rate {}, {}", o.rate, kind);
+  return o.warmup == 0 ? text
+                       : fmt::format("{} after {} of warm-up", text, count_text(o.warmup, "step"));
+}
+
+std::string data_text(const TrainOptions& o) {
+  if (o.model.file) {
+    return *o.data.folder;
+  }
+  return find_model(o.model.name).data == "text" ? o.data.text
+                                                 : o.data.images.value_or("drawn images");
+}
+
+std::string workers_text(const TrainJob& job) {
+  const WorkerOptions& o = job.options.workers;
+  const char* kind = o.kind == WorkerKind::Threads     ? "thread"
+                     : o.kind == WorkerKind::Processes ? "process"
+                                                       : "joining worker";
+  return fmt::format("{} on {}", count_text(job.choice.layout.ranks(), kind), o.device);
+}
+
+}  // namespace
+
+std::string header_text(const TrainJob& job, std::int64_t rows) {
+  const TrainOptions& o = job.options;
+  std::string text = fmt::format(
+      "model      {}, {} parameters; {}{}\n"
+      "schedule   {} on {}; {}\n"
+      "optimizer  {}, {}; until step {}\n"
+      "data       {}\n"
+      "workers    {}\n",
+      o.model.file.value_or(o.model.name),
+      short_count(parameter_count(job.execution.program)),
+      count_text(job.choice.shape.stages, "stage"),
+      cut_text(job),
+      schedule_text(job),
+      count_text(job.choice.layout.ranks(), "rank"),
+      batch_text(job, rows),
+      o.optimizer.name,
+      rate_text(o.optimizer),
+      job.choice.steps,
+      data_text(o),
+      workers_text(job));
+  return saves(o.keeping) ? text : text + "saves nothing: give --save-dir DIR\n";
+}
+
+}  // namespace stagecraft::tools
