@@ -75,7 +75,11 @@ Division division_of(const Batch& inputs,
     return {.samples = microbatches,
             .parts = std::vector<std::int64_t>(static_cast<std::size_t>(microbatches), 1)};
   }
-  if (evaluates && samples > 0 && samples < microbatches) {
+  if (evaluates && samples == 0) {
+    throw Error(Errc::CompileShape,
+                "the batch has no sample: pass at least one, or leave this batch out");
+  }
+  if (evaluates && samples < microbatches) {
     Division division{.samples = samples, .parts = {}};
     division.parts.assign(static_cast<std::size_t>(microbatches), 0);
     std::fill_n(division.parts.begin(), samples, 1);

@@ -108,12 +108,17 @@ class Partitioner {
         const int set = graph_.at(written).alias_set;
         for (const std::size_t other : touched[set]) {
           if (stage_of_[other] != stage_of_[n] && (other < n || foreign.contains(set))) {
-            throw Error(Errc::CompilePartition,
-                        fmt::format("{} writes {} in place, but {} also uses its memory; stages "
-                                    "share no memory: use the operator that returns a new tensor",
-                                    describe(n),
-                                    value_name(graph_, written),
-                                    describe(other)));
+            const bool is_buffer = graph_.at(written).kind == ValueKind::Buffer;
+            throw Error(
+                Errc::CompilePartition,
+                fmt::format("{} writes {} in place, but {} also uses its memory; stages share no "
+                            "memory: {}",
+                            describe(n),
+                            value_name(graph_, written),
+                            describe(other),
+                            is_buffer ? "use a module with buffers, for example a batch norm, in "
+                                        "one stage only, and give each other stage one of its own"
+                                      : "use the operator that returns a new tensor"));
           }
         }
       }

@@ -358,6 +358,23 @@ TEST_CASE("an in-place write to a value of another stage is refused, naming both
   CHECK(compile_square(harmless).stage_graph().size() == 2);
 }
 
+TEST_CASE("a batch norm in two stages is refused, naming its buffer and both",
+          "[compiler][partition]") {
+  struct Twice : torch::nn::Module {
+    torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(8))};
+    torch::Tensor forward(torch::Tensor x) {
+      const auto h = stage("front", [&] { return norm(x); });
+      return stage("back", [&] { return norm(h); });
+    }
+  } module;
+  const auto loss = [](torch::Tensor h) { return h.square().mean(); };
+  CHECK_THROWS_WITH(
+      (void)compile(module, {.inputs = {torch::randn({8, 8})}, .loss = loss, .microbatches = 2}),
+      ContainsSubstring("norm.") && ContainsSubstring("\"front\"") &&
+          ContainsSubstring("\"back\"") &&
+          ContainsSubstring("for example a batch norm, in one stage only"));
+}
+
 TEST_CASE("a loss that writes a value of a later stage in place is refused by name",
           "[compiler][partition]") {
   struct Sum : torch::nn::Module {

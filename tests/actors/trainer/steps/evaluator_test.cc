@@ -370,7 +370,7 @@ TEST_CASE("what cannot be evaluated is told, and training continues", "[integrat
                    (void)trainer.predict({torch::randn({0, kWide})});
                  },
                  Errc::CompileShape),
-             ContainsSubstring("sample"));
+             ContainsSubstring("has no sample: pass at least one"));
   refusal([&] { (void)trainer.evaluate(std::vector<LabeledBatch>{}); }, Errc::UsageArgument);
   refusal(
       [&] {
