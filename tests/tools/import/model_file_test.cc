@@ -297,6 +297,24 @@ TEST_CASE("weights that were saved begin the next run, with their buffers",
   check_final_weights(name, file, saved);
 }
 
+TEST_CASE("a run that passes the end of its data reads them again in another order",
+          "[tools][train][model-file]") {
+  const TemporaryFolder folder;
+  const std::string saved = folder.path() + "/a.ckpt";
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--stages", "2"});
+    return train_output(training("resnet", "model.pt2", more));
+  };
+  const TrainOutput whole = run({"--steps", "12", "--verify"});  // the data have 5
+  CHECK(whole.steps.size() == 12);
+  CHECK(whole.verify.at("bit_equal") == true);
+  (void)run({"--steps", "7", "--save", saved});
+  CHECK(run({"--steps", "12", "--load", saved}).sha256() == whole.sha256());
+  CHECK(run({"--steps", "12", "--read-on-workers"}).sha256() == whole.sha256());
+  CHECK(run({"--steps", "2", "--accumulate", "6"}).steps.size() == 2);
+  CHECK(run({"--accumulate", "6"}).steps.size() == 1);
+}
+
 TEST_CASE("the text's job takes and gives weights, too", "[tools][train][weights]") {
   const TemporaryFolder folder;
   const std::string saved = folder.path() + "/w";
@@ -370,8 +388,8 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
     refused(with({option, "2"}), {option, "of the models that have a name"});
   }
   refused(with({"--load", "x", "--load-weights", "y"}), {"--load-weights expects no --load"});
-  refused(with({"--steps", "6"}), {"--steps expects at most 5", "found 6"});
-  refused(with({"--warmup", "6"}), {"--warmup expects at most 5", "found 6"});
+  refused(with({"--warmup", "6"}), {"--warmup expects at most 5, as many steps as", "found 6"});
+  refused(with({"--warmup", "8", "--steps", "7"}), {"--warmup expects at most 7, as --steps says"});
   refused(with({"--lr-schedule", "wsd", "--decay-steps", "6"}), {"at most 5 steps together"});
   refused(with({"--microbatches", "8"}), {"--microbatches expects 4", "found 8"});
   refused(with({"--cut", "layer1,layer2", "--stages", "2"}), {"--stages expects 3", "found 2"});

@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/decide/step_size.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -25,29 +26,16 @@ std::optional<std::int64_t> stages_asked(const PipelineOptions& o, const std::op
   return stages ? *stages : o.stages;
 }
 
-/// A step takes --accumulate batches of the data.
+/// A step takes --accumulate batches of the data. Without --steps a run reads the data once.
 std::int64_t steps_of(const TrainOptions& o, const FixedData& data) {
-  const std::int64_t most = data.batches / o.run.accumulate;
-  if (most == 0) {
-    refuse_size(fmt::format(
-        "--accumulate expects at most {}, as many batches as '{}' has, found {}; give fewer, or "
-        "more data",
-        data.batches,
-        data.folder,
-        o.run.accumulate));
-  }
-  const std::string range = fmt::format(
-      "at most {}, as many as '{}' has{}",
-      most,
-      data.folder,
-      o.run.accumulate == 1 ? "" : fmt::format(" of {} batches each", o.run.accumulate));
-  const std::int64_t steps = o.run.steps.value_or(most);
-  if (steps > most) {
-    refuse_size(
-        fmt::format("--steps expects {}, found {}; give fewer, or more data", range, steps));
-  }
+  const std::int64_t once = std::max<std::int64_t>(1, data.batches / o.run.accumulate);
+  const std::int64_t steps = o.run.steps.value_or(once);
   if (o.optimizer.warmup > steps) {
-    refuse_size(fmt::format("--warmup expects {}, found {}", range, o.optimizer.warmup));
+    refuse_size(fmt::format(
+        "--warmup expects at most {}, {}, found {}",
+        steps,
+        o.run.steps ? "as --steps says" : fmt::format("as many steps as '{}' has", data.folder),
+        o.optimizer.warmup));
   }
   if (const std::string misfit = rate_misfit(o.optimizer, steps); !misfit.empty()) {
     refuse_size(misfit);

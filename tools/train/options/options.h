@@ -86,7 +86,7 @@ struct OptimizerOptions {
 inline constexpr std::int64_t kUsualSteps = 50;
 
 struct RunOptions {
-  std::optional<std::int64_t> steps;  ///< at which the run ends; none: 50, or as many as data has
+  std::optional<std::int64_t> steps;  ///< at which the run ends; none: 50, or those of the data
   std::int64_t accumulate = 1;        ///< batches of each step
   std::uint64_t seed = 0;
   std::optional<std::int64_t> eval_every;

@@ -23,7 +23,7 @@ constexpr double kMostDeadline = 365.0 * 24.0 * 3600.0;
 
 void add_run(CLI::App& app, RunOptions& o) {
   app.add_option(
-         "--steps", o.steps, "step at which the run ends [50; with --data, all steps of the data]")
+         "--steps", o.steps, "step at which the run ends [50; with --data, all of the data once]")
       ->check(whole_number(1))
       ->group(kRunGroup);
   app.add_option("--accumulate", o.accumulate, "batches per step; their gradients are added up")

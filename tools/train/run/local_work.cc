@@ -16,6 +16,7 @@
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
 #include "stagecraft/tools/train/verify/weights_hash.h"
+#include "stagecraft/tools/train/work/epoch_order.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -37,13 +38,14 @@ using Object = nlohmann::ordered_json;
 
 class FolderSource final : public StepSource {
  public:
-  explicit FolderSource(const std::string& folder) : files_(folder) {}
+  FolderSource(const std::string& folder, std::uint64_t seed)
+      : files_(folder), order_(seed, files_.steps()) {}
 
-  LabeledBatch batch(std::int64_t number) override { return {files_.batch(number), {}}; }
+  LabeledBatch batch(std::int64_t number) override { return {files_.batch(order_.of(number)), {}}; }
 
   std::optional<LabeledBatch> part(const BatchPart& part) override {
     LabeledBatch microbatch;
-    for (const at::Tensor& tensor : files_.microbatch(part.batch, part.microbatch)) {
+    for (const at::Tensor& tensor : files_.microbatch(order_.of(part.batch), part.microbatch)) {
       if (tensor.dim() == 0) {
         return std::nullopt;  // in a batch it would get a dimension
       }
@@ -54,6 +56,7 @@ class FolderSource final : public StepSource {
 
  private:
   const MicrobatchFiles files_;
+  EpochOrder order_;
 };
 
 /// Draws batches of a model of the catalog.
@@ -125,7 +128,8 @@ std::unique_ptr<StepSource> make_local_work(const std::string& argument) {
   const auto object = nlohmann::json::parse(argument);
   std::unique_ptr<StepSource> source;
   if (object.contains(kFolder)) {
-    source = std::make_unique<FolderSource>(object.at(kFolder).get<std::string>());
+    source = std::make_unique<FolderSource>(object.at(kFolder).get<std::string>(),
+                                            object.at(kSeed).get<std::uint64_t>());
   } else {
     source = model_source(object);
   }
@@ -152,7 +156,7 @@ LocalBatch first_local_batch(const TrainJob& job) {
   const TrainOptions& o = job.options;
   Object object;
   if (o.model.file) {
-    object[kFolder] = absolute(*o.data.folder);
+    object = {{kFolder, absolute(*o.data.folder)}, {kSeed, job.start.seed}};
   } else {
     const bool text = find_model(o.model.name).data == "text";
     if (text && !std::filesystem::is_regular_file(o.data.text)) {

@@ -59,7 +59,11 @@ ModelFile FileWork::read() const {
 }
 
 FileWork::FileWork(const WorkRequest& request, double most)
-    : request_(request), data_(*request.data.folder), most_(most), model_(read()) {
+    : request_(request),
+      data_(*request.data.folder),
+      order_(request.seed, data_.steps()),
+      most_(most),
+      model_(read()) {
   std::map<const void*, std::string> first;
   for (const bool buffer : {false, true}) {
     for (const NamedTensor& t : buffer ? model_->buffers : model_->parameters) {
@@ -103,7 +107,7 @@ Program FileWork::compile(const WorkShape& shape) {
 }
 
 WorkBatch FileWork::batch(std::int64_t step, const WorkShape& /*shape*/) const {
-  return {data_.batch(step), {}};
+  return {data_.batch(order_.of(step)), {}};
 }
 
 WorkBatch FileWork::evaluation(const WorkShape& /*shape*/) const {

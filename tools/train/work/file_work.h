@@ -7,6 +7,7 @@
 
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/tools/train/work/epoch_order.h"
 #include "stagecraft/tools/train/work/work.h"
 #include "stagecraft/tools/train/work/work_request.h"
 
@@ -39,6 +40,7 @@ class FileWork : public Work {
 
   const WorkRequest request_;
   const MicrobatchFiles data_;
+  mutable EpochOrder order_;
   const double most_;
   std::optional<ModelFile> model_;  ///< until it is compiled; compiling again reads it again
   std::vector<Name> names_;
