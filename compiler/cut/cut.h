@@ -11,14 +11,25 @@
 
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "stagecraft/scheduler/costs/operator_cost.h"
+#include "stagecraft/scheduler/costs/operator_list_hash.h"
 
 namespace stagecraft {
+
+/// CutOrigin names the file of a cut and the operators of the model for which it was written.
+/// Other models refuse the cut: the numbers in it mean other operators there.
+struct CutOrigin {
+  std::string file;
+  OperatorListHash operators;
+
+  friend bool operator==(const CutOrigin&, const CutOrigin&) = default;
+};
 
 /// AtMarkers cuts at the module's own markers (markers.h), and makes one stage if there are none.
 /// Any other cut overrides the markers.
@@ -47,6 +58,7 @@ struct Balanced {
 /// (cut_points.h), the stage begins with that group.
 struct At {
   std::vector<std::string> places;
+  std::optional<CutOrigin> origin;  ///< of a file that names its model's operators
 
   At() = default;
   At(std::initializer_list<std::string> list) : places(list) {}
@@ -59,6 +71,7 @@ struct At {
 /// stage is a list of ranges [first, last] of operator numbers. Every operator is in one of them.
 struct OperatorSets {
   std::vector<std::vector<std::pair<int, int>>> stages;
+  std::optional<CutOrigin> origin = std::nullopt;  ///< as in At
 
   friend bool operator==(const OperatorSets&, const OperatorSets&) = default;
 };

@@ -91,22 +91,59 @@ std::vector<Range> set_in(std::string_view line, const Lines& lines) {
   return ranges;
 }
 
-/// Returns the size of microbatches if the line sets it.
-std::optional<int> size_in(std::string_view line, const Lines& lines) {
-  constexpr std::string_view kHeader = "@microbatch-size";
-  if (!line.starts_with('@')) {
-    return std::nullopt;
-  }
-  const auto size =
-      line.starts_with(kHeader) ? number_in(trimmed(line.substr(kHeader.size()))) : std::nullopt;
-  if (!size || *size < 1) {
-    lines.refuse(fmt::format("expected {} with a number of samples, found \"{}\"", kHeader, line));
-  }
-  return size;
+/// What the lines before the stages say.
+struct Header {
+  std::optional<int> microbatch_size;
+  std::optional<OperatorListHash> operators;
+};
+
+/// Returns the text behind `key`, if the line begins with it.
+std::optional<std::string_view> behind(std::string_view key, std::string_view line) {
+  const std::size_t end = std::min(line.find_first_of(kBlanks), line.size());
+  return line.substr(0, end) == key ? std::optional(trimmed(line.substr(end))) : std::nullopt;
 }
 
-Cut read_sets(std::string_view first, Lines& lines) {
-  OperatorSets sets;
+/// Reads one line that begins with @.
+void add_to_header(std::string_view line, const Lines& lines, Header& header) {
+  constexpr std::string_view kSize = "@microbatch-size";
+  constexpr std::string_view kOperators = "@operators";
+  const auto once = [&](bool known) {
+    if (known) {
+      lines.refuse(fmt::format("\"{}\" is the second line of its kind; keep one", line));
+    }
+  };
+  if (const auto text = behind(kSize, line)) {
+    once(header.microbatch_size.has_value());
+    header.microbatch_size = number_in(*text);
+    if (!header.microbatch_size || *header.microbatch_size < 1) {
+      lines.refuse(fmt::format("expected {} with a number of samples, found \"{}\"", kSize, line));
+    }
+  } else if (const auto of_model = behind(kOperators, line)) {
+    once(header.operators.has_value());
+    header.operators = operator_list_hash_in(*of_model);
+    if (!header.operators) {
+      lines.refuse(
+          fmt::format("expected {} with a number of operators and the 16 digits of their "
+                      "hash, found \"{}\"",
+                      kOperators,
+                      line));
+    }
+  } else {
+    lines.refuse(fmt::format("expected {} or {}, found \"{}\"", kSize, kOperators, line));
+  }
+}
+
+/// Reads the header. Sets `line` to the first line behind it.
+Header header_of(Lines& lines, std::optional<std::string_view>& line) {
+  Header header;
+  for (line = lines.next(); line && line->starts_with('@'); line = lines.next()) {
+    add_to_header(*line, lines, header);
+  }
+  return header;
+}
+
+Cut read_sets(std::string_view first, std::optional<CutOrigin> origin, Lines& lines) {
+  OperatorSets sets{.origin = std::move(origin)};
   for (std::optional line(first); line; line = lines.next()) {
     sets.stages.push_back(set_in(*line, lines));
   }
@@ -114,8 +151,9 @@ Cut read_sets(std::string_view first, Lines& lines) {
 }
 
 /// The first stage begins with the first operator; its line is not used.
-Cut read_places(std::string_view first, Lines& lines) {
+Cut read_places(std::string_view first, std::optional<CutOrigin> origin, Lines& lines) {
   At at;
+  at.origin = std::move(origin);
   for (std::optional line(first); line; line = lines.next()) {
     if (line->starts_with('{') || line->find_first_of(kBlanks) != std::string_view::npos) {
       lines.refuse(fmt::format(
@@ -139,23 +177,25 @@ std::string set_text(const StageCut& stage) {
 
 Cut read_cut(std::string_view text, const std::string& name) {
   Lines lines(text, name);
-  auto first = lines.next();
-  if (first && size_in(*first, lines)) {
-    first = lines.next();
-  }
+  std::optional<std::string_view> first;
+  const Header header = header_of(lines, first);
   if (!first) {
     lines.refuse("expected a line for each stage, found none");
   }
-  if (first->starts_with('{')) {
-    return read_sets(*first, lines);
+  std::optional<CutOrigin> origin;
+  if (header.operators) {
+    origin = CutOrigin{name, *header.operators};
   }
-  return read_places(*first, lines);
+  if (first->starts_with('{')) {
+    return read_sets(*first, std::move(origin), lines);
+  }
+  return read_places(*first, std::move(origin), lines);
 }
 
 std::optional<int> microbatch_size_in_cut(std::string_view text, const std::string& name) {
   Lines lines(text, name);
-  const auto first = lines.next();
-  return first ? size_in(*first, lines) : std::nullopt;
+  std::optional<std::string_view> first;
+  return header_of(lines, first).microbatch_size;
 }
 
 std::string write_cut(const CutReport& report) {
@@ -165,7 +205,7 @@ std::string write_cut(const CutReport& report) {
     chain = chain && stage.ranges.size() == 1 && stage.first == next;
     next = stage.first + stage.operators;
   }
-  std::string text;
+  std::string text = fmt::format("@operators {}\n", to_string(report.operator_hash));
   for (const StageCut& stage : report.stages) {
     text += fmt::format("{}  # {}{}\n",
                         chain ? fmt::format("op:{}", stage.first) : set_text(stage),

@@ -53,6 +53,7 @@ class Cutter {
   }
 
   StageAssignment operator()(const At& at) const {
+    check_origin(at.origin);
     const std::vector<std::size_t> points = cut_points(graph_);
     std::vector<std::size_t> firsts{0};
     for (const std::string& place : at.places) {
@@ -78,6 +79,7 @@ class Cutter {
   }
 
   StageAssignment operator()(const OperatorSets& sets) const {
+    check_origin(sets.origin);
     constexpr int kNone = -1;
     StageAssignment result{std::vector<int>(graph_.nodes.size(), kNone), {}};
     for (const Ranges& ranges : sets.stages) {
@@ -119,6 +121,22 @@ class Cutter {
   }
 
  private:
+  void check_origin(const std::optional<CutOrigin>& origin) const {
+    const OperatorListHash own = hash_of_operators(operator_names(graph_));
+    if (origin && origin->operators != own) {
+      throw Error(Errc::UsageFile,
+                  fmt::format("{} was written for another model, with {} operators (hash {:016x}), "
+                              "and this model has {} (hash {:016x}): the numbers in the file mean "
+                              "other operators here; write the file again for this model, with "
+                              "--cut-out or by a plan from its own costs",
+                              origin->file,
+                              origin->operators.operators,
+                              origin->operators.names,
+                              own.operators,
+                              own.names));
+    }
+  }
+
   void check_costs() const {
     bool same = costs_.size() == graph_.nodes.size();
     for (std::size_t n = 0; same && n < costs_.size(); ++n) {

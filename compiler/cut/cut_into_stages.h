@@ -16,7 +16,8 @@ namespace stagecraft {
 /// Returns the stages. `costs`: the cost of every operator, for a balanced cut.
 /// Errors: UsageArgument for a place that does not exist or does not follow the one before, for
 ///         more stages than the graph has separable parts, for sets that lack an operator or have
-///         one twice, for costs of another model, and the errors of balanced_cut.
+///         one twice, for costs of another model, and the errors of balanced_cut. UsageFile for
+///         a cut whose file names the operators of another model.
 [[nodiscard]] StageAssignment cut_into_stages(const Graph& graph,
                                               const Cut& cut,
                                               const std::vector<OperatorCost>& costs);

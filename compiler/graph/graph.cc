@@ -75,6 +75,15 @@ std::string operator_name(const Node& node) {
   return node.overload.empty() ? node.name : node.name + "." + node.overload;
 }
 
+std::vector<std::string> operator_names(const Graph& graph) {
+  std::vector<std::string> names;
+  names.reserve(graph.nodes.size());
+  for (const Node& node : graph.nodes) {
+    names.push_back(operator_name(node));
+  }
+  return names;
+}
+
 std::string stage_marker(const Node& node) {
   for (const Annotation& a : node.annotations) {
     if (a.tag == kStageTag) {

@@ -133,6 +133,9 @@ struct Graph {
 /// Returns "aten::add.Tensor", for messages and the printed form.
 [[nodiscard]] std::string operator_name(const Node& node);
 
+/// Returns the names of all operators, in order.
+[[nodiscard]] std::vector<std::string> operator_names(const Graph& graph);
+
 /// Returns the name of the stage that a node was marked with, or "" outside all markers.
 [[nodiscard]] std::string stage_marker(const Node& node);
 

@@ -27,7 +27,9 @@ void add_operator(StageCut& stage, int number) {
 CutReport cut_report(const Graph& graph,
                      const StageAssignment& assignment,
                      std::vector<OperatorCost> costs) {
-  CutReport report{std::vector<StageCut>(assignment.names.size()), std::move(costs)};
+  CutReport report{.stages = std::vector<StageCut>(assignment.names.size()),
+                   .operators = std::move(costs),
+                   .operator_hash = hash_of_operators(operator_names(graph))};
   const std::vector<std::string> own = own_paths(graph);
   std::vector<std::set<ValueId>> parameters(report.stages.size());
   std::set<ValueId> crossing;

@@ -9,6 +9,7 @@
 #include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/graph/stage_assignment.h"
 #include "stagecraft/scheduler/costs/operator_cost.h"
+#include "stagecraft/scheduler/costs/operator_list_hash.h"
 
 namespace stagecraft {
 
@@ -26,6 +27,7 @@ struct StageCut {
 struct CutReport {
   std::vector<StageCut> stages;
   std::vector<OperatorCost> operators;  ///< with their stages; empty if nothing was measured
+  OperatorListHash operator_hash;       ///< of the whole model
 };
 
 /// Returns the report. `costs`: the cost of every operator, or empty.

@@ -13,6 +13,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/costs/noise_warning.h"
+#include "stagecraft/scheduler/costs/operator_list_hash.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/common/table.h"
@@ -356,7 +357,15 @@ std::string plan_json(const PlanRequest& request,
 }
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
+  std::vector<std::string> names;
+  for (const OperatorCost& cost : request.costs.operators) {
+    names.push_back(cost.name);
+  }
   std::string text = fmt::format("@microbatch-size {}\n", proposal.candidate.microbatch_size);
+  // Costs written by hand may have no names.
+  if (std::ranges::none_of(names, &std::string::empty)) {
+    text += fmt::format("@operators {}\n", to_string(hash_of_operators(names)));
+  }
   for (const std::string& ids : id_texts(ids_of(request, proposal))) {
     text += fmt::format("{{{}}}\n", ids);
   }

@@ -34,8 +34,8 @@ namespace stagecraft::tools {
                                     bool why,
                                     const PlanBefore* before);
 
-/// Returns the cut for `train --cut @FILE`: operators by their ids, one line per stage, and the
-/// samples of the schedule's microbatches.
+/// Returns the cut for `train --cut @FILE`: operators by their ids, one line per stage, the samples
+/// of the schedule's microbatches, and, if the costs name every operator, the hash of the names.
 [[nodiscard]] std::string cut_text(const PlanRequest& request, const PlanProposal& proposal);
 
 }  // namespace stagecraft::tools

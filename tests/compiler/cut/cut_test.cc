@@ -207,6 +207,11 @@ TEST_CASE("a cut is read from text and written to it", "[compiler][cut]") {
   CHECK(read_cut("# planned\n@microbatch-size 4\n{0-3}\n", "c") == Cut(OperatorSets{{{{0, 3}}}}));
   CHECK(microbatch_size_in_cut("@microbatch-size 4\n{0-3}\n", "c") == 4);
   CHECK(microbatch_size_in_cut("{0-3}\n", "c") == std::nullopt);
+  const std::string_view of_model = "@operators 9 00000000000000ab\n@microbatch-size 4\nop:0\nop:7";
+  At with_origin{"op:7"};
+  with_origin.origin = {"c", {.operators = 9, .names = 0xab}};
+  CHECK(read_cut(of_model, "c") == Cut(with_origin));
+  CHECK(microbatch_size_in_cut(of_model, "c") == 4);
   Tower module;
   const Program program = cut_program(module, At{"layers.1", "head"});
   const std::string text = write_cut(program.cut());
@@ -227,8 +232,46 @@ TEST_CASE("a cut is read from text and written to it", "[compiler][cut]") {
   CHECK_THAT(refused("{99999999999}\n"), ContainsSubstring("99999999999"));
   CHECK_THAT(refused("@microbatch-size 0\n{0-3}\n"),
              ContainsSubstring("line 1: expected @microbatch-size with a number of samples"));
-  CHECK_THAT(refused("@size 2\n{0-3}\n"), ContainsSubstring("found \"@size 2\""));
+  CHECK_THAT(refused("@size 2\n{0-3}\n"),
+             ContainsSubstring("expected @microbatch-size or @operators, found \"@size 2\""));
+  CHECK_THAT(refused("@operators 12\n{0-3}\n"),
+             ContainsSubstring("line 1: expected @operators with a number of operators"));
+  CHECK_THAT(refused("@operatorss 9 00000000000000ab\n{0-3}\n"),
+             ContainsSubstring("found \"@operatorss 9 00000000000000ab\""));
+  CHECK_THAT(refused("@microbatch-size 2\n@microbatch-size 2\n{0-3}\n"),
+             ContainsSubstring("line 2: ") && ContainsSubstring("keep one"));
   CHECK_THAT(refused("@microbatch-size 2\n"), ContainsSubstring("found none"));
+}
+
+TEST_CASE("the file of a cut is refused for a model of as many other operators",
+          "[compiler][cut]") {
+  struct Relu : Tower {
+    torch::Tensor forward(torch::Tensor x) {
+      x = embed(x);
+      for (const auto& layer : *layers) {
+        x = torch::relu(layer->as<torch::nn::Linear>()->forward(x));
+      }
+      return head(x);
+    }
+  } other;
+  Tower module;
+  const Program program = cut_program(module, At{"op:5", "op:11"});
+  const std::string text = write_cut(program.cut());
+  REQUIRE(text.starts_with("@operators "));
+  const Cut cut = read_cut(text, "tower.cut");
+  CHECK(firsts(cut_program(module, cut)) == std::vector<int>{0, 5, 11});
+  const std::string count = std::to_string(program.compiled().graph.nodes.size());
+  CHECK_THAT(refusal([&] { (void)cut_program(other, cut); }, Errc::UsageFile),
+             ContainsSubstring("tower.cut was written for another model, with " + count) &&
+                 ContainsSubstring("this model has " + count) && ContainsSubstring("--cut-out"));
+  OperatorSets sets{.stages = {{{0, 4}}, {{5, std::stoi(count) - 1}}},
+                    .origin = std::get<At>(cut).origin};
+  CHECK(cut_program(module, sets).stage_graph().size() == 2);
+  CHECK_THAT(refusal([&] { (void)cut_program(other, sets); }, Errc::UsageFile),
+             ContainsSubstring("another model"));
+  // Without the line, nothing is known of the model.
+  const std::string old = text.substr(text.find('\n') + 1);
+  CHECK(firsts(cut_program(other, read_cut(old, "old.cut"))) == std::vector<int>{0, 5, 11});
 }
 
 TEST_CASE("a refused operator is named by the nearest parameters", "[compiler][cut][capture]") {

@@ -395,6 +395,11 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   refused(with({"--cut", "layer1,layer2", "--stages", "2"}), {"--stages expects 3", "found 2"});
   refused(with({"--cut", "layer1,,layer2"}), {"expects places", "layer1,,layer2"});
   refused(with({"--cut", "@none.cut"}), {"readable file", "none.cut"});
+  const TemporaryFolder folder;
+  const std::string foreign =
+      folder.write("other.cut", "@operators 3 00000000000000ab\nop:0\nop:4\n");
+  refused(with({"--cut", "@" + foreign}),
+          {foreign + " was written for another model, with 3 operators", "--cut-out"});
   refused(with({"--save-weights", "none/w"}), {"--save-weights", "none/w"});
   refused(with({"--save-weights", archive("resnet")}), {"--save-weights", "of another model"});
   refused(with({"--stages", "1", "--load-weights", archive("gpt2", "final.safetensors")}),

@@ -15,6 +15,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/costs/operator_list_hash.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/planners/propose.h"
@@ -146,7 +147,18 @@ TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]"
   const Schedule read = Schedule::parse(text_of(schedule));
   CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
   // 12 forwards in all; the best cut of the row into two gives 6 and 6.
-  CHECK(text_of(cut) == "@microbatch-size 2\n{0-2}\n{3-7}\n");
+  const std::string hash =
+      to_string(hash_of_operators(std::vector<std::string>(8, "aten::linear")));
+  CHECK(text_of(cut) == "@microbatch-size 2\n@operators " + hash + "\n{0-2}\n{3-7}\n");
+}
+
+TEST_CASE("a cut by costs without the names of operators names no model", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string cut = folder.path() + "/c.txt";
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.operators[3].name.clear();
+  REQUIRE(run_plan({"--devices", "2", "--cut-out", cut}, to_json(costs)).exit_code == 0);
+  CHECK_THAT(text_of(cut), StartsWith("@microbatch-size ") && !ContainsSubstring("@operators"));
 }
 
 TEST_CASE("a step has as many samples as that of the profiled data", "[tools][plan][json]") {
@@ -503,7 +515,9 @@ TEST_CASE("a schedule of two copies is cut once, and holds the weights twice",
     const Schedule read = Schedule::parse(text_of(schedule));
     CHECK(read.stage_graph().replicas() == 2);
     CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
-    CHECK_THAT(text_of(cut), StartsWith("@microbatch-size 2\n{0") && EndsWith("7}\n"));
+    CHECK_THAT(text_of(cut),
+               StartsWith("@microbatch-size 2\n@operators 8 ") && ContainsSubstring("\n{0") &&
+                   EndsWith("7}\n"));
     // The written file gives the same plan as the schedule's name.
     const Json again = plan_json({"--devices", "2", "--schedule", schedule}).at("plans").at(0);
     CHECK(again.at("step_seconds") == plan.at("step_seconds"));

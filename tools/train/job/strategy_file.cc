@@ -37,7 +37,7 @@ std::string cut_words(const std::string& cut) {
     if (line.starts_with('{')) {
       return "";
     }
-    if (!line.empty()) {
+    if (!line.empty() && !line.starts_with('@')) {
       places.push_back(line.substr(0, line.find(' ')));
     }
   }

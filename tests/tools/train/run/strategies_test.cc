@@ -295,7 +295,8 @@ TEST_CASE("the operators of stages that are no chain stand in the comment of a s
   const std::string written = trained(tower, {"--cut", "@" + cut, "--strategy-out", file});
   const std::string text = read_text_file(file);
   CAPTURE(text);
-  CHECK_THAT(text, ContainsSubstring(" --cut @FILE\n# with a FILE of these lines:\n#   {"));
+  CHECK_THAT(text,
+             ContainsSubstring(" --cut @FILE\n# with a FILE of these lines:\n#   @operators 134 "));
   std::string lines;
   std::istringstream all(text.substr(text.find("lines:\n") + 7));
   for (std::string line; std::getline(all, line) && line.starts_with("#   ");) {
