@@ -123,7 +123,7 @@ Authority write_cluster(NewFolder& folder, const CredentialsRequest& request) {
   folder.write(kAuthorityFile, to_pem(authority.certificate), kPublic);
   terms.valid_until = request.starts + request.valid_for;
   for (int worker = -1; worker < request.members; ++worker) {
-    terms.name = worker < 0 ? "driver" : worker_name(worker);
+    terms.name = worker < 0 ? kDriverMember : worker_name(worker);
     folder.make_folder(terms.name);
     write_member(folder, terms.name, authority, terms);
   }

@@ -17,6 +17,7 @@ inline constexpr const char* kCertificateFile = "certificate.pem";
 inline constexpr const char* kKeyFile = "key.pem";
 inline constexpr const char* kAuthorityFile = "ca.pem";
 inline constexpr const char* kAuthorityKeyFile = "ca-key.pem";  ///< in the cluster's folder alone
+inline constexpr const char* kDriverMember = "driver";          ///< the driver's name and folder
 
 }  // namespace security
 }  // namespace stagecraft

@@ -26,4 +26,13 @@ namespace stagecraft {
 ///         authority. The message has the first fault, and the number of further ones.
 [[nodiscard]] Credentials load_credentials(const std::string& dir);
 
+/// Returns the credentials in `dir` for a worker process.
+/// Errors: as load_credentials, and UsageFile for the driver's folder. TLS would let the worker in,
+///         but `show` and a renewal would then speak of another process.
+[[nodiscard]] Credentials load_worker_credentials(const std::string& dir);
+
+/// Returns the driver's credentials in `cluster`, the folder of a cluster.
+/// Errors: as load_credentials, and UsageFile for the folder of one member.
+[[nodiscard]] Credentials load_driver_credentials(const std::string& cluster);
+
 }  // namespace stagecraft

@@ -57,7 +57,7 @@ Fleet::Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
       way_(way_of(options)),
       credentials_(options, clock_),
       address_(address_for_hosts(options.interface, options.hosts)),
-      host_(open_control_plane(load_credentials(credentials_.of_driver()),
+      host_(open_control_plane(credentials_.of_driver(),
                                {.interval = options.heartbeat, .silence = options.silence})),
       places_(make_places(host_, options, way_, clock_)),
       processors_(options.tell),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/actors/security/credentials.h"
 
 namespace stagecraft {
 namespace {
@@ -11,7 +12,6 @@ namespace {
 /// Number of members made at once; others are made when they are needed.
 constexpr int kMembers = 4;
 constexpr std::chrono::hours kMemberLife{24};
-constexpr const char* kDriverMember = "driver";
 
 std::unique_ptr<TemporaryCredentials> made_for(const SpawnOptions& options) {
   if (!options.credentials.empty()) {
@@ -30,8 +30,8 @@ FleetCredentials::FleetCredentials(const SpawnOptions& options, std::shared_ptr<
       dir_(made_ ? made_->dir() : options.credentials),
       driver_issued_(clock_->now()) {}
 
-std::string FleetCredentials::of_driver() const {
-  return dir_ + "/" + kDriverMember;
+Credentials FleetCredentials::of_driver() const {
+  return load_driver_credentials(dir_);
 }
 
 std::string FleetCredentials::of_place(int place) const {
@@ -46,7 +46,7 @@ void FleetCredentials::renew(int place, bool is_first) {
   made_->issue(worker_name(place), kMemberLife);
   const Clock::Time now = clock_->now();
   if (now > driver_issued_ + kMemberLife / 24) {  // a connection checks both ends' certificates
-    made_->issue(kDriverMember, kMemberLife);
+    made_->issue(security::kDriverMember, kMemberLife);
     driver_issued_ = now;
   }
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "stagecraft/actors/launch/ways/spawn_options.h"
+#include "stagecraft/actors/security/credential_paths.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/clock.h"
 
@@ -22,8 +23,9 @@ class FleetCredentials {
   /// Errors: those of TemporaryCredentials.
   FleetCredentials(const SpawnOptions& options, std::shared_ptr<const Clock> clock);
 
-  /// Returns the driver's folder.
-  [[nodiscard]] std::string of_driver() const;
+  /// Returns the driver's credentials. Errors: those of load_driver_credentials.
+  [[nodiscard]] Credentials of_driver() const;
+  /// Returns the folder of a place.
   [[nodiscard]] std::string of_place(int place) const;
 
   /// Gives a place, and the driver, credentials that last for most of a day. Call it before a

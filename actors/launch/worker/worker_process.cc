@@ -261,7 +261,7 @@ std::string run_worker_process(const WorkerProcessOptions& options,
     watch(options.lifeline, handed_over);
   }
   const Credentials credentials =
-      load_credentials(handed_over ? handed_over->dir() : options.credentials);
+      load_worker_credentials(handed_over ? handed_over->dir() : options.credentials);
   const std::string told = options.bind.empty() ? "" : address_of_interface(options.bind);
   const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
   const std::string driver = find_listener(options.host, options.port, options.patience);

@@ -296,6 +296,29 @@ TEST_CASE("the folder of a whole cluster is not a member's", "[security]") {
                  ContainsSubstring("cluster/driver'"));
 }
 
+TEST_CASE("a worker refuses the driver's folder, and a driver that of a member", "[security]") {
+  const Place place;
+  CHECK(load_worker_credentials(place.worker).key == place.worker + "/key.pem");
+  CHECK(load_driver_credentials(place.cluster).key == place.cluster + "/driver/key.pem");
+  const auto refused = [](auto& load, const std::string& dir) {
+    return refusal([&] { (void)load(dir); }, Errc::UsageFile);
+  };
+  const std::string driver = place.cluster + "/driver";
+  CHECK_THAT(refused(load_worker_credentials, driver),
+             ContainsSubstring("'" + driver + "' has the driver's certificate") &&
+                 ContainsSubstring("such as worker-0"));
+  fs::copy(driver, place.folder.path() + "/worker-1");  // the name of the folder does not count
+  CHECK_THAT(refused(load_worker_credentials, place.folder.path() + "/worker-1"),
+             ContainsSubstring("the driver's certificate"));
+  for (const std::string& dir : {driver, place.worker, place.worker + "/"}) {
+    CHECK_THAT(refused(load_driver_credentials, dir),
+               ContainsSubstring("'" + dir + "' is the folder of one member") &&
+                   ContainsSubstring("the folder of the cluster"));
+  }
+  CHECK_THAT(refused(load_driver_credentials, place.folder.path() + "/none"),
+             ContainsSubstring("there is no folder"));
+}
+
 TEST_CASE("expired and not yet valid files are refused with their dates and this host's clock",
           "[security]") {
   const auto now = std::chrono::system_clock::now();
