@@ -25,7 +25,10 @@ int number_from(const ClusterSetting& word, int least, int most) {
   int number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (fault != std::errc{} || end != text.data() + text.size() || number < least || number > most) {
-    refuse(word, fmt::format("a whole number of at least {}", least));
+    refuse(word,
+           most == std::numeric_limits<int>::max()
+               ? fmt::format("a whole number of at least {}", least)
+               : fmt::format("a whole number from {} to {}", least, most));
   }
   return number;
 }

@@ -19,8 +19,8 @@ struct ClusterSetting {
 /// Throws UsageArgument: "STAGECRAFT_RANKS expects a whole number of at least 1, found "two"".
 [[noreturn]] void refuse(const ClusterSetting& word, std::string_view expected);
 
-/// Returns the number. Errors: UsageArgument for a word that is no whole number of at least
-/// `least`.
+/// Returns the number. Errors: UsageArgument for a word that is no whole number from `least` to
+/// `most`.
 [[nodiscard]] int number_from(const ClusterSetting& word,
                               int least,
                               int most = std::numeric_limits<int>::max());

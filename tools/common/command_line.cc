@@ -1,7 +1,9 @@
 #include "stagecraft/tools/common/command_line.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -45,10 +47,28 @@ void refuse_unknown(const CLI::App& app) {
   }
 }
 
-/// Replaces CLI11's words by ours; keeps the part after the option's name.
-std::string reworded(const CLI::ParseError& error) {
+/// Returns the variable of the environment whose value the message is about; empty if none is.
+std::string variable_of(const CLI::App& app, std::string_view message) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string variable = option->get_envname();
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread was made yet
+    const char* const value = variable.empty() ? nullptr : std::getenv(variable.c_str());
+    if (value != nullptr && message.starts_with(option->get_name() + ": ") &&
+        message.find(fmt::format("'{}'", value)) != std::string_view::npos) {
+      return variable;
+    }
+  }
+  return "";
+}
+
+/// Replaces CLI11's words by ours; keeps the part after the option's name, and names a variable in
+/// its place if that gave the value.
+std::string reworded(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
   message.erase(message.find_last_not_of("\n ") + 1);
+  if (const std::string variable = variable_of(app, message); !variable.empty()) {
+    return fmt::format("{} {}", variable, message.substr(message.find(": ") + 2));
+  }
   if (const std::size_t required = message.find(" is required"); required != std::string::npos) {
     return fmt::format("expected {}, found none", message.substr(0, required));
   }
@@ -82,7 +102,7 @@ std::optional<std::string> parse_command_line(CLI::App& app,
     return app.help();
   } catch (const CLI::ParseError& error) {
     refuse_unknown(app);
-    wrong_usage(app.get_name(), reworded(error));
+    wrong_usage(app.get_name(), reworded(app, error));
   }
   refuse_unknown(app);
   return std::nullopt;

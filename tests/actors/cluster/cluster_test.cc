@@ -123,5 +123,13 @@ TEST_CASE("a variable that makes no sense is refused by its name", "[actors][clu
                     ContainsSubstring("STAGECRAFT_WORKERS expects threads, processes or joining"));
 }
 
+TEST_CASE("a variable with a largest number is refused with it", "[actors][cluster][refusals]") {
+  const EnvironmentVariable workers("STAGECRAFT_WORKERS", "processes");
+  const EnvironmentVariable port("STAGECRAFT_PORT", "65536");
+  CHECK_THROWS_WITH(
+      Cluster::from_env(),
+      ContainsSubstring("STAGECRAFT_PORT expects a whole number from 0 to 65535, found \"65536\""));
+}
+
 }  // namespace
 }  // namespace stagecraft

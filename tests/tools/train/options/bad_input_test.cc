@@ -3,6 +3,7 @@
 /// a failed run.
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/environment_variable.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
 namespace stagecraft::tests {
@@ -43,6 +44,22 @@ TEST_CASE("no command, or one that is unknown, is wrong usage", "[tools][bad-inp
   check_refused(
       run_command({STAGECRAFT_COMMAND}), 2, {"expected a command", "  schedule ", "--help"});
   check_refused(run_command({STAGECRAFT_COMMAND, "trian"}), 2, {"'trian'", "did you mean train?"});
+}
+
+TEST_CASE("a variable of the environment that makes no sense is named", "[tools][bad-input]") {
+  {
+    const EnvironmentVariable ranks("STAGECRAFT_RANKS", "abc");
+    check_refused(run_command({STAGECRAFT_COMMAND, "train", "--dry-run"}),
+                  2,
+                  {"stagecraft: STAGECRAFT_RANKS expects a whole number from 1 to ", "'abc'"});
+  }
+  const EnvironmentVariable workers("STAGECRAFT_WORKERS", "thread");
+  check_refused(run_command({STAGECRAFT_COMMAND, "train", "--dry-run"}),
+                2,
+                {"STAGECRAFT_WORKERS expects threads, processes or joining, found 'thread'"});
+  check_refused(run_command({STAGECRAFT_COMMAND, "train", "--workers", "process"}),
+                2,
+                {"--workers expects threads, processes or joining, found 'process'"});
 }
 
 TEST_CASE("help is at every level and good", "[tools]") {
