@@ -71,14 +71,17 @@ TEST_CASE("a driver whose workers do not come says who is missing and how to sta
   CHECK_THAT(run.err,
              ContainsSubstring("train: 0 of 2 workers; missing rank 0, rank 1\n") &&
                  ContainsSubstring("not all workers have joined within 4000 ms: 0 of 2 workers; "
-                                   "missing rank 0, rank 1; start them with stagecraft worker "
-                                   "--join 10.77.0.1:7077"));
+                                   "missing rank 0, rank 1; start them, each with a folder of "
+                                   "its own, with stagecraft worker --join 10.77.0.1:7077") &&
+                 ContainsSubstring("train: start each worker with a folder of its own: stagecraft "
+                                   "worker --join 10.77.0.1:7077 --credentials "));
   CHECK_THAT(run.err, !ContainsSubstring("on this host alone"));
 
   const CommandResult alone = run_command(joining.driver(kDriver, {"STAGECRAFT_JOIN_SECONDS=1"}));
   INFO(alone.err);
   CHECK_THAT(alone.err,
-             ContainsSubstring("--join 127.0.0.1:7077, on this host alone") &&
+             ContainsSubstring("--join 127.0.0.1:7077 --credentials ") &&
+                 ContainsSubstring("/worker-0, on this host alone") &&
                  ContainsSubstring("STAGECRAFT_INTERFACE"));
 }
 
@@ -143,8 +146,13 @@ TEST_CASE("what a worker writes comes out behind its rank and host, and is kept 
   CHECK_THAT(run.err,
              ContainsSubstring("[rank 1 host-2] hello from host-2\n") &&
                  ContainsSubstring("[rank 1 host-2] trouble\n"));
-  CHECK(read_text_file(logs + "/rank-1.log") == "hello from host-2\ntrouble\n");
-  CHECK(read_text_file(logs + "/rank-0.log").empty());
+  CHECK_THAT(read_text_file(logs + "/rank-1.log"),
+             ContainsSubstring("hello from host-2\ntrouble\n") &&
+                 ContainsSubstring(" driver: rank 1 runs in process ") &&
+                 ContainsSubstring(" on host-2, tensors arrive at tcp://") &&
+                 ContainsSubstring(" driver: rank 1 ends with its cluster\n"));
+  CHECK_THAT(read_text_file(logs + "/rank-0.log"),
+             ContainsSubstring(" driver: rank 0 runs in process ") && !ContainsSubstring("hello"));
 }
 
 TEST_CASE("a folder for logs that cannot be made is told before anything trains",

@@ -10,6 +10,7 @@
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/port/file_limit.h"
 #include "stagecraft/actors/launch/ways/rank_processes.h"
+#include "stagecraft/actors/launch/ways/started_worker.h"
 #include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/futures/transport/shared_memory/memory_file.h"
@@ -63,11 +64,26 @@ Fleet::Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
       processors_(options.tell),
       port_(open_data_port(address_, options, CutLinks(host_, places_, options.join_deadline))) {}
 
+Fleet::~Fleet() {
+  for (int place = 0; places_->who(place).process != 0; ++place) {
+    if (places_->member(place)) {
+      note_in_log(options_, place, "ends with its cluster");
+    }
+  }
+}
+
 AdmissionEvents Fleet::events() {
   // No event keeps the fleet alive: its places are gone when it is.
   const std::weak_ptr<Places> weak = places_;
   const CutLinks cuts(host_, places_, options_.join_deadline);
-  const auto line = [options = options_, way = way_](const Places& places, int place) {
+  const auto line = [options = options_, way = way_](
+                        const Places& places, int place, const Join& join) {
+    note_in_log(options,
+                place,
+                fmt::format("runs in process {} on {}, tensors arrive at {}",
+                            join.process,
+                            join.host,
+                            join.port.endpoint));
     if (way->is_elsewhere() && options.tell) {
       options.tell(fmt::format("{}: {}, tensors arrive at {}",
                                ranks_text(options, place),
@@ -86,7 +102,7 @@ AdmissionEvents Fleet::events() {
                 const auto places = weak.lock();
                 const auto place = places ? places->join(join, host) : std::nullopt;
                 if (place) {
-                  line(*places, *place);
+                  line(*places, *place, join);
                 }
                 return place.has_value();
               },
@@ -119,6 +135,9 @@ void Fleet::require(int places) {
     tell(fmt::format("workers join at {}; tensors for this process arrive at {}",
                      address,
                      port_->address().endpoint));
+    if (const std::string advice = way_->start_advice(way_to_join({})); !advice.empty()) {
+      tell(advice);
+    }
     admission_->tell(address);
   }
   std::vector<int> all;
@@ -147,27 +166,31 @@ void Fleet::call(const PlaceTurn& turn) {
   places_->call(turn.place);
 }
 
+WorkerProcessOptions Fleet::way_to_join(const PlaceTurn& turn) const {
+  return {.host = address_,
+          .port = admission_->port(),
+          .credentials = credentials_.of_place(turn.place),
+          .place = turn.place,
+          .incarnation = turn.incarnation,
+          .lifeline = kLifeline,
+          .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
+          .patience = options_.join_deadline};
+}
+
 void Fleet::start(const PlaceTurn& turn) {
   const std::weak_ptr<Places> weak = places_;
-  const ChildProgram program =
-      way_->program({.host = address_,
-                     .port = admission_->port(),
-                     .credentials = credentials_.of_place(turn.place),
-                     .place = turn.place,
-                     .incarnation = turn.incarnation,
-                     .lifeline = kLifeline,
-                     .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
-                     .patience = options_.join_deadline},
-                    [weak, turn] {
-                      if (const auto places = weak.lock()) {
-                        places->let_in(turn);
-                      }
-                    });
-  places_->keep(turn, std::make_unique<ChildProcess>(program, [weak, turn](const std::string& how) {
-                  if (const auto places = weak.lock()) {
-                    places->process_ended(turn, how);
-                  }
-                }));
+  const ChildProgram program = way_->program(way_to_join(turn), [weak, turn] {
+    if (const auto places = weak.lock()) {
+      places->let_in(turn);
+    }
+  });
+  const auto on_end = [weak, turn, options = options_, way = way_](const std::string& how) {
+    if (const auto places = weak.lock()) {
+      places->process_ended(turn, how);
+      note_in_log(options, turn.place, way->end_text(turn.place, how));
+    }
+  };
+  places_->keep(turn, std::make_unique<ChildProcess>(program, on_end));
 }
 
 /// Keeps FL-4.
@@ -226,7 +249,7 @@ void Fleet::throw_missing(const MissingWorkers& missing) const {
                             why));
   }
   const std::string text = text_.missing(missing.awaited, missing.places) + why;
-  throw Error(Errc::ClusterTimeout, text_.late(text, address_, admission_->port()));
+  throw Error(Errc::ClusterTimeout, text_.late(text, way_to_join({missing.places.front()})));
 }
 
 std::string Fleet::name_of(int place) const {

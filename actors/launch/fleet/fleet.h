@@ -31,6 +31,7 @@ class Fleet {
   /// Opens the data port. Errors: those of the credentials; UsageFile if no worker program is
   /// found; ClusterMember if no port can be opened.
   explicit Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock = Clock::steady());
+  ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
@@ -66,6 +67,8 @@ class Fleet {
   [[nodiscard]] AdmissionEvents events();
   /// Calls for a worker in an empty place.
   void call(const PlaceTurn& turn);
+  /// Returns how the worker of a place joins. Requires: the admission is open.
+  [[nodiscard]] WorkerProcessOptions way_to_join(const PlaceTurn& turn) const;
   void start(const PlaceTurn& turn);
   void start_those_in_turn();
   void wait_for(const std::vector<int>& places);

@@ -77,13 +77,11 @@ std::string PlaceText::silence(const std::string& process,
                         : "");
 }
 
-std::string PlaceText::late(const std::string& missing,
-                            const std::string& address,
-                            std::uint16_t port) const {
+std::string PlaceText::late(const std::string& missing, const WorkerProcessOptions& join) const {
   return fmt::format("not all workers have joined within {} ms: {}; {}",
                      options_.join_deadline.count(),
                      missing,
-                     way_.late_advice(address, port));
+                     way_.late_advice(join));
 }
 
 }  // namespace stagecraft

@@ -42,11 +42,10 @@ class PlaceText {
                                   const Place& there,
                                   std::chrono::milliseconds standstill) const;
 
-  /// Describes workers that have not joined in time: `missing`, and how to help. `address`, `port`:
-  /// the place to join.
+  /// Describes workers that have not joined in time: `missing`, and how to help. `join`: as in
+  /// WorkerWay::late_advice.
   [[nodiscard]] std::string late(const std::string& missing,
-                                 const std::string& address,
-                                 std::uint16_t port) const;
+                                 const WorkerProcessOptions& join) const;
 
  private:
   [[nodiscard]] std::string silence(const std::string& process,

@@ -23,7 +23,7 @@ class WorkersHere final : public WorkerWay {
         .on_line = options_.log_dir.empty() ? nullptr : output_of_worker(options_, join.place, "")};
   }
 
-  [[nodiscard]] std::string late_advice(const std::string&, std::uint16_t) const override {
+  [[nodiscard]] std::string late_advice(const WorkerProcessOptions&) const override {
     return "does the worker program call worker_main?";
   }
 

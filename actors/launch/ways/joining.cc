@@ -8,6 +8,16 @@
 namespace stagecraft {
 namespace {
 
+std::string command_text(const WorkerProcessOptions& join) {
+  return fmt::format("stagecraft worker --join {} --credentials {}{}",
+                     host_and_port(join.host, join.port),
+                     join.credentials,
+                     is_loopback(join.host)
+                         ? ", on this host alone: for others say at which interface or address "
+                           "they reach it (STAGECRAFT_INTERFACE, SpawnOptions::interface)"
+                         : "");
+}
+
 class WorkersThatJoin final : public WorkerWay {
  public:
   explicit WorkersThatJoin(int coming) : coming_(coming) {}
@@ -25,14 +35,12 @@ class WorkersThatJoin final : public WorkerWay {
     }
   }
 
-  [[nodiscard]] std::string late_advice(const std::string& address,
-                                        std::uint16_t port) const override {
-    return fmt::format("start them with stagecraft worker --join {}{}",
-                       host_and_port(address, port),
-                       is_loopback(address)
-                           ? ", on this host alone: for others say at which interface or address "
-                             "they reach it (STAGECRAFT_INTERFACE, SpawnOptions::interface)"
-                           : "");
+  [[nodiscard]] std::string start_advice(const WorkerProcessOptions& join) const override {
+    return "start each worker with a folder of its own: " + command_text(join);
+  }
+
+  [[nodiscard]] std::string late_advice(const WorkerProcessOptions& join) const override {
+    return "start them, each with a folder of its own, with " + command_text(join);
   }
 
  private:

@@ -108,13 +108,12 @@ class WorkersOfSlurm final : public WorkerWay {
     }
   }
 
-  [[nodiscard]] std::string late_advice(const std::string& address,
-                                        std::uint16_t port) const override {
+  [[nodiscard]] std::string late_advice(const WorkerProcessOptions& join) const override {
     return fmt::format(
         "they are the other processes of this step: have all of them started (squeue --steps), see "
         "their nodes '{}', and do they reach {}? launch --join-seconds allows more time",
         meeting_place_,
-        host_and_port(address, port));
+        host_and_port(join.host, join.port));
   }
 
  private:

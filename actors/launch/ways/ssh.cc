@@ -71,7 +71,7 @@ class WorkersBySsh final : public WorkerWay {
     return host == nullptr ? end : end_behind_ssh(end, host->name);
   }
 
-  [[nodiscard]] std::string late_advice(const std::string&, std::uint16_t) const override {
+  [[nodiscard]] std::string late_advice(const WorkerProcessOptions&) const override {
     return "does the worker program call worker_main?";
   }
 

@@ -1,6 +1,10 @@
 #include "stagecraft/actors/launch/ways/started_worker.h"
 
 #include <algorithm>
+#include <ctime>
+#include <fstream>
+
+#include <fmt/format.h>
 
 #include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/launch/ways/worker_output.h"
@@ -15,6 +19,14 @@ std::string log_file(const SpawnOptions& options, std::string ranks) {
   }
   std::ranges::replace(ranks, ' ', '-');
   return options.log_dir + "/" + ranks + ".log";
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 
 }  // namespace
@@ -35,6 +47,14 @@ std::function<void(std::string_view line)> output_of_worker(const SpawnOptions& 
   return
       [output = WorkerOutput(host.empty() ? ranks : ranks + " " + host, log_file(options, ranks))](
           std::string_view line) { output.line(line); };
+}
+
+void note_in_log(const SpawnOptions& options, int place, const std::string& what) {
+  const std::string ranks = ranks_text(options, place);
+  if (const std::string file = log_file(options, ranks); !file.empty()) {
+    std::ofstream(file, std::ios::app)
+        << fmt::format("{} driver: {} {}\n", time_text(), ranks, what) << std::flush;
+  }
 }
 
 }  // namespace stagecraft

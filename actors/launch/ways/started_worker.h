@@ -1,5 +1,5 @@
 /// started_worker holds the parts of a program that starts a worker, which ways that start workers
-/// share: its arguments, and the destination of its output.
+/// share: its arguments, the destination of its output, and the driver's notes there.
 #pragma once
 
 #include <functional>
@@ -21,5 +21,10 @@ namespace stagecraft {
 /// Errors: those of WorkerOutput.
 [[nodiscard]] std::function<void(std::string_view line)> output_of_worker(
     const SpawnOptions& options, int place, const std::string& host);
+
+/// Adds a line of the driver to the place's file in the options' `log_dir`, if there is one, after
+/// the time: "2026-11-23 02:41:07 UTC driver: rank 2 ...". Does nothing if the file cannot be
+/// written: output_of_worker has reported that.
+void note_in_log(const SpawnOptions& options, int place, const std::string& what);
 
 }  // namespace stagecraft

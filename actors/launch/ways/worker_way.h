@@ -5,7 +5,6 @@
 /// changes. Any thread may use it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -52,9 +51,16 @@ class WorkerWay {
   /// (ChildProcess::end).
   [[nodiscard]] virtual std::string end_text(int place, const std::string& end) const;
 
-  /// Returns the advice about workers that have not joined. `address`, `port`: the place to join.
-  [[nodiscard]] virtual std::string late_advice(const std::string& address,
-                                                std::uint16_t port) const = 0;
+  /// Returns how people start a worker, for as long as the fleet waits; empty if they start none.
+  /// `join`: as in program().
+  [[nodiscard]] virtual std::string start_advice(const WorkerProcessOptions& join) const {
+    static_cast<void>(join);
+    return "";
+  }
+
+  /// Returns the advice about workers that have not joined. `join`: as in program(), for the first
+  /// of them.
+  [[nodiscard]] virtual std::string late_advice(const WorkerProcessOptions& join) const = 0;
 };
 
 }  // namespace stagecraft

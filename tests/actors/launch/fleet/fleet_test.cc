@@ -7,6 +7,7 @@
 #include <future>
 #include <mutex>
 
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -34,10 +35,10 @@ struct FleetScene {
     return required;
   }
 
-  /// Returns the lines for people, without the first one, which has a port.
+  /// Returns the lines for people, without the first two, which have a port.
   std::vector<std::string> lines() {
     const std::scoped_lock lock(mutex);
-    return {told.begin() + 1, told.end()};
+    return {told.begin() + 2, told.end()};
   }
 
   std::optional<int> join(int place) {
@@ -91,7 +92,28 @@ TEST_CASE("a fleet that waits for workers says who is missing, and gives up at i
   scene.clock->advance(1ms);
   CHECK_THAT(failure(required),
              ContainsSubstring("not all workers have joined within 20000 ms: " + one +
-                               "; start them with stagecraft worker --join 127.0.0.1:"));
+                               "; start them, each with a folder of its own, with stagecraft "
+                               "worker --join 127.0.0.1:") &&
+                 ContainsSubstring("/worker-1, on this host alone"));
+}
+
+TEST_CASE("a fleet whose workers join says the command that starts one", "[actors][launch]") {
+  const tests::TemporaryFolder folder;
+  const std::string cluster = folder.path() + "/cluster";
+  make_credentials(cluster, {.members = 2, .durable = false});
+  FleetScene scene({.credentials = cluster, .workers_come = true});
+  auto required = scene.require(1);
+  {
+    const std::scoped_lock lock(scene.mutex);
+    REQUIRE(scene.told.size() == 2);
+    const std::string& joins = scene.told.front();
+    const std::string address = joins.substr(16, joins.find(';') - 16);  // "workers join at "
+    CHECK_THAT(scene.told[1],
+               ContainsSubstring("stagecraft worker --join " + address + " --credentials " +
+                                 cluster + "/worker-0,"));
+  }
+  CHECK(scene.join(0) == 0);
+  required.get();
 }
 
 TEST_CASE("a fleet whose workers have all joined waits no more, and names each",
@@ -144,6 +166,32 @@ TEST_CASE("a lost worker is told with the cause that its fleet learns, or withou
   SECTION("nobody looks") {
     scene.clock->advance(kCauseLimit);
     CHECK_THAT(failure(told), ContainsSubstring("worker-0 of this cluster is lost; to continue: "));
+  }
+}
+
+TEST_CASE("the file of a rank says where it ran and how it ended", "[actors][launch]") {
+  const tests::TemporaryFolder folder;
+  const std::string program = folder.write("worker", "#!/bin/sh\necho hello\nexec sleep 1000\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string file = folder.path() + "/logs/rank-0.log";
+  const auto log = [&] { return tests::read_text_file(file); };
+  FleetScene scene({.program = program, .log_dir = folder.path() + "/logs"});
+  auto required = scene.require(1);
+  CHECK(scene.join(0) == 0);
+  required.get();
+  REQUIRE(eventually([&] { return log().find("hello\n") != std::string::npos; }));
+  SECTION("with its cluster") {
+    scene.fleet.reset();
+    CHECK_THAT(log(), ContainsSubstring(" UTC driver: rank 0 ends with its cluster\n"));
+    CHECK_THAT(log(), !ContainsSubstring("killed"));
+  }
+  SECTION("by itself") {
+    kill(static_cast<pid_t>(scene.fleet->who(0).process), SIGKILL);
+    REQUIRE(eventually([&] {
+      return log().find("driver: rank 0 was killed by signal 9 (Killed)\n") != std::string::npos;
+    }));
+    scene.fleet.reset();
+    CHECK_THAT(log(), !ContainsSubstring("ends with its cluster"));
   }
 }
 

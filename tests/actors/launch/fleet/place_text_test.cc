@@ -60,9 +60,12 @@ TEST_CASE("the cause of an end is a clause about its process", "[actors][launch]
 
 TEST_CASE("workers that do not come are named with what helps", "[actors][launch]") {
   const auto way = workers_that_join(kJoining);
-  CHECK(PlaceText(kJoining, *way).late("1 of 2 workers; missing rank 1", "10.0.0.1", 7077) ==
-        "not all workers have joined within 60000 ms: 1 of 2 workers; missing rank 1; start them "
-        "with stagecraft worker --join 10.0.0.1:7077");
+  CHECK(PlaceText(kJoining, *way)
+            .late("1 of 2 workers; missing rank 1",
+                  {.host = "10.0.0.1", .port = 7077, .credentials = "c/worker-1"}) ==
+        "not all workers have joined within 60000 ms: 1 of 2 workers; missing rank 1; start them, "
+        "each with a folder of its own, with stagecraft worker --join 10.0.0.1:7077 --credentials "
+        "c/worker-1");
 }
 
 TEST_CASE("a driver that stood still itself says so of a worker that seemed silent",

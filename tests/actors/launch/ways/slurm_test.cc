@@ -120,7 +120,7 @@ TEST_CASE("the other processes of a step are told from workers that join by hand
       .workers_come = true, .workers_coming = 1, .meeting_place = "/home/me/stagecraft-7.0"};
   const auto way = workers_of_slurm(options);
   CHECK_FALSE(way->starts_workers());
-  CHECK_THAT(way->late_advice("10.0.0.1", 7077),
+  CHECK_THAT(way->late_advice({.host = "10.0.0.1", .port = 7077}),
              ContainsSubstring("other processes of this step") &&
                  ContainsSubstring("'/home/me/stagecraft-7.0'") &&
                  ContainsSubstring("do they reach 10.0.0.1:7077") &&

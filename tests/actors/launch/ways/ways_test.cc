@@ -12,8 +12,10 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using tests::EnvironmentVariable;
 
+const WorkerProcessOptions kToJoin{.host = "10.0.0.1", .port = 7077, .credentials = "c/worker-0"};
+
 std::string advice(const SpawnOptions& options) {
-  return way_of(options)->late_advice("10.0.0.1", 7077);
+  return way_of(options)->late_advice(kToJoin);
 }
 
 TEST_CASE("options choose the way of a fleet", "[actors][launch]") {
@@ -24,13 +26,15 @@ TEST_CASE("options choose the way of a fleet", "[actors][launch]") {
   CHECK(way_of(ssh)->starts_workers());
   const SpawnOptions joining{.workers_come = true};
   CHECK_FALSE(way_of(joining)->starts_workers());
-  CHECK_THAT(advice(joining),
-             ContainsSubstring("start them with stagecraft worker --join 10.0.0.1:7077"));
+  const std::string command = "stagecraft worker --join 10.0.0.1:7077 --credentials c/worker-0";
+  CHECK_THAT(advice(joining), Catch::Matchers::EndsWith(command));
+  CHECK_THAT(way_of(joining)->start_advice(kToJoin), Catch::Matchers::EndsWith(": " + command));
+  CHECK(way_of(ssh)->start_advice(kToJoin).empty());
 }
 
 TEST_CASE("workers of a known number are those of a step only inside a step", "[actors][launch]") {
   const SpawnOptions known{.workers_come = true, .workers_coming = 1, .meeting_place = "/home"};
-  CHECK_THAT(advice(known), ContainsSubstring("start them with stagecraft worker"));
+  CHECK_THAT(advice(known), ContainsSubstring("with stagecraft worker"));
   CHECK_THROWS_WITH(way_of(known)->require_places(2),
                     ContainsSubstring("2 worker processes are needed, and 1 come"));
   const EnvironmentVariable process("SLURM_PROCID", "0"), step("SLURM_STEP_ID", "0"),
