@@ -27,8 +27,12 @@ std::vector<std::string> long_names(const CLI::App& app) {
   return names;
 }
 
-void refuse_unknown(const CLI::App& app) {
+void refuse_unknown(const CLI::App& app, const std::string& behind) {
   const std::vector<std::string> unknown = app.remaining();
+  if (!behind.empty() && !unknown.empty() && !unknown.front().starts_with("-")) {
+    wrong_usage(app.get_name(),
+                fmt::format("expected {} behind the options, found '{}'", behind, unknown.front()));
+  }
   const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) {
     return word.starts_with("-") && word != "-";
   });
@@ -88,23 +92,24 @@ std::string reworded(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 std::optional<std::string> parse_command_line(CLI::App& app,
-                                              const std::vector<std::string>& arguments) {
+                                              const std::vector<std::string>& arguments,
+                                              const std::string& behind) {
   app.get_help_ptr()->description("print this help");
   if (arguments.size() == 1 && arguments.front() == kDescribe) {
-    return describe(app);
+    return describe(app, behind);
   }
   app.allow_extras();
-  app.formatter(std::make_shared<HelpFormat>(help_width()));
+  app.formatter(std::make_shared<HelpFormat>(help_width(), behind));
   try {
     // CLI11 takes the arguments from the end of a vector.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     return app.help();
   } catch (const CLI::ParseError& error) {
-    refuse_unknown(app);
+    refuse_unknown(app, behind);
     wrong_usage(app.get_name(), reworded(app, error));
   }
-  refuse_unknown(app);
+  refuse_unknown(app, behind);
   return std::nullopt;
 }
 

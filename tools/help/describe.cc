@@ -57,7 +57,7 @@ std::string text_of(const Object& object) {
 
 }  // namespace
 
-std::string describe(const CLI::App& app) {
+std::string describe(const CLI::App& app, const std::string& behind) {
   Object options = Object::array();
   Object arguments = Object::array();
   for (const CLI::Option* option : app.get_options()) {
@@ -66,7 +66,7 @@ std::string describe(const CLI::App& app) {
     }
   }
   return text_of({{"name", app.get_name()},
-                  {"usage", usage_text(app)},
+                  {"usage", usage_text(app, behind)},
                   {"about", app.get_description()},
                   {"notes", app.get_footer()},
                   {"arguments", arguments},

@@ -17,7 +17,8 @@ namespace stagecraft::tools {
 inline constexpr std::string_view kDescribe = "--describe";
 
 /// Returns name, usage, about, notes, and options: each with label, names, value ("FILE", or empty
-/// for a flag), choices, repeats, text and group; and arguments, in the same form.
-[[nodiscard]] std::string describe(const CLI::App& app);
+/// for a flag), choices, repeats, text and group; and arguments, in the same form. `behind`: as in
+/// usage_text().
+[[nodiscard]] std::string describe(const CLI::App& app, const std::string& behind);
 
 }  // namespace stagecraft::tools

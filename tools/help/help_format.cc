@@ -1,6 +1,7 @@
 #include "stagecraft/tools/help/help_format.h"
 
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -49,14 +50,20 @@ std::string option_text(const CLI::Option& option) {
   return text;
 }
 
-std::string usage_text(const CLI::App& app) {
+std::string usage_text(const CLI::App& app, const std::string& behind) {
   constexpr std::string_view kPrefix = "Usage: ";
   const std::string line = CLI::Formatter().make_usage(&app, app.get_name());
-  return line.substr(kPrefix.size(), line.find('\n') - kPrefix.size());
+  return line.substr(kPrefix.size(), line.find('\n') - kPrefix.size()) +
+         (behind.empty() ? "" : ' ' + behind);
 }
 
-HelpFormat::HelpFormat(std::size_t width) : width_(width) {
+HelpFormat::HelpFormat(std::size_t width, std::string behind)
+    : width_(width), behind_(std::move(behind)) {
   label("Positionals", "Arguments");
+}
+
+std::string HelpFormat::make_usage(const CLI::App* app, std::string /*name*/) const {
+  return fmt::format("Usage: {}\n", usage_text(*app, behind_));
 }
 
 std::string HelpFormat::make_group(std::string group,

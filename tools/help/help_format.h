@@ -20,12 +20,16 @@ namespace stagecraft::tools {
 /// Returns the text of an option with its default and its environment variable.
 [[nodiscard]] std::string option_text(const CLI::Option& option);
 
-/// Returns "stagecraft import [OPTIONS] MODEL".
-[[nodiscard]] std::string usage_text(const CLI::App& app);
+/// Returns "stagecraft import [OPTIONS] MODEL". `behind`: the part of the command line that the app
+/// does not read, "-- PROGRAM", or empty.
+[[nodiscard]] std::string usage_text(const CLI::App& app, const std::string& behind);
 
 class HelpFormat : public CLI::Formatter {
  public:
-  explicit HelpFormat(std::size_t width);
+  /// `behind`: as in usage_text().
+  HelpFormat(std::size_t width, std::string behind);
+
+  std::string make_usage(const CLI::App* app, std::string name) const override;
 
   std::string make_help(const CLI::App* app,
                         std::string name,
@@ -36,6 +40,7 @@ class HelpFormat : public CLI::Formatter {
 
  private:
   const std::size_t width_;
+  const std::string behind_;
 };
 
 }  // namespace stagecraft::tools

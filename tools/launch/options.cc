@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -11,15 +12,19 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr const char* kLaunchCommand = "stagecraft launch";
+constexpr const char* kProgram = "-- PROGRAM [ARGUMENTS]";
 constexpr const char* kAbout =
     "Runs a program with workers on many hosts. It starts the workers over ssh on the hosts of a "
     "file; inside a step of Slurm they are the other processes of the step.\n"
-    "The program is `train` with its options, or any program that gets its cluster from "
+    "PROGRAM is `train` with its options, or any program that gets its cluster from "
     "Cluster::from_env(). See docs/cluster.md.";
 constexpr const char* kFooter =
     "Each line of the hosts' file is: NAME [slots=N] [addr=ADDRESS] [worker=PATH] "
     "[VARIABLE=VALUE...]. All hosts need the same build, and ssh must work without a question. "
     "Workers end when the program ends for any reason.\n"
+    "Environment (docs/environment.md): the program gets its cluster in variables STAGECRAFT_*, "
+    "which launch sets from these options. Others, such as STAGECRAFT_PORT and STAGECRAFT_WORKER, "
+    "reach it unchanged.\n"
     "Exit status: that of the program; 2 for wrong usage or a file that cannot be used.";
 
 }  // namespace
@@ -50,7 +55,9 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
                  "first other host]")
       ->type_name("NAME|ADDRESS");
   app.add_option(
-         "--log-dir", request.log_dir, "folder that gets a file with the output of each worker")
+         "--log-dir",
+         request.log_dir,
+         "folder that gets a file for each worker: its output, where it ran, and how it ended")
       ->type_name("DIR");
   app.add_option("--meeting-place",
                  request.meeting_place,
@@ -66,11 +73,12 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
       ->type_name("SECONDS")
       ->check(whole_number(2));
   app.footer(kFooter);
-  if (const auto help = parse_command_line(app, {arguments.begin(), program})) {
+  if (const auto help = parse_command_line(app, {arguments.begin(), program}, kProgram)) {
     return *help;
   }
   if (request.program.empty()) {
-    wrong_usage(kLaunchCommand, "expected -- followed by a program, e.g. -- train --steps 20");
+    wrong_usage(kLaunchCommand,
+                fmt::format("expected {}, e.g. -- train --steps 20, found none", kProgram));
   }
   if (!request.ssh.empty() && !request.hosts) {
     wrong_usage(kLaunchCommand, "--ssh expects --hosts FILE, found none");

@@ -20,6 +20,12 @@ constexpr const char* kFooter =
     "Ctrl-C, SIGTERM or SIGHUP ends the run after its current step; it then saves and reports as "
     "usual. A second Ctrl-C or SIGTERM, more than 1 s later, ends it at once. If nobody can read "
     "the output, a run that writes files continues to its end, and any other run stops.\n\n"
+    "Environment (docs/environment.md): STAGECRAFT_WORKERS and STAGECRAFT_PROCESSOR stand for "
+    "their options, STAGECRAFT_RANKS for --ranks if the schedule leaves the number open. Worker "
+    "processes also follow STAGECRAFT_CREDENTIALS, STAGECRAFT_HOSTS, STAGECRAFT_PER_HOST, "
+    "STAGECRAFT_SSH, STAGECRAFT_INTERFACE, STAGECRAFT_PORT, STAGECRAFT_LOCAL_RANKS, "
+    "STAGECRAFT_WORKERS_COMING, STAGECRAFT_MEETING_PLACE, STAGECRAFT_LOG_DIR, "
+    "STAGECRAFT_JOIN_SECONDS, STAGECRAFT_SILENCE_SECONDS and STAGECRAFT_WORKER.\n\n"
     "Exit status: 0 success; 1 the run failed, the schedule breaks a rule, or memory does not "
     "suffice; 2 wrong usage, a file that cannot be used, or output that cannot be written; 128 + N "
     "ended by signal N.";

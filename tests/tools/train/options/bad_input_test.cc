@@ -2,6 +2,9 @@
 /// what to do, and an exit status: 2 for wrong usage and unreadable files, 1 for a broken rule and
 /// a failed run.
 
+#include <algorithm>
+#include <sstream>
+
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/environment_variable.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
@@ -69,6 +72,40 @@ TEST_CASE("help is at every level and good", "[tools]") {
   const CommandResult train = run_command({STAGECRAFT_COMMAND, "train", "--help"});
   CHECK(train.exit_code == 0);
   CHECK_THAT(train.out, ContainsSubstring("--schedule"));
+}
+
+TEST_CASE("the help of train names every variable of a cluster", "[tools]") {
+  std::string help = run_command({STAGECRAFT_COMMAND, "train", "--help"}).out;
+  std::ranges::replace_if(
+      help, [](char c) { return c == ',' || c == '.' || c == '\n'; }, ' ');
+  const std::string page = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/environment.md");
+  const std::size_t begin = page.find("## Clusters");
+  std::istringstream lines(page.substr(begin, page.find("\n## ", begin) - begin));
+  const std::string start = "| `STAGECRAFT_";
+  int variables = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(start)) {
+      CHECK_THAT(help, ContainsSubstring(" " + line.substr(3, line.find('`', 3) - 3) + " "));
+      ++variables;
+    }
+  }
+  CHECK(variables >= 16);
+}
+
+TEST_CASE("launch says where its program stands", "[tools][bad-input]") {
+  const CommandResult help = run_command({STAGECRAFT_COMMAND, "launch", "--help"});
+  CHECK_THAT(help.out,
+             ContainsSubstring("Usage: stagecraft launch [OPTIONS] -- PROGRAM [ARGUMENTS]\n"));
+  const std::vector<std::vector<std::string>> without{
+      {}, {"train"}, {"train", "--steps", "20"}, {"x", "--", "train"}};
+  for (const std::vector<std::string>& words : without) {
+    std::vector<std::string> all{STAGECRAFT_COMMAND, "launch"};
+    all.insert(all.end(), words.begin(), words.end());
+    check_refused(run_command(all), 2, {"expected -- PROGRAM [ARGUMENTS]", "launch --help"});
+  }
+  check_refused(run_command({STAGECRAFT_COMMAND, "launch", "--no", "--", "train"}),
+                2,
+                {"expected an option of stagecraft launch, found '--no'"});
 }
 
 TEST_CASE("help COMMAND is COMMAND --help, in both programs of the command", "[tools]") {
