@@ -55,13 +55,14 @@ std::string end_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
   }
   const Instruction* in = waits.instruction(end);
   if (unfinished->silent_for) {
-    return fmt::format("is silent: its agent has not answered for {:.1f} s{}",
-                       *unfinished->silent_for,
-                       in == nullptr ? "" : fmt::format(" and was last in \"{}\"", to_string(*in)));
+    return fmt::format(
+        "is silent: its agent has not answered for {:.1f} s{}",
+        *unfinished->silent_for,
+        in == nullptr ? "" : fmt::format(" and was last in \"{}\"", waits.instruction_name(end)));
   }
   return in == nullptr ? "is in none of its instructions"
                        : fmt::format("has been in \"{}\" for {:.1f} s and waits for nobody",
-                                     to_string(*in),
+                                     waits.instruction_name(end),
                                      waits.seconds_in_instruction(end));
 }
 
@@ -116,7 +117,7 @@ ErrorContext place_at(const WaitGraph& waits, const Plan& plan, Rank rank) {
   if (const Instruction* instruction = waits.instruction(rank)) {
     const RankPlan& of_rank = plan.ranks[rank.index()];
     place = place_of(plan.tables, of_rank, *instruction);
-    place.task = to_string(of_rank, *instruction);
+    place.task = waits.instruction_name(rank);
   }
   place.rank = rank;
   return place;

@@ -135,6 +135,10 @@ const Instruction* WaitGraph::instruction(Rank rank) const {
   return position < list.size() ? &list[position] : nullptr;
 }
 
+std::string WaitGraph::instruction_name(Rank rank) const {
+  return short_name(plan_->ranks[rank.index()], *instruction(rank));
+}
+
 Rank WaitGraph::peer_of(Rank rank, const Instruction& transfer) const {
   return plan_->ranks[rank.index()].peers[transfer.peer.index()];
 }

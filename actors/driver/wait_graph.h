@@ -57,6 +57,9 @@ class WaitGraph {
 
   /// Returns the rank's instruction when its agent reported; null between instructions.
   [[nodiscard]] const Instruction* instruction(Rank rank) const;
+  /// Returns the name of instruction(), without the places of its values: "i0 run 2F3".
+  /// Requires: instruction(rank).
+  [[nodiscard]] std::string instruction_name(Rank rank) const;
   /// Returns the last task that the rank is known to have begun, by its own report and by the
   /// values that unfinished peers have received from it (WG-2).
   [[nodiscard]] std::optional<Task> last_begun(Rank rank) const;

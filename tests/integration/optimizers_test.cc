@@ -314,7 +314,7 @@ TEST_CASE("a checkpoint has every optimizer's state, for any cut", "[integration
   }
   Trainer other = trainer_of(Sgd{}, 2);
   CHECK_THAT(refusal([&] { other.load(path); }, Errc::CheckpointMismatch),
-             ContainsSubstring("of the optimizer signs, the trainer uses sgd"));
+             ContainsSubstring("of the optimizer signs, and this training uses sgd"));
 }
 
 TEST_CASE("a rate that was set holds for the steps asked for from then on",

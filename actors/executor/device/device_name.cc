@@ -6,7 +6,6 @@
 
 #include "stagecraft/actors/executor/device/cuda_library.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/libtorch/foreign_failure.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
 
 namespace stagecraft {
@@ -23,13 +22,12 @@ int devices_of(c10::DeviceType type) {
 c10::Device named_device(const std::string& name) {
   try {
     return c10::Device(name);
-  } catch (const c10::Error& error) {
+  } catch (const c10::Error&) {  // its text lists all devices that LibTorch has ever had
     throw Error(Errc::UsageArgument,
-                fmt::format("{} is \"cpu\" or an accelerator's, as \"cuda\" or \"cuda:1\", not "
-                            "\"{}\": {}",
+                fmt::format("{} expects cpu, cuda, cuda:N or another accelerator's name, found "
+                            "\"{}\"",
                             kOption,
-                            name,
-                            foreign_text(error)))
+                            name))
         .about("device");
   }
 }

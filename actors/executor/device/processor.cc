@@ -148,7 +148,8 @@ std::string remedy_of_capabilities(const ProcessGroups& groups) {
     }
   }
   return fmt::format(
-      "train with --processor common (SpawnOptions::processor), or set {} in every line of the "
+      "train with --processor common (in a program: SpawnOptions::processor), or set {} in every "
+      "line of the "
       "hosts' file and in the environment here: all compute alike then, at the speed of the "
       "weakest; or use hosts of one kind",
       fmt::join(variables_that_hold(narrowest), " "));

@@ -68,7 +68,8 @@ std::string PlaceText::silence(const std::string& process,
   if (standstill.count() > 0) {
     return fmt::format(
         "{}; this process itself stood still for {:.1f} s before that, as when a job is suspended: "
-        "to outlast it, allow a longer silence (launch --silence-seconds, SpawnOptions::silence)",
+        "to outlast it, allow a longer silence (launch --silence-seconds; in a program: "
+        "SpawnOptions::silence)",
         silence,
         std::chrono::duration<double>(standstill).count());
   }

@@ -38,7 +38,8 @@ class ProcessLauncher final : public Launcher {
     if (!all.empty()) {
       throw Error(Errc::UsageArgument,
                   fmt::format("this cannot run in worker processes: {}; run these ranks as threads "
-                              "(Cluster::local, SpawnOptions::local_ranks), or do without",
+                              "(--workers threads; in a program: Cluster::local, "
+                              "SpawnOptions::local_ranks), or do without",
                               fmt::join(all, "; ")));
     }
   }

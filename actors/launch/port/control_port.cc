@@ -95,11 +95,14 @@ std::uint16_t publish(ActorHost& host,
   caf::actor_system& system = host.system();
   const auto door = open_tls_door(system, address, port);
   if (!door) {
+    const bool is_taken = door.error() == caf::sec::cannot_open_port;
     throw Error(Errc::ClusterMember,
                 fmt::format("cannot listen for workers at {} ({}): name an address of this host "
-                            "and a free port",
+                            "and a free port (STAGECRAFT_INTERFACE, STAGECRAFT_PORT; in a program: "
+                            "SpawnOptions)",
                             host_and_port(address, port),
-                            system.render(door.error())));
+                            is_taken ? "the address is not of this host, or the port is taken"
+                                     : system.render(door.error())));
   }
   const std::uint16_t opened = (*door)->port();
   // As caf::openssl::publish does it, but with our own door.

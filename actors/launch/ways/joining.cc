@@ -9,13 +9,14 @@ namespace stagecraft {
 namespace {
 
 std::string command_text(const WorkerProcessOptions& join) {
-  return fmt::format("stagecraft worker --join {} --credentials {}{}",
-                     host_and_port(join.host, join.port),
-                     join.credentials,
-                     is_loopback(join.host)
-                         ? ", on this host alone: for others say at which interface or address "
-                           "they reach it (STAGECRAFT_INTERFACE, SpawnOptions::interface)"
-                         : "");
+  return fmt::format(
+      "stagecraft worker --join {} --credentials {}{}",
+      host_and_port(join.host, join.port),
+      join.credentials,
+      is_loopback(join.host)
+          ? ", on this host alone: for others say at which interface or address "
+            "they reach it (STAGECRAFT_INTERFACE; in a program: SpawnOptions::interface)"
+          : "");
 }
 
 class WorkersThatJoin final : public WorkerWay {

@@ -73,8 +73,17 @@ std::string shape_text(std::string_view type, at::IntArrayRef shape) {
   return fmt::format("{} [{}]", type, fmt::join(shape, ", "));
 }
 
-[[noreturn]] void throw_mismatch(const std::string& what) {
-  throw Error(Errc::CheckpointMismatch, what);
+/// Returns "parameter a.weight" for "weight:a.weight".
+std::string tensor_text(std::string_view name) {
+  const std::size_t colon = name.find(':');
+  const std::string_view kind = name.starts_with(kWeight) ? "parameter" : name.substr(0, colon);
+  return colon == std::string_view::npos ? std::string(name)
+                                         : fmt::format("{} {}", kind, name.substr(colon + 1));
+}
+
+[[noreturn]] void throw_other_model(const std::string& what) {
+  throw Error(Errc::CheckpointMismatch, "the checkpoint is of another model" + what)
+      .advise("load it with the model, optimizer and frozen parameters that it was saved with");
 }
 
 }  // namespace
@@ -197,21 +206,23 @@ std::string other_processors(const std::vector<std::string>& saved,
 
 void check_same_model(const CheckpointHeader& found, const ExpectedState& expected) {
   if (found.optimizer != expected.optimizer) {
-    throw_mismatch(fmt::format(
-        "the checkpoint is of the optimizer {}, the trainer uses {}: make the trainer with the "
-        "same one",
-        found.optimizer,
-        expected.optimizer));
+    throw Error(Errc::CheckpointMismatch,
+                fmt::format("the checkpoint is of the optimizer {}, and this training uses {}: set "
+                            "{} as it was when the checkpoint was saved",
+                            found.optimizer,
+                            expected.optimizer,
+                            kOption))
+        .about("optimizer");
   }
   if (expected.seed && found.seed != *expected.seed) {
-    throw_mismatch(fmt::format(
-        "the checkpoint's random numbers are those of seed {}, the trainer's of seed {}: make the "
-        "trainer with seed {}, or choose one of them with SeedFrom::Checkpoint or "
-        "SeedFrom::Trainer "
-        "(--seed-from checkpoint or --seed-from option)",
-        found.seed,
-        *expected.seed,
-        found.seed));
+    throw Error(Errc::CheckpointMismatch,
+                fmt::format("the checkpoint's random numbers are those of seed {0}, and this "
+                            "training's of seed {1}: train with seed {0}, or choose one of them "
+                            "with {2}",
+                            found.seed,
+                            *expected.seed,
+                            kOption))
+        .about("SeedFrom::Checkpoint or SeedFrom::Trainer");
   }
   std::map<std::string, std::string> extra;
   for (const CheckpointHeader::Entry& entry : found.tensors) {
@@ -221,26 +232,24 @@ void check_same_model(const CheckpointHeader& found, const ExpectedState& expect
   for (const auto& [name, type, shape] : expected.tensors) {
     const auto same = shapes.find(name);
     if (same == shapes.end()) {
-      throw_mismatch(fmt::format(
-          "the checkpoint is of another model, optimizer, frozen parameters or averages: it has no "
-          "{}",
-          name));
+      throw_other_model(
+          fmt::format(", optimizer, frozen parameters or averages: it has no {}, which this "
+                      "training has",
+                      tensor_text(name)));
     }
     if (same->second != shape_text(type, shape)) {
-      throw_mismatch(
-          fmt::format("the checkpoint is of another model: its {} is {}, the trainer's is {}",
-                      name,
-                      same->second,
-                      shape_text(type, shape)));
+      throw_other_model(fmt::format(": its {} is {}, that of this training is {}",
+                                    tensor_text(name),
+                                    same->second,
+                                    shape_text(type, shape)));
     }
     extra.erase(name);
   }
   if (!extra.empty()) {
-    throw_mismatch(fmt::format(
-        "the checkpoint is of another model, optimizer, frozen parameters or averages: it has "
-        "{}, the trainer "
-        "has not",
-        extra.begin()->first));
+    throw_other_model(
+        fmt::format(", optimizer, frozen parameters or averages: it has {}, which this "
+                    "training has not",
+                    tensor_text(extra.begin()->first)));
   }
 }
 

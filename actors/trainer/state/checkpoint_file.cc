@@ -256,12 +256,11 @@ void CheckpointReader::read(std::size_t tensor, std::size_t begin, std::span<cha
 }
 
 void CheckpointReader::refuse(const std::string& found) const {
-  throw Error(
-      Errc::CheckpointFormat,
-      fmt::format("{} is not a usable checkpoint: {}; use one that Trainer::save wrote, or an "
-                  "older copy",
-                  path_,
-                  found));
+  throw Error(Errc::CheckpointFormat,
+              fmt::format("{} is not a usable checkpoint: {}; use one that a training saved, or an "
+                          "older copy",
+                          path_,
+                          found));
 }
 
 void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {

@@ -58,6 +58,19 @@ TEST_CASE("a rank that hangs in its last task is blamed, not the lowest one in t
       "holds rank 2 up, or set a longer step_deadline");
 }
 
+TEST_CASE("a late step names its instruction without the places of its values",
+          "[actors][driver]") {
+  Plan plan = small_plan(4);
+  for (auto& list : plan.lists) {
+    for (Instruction& i : list.instructions) {
+      i.reads.emplace_back();
+    }
+  }
+  const Error error = late_step({computing(2, 2.5)}, plan, std::chrono::milliseconds(250));
+  CHECK(error.context().task == "i0 run 2F3");
+  CHECK_THAT(error.what(), ContainsSubstring("\"i0 run 2F3\"") && !ContainsSubstring("reads"));
+}
+
 TEST_CASE("the blame follows the chain of waits to its end (LS-1)", "[actors][driver]") {
   const Error error = late({waiting(0, 3.0, {Rank(3)}),
                             computing(1, 0.5),

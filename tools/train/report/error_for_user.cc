@@ -1,19 +1,43 @@
 #include "stagecraft/tools/train/report/error_for_user.h"
 
+#include <string>
+
 namespace stagecraft::tools {
+namespace {
+
+/// Says which options make the model of a checkpoint.
+std::string options_of_checkpoint(const TrainOptions& options) {
+  return std::string("give the options of the run that saved it: ") +
+         (options.model.file ? "--model-file"
+                             : "--model, its sizes, its data (the distinct bytes of --text are the "
+                               "vocabulary)") +
+         ", --optimizer and --freeze";
+}
+
+std::string advice_for(const Error& error, const TrainOptions& options) {
+  if (error.code() == Errc::CheckpointMismatch) {
+    return options_of_checkpoint(options);
+  }
+  if (options.keeping.save_dir) {
+    return "start the run again; it resumes from its last checkpoint";
+  }
+  return "start the run again; with --resume DIR --save-every N it would resume from its last "
+         "checkpoint";
+}
+
+}  // namespace
 
 Error error_for_user(const Error& error, const TrainOptions& options) {
-  return in_words(
-      error,
-      {.options = {{"clip", "--clip"},
-                   {"device", "--device"},
-                   {"memory_limit", "--memory-limit"},
-                   {"step_deadline", "--step-deadline"},
-                   {"threads_per_worker", "--threads-per-worker"}},
-       .advice = options.keeping.save_dir
-                     ? "start the run again; it resumes from its last checkpoint"
-                     : "start the run again; with --resume DIR --save-every N it would resume from "
-                       "its last checkpoint"});
+  return in_words(error,
+                  {.options = {{"clip", "--clip"},
+                               {"device", "--device"},
+                               {"memory_limit", "--memory-limit"},
+                               {"optimizer", "--optimizer"},
+                               {"step_deadline", "--step-deadline"},
+                               {"threads_per_worker", "--threads-per-worker"},
+                               {"SeedFrom::Checkpoint or SeedFrom::Trainer",
+                                "--seed-from checkpoint or --seed-from option"}},
+                   .advice = advice_for(error, options)});
 }
 
 }  // namespace stagecraft::tools

@@ -32,7 +32,9 @@ TEST_CASE("a device that does not exist, or has no limit of memory, is wrong usa
   const CommandResult unknown = run_train({"--stages", "2", "--device", "quantum"});
   CAPTURE(unknown.err);
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err, ContainsSubstring("--device is \"cpu\" or an accelerator's"));
+  CHECK_THAT(unknown.err,
+             ContainsSubstring("--device expects cpu, cuda, cuda:N or another accelerator's name, "
+                               "found \"quantum\"; see stagecraft train --help"));
   const CommandResult limited =
       run_train({"--stages", "2", "--device", "cuda", "--memory-limit", "64M"});
   CAPTURE(limited.err);

@@ -221,6 +221,35 @@ TEST_CASE("a checkpoint of another seed is taken where it is said whose continue
   CHECK(sha256({"--seed-from", "option"}) != unbroken);
 }
 
+TEST_CASE("a checkpoint of another model or optimizer is refused with the options to give",
+          "[tools][keeping][bad-input]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/a.ckpt";
+  const auto text = [&](const char* name, const std::string& line) {
+    std::string all;
+    while (all.size() < 4000) {
+      all += line;
+    }
+    return folder.write(name, all);
+  };
+  const std::string few = text("few.txt", "to be or not to be\n");
+  const std::string many = text("many.txt", "the quick brown fox jumps over the lazy dog\n");
+  (void)train_json(two_stages({"--text", few, "--steps", "1", "--save", file}));
+  const auto message = [&](const Words& more) {
+    Words words = two_stages({"--load", file, "--steps", "2"});
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult refused = run_train(words);
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, !ContainsSubstring("trainer") && !ContainsSubstring("weight:"));
+    return refused.err;
+  };
+  CHECK_THAT(message({"--text", many}),
+             ContainsSubstring("the checkpoint is of another model: its parameter ") &&
+                 ContainsSubstring("(the distinct bytes of --text are the vocabulary)"));
+  CHECK_THAT(message({"--text", few, "--optimizer", "sgd"}),
+             ContainsSubstring("set --optimizer as it was when the checkpoint was saved"));
+}
+
 TEST_CASE("train --metrics writes a row a step, and continues where a run continues",
           "[tools][keeping]") {
   const TemporaryFolder folder;
