@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "stagecraft/actors/driver/step_result.h"
 #include "stagecraft/base/files/metrics_writer.h"
@@ -22,6 +24,17 @@ namespace stagecraft {
           {"learning_rate", step.learning_rate},
           {"bubble", step.bubble},
           {"peak_bytes", static_cast<double>(peak)}};
+}
+
+/// Returns what a model counts (count.h): NAME for a single number, NAME.0, NAME.1, ... for several.
+[[nodiscard]] inline Metrics metrics_of(const Counts& counts) {
+  Metrics metrics;
+  for (const auto& [name, numbers] : counts) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      metrics.emplace_back(numbers.size() == 1 ? name : name + '.' + std::to_string(i), numbers[i]);
+    }
+  }
+  return metrics;
 }
 
 }  // namespace stagecraft

@@ -79,8 +79,8 @@ ModuleState state_of_owner(const Owner& owner) {
   return state;
 }
 
-/// Returns the module of a module, a holder of one, or a pointer to one. Errors: UsageArgument if it
-/// is empty.
+/// Returns the module of a module, a holder of one, or a pointer to one. Errors: UsageArgument if
+/// it is empty.
 template <class Given>
 decltype(auto) module_of(Given& given) {
   using Owner = std::remove_cvref_t<decltype(owner_of(callee_of(given)))>;

@@ -6,9 +6,9 @@
 /// A StepResult has the sums over all microbatches of the step, from all ranks. Calls with one name
 /// add up, element by element, also those of different layers.
 ///
-/// CN-1: the forward of a training step counts: no replay of it (recompute), no evaluation, and not
+/// KC-1: the forward of a training step counts: no replay of it (recompute), no evaluation, and not
 ///       the module outside of a trainer.
-/// CN-2: counting changes no value and no gradient.
+/// KC-2: counting changes no value and no gradient.
 #pragma once
 
 #include <cstdint>

@@ -270,7 +270,8 @@ TEST_CASE("a plan within 1 % of the fastest is told as equally fast", "[tools][p
              ContainsSubstring("0.5 % less: within 1 %, which counts as equally fast") &&
                  ContainsSubstring("the first has fewer stages (1 and 2)"));
   CHECK_THAT(why[1], !ContainsSubstring("equally fast"));
-  const Json answer = Json::parse(tools::plan_json(request, three, 3, /*why=*/true));
+  const Json answer =
+      Json::parse(tools::plan_json(request, three, 3, /*why=*/true, /*before=*/nullptr));
   CHECK(answer.at("equally_fast_within") == 0.01);
   CHECK(answer.at("why").at(0).at("equally_fast") == true);
   CHECK(answer.at("why").at(0).at("would_win_if").empty());

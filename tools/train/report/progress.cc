@@ -171,6 +171,9 @@ class JsonProgress : public Progress {
     object["bubble"] = line.bubble;
     object["learning_rate"] = line.learning_rate;
     object["gradient_norm"] = line.gradient_norm;
+    for (const auto& [name, numbers] : line.counts) {
+      object["counts"][name] = numbers;
+    }
     if (line.loss_scale) {
       object["loss_scale"] = *line.loss_scale;
       object["skipped"] = line.skipped;

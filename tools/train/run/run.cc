@@ -295,6 +295,7 @@ void TrainRun::report(const StepResult& result) {
                    .bubble = result.bubble,
                    .learning_rate = result.learning_rate,
                    .gradient_norm = result.gradient_norm,
+                   .counts = result.counts,
                    .loss_scale = loss_scaling_of(job_.options.pipeline.precision)
                                      ? std::optional(result.loss_scale)
                                      : std::nullopt,

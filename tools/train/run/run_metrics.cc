@@ -1,5 +1,7 @@
 #include "stagecraft/tools/train/run/run_metrics.h"
 
+#include <algorithm>
+#include <iterator>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -30,6 +32,13 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
   if (loss_scaling_of(job.options.pipeline.precision)) {
     columns.emplace_back(kLossScale);
   }
+  Counts zeros;
+  for (const auto& [name, size] : counts_in(job.execution.program.compiled().graph)) {
+    zeros[name].resize(static_cast<std::size_t>(size));
+  }
+  for (const auto& [name, zero] : metrics_of(zeros)) {
+    columns.push_back(name);
+  }
   if (job.options.run.eval_every) {
     columns.emplace_back("eval_loss");
     for (const Metric& metric : job.work->metrics()) {
@@ -42,6 +51,7 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
 void RunMetrics::step(const StepResult& result, std::int64_t units) {
   step_ = result.step;
   values_ = metrics_of(result);
+  std::ranges::move(metrics_of(result.counts), std::back_inserter(values_));
   if (loss_scaling_of(job_.options.pipeline.precision)) {
     values_.emplace_back(kLossScale, result.loss_scale);
   }

@@ -59,7 +59,8 @@ TEST_CASE("a gradient whose square alone is too large is told apart", "[executor
                            {.all_finite = false, .first_non_finite_parameter = parameter.position})
         .message();
   };
-  CHECK_THAT(told(1e25), ContainsSubstring(parameter.name + " is finite, but its square is too large for"));
+  CHECK_THAT(told(1e25),
+             ContainsSubstring(parameter.name + " is finite, but its square is too large for"));
   CHECK_THAT(told(std::numeric_limits<double>::infinity()),
              ContainsSubstring(parameter.name + " is not finite"));
 }
