@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/trainer/step_metrics.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft::tools {
 namespace {
