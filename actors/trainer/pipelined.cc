@@ -46,7 +46,7 @@ Execution execution_of(const Program& program, const PipelinedOptions& options) 
 }
 
 /// Returns the samples of a batch: those of its first tensor that is split.
-std::int64_t samples_of(const Batch& batch) {
+std::int64_t samples_in(const Batch& batch) {
   for (const BatchTensor& one : batch) {
     if (!one.replicated && one.tensor.dim() > 0) {
       return one.tensor.size(0);
@@ -58,7 +58,7 @@ std::int64_t samples_of(const Batch& batch) {
 /// The results of the microbatches are joined in dimension 0.
 void check_results(const Program& program, const PipelinedOptions& options) {
   const Graph& graph = program.compiled().graph;
-  const std::int64_t rows = samples_of(options.inputs) / program.microbatches();
+  const std::int64_t rows = samples_in(options.inputs) / program.microbatches();
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const Value& result = graph.at(graph.outputs[i]);
     if (result.sizes.empty() || result.sizes.front() != rows) {
@@ -204,7 +204,7 @@ Tensors Pipelined::all(const Batch& inputs) {
                   "one: detach() it, or make what computes it part of the module");
     }
   }
-  if (const std::int64_t samples = samples_of(inputs); samples % impl.microbatches != 0) {
+  if (const std::int64_t samples = samples_in(inputs); samples % impl.microbatches != 0) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the batch has {} samples for {} microbatches: pass a multiple",
                             samples,

@@ -88,7 +88,7 @@ std::pair<at::Tensor, at::Tensor> MoeFeedForwardImpl::forward(const at::Tensor& 
   const Routing routing = route(at::softmax(router_(tokens), -1),
                                 expert_capacity(tokens.size(0), experts_, capacity_factor_));
   const at::Tensor placed = at::gt(routing.combine, 0);  // [token, expert, place]
-  count("tokens_per_expert", placed.sum({0, 2}));
+  count("tokens_per_expert", placed.sum(at::IntArrayRef{0, 2}));
   count("dropped_choices", kChoices * tokens.size(0) - placed.sum());
   const at::Tensor dispatch = placed.to(x.scalar_type());
   const at::Tensor in = at::einsum("tec,td->ecd", {dispatch, tokens});

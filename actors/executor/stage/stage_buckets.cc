@@ -433,7 +433,7 @@ void StageBuckets::follow_weights(std::size_t bucket, std::int64_t step) {
   for (std::size_t i = 0; i < averages_[bucket].size(); ++i) {
     const OptimizedParameter& p = optimized_[bucket][i];
     if (step > p.rule.frozen_for) {
-      averages_[bucket][i].mul_(*average_).add_(p.parameter * (1.0 - *average_));
+      averages_[bucket][i].mul_(*average_).add_(p.parameter.mul(1.0 - *average_));
     }
   }
 }

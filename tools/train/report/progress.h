@@ -9,12 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "stagecraft/compiler/native/count.h"
 #include "stagecraft/tools/train/report/run_output.h"
 
 namespace stagecraft::tools {
@@ -28,10 +28,10 @@ struct StepLine {
   double bubble = 0.0;                 ///< share of rank time in which nothing was computed
   double learning_rate = 0.0;          ///< of parameters whose group has none of its own
   double gradient_norm = 0.0;          ///< before clipping
-  Counts counts;                       ///< of the model (sc::count)
-  std::optional<double> loss_scale;    ///< of float16
-  bool skipped = false;                ///< StepResult::skipped
-  std::string slowest;                 ///< the stage whose rank computed longest
+  std::map<std::string, std::vector<double>> counts;  ///< of the model (sc::count)
+  std::optional<double> loss_scale;                   ///< of float16
+  bool skipped = false;                               ///< StepResult::skipped
+  std::string slowest;                                ///< the stage whose rank computed longest
   double eta_seconds = 0.0;
 };
 

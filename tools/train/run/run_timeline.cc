@@ -15,7 +15,7 @@ namespace stagecraft::tools {
 namespace {
 
 /// Returns the text of the run's schedule. The model knows which stages are frozen.
-std::string schedule_text(const TrainJob& job) {
+std::string traced_schedule(const TrainJob& job) {
   const Schedule& schedule = job.choice.schedule;
   const std::vector<int> frozen = job.execution.stage_graph().frozen();
   if (frozen.empty()) {
@@ -37,7 +37,7 @@ RunTimeline::RunTimeline(const TrainJob& job,
       header_{.ranks = stages,
               .threads_per_worker = static_cast<int>(job.options.workers.threads),
               .processors = static_cast<int>(std::thread::hardware_concurrency()),
-              .schedule = schedule_text(job),
+              .schedule = traced_schedule(job),
               .planned_with = job.costs} {
   if (job.options.keeping.trace) {
     trace_.emplace(*job.options.keeping.trace, header_);
