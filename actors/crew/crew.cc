@@ -245,7 +245,8 @@ Crew::Crew(Launcher& launcher,
     impl_->workers.launch(std::move(setup));
   }
   impl_->hand_out_plan(impl_->workers.all_ranks());
-  impl_->transfer.write(initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0);
+  impl_->transfer.write(
+      initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0, History::Other);
   impl_->start_driver();
 }
 
@@ -289,8 +290,8 @@ std::vector<std::vector<StateTensor>> Crew::read_gradients() {
   return impl_->transfer.read_gradients();
 }
 
-void Crew::write_state(const StateOfRank& state_of, std::int64_t updates) {
-  impl_->transfer.write(state_of, updates);
+void Crew::write_state(const StateOfRank& state_of, std::int64_t updates, History history) {
+  impl_->transfer.write(state_of, updates, history);
 }
 
 Deadline Crew::deadline(std::chrono::milliseconds patience) const {

@@ -66,7 +66,7 @@ class Crew {
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_state(
       const std::vector<StatePick>& picks);
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
-  void write_state(const StateOfRank& state_of, std::int64_t updates);
+  void write_state(const StateOfRank& state_of, std::int64_t updates, History history);
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point);
 

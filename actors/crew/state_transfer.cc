@@ -74,18 +74,28 @@ std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Stat
   return state;
 }
 
-void StateTransfer::write(const StateOfRank& state_of, std::int64_t updates) const {
-  const Submission request = ledger_->next_request();
+/// Tells all ranks that their state will be another one.
+void StateTransfer::announce(Submission request) const {
   std::vector<Asked<StateTaken>> announced;
   for (const Rank rank : workers_.all_ranks()) {
     announced.push_back(workers_.ask_rank<StateTaken>(
         rank, TakeState{.request = request, .announced = true, .names = {}}));
   }
   workers_.gather(announced);
+}
+
+void StateTransfer::write(const StateOfRank& state_of,
+                          std::int64_t updates,
+                          History history) const {
+  const Submission request = ledger_->next_request();
   for (const Rank rank : workers_.all_ranks()) {
+    std::vector<StateTensor> of_rank = state_of(rank);
+    if (rank == Rank(0) && history == History::Other) {
+      announce(request);
+    }
     TakeState order{.request = request, .names = {}, .updates = updates};
     std::size_t sent = 0;
-    for (StateTensor& state : state_of(rank)) {
+    for (StateTensor& state : of_rank) {
       here_->send(rank, state_tag(plan_, request, sent++), std::move(state.tensor));
       order.names.push_back(std::move(state.name));
     }

@@ -36,8 +36,8 @@ class StateTransfer {
   /// Returns likewise the gradients of the last update, by rank.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients() const;
   /// Replaces the state of every rank by that after `updates` updates. Holds the state of one rank
-  /// at a time.
-  void write(const StateOfRank& state_of, std::int64_t updates) const;
+  /// at a time. Nothing has changed if the first call of `state_of` throws.
+  void write(const StateOfRank& state_of, std::int64_t updates, History history) const;
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point) const;
 
@@ -46,6 +46,7 @@ class StateTransfer {
                                               SendState what) const;
   [[nodiscard]] std::vector<std::vector<StateTensor>> read(const std::vector<StatePick>& picks,
                                                            const SendState& what) const;
+  void announce(Submission request) const;
   [[nodiscard]] Rank keeper_of(Rank rank) const;
   [[noreturn]] void end_exchange(const Error& why,
                                  const std::vector<Asked<StateTaken>>& taken) const;

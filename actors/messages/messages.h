@@ -126,8 +126,8 @@ struct StateListing {
 /// `request`, or by none.
 struct TakeState {
   Submission request;
-  /// If true, the state comes with a later message. From now on the old one is no copy of that of
-  /// other ranks, which may have theirs already (LV-1).
+  /// If true, the state comes with a later message. From now on the old one and its mirrors are no
+  /// copies of those of other ranks, which may have the new state already (LV-1, MI-1).
   bool announced = false;
   std::vector<std::string> names;  ///< as in the rank's StateListing, when the driver sends it
   std::int64_t updates = 0;        ///< of the state

@@ -195,21 +195,33 @@ struct CheckpointFolder::Impl {
       return;
     }
     finished = false;
-    writer = std::thread([this, saved = std::move(saved), written = std::move(written)]() mutable {
-      const process_end::AtWork at_work;
-      try {
-        written->publish();
-        remove_older(saved.step);
-      } catch (const Error& error) {
-        saved.failure = error;
-      } catch (const std::exception& error) {
-        saved.failure = Error(Errc::UsageFile,
-                              fmt::format("'{}' was not written: {}", saved.path, error.what()));
-      }
-      written.reset();  // before anybody learns the outcome: it removes what was not published
-      outcome = std::move(saved);
+    try {
+      writer = std::thread([this, saved, written = std::move(written)]() mutable {
+        const process_end::AtWork at_work;
+        publish(saved, std::move(written));
+        outcome = std::move(saved);
+        finished = true;
+      });
+    } catch (const std::system_error& error) {
       finished = true;
-    });
+      saved.failure = not_written(saved, error);
+      outcome = std::move(saved);
+    }
+  }
+
+  static Error not_written(const SavedCheckpoint& saved, const std::exception& why) {
+    return {Errc::UsageFile, fmt::format("'{}' was not written: {}", saved.path, why.what())};
+  }
+
+  void publish(SavedCheckpoint& saved, std::unique_ptr<CheckpointSave> written) const {
+    try {
+      written->publish();
+      remove_older(saved.step);
+    } catch (const Error& error) {
+      saved.failure = error;
+    } catch (const std::exception& error) {
+      saved.failure = not_written(saved, error);
+    }
   }
 
   /// Keeps CS-2.

@@ -26,12 +26,14 @@ namespace stagecraft {
           {"peak_bytes", static_cast<double>(peak)}};
 }
 
-/// Returns what a model counts (count.h): NAME for a single number, NAME.0, NAME.1, ... for several.
+/// Returns what a model counts (count.h): count.NAME for a single number, count.NAME.0 and so on for
+/// several.
 [[nodiscard]] inline Metrics metrics_of(const Counts& counts) {
   Metrics metrics;
   for (const auto& [name, numbers] : counts) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      metrics.emplace_back(numbers.size() == 1 ? name : name + '.' + std::to_string(i), numbers[i]);
+      metrics.emplace_back("count." + name + (numbers.size() == 1 ? "" : '.' + std::to_string(i)),
+                           numbers[i]);
     }
   }
   return metrics;

@@ -308,7 +308,8 @@ class Trainer {
 
   /// Takes over the contents of a file of `save`, of any schedule and cut. Changes nothing if it
   /// throws before it begins to write. Errors: UsageFile, CheckpointFormat, CheckpointMismatch;
-  /// those of a rank that cannot take its part, which leaves weights undefined.
+  /// those of a rank that cannot take its part, and of a file that can no longer be read, which
+  /// leave weights undefined.
   void load(const std::string& path, SeedFrom seed_from = SeedFrom::Same);
   void load(const CheckpointReader& file, SeedFrom seed_from = SeedFrom::Same);
   void load(const Checkpoint& checkpoint, SeedFrom seed_from = SeedFrom::Same);

@@ -257,6 +257,9 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     // copy of theirs (LV-1).
     updates_ = kNoWeights;
     if (m.announced) {
+      if (executor_->mirror() != nullptr) {
+        mirror().forget();
+      }
       return;
     }
     if (m.from == kDriver) {

@@ -77,11 +77,22 @@ std::map<std::string, std::int64_t> counts_in(const Graph& graph) {
 
 void StepCounts::add(const std::string& name, const at::Tensor& numbers) {
   const at::NoGradGuard no_grad;
-  const at::Tensor more = numbers.detach().to(at::kDouble).flatten();
+  // A copy: the caller may go on writing to its tensor.
+  const at::Tensor more =
+      numbers.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).flatten();
   const auto [sum, is_new] = sums_.try_emplace(name, more);
-  if (!is_new) {
-    sum->second = sum->second.add(more);
+  if (is_new) {
+    return;
   }
+  if (sum->second.numel() != more.numel()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("sc::count(\"{}\") is called with {} numbers and with {} in one step: "
+                            "count sums that all microbatches have",
+                            name,
+                            sum->second.numel(),
+                            more.numel()));
+  }
+  sum->second = sum->second.add(more);
 }
 
 Counts StepCounts::read() const {

@@ -81,6 +81,11 @@ void Mirror::restart(Submission request,
   begin(request, updates, state);
 }
 
+void Mirror::forget() {
+  keeper_.restart(std::nullopt);
+  arriving_ = {};
+}
+
 void Mirror::committed(Submission step,
                        std::int64_t updates,
                        const std::vector<NamedTensor>& state) {

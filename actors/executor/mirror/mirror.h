@@ -39,6 +39,9 @@ class Mirror {
                bool from_mirrors,
                const std::vector<NamedTensor>& state);
 
+  /// Drops all copies: they may be of another state than those of other ranks from now on.
+  void forget();
+
   /// Called when a step has changed weights: `state` is the one after `updates` updates. Begins a
   /// round, unless one is in progress.
   void committed(Submission step, std::int64_t updates, const std::vector<NamedTensor>& state);

@@ -169,6 +169,11 @@ void apply(const Optimizer& optimizer,
            std::int64_t step,
            std::vector<OptimizedParameter>& parameters,
            double divisor) {
+  for (const OptimizedParameter& p : parameters) {
+    if (step <= p.rule.frozen_for) {
+      p.gradient.div_(divisor);
+    }
+  }
   for (auto& [kind, columns] :
        columns_of(parameters, learning_rate, step, base_learning_rate(optimizer))) {
     const UpdatePass pass{.rate = std::get<1>(kind),

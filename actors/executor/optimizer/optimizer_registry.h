@@ -58,7 +58,7 @@ void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParame
 
 /// Makes one update. `learning_rate` is the step's. `step` counts from 1. Divides gradients by
 /// `divisor` first, which averages and clips them; they stay divided (OR-2). Leaves parameters that
-/// are still frozen as they are, with their gradients.
+/// are still frozen as they are.
 void apply(const Optimizer& optimizer,
            double learning_rate,
            std::int64_t step,

@@ -37,7 +37,8 @@ std::int64_t recover_from_copies(Crew& crew,
     }
     return of_rank;
   };
-  state.replace_by([&] { crew.write_state(state_of, copies.updates); }, copies.updates);
+  state.replace_by([&] { crew.write_state(state_of, copies.updates, History::Same); },
+                   copies.updates);
   return copies.updates;
 }
 

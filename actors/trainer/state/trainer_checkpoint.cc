@@ -36,6 +36,7 @@ std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::
                                            TrainerState& state,
                                            const RunFacts& run) {
   const std::vector<StateEntry> contents = state.contents();  // first, as above
+  const std::string path = path_of(state.updates());
   CheckpointHeader header{.step = state.updates(),
                           .seed = run.seed.value(),
                           .optimizer = run.optimizer,
@@ -46,7 +47,7 @@ std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::
   for (const StateEntry& entry : contents) {
     header.tensors.push_back(entry_of(entry.name, entry.type, entry.shape));
   }
-  auto save = std::make_unique<CheckpointSave>(path_of(state.updates()), std::move(header));
+  auto save = std::make_unique<CheckpointSave>(path, std::move(header));
   state.read_each(contents, [&](const StateTensor& read) { save->add(read.tensor); });
   return save;
 }

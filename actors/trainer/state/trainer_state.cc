@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <set>
 #include <span>
 #include <utility>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
@@ -59,6 +62,7 @@ std::map<Rank, std::deque<at::Tensor>> read_parts(Crew& crew, std::span<const St
   std::vector<std::vector<StateTensor>> read = crew.read_state(all);
   std::map<Rank, std::deque<at::Tensor>> parts;
   for (std::size_t i = 0; i < all.size(); ++i) {
+    SC_CHECK(read[i].size() == all[i].positions.size(), "a rank sends what it was asked for");
     for (StateTensor& state : read[i]) {
       parts[all[i].rank].push_back(std::move(state.tensor));
     }
@@ -233,7 +237,7 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
     return state;
   };
   const auto write = [&] {
-    crew_.write_state(state_of, updates);
+    crew_.write_state(state_of, updates, History::Other);
     unused_.replace(source);
     programs_.unused_changed();
   };
@@ -245,8 +249,8 @@ void TrainerState::replace_by(const std::function<void()>& write,
                               const std::optional<LossScale>& scale) {
   try {
     write();
-  } catch (const Error& error) {
-    ledger_.lose(error);
+  } catch (...) {  // also a lack of memory for what is read
+    ledger_.lose(foreign_error(std::current_exception()));
     throw;
   }
   ledger_.resume(updates, scale);

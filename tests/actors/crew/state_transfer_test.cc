@@ -102,13 +102,16 @@ TEST_CASE("a state is written by the names and tensors of each rank, one after a
   const std::vector<std::vector<StateTensor>> state{
       {{"weight:w", number(5)}}, {}, {{"a", number(6)}, {"b", number(7)}}};
   const auto state_of = [&](Rank rank) {
-    for (int each = 0; each < 3; ++each) {  // all know that states are replaced (LV-1)
-      CHECK(scene.taken(each).at(0).announced);
-      CHECK(scene.taken(each).size() == (Rank(each) < rank ? 2 : 1));
+    for (int each = 0; each < 3; ++each) {
+      const auto written = static_cast<std::size_t>(Rank(each) < rank ? 2 : 1);
+      CHECK(scene.taken(each).size() == (rank == Rank(0) ? 0 : written));
     }
     return state[rank.index()];
   };
-  scene.transfer.write(state_of, 11);
+  scene.transfer.write(state_of, 11, History::Other);
+  for (int each = 0; each < 3; ++each) {  // all knew it before the first got its state (LV-1)
+    CHECK(scene.taken(each).at(0).announced);
+  }
   CHECK((scene.taken(0).at(1).names == std::vector<std::string>{"weight:w"}));
   CHECK(scene.taken(1).at(1).names.empty());
   CHECK((scene.taken(2).at(1).names == std::vector<std::string>{"a", "b"}));
@@ -116,6 +119,26 @@ TEST_CASE("a state is written by the names and tensors of each rank, one after a
     CHECK(scene.taken(rank).at(1).updates == 11);
     CHECK(scene.taken(rank).at(1).from == kDriver);
     CHECK(scene.taken(rank).at(1).request == scene.taken(0).at(0).request);
+  }
+}
+
+TEST_CASE("a state that cannot be read leaves all ranks theirs", "[actors][crew][faults]") {
+  Scene scene;
+  const auto unreadable = [](Rank) -> std::vector<StateTensor> {
+    throw Error(Errc::UsageFile, "the test cannot read it");
+  };
+  CHECK(thrown_error([&] { scene.transfer.write(unreadable, 11, History::Other); }).code() ==
+        Errc::UsageFile);
+  CHECK(scene.taken(0).empty());
+}
+
+TEST_CASE("a state that ranks have had is written without announcing another (LV-1)",
+          "[actors][crew]") {
+  Scene scene;
+  scene.transfer.write([](Rank) { return std::vector<StateTensor>(); }, 11, History::Same);
+  for (int rank = 0; rank < 3; ++rank) {
+    REQUIRE(scene.taken(rank).size() == 1);
+    CHECK_FALSE(scene.taken(rank).at(0).announced);
   }
 }
 

@@ -248,10 +248,12 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
          end,
          hook,
          look,
-         decide] = options;
+         decide,
+         loss_weight] = options;
   hook = nullptr;
   look = nullptr;
   decide = nullptr;
+  loss_weight = nullptr;
   const std::vector<const void*> traveling{
       &rate,          &groups,       &decay_on, &clip,         &clip_value, &average,
       &loss_scaling,  &keep,         &seed,     &threads,      &device,     &device_transport,

@@ -17,7 +17,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinAbs;
 
-constexpr Task task(CellKind kind, int stage, int microbatch) {
+constexpr Task measured_task(CellKind kind, int stage, int microbatch) {
   return {kind, StageId(stage), Microbatch(microbatch)};
 }
 
@@ -27,13 +27,13 @@ MeasuredStep two_rows() {
   MeasuredStep step;
   step.time = {-1, 14};
   step.rows.resize(2);
-  step.rows[0].tasks = {{task(CellKind::Forward, 0, 0), {0, 2}, {{.arrived = -0.5}}},
-                        {task(CellKind::Backward, 0, 0),
+  step.rows[0].tasks = {{measured_task(CellKind::Forward, 0, 0), {0, 2}, {{.arrived = -0.5}}},
+                        {measured_task(CellKind::Backward, 0, 0),
                          {11, 12},
                          {{.from_row = 1, .made = 8, .arrived = 10, .bytes = 4}}}};
   step.rows[1].tasks = {
-      {task(CellKind::Forward, 1, 0), {6, 7}, {{.from_row = 0, .made = 2, .arrived = 5}}},
-      {task(CellKind::Backward, 1, 0), {7, 8}, {}}};
+      {measured_task(CellKind::Forward, 1, 0), {6, 7}, {{.from_row = 0, .made = 2, .arrived = 5}}},
+      {measured_task(CellKind::Backward, 1, 0), {7, 8}, {}}};
   step.rows[0].votes = {{12, 12.5}};
   step.rows[1].votes = {{8, 12.5}};
   step.rows[0].updates = {{12.5, 14}};
@@ -116,8 +116,8 @@ TEST_CASE("an input from the driver that is late is a transfer, however long it 
   MeasuredStep step;
   step.time = {0, 10};
   step.rows.resize(1);
-  step.rows[0].tasks = {{task(CellKind::Forward, 0, 0), {0, 1}, {}},
-                        {task(CellKind::Forward, 0, 1), {4, 5}, {{.arrived = 3.5}}}};
+  step.rows[0].tasks = {{measured_task(CellKind::Forward, 0, 0), {0, 1}, {}},
+                        {measured_task(CellKind::Forward, 0, 1), {4, 5}, {{.arrived = 3.5}}}};
   Measurements measured;
   measured.add(step);
   CHECK(measured.bill(0).bubbles.transfer == 2.5);
@@ -130,8 +130,8 @@ TEST_CASE("of two inputs the last to come decides", "[scheduler][measurements]")
   step.time = {0, 10};
   step.rows.resize(1);
   step.rows[0].tasks = {
-      {task(CellKind::Forward, 0, 0), {0, 1}, {}},
-      {task(CellKind::Forward, 2, 0),
+      {measured_task(CellKind::Forward, 0, 0), {0, 1}, {}},
+      {measured_task(CellKind::Forward, 2, 0),
        {9, 10},
        {{.from_row = 1, .made = 5, .arrived = 6}, {.from_row = 2, .made = 2, .arrived = 8}}}};
   Measurements measured;
@@ -275,10 +275,10 @@ TEST_CASE("the tasks of a group may run in any order, and a listed update is no 
   MeasuredStep step;
   step.time = {0, 4};
   step.rows.resize(1);
-  step.rows[0].tasks = {{task(CellKind::Forward, 0, 0), {0, 1}, {}},
-                        {task(CellKind::Backward, 0, 0), {1, 2}, {}},
-                        {task(CellKind::Forward, 0, 1), {2, 3}, {}},
-                        {task(CellKind::Backward, 0, 1), {3, 4}, {}}};
+  step.rows[0].tasks = {{measured_task(CellKind::Forward, 0, 0), {0, 1}, {}},
+                        {measured_task(CellKind::Backward, 0, 0), {1, 2}, {}},
+                        {measured_task(CellKind::Forward, 0, 1), {2, 3}, {}},
+                        {measured_task(CellKind::Backward, 0, 1), {3, 4}, {}}};
   CHECK_FALSE(first_difference(grouped, step).has_value());
   CHECK(first_difference(schedule, step).has_value());
   Measurements measured;

@@ -52,7 +52,7 @@ TEST_CASE("a transfer takes the time of its link", "[scheduler][dag]") {
 }
 
 /// One stage: a chunk, experts, and a chunk that reads them.
-DagSource with_experts() {
+DagSource source_with_experts() {
   DagSource source = bare_source(StageGraph::chain(1));
   source.chunks[0] = {{.parameter_bytes = 12},
                       {.regions = {{"EP", 0}}, .reads = {0}, .parameter_bytes = 12},
@@ -77,13 +77,14 @@ DagCosts three_parts() {
 }
 
 TEST_CASE("exchanges run under the tasks of an overlap group", "[scheduler][dag][experts]") {
-  const DagTimeline apart = timeline_of_text(with_experts(), kExperts + kInTurns, three_parts());
+  const DagTimeline apart =
+      timeline_of_text(source_with_experts(), kExperts + kInTurns, three_parts());
   CHECK(apart.makespan == 2 * (3 + 2) + 2 * (6 + 2));
   CHECK(apart.lists[0].computing == 18.0);
   CHECK(apart.lists[0].communicating == 8.0);
   CHECK(apart.lists[0].hidden == 0.0);
   const DagTimeline together =
-      timeline_of_text(with_experts(), kExperts + kOverlapping, three_parts());
+      timeline_of_text(source_with_experts(), kExperts + kOverlapping, three_parts());
   CHECK(together.lists[0].communicating == 8.0);
   CHECK(together.lists[0].hidden >= 3.0);  // of the four exchanges of the group
   CHECK(together.makespan == 18.0 + 8.0 - together.lists[0].hidden);
@@ -93,12 +94,12 @@ TEST_CASE("sums and gathers take the time of their bytes", "[scheduler][dag]") {
   DagCosts costs = three_parts();
   costs.exchange = 0;
   costs.costs.links.sums = Link{.latency = 0, .bandwidth = 6};
-  const DagTimeline whole = timeline_of_text(with_experts(), kExperts + kInTurns, costs);
+  const DagTimeline whole = timeline_of_text(source_with_experts(), kExperts + kInTurns, costs);
   // Two buckets of 12 bytes are summed, 12 bytes in and out for each rank, divided by 6.
   CHECK(whole.lists[0].communicating == 4.0);
   std::string shards = kExperts + kInTurns;
   shards.replace(shards.find("on [0,1]\nshard"), 8, "on [0,1] shard_params");
-  const DagTimeline shared = timeline_of_text(with_experts(), shards, costs);
+  const DagTimeline shared = timeline_of_text(source_with_experts(), shards, costs);
   // Gathers of 1 each: for F0 and B0, F1 and B1 of the last chunk, and for F0, B0 and F1, and B1 of
   // the first one. Scatters of 1: after each backward of both.
   CHECK(shared.lists[0].communicating == 2 + 3 + 4.0);
@@ -111,9 +112,9 @@ TEST_CASE("copies of a part sum its bytes by themselves", "[scheduler][dag][expe
   const std::string four =
       "split {} dim=MB n=1\nplace {PP:0} on [0,1,2,3]\nreplicate {PP:0} on [0,1,2,3]\n";
   const double whole = 2 * 3.0 / 4 * 12;  // of a bucket
-  CHECK(timeline_of_text(with_experts(), four, costs).lists[0].communicating == 3 * whole);
+  CHECK(timeline_of_text(source_with_experts(), four, costs).lists[0].communicating == 3 * whole);
   const DagTimeline parts =
-      timeline_of_text(with_experts(), four + "shard {EP:*} on [0,1,2,3] n=2\n", costs);
+      timeline_of_text(source_with_experts(), four + "shard {EP:*} on [0,1,2,3] n=2\n", costs);
   CHECK(parts.lists[0].communicating == 2 * whole + 2 * 1.0 / 2 * 6);
 }
 

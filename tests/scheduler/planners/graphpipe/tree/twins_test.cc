@@ -10,7 +10,7 @@ namespace {
 
 /// An operator, branches 1-2, 3-4 and 5-6, and an operator that joins them. The last branch takes
 /// longer than the others.
-PartitionProblem three_branches() {
+PartitionProblem three_like_branches() {
   PartitionProblem problem{
       .operators = 8,
       .edges = {{0, 1}, {1, 2}, {0, 3}, {3, 4}, {0, 5}, {5, 6}, {2, 7}, {4, 7}, {6, 7}},
@@ -38,13 +38,13 @@ std::vector<int> before_all(const Twins& twins, int operators) {
 }
 
 TEST_CASE("branches that cost the same are twins, another is not", "[scheduler][planners]") {
-  const Twins twins = Twins::of(three_branches());
+  const Twins twins = Twins::of(three_like_branches());
   CHECK(before_all(twins, 8) == std::vector{-1, 3, 4, -1, -1, -1, -1, -1});
   CHECK(twins.order() == std::vector{7, 6, 5, 4, 3, 2, 1, 0});
 }
 
 TEST_CASE("branches with other bytes, or other edges, are no twins", "[scheduler][planners]") {
-  PartitionProblem problem = three_branches();
+  PartitionProblem problem = three_like_branches();
   SECTION("bytes") {
     problem.fixed = {0, 0, 8, 0, 9, 0, 0, 0};
   }
@@ -55,7 +55,7 @@ TEST_CASE("branches with other bytes, or other edges, are no twins", "[scheduler
 }
 
 TEST_CASE("a downset is sorted so that the first twin holds the most", "[scheduler][planners]") {
-  const Twins twins = Twins::of(three_branches());
+  const Twins twins = Twins::of(three_like_branches());
   CHECK(twins.equal_before(1, set_of({7})));
   CHECK(twins.equal_before(2, set_of({7, 2, 4})));
   CHECK_FALSE(twins.equal_before(2, set_of({7, 4})));
