@@ -13,6 +13,8 @@
 #include "stagecraft/actors/driver/driver.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/actors/messages/process_actors.h"
+#include "stagecraft/actors/messages/process_messages.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/tests/support/catch.h"
 
