@@ -1,6 +1,7 @@
 #include "stagecraft/actors/launch/fleet/fleet.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "stagecraft/actors/launch/ways/started_worker.h"
 #include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/base/log.h"
 #include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
@@ -65,10 +67,17 @@ Fleet::Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
       port_(open_data_port(address_, options, CutLinks(host_, places_, options.join_deadline))) {}
 
 Fleet::~Fleet() {
-  for (int place = 0; places_->who(place).process != 0; ++place) {
-    if (places_->member(place)) {
-      note_in_log(options_, place, "ends with its cluster");
+  if (!home_.is_here()) {
+    return;  // the workers are the parent's, and a lock may be held by a thread that is not here
+  }
+  try {
+    for (int place = 0, count = places_->count(); place < count; ++place) {
+      if (places_->member(place)) {
+        note_in_log(options_, place, "ends with its cluster");
+      }
     }
+  } catch (const std::exception& error) {
+    log(Level::Warning, "the end of a cluster is not in its logs", {{"why", error.what()}});
   }
 }
 

@@ -22,6 +22,7 @@
 #include "stagecraft/actors/launch/fleet/processor_hold.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/base/clock.h"
+#include "stagecraft/base/process/home_process.h"
 #include "stagecraft/futures/transport/zmq/data_port.h"
 
 namespace stagecraft {
@@ -76,6 +77,7 @@ class Fleet {
   /// Prints the line for people, if workers run elsewhere.
   void tell(const std::string& line) const;
 
+  const HomeProcess home_;
   const SpawnOptions options_;
   const std::shared_ptr<const Clock> clock_;
   const std::shared_ptr<const WorkerWay> way_;

@@ -262,6 +262,11 @@ std::optional<FleetMember> Places::member_with(const std::string& key) const {
   return find([&](const FleetMember& m) { return m.port.key == key; });
 }
 
+int Places::count() const {
+  const std::scoped_lock lock(mutex_);
+  return static_cast<int>(places_.size());
+}
+
 WorkerPlace Places::who(int place) const {
   const std::scoped_lock lock(mutex_);
   if (place >= std::ssize(places_)) {

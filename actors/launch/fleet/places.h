@@ -94,6 +94,8 @@ class Places {
 
   // ---- who is there ---------------------------------------------------------------------------
 
+  /// Returns how many places there are.
+  [[nodiscard]] int count() const;
   /// Returns the worker of a place; nothing before it has joined and after its end.
   [[nodiscard]] std::optional<FleetMember> member(int place) const;
   /// Returns the connected worker with this node, or with this key of its data port.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -52,6 +54,8 @@ std::function<void(std::string_view line)> output_of_worker(const SpawnOptions& 
 void note_in_log(const SpawnOptions& options, int place, const std::string& what) {
   const std::string ranks = ranks_text(options, place);
   if (const std::string file = log_file(options, ranks); !file.empty()) {
+    std::error_code ignored;  // workers that come by themselves have no WorkerOutput to make it
+    std::filesystem::create_directories(options.log_dir, ignored);
     std::ofstream(file, std::ios::app)
         << fmt::format("{} driver: {} {}\n", time_text(), ranks, what) << std::flush;
   }

@@ -195,6 +195,23 @@ TEST_CASE("the file of a rank says where it ran and how it ended", "[actors][lau
   }
 }
 
+TEST_CASE("ranks behind an empty place have their last line, and their folder is made",
+          "[actors][launch]") {
+  const tests::TemporaryFolder folder;
+  const std::string logs = folder.path() + "/logs";
+  FleetScene scene({.workers_come = true, .log_dir = logs});
+  auto required = scene.require(2);
+  CHECK(scene.join(0) == 0);
+  CHECK(scene.join(1) == 1);
+  required.get();
+  CHECK(scene.fleet->places().vacate(0));
+  CHECK(scene.fleet->who(0).process == 0);
+  scene.fleet.reset();
+  CHECK_THAT(tests::read_text_file(logs + "/rank-1.log"),
+             ContainsSubstring(" UTC driver: rank 1 ends with its cluster\n"));
+  CHECK_FALSE(std::filesystem::exists(logs + "/rank-0.log"));
+}
+
 TEST_CASE("another worker takes a place, with the next incarnation", "[actors][launch]") {
   FleetScene scene({.workers_come = true});
   auto required = scene.require(1);
