@@ -14,7 +14,7 @@ namespace stagecraft {
 struct StepResult {
   std::int64_t step = 0;       ///< updates made, with this one; for an evaluation, those before it
   std::vector<double> losses;  ///< per microbatch
-  double mean_loss = 0.0;      ///< weighted by samples (PT-2)
+  double mean_loss = 0.0;      ///< by the weights of the microbatches (PT-2)
   Counts counts;               ///< of all microbatches (count.h)
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
   /// With TrainerOptions::loss_scaling: the factor of this step, and whether it changed no weight,

@@ -6,7 +6,7 @@
 /// UU-1: a batch runs only if all batches of its update before it ran, in order: an update never
 ///       uses a part of the caller's batches. If one fails, all later ones fail too.
 /// UU-2: the result of the last batch covers the whole update: losses of all batches, in order,
-///       their mean by samples (PT-2), and the sums of counts and times. Its timelines are its own.
+///       their mean by weights (PT-2), and the sums of counts and times. Its timelines are its own.
 #pragma once
 
 #include <cstdint>

@@ -133,8 +133,8 @@ class Trainer {
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
   /// Runs a batch as step() does, but keeps its gradients for the update of the next step(). That
-  /// update uses the mean over the samples of all batches since the last one (PT-2), bit by bit as
-  /// one batch of all their microbatches would. This result is the batch's; that of step() is the
+  /// update uses the weighted mean over all batches since the last one (PT-2), bit by bit as one
+  /// batch of all their microbatches would. This result is the batch's; that of step() is the
   /// whole update's. A failure here fails step() too. Until then evaluate() uses the weights of the
   /// last update, and save() and state_dict() the state after it. If a batch fails before the vote,
   /// nothing changes and the update's batches are dropped; load() and recover() drop them too.

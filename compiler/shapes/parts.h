@@ -9,10 +9,11 @@
 ///       remaining parts repeat the last sample and weigh 0.
 /// PT-3: a part is a copy without gaps. Its dimensions lie in memory in the same order as in the
 ///       same rows of the batch: channels-last stays channels-last.
-/// PT-2: a part weighs in proportion to its samples; the first part weighs 1. If an update has
-///       several batches, that is the first part of its first batch. Loss and gradient of a step
-///       are the means over its parts by these weights. They equal the means over all samples if a
-///       microbatch's are means.
+/// PT-2: a part weighs in proportion to its samples, unless the maker of the trainer says what it
+///       counts (LM-1); the first part weighs 1. If an update has several batches, that is the
+///       first part of its first batch. Loss and gradient of a step are the means over its parts by
+///       these weights. By samples, they equal the means over all samples if a microbatch's are
+///       means.
 #pragma once
 
 #include <cstdint>

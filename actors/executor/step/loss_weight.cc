@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/shapes/parts.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
 
@@ -28,7 +29,10 @@ std::vector<double> loss_counts(const LossWeight& weight, const Parts& parts) {
       counts.push_back(0.0);
       continue;
     }
-    const double count = weight(parts.labels[m]);
+    const double count = [&] {
+      const process_end::Elsewhere in_the_users_code;
+      return weight(parts.labels[m]);
+    }();
     if (!std::isfinite(count) || count <= 0.0) {
       throw Error(Errc::UsageArgument,
                   fmt::format("loss_weight returned {} for microbatch {}, and a loss counts by a "

@@ -6,8 +6,9 @@
 ///     return labels[0].ne(kPadding).sum().item<double>();
 ///   };
 ///
-/// The maker of a Trainer, and of a Reference, gives it. It is called on the caller's thread before
-/// a batch is sent, once for each microbatch.
+/// The maker of a Trainer, and of a Reference, gives it. It is called once for each microbatch: by
+/// a Trainer on its caller's thread, before a batch is sent; by a Reference on the thread of its
+/// steps.
 /// LM-1: the weights are relative to that of the first microbatch of an update (PT-2). So loss and
 ///       gradient of an update are those of the mean over all that its microbatches count.
 #pragma once

@@ -1,6 +1,7 @@
 /// Evaluation is the result of evaluating a model on some batches.
 ///
-/// Trainer::evaluate makes it. Loss and metrics are means over all samples of all batches.
+/// Trainer::evaluate makes it. Metrics are means over all samples of all batches; so is the loss,
+/// unless TrainerOptions::loss_weight says by how much the losses count (LM-1).
 #pragma once
 
 #include <cstdint>
