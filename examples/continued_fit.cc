@@ -1,6 +1,7 @@
 /// Trains with validation data, keeps the best state, ends when it no longer improves, and
 /// continues in the middle of an epoch: end the program with Ctrl-C and start it again. Its
-/// arguments are a folder for checkpoints, and a number of epochs.
+/// arguments are a folder for the best state and, in `steps`, the checkpoints, and a number of
+/// epochs.
 
 #include <iostream>
 #include <memory>
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
                               .loss = torch::nn::MSELoss(),
                               .microbatches = 4});
   sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 1e-2});
-  sc::CheckpointFolder checkpoints(folder, 2);
+  sc::CheckpointFolder checkpoints(folder + "/steps", 2);
   checkpoints.resume(trainer);
   const sc::FitResult result =
       trainer.fit(loader,
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
                                   .plateau = sc::Plateau{.factor = 0.5, .patience = 2},
                                   .best_path = folder + "/best.ckpt"},
                    .resume = true});
-  if (result.best) {
+  if (result.best && !result.best->path.empty()) {
     trainer.load(result.best->path);
     std::cout << "best loss " << result.best->value << " after step " << result.best->step << '\n';
   }

@@ -13,9 +13,11 @@
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/trainer/fit_progress.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/base/log.h"
 #include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/compiler/shapes/sample_rows.h"
 
@@ -45,10 +47,39 @@ void check(const FitOptions& options) {
   }
 }
 
+/// Forgets what evaluations have shown of another metric: its values say nothing of this one.
+void begin_to_watch(LoopState& state, const Validation& validation) {
+  if (validation.data.source() == nullptr) {
+    return;
+  }
+  WatchState watch = for_metric_of(validation, state.watch);
+  if (watch == state.watch) {
+    return;
+  }
+  log(Level::Warning,
+      "the checkpoint's best value is of another metric or goal: the search for the best begins "
+      "anew",
+      {{"checkpoint", state.watch.metric}, {"watch", validation.watch}});
+  state.watch = std::move(watch);
+  state.evaluated = 0;
+}
+
+/// Returns whether the file is a checkpoint of the best state.
+bool holds_best(const std::string& path, const WatchState& watch) {
+  try {
+    const CheckpointReader file(path);
+    const std::optional<LoopState>& loop = file.header().loop;
+    return file.header().step == watch.best_step && loop && loop->watch.metric == watch.metric &&
+           loop->watch.best == watch.best;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// Returns where the loop begins, and sets LibTorch's generator back to the beginning of that
 /// epoch. Waits for the steps in progress.
 LoopState start_of(const Trainer& trainer, const FitOptions& options) {
-  const std::optional<LoopState> found = trainer.loop_state();
+  std::optional<LoopState> found = trainer.loop_state();
   if (!options.resume || (!found && trainer.steps() == 0)) {
     return {};
   }
@@ -64,7 +95,8 @@ LoopState start_of(const Trainer& trainer, const FitOptions& options) {
   if (!found->random.empty()) {
     set_default_random_state(found->random);
   }
-  return *found;
+  begin_to_watch(*found, options.validation);
+  return *std::move(found);
 }
 
 /// A mean weighted by samples; without a sample count, each value counts once.
@@ -98,7 +130,7 @@ class Fit {
         run_epoch(skipped);
       }
       tell_all();
-      if (result_.steps > 0) {
+      if (result_.steps > 0 || options_.resume) {  // the run before may not have come to it
         evaluate_once();
       }
     } catch (...) {
@@ -108,15 +140,21 @@ class Fit {
     finish_update();
     result_.end = end_.value_or(FitEnd::Epochs);
     if (state_.watch.best) {
-      result_.best = FitBest{.value = *state_.watch.best,
-                             .step = state_.watch.best_step,
-                             .path = options_.validation.best_path};
+      result_.best = FitBest{
+          .value = *state_.watch.best, .step = state_.watch.best_step, .path = path_of_best()};
     }
     result_.seconds = seconds();
     return std::move(result_);
   }
 
  private:
+  /// Returns best_path if the file there holds the best state: a run that continues and finds no
+  /// better one has not written it.
+  [[nodiscard]] std::string path_of_best() const {
+    const std::string& path = options_.validation.best_path;
+    return !path.empty() && (has_saved_ || holds_best(path, state_.watch)) ? path : "";
+  }
+
   /// An update whose last batch was given to the trainer.
   struct Update {
     StepFuture result;
@@ -223,7 +261,6 @@ class Fit {
                  fmt::format("epoch {}, batch {}: {}", epoch_, number_, error.text()));
       throw told.about(error.option()).advise(error.advice()).with(error.context());
     }
-    newest_ = parts_.result;
     if (updates) {
       parts_.epoch = epoch_;
       under_way_.push_back(std::exchange(parts_, {}));
@@ -289,6 +326,7 @@ class Fit {
     found.step = entered_;
     found.epoch = state_.epoch;
     found.watched = watched_value(validation, found);
+    const LoopState before = state_;
     const WatchState watch = after(state_.watch, found.watched, entered_, validation);
     found.is_best = watch.best != state_.watch.best;
     found.improved = watch.waited == 0;
@@ -297,7 +335,7 @@ class Fit {
     state_.evaluated = entered_;
     trainer_.set_loop_state(entered_, state_);  // before save: the file has it
     if (found.is_best && !validation.best_path.empty()) {
-      trainer_.save(validation.best_path);
+      save_best(before);
     }
     set_rate();
     progress_.evaluated(validation.watch, found.watched);
@@ -307,12 +345,25 @@ class Fit {
     end_if_out_of_patience();
   }
 
+  /// If the state cannot be saved, takes the loop back to `before` the evaluation, so that a run
+  /// that continues evaluates and saves again.
+  void save_best(const LoopState& before) {
+    try {
+      trainer_.save(options_.validation.best_path);
+      has_saved_ = true;
+    } catch (...) {
+      state_ = before;
+      trainer_.set_loop_state(entered_, state_);
+      throw;
+    }
+  }
+
   [[nodiscard]] bool changes_rates() const {
     return options_.rate_of_epoch || options_.validation.plateau;
   }
 
   void set_rate() {
-    if (!changes_rates()) {
+    if (!changes_rates() || epoch_ > options_.epochs) {  // after the last epoch no update follows
       return;
     }
     double factor = options_.validation.plateau ? state_.watch.rate_factor : 1.0;
@@ -369,11 +420,9 @@ class Fit {
     }
   }
 
-  /// Keeps FI-2: steps run one after the other, and each ends by its deadline.
+  /// Keeps FI-2, also for steps of an evaluation that threw: each ends by its deadline.
   void settle() {
-    if (newest_.valid()) {
-      (void)newest_.wait_until(Deadline::max());
-    }
+    (void)trainer_.loop_state();  // waits for the steps in progress
     finish_update();
   }
 
@@ -392,12 +441,12 @@ class Fit {
   LoopState state_;           // after the updates that were given to the trainer
   std::int64_t entered_ = 0;  // these updates, and those before this call
   std::deque<Update> under_way_;
-  Update parts_;       // the update that collects batches now
-  StepFuture newest_;  // of the batch given last
+  Update parts_;  // the update that collects batches now
   std::int64_t epoch_ = 1;
   std::int64_t told_epoch_ = 0;
   std::int64_t number_ = 0;  // of the batch in the epoch
   std::int64_t full_ = 0;    // samples of the epoch's first batch
+  bool has_saved_ = false;   // the best state is in its file
   Mean mean_;                // loss of the epoch that is reported now
   Prefetch batches_;
   FitProgress progress_;

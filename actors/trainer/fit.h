@@ -101,7 +101,9 @@ enum class FitEnd : std::uint8_t { Epochs, OnStep, MaxSteps, MaxTime, Patience }
 struct FitBest {
   double value = 0.0;     ///< of the watched metric
   std::int64_t step = 0;  ///< updates made before it
-  std::string path;       ///< Validation::best_path
+  /// Validation::best_path; empty if the file there does not hold the best state, as after a run
+  /// that continues elsewhere and finds no better one.
+  std::string path;
 };
 
 struct FitResult {

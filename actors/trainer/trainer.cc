@@ -78,6 +78,15 @@ std::chrono::milliseconds longest_wait_for_values(const TrainerOptions& options)
   return patience(options) > kMost / steps ? kMost : steps * patience(options);
 }
 
+/// Returns how many states of a loop are kept: those after the steps in progress, the committed
+/// one, and those before it to which recover() may go back. With mirrors that is usually one step,
+/// but one more for every step during which a copy is slow (MI-2). A state has a few KiB, so many
+/// are kept.
+std::size_t loop_states_of(const TrainerOptions& options) {
+  constexpr std::size_t kLateCopies = 256;
+  return static_cast<std::size_t>(options.outstanding) + 1 + (options.mirror ? kLateCopies : 0);
+}
+
 /// Returns the execution with the plan that this dispatch needs.
 Execution in_form_for(Dispatch dispatch, Execution execution) {
   if (dispatch == Dispatch::Decided) {
@@ -171,7 +180,7 @@ struct Trainer::Impl {
         updates(entry, program, options.loss_weight),
         evaluator(entry, *crew, options, program, execution.program.evaluations()),
         state(program, options, *crew, *ledger, programs, unused),
-        loops(static_cast<std::size_t>(options.outstanding) + 1) {}
+        loops(loop_states_of(options)) {}
 
   /// Returns the processors as Checkpoint has them.
   [[nodiscard]] std::vector<std::string> processors() const {
@@ -204,6 +213,12 @@ struct Trainer::Impl {
   }
 
   void load(const CheckpointHeader& header, const StateSource& source, SeedFrom seed_from) {
+    if (header.loop && !is_possible(*header.loop, header.step)) {  // a Checkpoint of the caller
+      throw Error(Errc::CheckpointFormat,
+                  fmt::format("the checkpoint has a state of a loop that no loop of {} steps can "
+                              "have: leave Checkpoint::loop as it was saved, or empty",
+                              header.step));
+    }
     const OnCallersThread scope;
     stop_training();
     const bool same_seed = seed_from == SeedFrom::Same && options.seed;

@@ -79,7 +79,18 @@ double watched_value(const Validation& validation, const Evaluation& found) {
   return validation.watch == kLoss ? found.loss : found[validation.watch];
 }
 
-WatchState after(WatchState state, double value, std::int64_t steps, const Validation& validation) {
+WatchState for_metric_of(const Validation& validation, const WatchState& state) {
+  const bool is_of_it = state.metric == validation.watch && state.goal == validation.goal;
+  return is_of_it ? state : WatchState{.rate_factor = state.rate_factor};
+}
+
+WatchState after(const WatchState& before,
+                 double value,
+                 std::int64_t steps,
+                 const Validation& validation) {
+  WatchState state = for_metric_of(validation, before);
+  state.metric = validation.watch;
+  state.goal = validation.goal;
   const bool is_number = !std::isnan(value);
   if (is_number && (!state.best || surpasses(value, *state.best, 0.0, validation.goal))) {
     state.best = value;

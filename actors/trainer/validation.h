@@ -30,9 +30,6 @@
 
 namespace stagecraft {
 
-/// Goal says which values of a metric are better.
-enum class Goal : std::uint8_t { Min, Max };
-
 /// Plateau lowers the learning rate when the watched metric no longer improves: after every
 /// `patience` evaluations in a row without an improvement, all rates are multiplied by `factor`.
 struct Plateau {
@@ -80,7 +77,9 @@ struct Validation {
   double min_delta = 0.0;       ///< FV-1
   std::optional<int> patience;  ///< ends the loop after so many evaluations without improvement
   std::optional<Plateau> plateau;
-  std::string best_path;  ///< checkpoint of the best state, written when it is found; empty: none
+  /// Checkpoint of the best state, written when it is found; empty: none. Not in the folder of a
+  /// CheckpointFolder, which removes only its own files that a killed run has left unfinished.
+  std::string best_path;
   std::function<void(const FitEvaluation&)> on_evaluation;  ///< called after each, on your thread
 };
 
@@ -90,8 +89,13 @@ void check_validation(const Validation& validation);
 /// Returns the value of the watched metric. Errors: UsageArgument if it is not one number.
 [[nodiscard]] double watched_value(const Validation& validation, const Evaluation& found);
 
-/// Returns the state after an evaluation, `steps` updates after the start, has found `value`.
-[[nodiscard]] WatchState after(WatchState state,
+/// Returns the state if its values are of the watched metric and were judged by its goal; else one
+/// that keeps only the factor of the rates, which stay as low as they are.
+[[nodiscard]] WatchState for_metric_of(const Validation& validation, const WatchState& state);
+
+/// Returns the state after an evaluation, `steps` updates after the start, has found `value`. It
+/// continues `before` as for_metric_of() does.
+[[nodiscard]] WatchState after(const WatchState& before,
                                double value,
                                std::int64_t steps,
                                const Validation& validation);

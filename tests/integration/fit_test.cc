@@ -1,7 +1,10 @@
 /// Tests fit(): loaders of LibTorch and others, their description, and their errors; and updates of
 /// several batches, by fit and by hand.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <list>
 #include <map>
 #include <sstream>
@@ -482,6 +485,36 @@ TEST_CASE("rates may follow the epoch", "[integration][fit]") {
              ContainsSubstring("rate_of_epoch returns is a number from 0 on"));
 }
 
+TEST_CASE("rates follow no epoch behind the last one", "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  std::int64_t last = 0;
+  const FitResult result = trainer.fit(points_loader(8),
+                                       quiet({.epochs = 2,
+                                              .validation = {.data = test, .every = 100},
+                                              .rate_of_epoch = [&](std::int64_t epoch) {
+                                                last = std::max(last, epoch);
+                                                return 1.0;
+                                              }}));
+  CHECK(result.best);  // it has evaluated after the last update
+  CHECK(last == 2);
+}
+
+TEST_CASE("FI-2: no step of an evaluation that threw is in progress", "[integration][fit]") {
+  const auto instructions = std::make_shared<std::atomic<int>>(0);
+  Trainer trainer = net_trainer(
+      {.before_instruction = [instructions](Rank, const Instruction&) { ++*instructions; }});
+  Points points_until_9;
+  points_until_9.throws_at = 9;
+  auto test = torch_data::make_data_loader<torch_data::samplers::SequentialSampler>(
+      std::move(points_until_9).map(torch_data::transforms::Stack<>()), 4);
+  CHECK_THROWS_WITH(trainer.fit(points_loader(8), quiet({.validation = {.data = test}})),
+                    ContainsSubstring("no such file: 7.png"));
+  const int then = *instructions;
+  CHECK(trainer.loop_state());  // waits for steps in progress
+  CHECK(*instructions == then);
+}
+
 TEST_CASE("FV-1: best value and improvement are judged apart, and no number is neither",
           "[integration][fit]") {
   const Validation how{.goal = Goal::Max, .min_delta = 0.5};
@@ -501,6 +534,18 @@ TEST_CASE("FV-1: best value and improvement are judged apart, and no number is n
   CHECK(state.mark == 1.75);
   CHECK(state.waited == 0);
   CHECK(state.rate_factor == 1.0);
+  state.rate_factor = 0.5;
+  CHECK(for_metric_of(how, state) == state);
+  for (const Validation& other : {Validation{}, Validation{.watch = "f1", .goal = Goal::Max}}) {
+    state = after(state, -3.0, 6, other);  // values of another metric say nothing of it
+    CHECK(state.metric == other.watch);
+    CHECK(state.best == -3.0);
+    CHECK(state.mark == -3.0);
+    CHECK(state.waited == 0);
+    CHECK(state.rate_factor == 0.5);
+    state = after(state, other.goal == Goal::Min ? -2.0 : -4.0, 7, other);
+    CHECK(state.waited == 1);
+  }
 }
 
 TEST_CASE("options of fit that contradict each other are refused", "[integration][fit]") {
@@ -630,6 +675,138 @@ TEST_CASE("resume begins at the beginning without a step, and needs the checkpoi
   CHECK_THAT(refused(points_loader(8), 9), ContainsSubstring("has no place in a loader"));
   CHECK_THAT(thrown([&] { trainer.set_loop_state(1, {.epoch = 0}); }).what(),
              ContainsSubstring("epochs count from 1"));
+}
+
+at::Tensor always_0(const at::Tensor& output, const at::Tensor& label) {
+  return (output - label).abs().mean().mul(0.0);
+}
+
+TEST_CASE("the path of the best state is told only if the file there holds it",
+          "[integration][fit][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/best.ckpt", last = folder.path() + "/last.ckpt";
+  const std::string elsewhere = folder.path() + "/elsewhere.ckpt";
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  const auto run = [&](Trainer& trainer, std::int64_t epochs, const std::string& best_path) {
+    const FitResult result = trainer.fit(points_loader(8),
+                                         quiet({.epochs = epochs,
+                                                .validation = {.data = test,
+                                                               .metrics = {{"zero", always_0}},
+                                                               .watch = "zero",
+                                                               .best_path = best_path},
+                                                .resume = true}));
+    REQUIRE(result.best);
+    CHECK(result.best->step == 3);
+    return result.best->path;
+  };
+  Trainer first = net_trainer();
+  CHECK(run(first, 2, path) == path);
+  first.save(last);
+  Trainer resumed = net_trainer();
+  resumed.load(last);
+  CHECK(run(resumed, 3, elsewhere).empty());
+  CHECK(run(resumed, 4, path) == path);
+  resumed.save(path);  // of a later step
+  CHECK(run(resumed, 5, path).empty());
+}
+
+TEST_CASE("a best state that could not be saved is found again", "[integration][fit][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/place", path = place + "/best.ckpt";
+  std::filesystem::create_directory(place);
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  Trainer trainer = net_trainer();
+  const auto options = [&](bool resume) {
+    return quiet({.on_step = [&](const FitStep&) { std::filesystem::remove_all(place); },
+                  .validation = {.data = test, .best_path = path},
+                  .resume = resume});
+  };
+  CHECK(thrown([&] { (void)trainer.fit(points_loader(8), options(false)); }).code() ==
+        Errc::UsageFile);
+  REQUIRE(trainer.loop_state());
+  CHECK(trainer.loop_state()->batches == 3);
+  CHECK_FALSE(trainer.loop_state()->watch.best);
+  std::filesystem::create_directory(place);
+  const FitResult result = trainer.fit(points_loader(8), options(true));
+  CHECK(result.steps == 0);
+  REQUIRE(result.best);
+  CHECK(result.best->path == path);
+  trainer.load(path);
+  CHECK(trainer.steps() == 3);
+}
+
+TEST_CASE("resume makes the last evaluation if the run before did not",
+          "[integration][fit][checkpoint]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  std::vector<std::int64_t> evaluated;
+  const auto run = [&](bool resume) {
+    return trainer.fit(points_loader(8),
+                       quiet({.on_step = [](const FitStep& s) { return s.step < 3; },
+                              .validation = {.data = test,
+                                             .every = 100,
+                                             .on_evaluation =
+                                                 [&](const FitEvaluation& found) {
+                                                   evaluated.push_back(found.step);
+                                                 }},
+                              .resume = resume}));
+  };
+  CHECK(run(false).end == FitEnd::OnStep);
+  CHECK(evaluated.empty());
+  CHECK(run(true).steps == 0);
+  CHECK(evaluated == std::vector<std::int64_t>{3});
+  CHECK(run(true).steps == 0);
+  CHECK(evaluated.size() == 1);
+}
+
+TEST_CASE("resume with another metric or goal begins the search for the best anew",
+          "[integration][fit][checkpoint]") {
+  Trainer trainer = net_trainer();
+  const std::vector<LabeledBatch> test{points(8, 2.0)};
+  std::vector<double> found;
+  const auto run = [&](std::int64_t epochs, Goal goal) {
+    found.clear();
+    return trainer.fit(
+        points_loader(8),
+        quiet({.epochs = epochs,
+               .validation = {.data = test,
+                              .goal = goal,
+                              .on_evaluation =
+                                  [&](const FitEvaluation& e) { found.push_back(e.watched); }},
+               .resume = true}));
+  };
+  REQUIRE(run(3, Goal::Min).best);
+  const FitResult result = run(5, Goal::Max);
+  REQUIRE(result.best);
+  CHECK(found.size() == 3);  // the checkpoint's state again, now as the first of this goal
+  CHECK(result.best->value == std::ranges::max(found));
+  REQUIRE(trainer.loop_state());
+  CHECK(trainer.loop_state()->watch.metric == "loss");
+  CHECK(trainer.loop_state()->watch.goal == Goal::Max);
+}
+
+TEST_CASE("a trainer with mirrors keeps the states of a loop to which recover() may go back",
+          "[integration][fit]") {
+  const bool mirror = GENERATE(false, true);
+  Trainer trainer = net_trainer({.mirror = mirror, .outstanding = 2});
+  for (std::int64_t steps = 0; steps <= 10; ++steps) {
+    trainer.set_loop_state(steps, {.batches = steps});
+  }
+  CHECK(trainer.loop_state().has_value() == mirror);  // the one after no step
+}
+
+TEST_CASE("a checkpoint in memory with an impossible state of a loop is refused",
+          "[integration][fit][checkpoint]") {
+  Trainer trainer = net_trainer();
+  (void)trainer.fit(points_loader(8), quiet({}));
+  Checkpoint checkpoint = trainer.checkpoint();
+  checkpoint.loop->watch.waited = 4;  // evaluations after three steps
+  const Error error = thrown([&] { trainer.load(checkpoint); });
+  CHECK(error.code() == Errc::CheckpointFormat);
+  CHECK_THAT(error.what(), ContainsSubstring("no loop of 3 steps can have"));
+  checkpoint.loop.reset();
+  trainer.load(checkpoint);
+  CHECK_FALSE(trainer.loop_state());
 }
 
 // ---- updates of several batches ---------------------------------------------------------------

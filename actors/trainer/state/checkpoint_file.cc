@@ -47,11 +47,14 @@ using PackedHeader3 = std::tuple<std::int64_t,
                                  std::vector<PackedEntry>,
                                  std::vector<std::string>,
                                  std::optional<PackedScale>>;
-/// PackedLoop holds the fields of a LoopState, then those of its WatchState.
+/// PackedLoop holds the fields of a LoopState, then those of its WatchState; the goal as whether
+/// large values are better.
 using PackedLoop = std::tuple<std::int64_t,
                               std::int64_t,
                               std::string,
                               std::int64_t,
+                              std::string,
+                              bool,
                               std::optional<double>,
                               std::int64_t,
                               std::optional<double>,
@@ -82,6 +85,8 @@ PackedHeader packed(const CheckpointHeader& header) {
             header.loop->batches,
             header.loop->random,
             header.loop->evaluated,
+            watch.metric,
+            watch.goal == Goal::Max,
             watch.best,
             watch.best_step,
             watch.mark,
@@ -104,12 +109,25 @@ LossScale unpacked(const PackedScale& scale) {
 }
 
 LoopState unpacked(PackedLoop loop) {
-  auto& [epoch, batches, random, evaluated, best, best_step, mark, waited, for_rate, factor] = loop;
+  auto& [epoch,
+         batches,
+         random,
+         evaluated,
+         metric,
+         largest,
+         best,
+         best_step,
+         mark,
+         waited,
+         for_rate,
+         factor] = loop;
   return {.epoch = epoch,
           .batches = batches,
           .random = std::move(random),
           .evaluated = evaluated,
-          .watch = {.best = best,
+          .watch = {.metric = std::move(metric),
+                    .goal = largest ? Goal::Max : Goal::Min,
+                    .best = best,
                     .best_step = best_step,
                     .mark = mark,
                     .waited = waited,

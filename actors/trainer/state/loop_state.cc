@@ -1,16 +1,35 @@
 #include "stagecraft/actors/trainer/state/loop_state.h"
 
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 namespace stagecraft {
+namespace {
+
+/// The state of LibTorch's generator has 5056 bytes.
+constexpr std::size_t kLongestText = std::size_t{1} << 16U;
+
+bool is_number_or_none(const std::optional<double>& value) {
+  return !value || !std::isnan(*value);
+}
+
+/// An evaluation follows at least one update, and at most one follows the same updates. A factor
+/// falls from 1 on; after very many plateaus it is 0.
+bool is_possible(const WatchState& watch, std::int64_t evaluated) {
+  return watch.metric.size() <= kLongestText && is_number_or_none(watch.best) &&
+         is_number_or_none(watch.mark) && watch.best_step >= 0 && watch.best_step <= evaluated &&
+         watch.waited >= 0 && watch.waited <= evaluated && watch.waited_for_rate >= 0 &&
+         watch.waited_for_rate <= watch.waited && watch.rate_factor >= 0.0 &&
+         watch.rate_factor <= 1.0;
+}
+
+}  // namespace
 
 bool is_possible(const LoopState& state, std::int64_t steps) {
-  const WatchState& watch = state.watch;
-  return state.epoch >= 1 && state.batches >= 0 && state.evaluated >= 0 &&
-         state.evaluated <= steps && watch.best_step >= 0 && watch.best_step <= steps &&
-         watch.waited >= 0 && watch.waited_for_rate >= 0 && watch.waited_for_rate <= watch.waited &&
-         std::isfinite(watch.rate_factor) && watch.rate_factor >= 0.0;
+  return state.epoch >= 1 && state.batches >= 0 && state.random.size() <= kLongestText &&
+         state.evaluated >= 0 && state.evaluated <= steps &&
+         is_possible(state.watch, state.evaluated);
 }
 
 void LoopStates::put(std::int64_t steps, LoopState state) {

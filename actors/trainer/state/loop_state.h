@@ -15,8 +15,13 @@
 
 namespace stagecraft {
 
+/// Goal says which values of a metric are better.
+enum class Goal : std::uint8_t { Min, Max };
+
 /// WatchState is what the evaluations so far have shown of the watched metric (validation.h).
 struct WatchState {
+  std::string metric = {};           ///< its name; empty before the first evaluation
+  Goal goal = Goal::Min;             ///< by which the values below were judged
   std::optional<double> best = {};   ///< the best value so far
   std::int64_t best_step = 0;        ///< updates after which it was found
   std::optional<double> mark = {};   ///< the last improvement, which the next must surpass
@@ -37,12 +42,13 @@ struct LoopState {
   friend bool operator==(const LoopState&, const LoopState&) = default;
 };
 
-/// Returns whether a run of `steps` updates can have this state.
+/// Returns whether a run of `steps` updates can have this state. A state may come from a file that
+/// anyone has written: long texts are refused, too.
 [[nodiscard]] bool is_possible(const LoopState& state, std::int64_t steps);
 
 class LoopStates {
  public:
-  /// `most`: states to keep, those of the most updates: one more than steps in progress.
+  /// `most`: states to keep, those of the most updates: at least one more than steps in progress.
   explicit LoopStates(std::size_t most) : most_(most) {}
 
   void put(std::int64_t steps, LoopState state);

@@ -43,7 +43,9 @@ Checkpoint example() {
                             .batches = 3,
                             .random = std::string("\0\xFF\x80", 3),
                             .evaluated = 10,
-                            .watch = {.best = -0.5,
+                            .watch = {.metric = "accuracy",
+                                      .goal = Goal::Max,
+                                      .best = -0.5,
                                       .best_step = 8,
                                       .waited = 4,
                                       .waited_for_rate = 1,
@@ -153,12 +155,21 @@ TEST_CASE("a checkpoint with an impossible state of a loop is refused",
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
   Checkpoint wrong = example();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   wrong.loop = GENERATE(LoopState{.epoch = 0},
                         LoopState{.batches = -1},
                         LoopState{.evaluated = 13},
-                        LoopState{.watch = {.best_step = 13}},
-                        LoopState{.watch = {.waited_for_rate = 1}},
-                        LoopState{.watch = {.rate_factor = -1.0}});
+                        LoopState{.random = std::string(1U << 20U, 'x')},
+                        LoopState{.watch = {.metric = std::string(1U << 20U, 'x')}},
+                        LoopState{.evaluated = 12, .watch = {.best_step = 13}},
+                        LoopState{.evaluated = 11, .watch = {.best_step = 12}},
+                        LoopState{.evaluated = 12, .watch = {.best = kNan}},
+                        LoopState{.evaluated = 12, .watch = {.mark = kNan}},
+                        LoopState{.evaluated = 11, .watch = {.waited = 12}},
+                        LoopState{.evaluated = 12, .watch = {.waited_for_rate = 1}},
+                        LoopState{.watch = {.rate_factor = -1.0}},
+                        LoopState{.watch = {.rate_factor = 1.5}},
+                        LoopState{.watch = {.rate_factor = kNan}});
   CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
 }
 
