@@ -6,9 +6,9 @@
 /// A StepResult has the sums over all microbatches of the step, from all ranks. Calls with one name
 /// add up, element by element, also those of different layers.
 ///
-/// KC-1: the forward of a training step counts: no replay of it (recompute), no evaluation, and not
+/// UC-1: the forward of a training step counts: no replay of it (recompute), no evaluation, and not
 ///       the module outside of a trainer.
-/// KC-2: counting changes no value and no gradient.
+/// UC-2: counting changes no value and no gradient.
 #pragma once
 
 #include <cstdint>

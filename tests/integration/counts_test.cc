@@ -55,7 +55,7 @@ Schedule two_rows(const Program& program) {
   return one_f_one_b(program.stage_graph(), program.microbatches());
 }
 
-TEST_CASE("a step has the sums of what its microbatches count on all ranks (KC-1)",
+TEST_CASE("a step has the sums of what its microbatches count on all ranks (UC-1)",
           "[integration][counts]") {
   torch::manual_seed(3);
   const auto module = std::make_shared<CountingModel>();
