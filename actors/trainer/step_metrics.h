@@ -26,8 +26,8 @@ namespace stagecraft {
           {"peak_bytes", static_cast<double>(peak)}};
 }
 
-/// Returns what a model counts (count.h): count.NAME for a single number, count.NAME.0 and so on for
-/// several.
+/// Returns what a model counts (count.h): count.NAME for a single number, count.NAME.0 and so on
+/// for several.
 [[nodiscard]] inline Metrics metrics_of(const Counts& counts) {
   Metrics metrics;
   for (const auto& [name, numbers] : counts) {

@@ -1,7 +1,7 @@
 /// count adds numbers to the counts of a training step: the tokens of each expert, those that found
 /// no place, the samples that were masked.
 ///
-///   sc::count("tokens_per_expert", placed.sum(at::IntArrayRef{0, 2}));     // in forward, or in the loss
+///   sc::count("tokens_per_expert", placed.sum(at::IntArrayRef{0, 2}));   // in forward or loss
 ///
 /// A StepResult has the sums over all microbatches of the step, from all ranks. Calls with one name
 /// add up, element by element, also those of different layers.
