@@ -97,7 +97,7 @@ TEST_CASE("a planner stays within the memory of the devices", "[sim][plan]") {
     return out.str() + err.str();
   };
   CHECK_THAT(planned(std::size_t{1} << 30U),
-             ContainsSubstring("plans for 1.0 GiB on each worker's GPU") &&
+             ContainsSubstring("plans for 1.0 GiB on each rank's GPU") &&
                  !ContainsSubstring("no plan fits"));
   CHECK_THAT(planned(65536),
              ContainsSubstring("no plan fits the devices") && ContainsSubstring("may hold 54613"));

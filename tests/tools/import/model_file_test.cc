@@ -115,7 +115,7 @@ TEST_CASE("a plan for a model from a file keeps the microbatches of its data, an
     CAPTURE(result.out, result.err);
     CHECK(result.exit_code == 0);
     CHECK_THAT(result.err,
-               ContainsSubstring("plan: microbatches stay as '") &&
+               ContainsSubstring("plan: note: microbatches stay as '") &&
                    ContainsSubstring("has them, 4 a step"));
     CHECK_THAT(result.out, ContainsSubstring("planned: 4 microbatches of "));
   }

@@ -41,8 +41,8 @@ PlannedRun plan_run(const TrainOptions& options,
   const WorkShape whole = WorkShape::uncut(
       static_cast<int>(size.microbatches_of(1).value_or(kUsualMicrobatches)), size.microbatch_size);
   const PlannedSizes sizes = planned_sizes(options, whole);
-  if (!sizes.note.empty() && !options.run.quiet) {
-    console.err << fmt::format("plan: {}\n", sizes.note);
+  if (!sizes.note.empty()) {
+    console.err << fmt::format("plan: note: {}\n", sizes.note);
   }
   const Program program = compile_in(options.pipeline.precision, work, whole);
   const WorkBatch batch = work.batch(0, whole);
@@ -73,7 +73,7 @@ PlannedRun plan_run(const TrainOptions& options,
   how.memory = gpu_memory_of_each(options, ranks);
   if (std::isfinite(how.memory)) {
     console.err << fmt::format(
-        "plan: note: plans for {} on each worker's GPU, with times measured on this machine's "
+        "plan: note: plans for {} on each rank's GPU, with times measured on this machine's "
         "processors\n",
         bytes_text(how.memory));
   }

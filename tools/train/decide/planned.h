@@ -34,7 +34,7 @@ struct PlannedRun {
                                   Work& work,
                                   Console& console);
 
-/// Returns "planned: 16 microbatches of 2, zb-h2 by balance on 4 workers".
+/// Returns "planned: 16 microbatches of 2, zb-h2 by balance on 4 ranks".
 [[nodiscard]] std::string chosen_text(const PlannedRun& planned);
 
 /// Returns "planned 12.3 ms a step, measured 12.5 (+1.6 %)". `seconds`: of every step; the first

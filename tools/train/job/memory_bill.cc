@@ -153,7 +153,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const bool processes = options.workers.kind != WorkerKind::Threads;
   add(Time::Run,
       fmt::format("LibTorch and {}{}",
-                  count_text(choice.layout.ranks(), "worker"),
+                  count_text(choice.layout.ranks(), "rank"),
                   processes ? ", each a process" : ""),
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
   if (uses_gpus) {
@@ -193,7 +193,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   } else if (shared.states()) {
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }
-  add(Time::Step, "inputs and their copies on the workers", 2 * work.batch);
+  add(Time::Step, "inputs and their copies on the ranks", 2 * work.batch);
   const double state = held + states * optimized;
   const double on_its_way = std::max(state / choice.layout.model_stages(),
                                      std::min(state, static_cast<double>(kReadBytes)));

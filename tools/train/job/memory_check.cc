@@ -68,8 +68,8 @@ RunMemory at_level(const RunMemory& run, Sharing level) {
 
 /// Returns the chain's or the graph's 1F1B if it keeps fewer activations than the run's schedule.
 std::optional<std::string_view> leaner_schedule(const RunMemory& run) {
-  if (run.choice.strategy) {
-    return std::nullopt;
+  if (run.choice.strategy || run.options.planner.name) {
+    return std::nullopt;  // has no --schedule
   }
   const Schedule& schedule = run.choice.schedule;
   const StageGraph graph = schedule.stage_graph();
@@ -97,7 +97,9 @@ std::string leaner_options(const RunMemory& run) {
   if (const auto schedule = leaner_schedule(run)) {
     ways.push_back(fmt::format("--schedule {}", *schedule));
   }
-  ways.emplace_back("a smaller --microbatch-size");
+  if (!run.options.model.file) {  // whose data say what a step has
+    ways.emplace_back("a smaller --microbatch-size");
+  }
   ways.emplace_back("more stages");
   return words_text(ways);
 }

@@ -19,7 +19,8 @@ constexpr const char* kAbout =
 constexpr const char* kFooter =
     "Ctrl-C, SIGTERM or SIGHUP ends the run after its current step; it then saves and reports as "
     "usual. A second Ctrl-C or SIGTERM, more than 1 s later, ends it at once. If nobody can read "
-    "the output, a run that writes files continues to its end, and any other run stops.\n\n"
+    "the output, a run that writes files continues to its end, and any other run stops; with "
+    "--quiet it notices that only when it prints.\n\n"
     "Environment (docs/environment.md): STAGECRAFT_WORKERS and STAGECRAFT_PROCESSOR stand for "
     "their options, STAGECRAFT_RANKS for --ranks if the schedule leaves the number open. Worker "
     "processes also follow STAGECRAFT_CREDENTIALS, STAGECRAFT_HOSTS, STAGECRAFT_PER_HOST, "

@@ -6,6 +6,7 @@
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/train/options/optimizer_defaults.h"
 
 namespace stagecraft::tools {
@@ -73,18 +74,30 @@ std::int64_t decay_steps(const OptimizerOptions& options, std::int64_t steps) {
   if (options.rate_kind != RateKind::Wsd) {
     return 0;
   }
-  return options.decay_steps.value_or(std::max<std::int64_t>(steps / 10, 1));
+  return options.decay_steps.value_or(
+      std::max<std::int64_t>(std::min(steps / 10, steps - options.warmup), 1));
 }
 
 std::string rate_misfit(const OptimizerOptions& options, std::int64_t steps) {
   const std::int64_t decay = decay_steps(options, steps);
-  return decay <= steps - options.warmup
-             ? ""
-             : fmt::format(
-                   "--warmup and --decay-steps expect at most {} steps together, found {} and {}",
-                   steps,
-                   options.warmup,
-                   decay);
+  if (decay <= steps - options.warmup) {
+    return "";
+  }
+  if (!options.decay_steps) {
+    return fmt::format(
+        "--warmup expects at most {} of {} with --lr-schedule wsd, found {}: the "
+        "rate falls in the last",
+        steps - 1,
+        count_text(steps, "step"),
+        options.warmup);
+  }
+  return options.warmup == 0
+             ? fmt::format(
+                   "--decay-steps expects at most {}, found {}", count_text(steps, "step"), decay)
+             : fmt::format("--warmup and --decay-steps expect at most {} together, found {} and {}",
+                           count_text(steps, "step"),
+                           options.warmup,
+                           decay);
 }
 
 LearningRate make_learning_rate(const OptimizerOptions& options, std::int64_t steps) {

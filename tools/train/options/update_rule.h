@@ -31,8 +31,8 @@ namespace stagecraft::tools {
 /// Returns the steps in which the rate falls at the end of `steps` steps; 0 for all kinds but Wsd.
 [[nodiscard]] std::int64_t decay_steps(const OptimizerOptions& options, std::int64_t steps);
 
-/// Returns, as a sentence, why warm-up and fall of a rate do not fit into `steps` steps; empty if
-/// they do.
+/// Returns, as a sentence, why warm-up and fall of a rate do not fit into `steps` steps, by the
+/// options that were given; empty if they do. Requires: the warm-up fits.
 [[nodiscard]] std::string rate_misfit(const OptimizerOptions& options, std::int64_t steps);
 
 /// Makes the rate. `steps`: of the whole training, at whose end a falling rate is 0.

@@ -78,6 +78,8 @@ class Progress {
   virtual void done(const DoneLine& line) = 0;
   /// Reports the same in two forms: as text, ending in a newline, and as one JSON object.
   virtual void report(const std::string& text, const std::string& json) = 0;
+  /// Reports a note in the same way; a quiet run prints it, too.
+  virtual void note(const std::string& text, const std::string& json) { report(text, json); }
   /// Prints text for people unchanged; the JSON form leaves it out.
   virtual void text(const std::string& text) = 0;
 };

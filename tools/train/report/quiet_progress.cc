@@ -21,6 +21,7 @@ class QuietProgress : public Progress {
   }
   void done(const DoneLine& line) override { form_->done(line); }
   void report(const std::string&, const std::string&) override {}
+  void note(const std::string& text, const std::string& json) override { form_->note(text, json); }
   void text(const std::string&) override {}
 
  private:

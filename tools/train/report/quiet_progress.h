@@ -1,5 +1,5 @@
-/// QuietProgress leaves out the reports of a training run, except a failed comparison and the end
-/// (`train --quiet`), in the form of another Progress.
+/// QuietProgress leaves out the reports of a training run, except notes, a failed comparison and
+/// the end (`train --quiet`), in the form of another Progress.
 #pragma once
 
 #include <memory>

@@ -114,7 +114,7 @@ void TrainRun::report_start() {
   }
   if (!other_processors_.empty()) {
     const std::string& file = *job_.start.checkpoint;
-    progress_->report(
+    progress_->note(
         fmt::format("note: {} was written with other processors: {}\n", file, other_processors_),
         text_of({{"event", "other_processors"}, {"file", file}, {"why", other_processors_}}));
   }

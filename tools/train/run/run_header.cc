@@ -8,6 +8,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tools/train/catalog/models.h"
+#include "stagecraft/tools/train/options/update_rule.h"
 #include "stagecraft/tools/train/run/run_files.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 
@@ -62,11 +63,28 @@ std::string batch_text(const TrainJob& job, std::int64_t rows) {
   return batches == 1 ? text : fmt::format("{}, {} a step", text, count_text(batches, "batch"));
 }
 
-std::string rate_text(const OptimizerOptions& o) {
-  const char* kind = o.rate_kind == RateKind::Constant ? "constant"
-                     : o.rate_kind == RateKind::Cosine ? "falls to 0 as a cosine"
-                                                       : "falls to 0 linearly";
-  std::string text = fmt::format("learning rate {}, {}", o.rate, kind);
+/// Returns how the rate changes after its warm-up.
+std::string rate_change(const OptimizerOptions& o, std::int64_t steps) {
+  switch (o.rate_kind) {
+    case RateKind::Constant:
+      return "constant";
+    case RateKind::Cosine:
+      return "falls to 0 as a cosine";
+    case RateKind::Linear:
+      return "falls to 0 linearly";
+    case RateKind::Wsd: {
+      const std::int64_t decay = decay_steps(o, steps);
+      return fmt::format("falls to 0 in the last {}",
+                         decay == 1 ? "step" : count_text(decay, "step"));
+    }
+    case RateKind::Plateau:
+      return fmt::format("times {} on each plateau", make_plateau(o).value().factor);
+  }
+  return "";
+}
+
+std::string rate_text(const OptimizerOptions& o, std::int64_t steps) {
+  std::string text = fmt::format("learning rate {}, {}", o.rate, rate_change(o, steps));
   return o.warmup == 0 ? text
                        : fmt::format("{} after {} of warm-up", text, count_text(o.warmup, "step"));
 }
@@ -105,7 +123,7 @@ std::string header_text(const TrainJob& job, std::int64_t rows) {
       count_text(job.choice.layout.ranks(), "rank"),
       batch_text(job, rows),
       o.optimizer.name,
-      rate_text(o.optimizer),
+      rate_text(o.optimizer, job.choice.steps),
       job.choice.steps,
       data_text(o),
       workers_text(job));

@@ -102,6 +102,20 @@ TEST_CASE("what keeps less of activations is named unless it is in use", "[tools
              ContainsSubstring(": a smaller --microbatch-size or more stages keep less of them"));
 }
 
+TEST_CASE("no option is named that the command would refuse", "[tools][memory]") {
+  const PlannedRun run = planned({"--schedule", "gpipe"});
+  const double limit = run.bill().to_run() - 1;
+  PlannedRun from_file = run;
+  from_file.options.model.file = "model.pt2";
+  CHECK_THAT(from_file.refused(limit),
+             ContainsSubstring(", --schedule 1f1b or more stages keep less of them"));
+  PlannedRun by_planner = run;
+  by_planner.options.planner.name = "auto";
+  CHECK_THAT(by_planner.refused(limit),
+             ContainsSubstring(", a smaller --microbatch-size or more stages keep less of them") &&
+                 !ContainsSubstring("--schedule"));
+}
+
 TEST_CASE("no level is named where copies cannot share", "[tools][memory][strategies]") {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--ranks", "4"},

@@ -247,8 +247,14 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
   CHECK_THAT(
       failure_of({"--lr-schedule", "wsd", "--steps", "9", "--warmup", "4", "--decay-steps", "6"}),
       ContainsSubstring("at most 9 steps together, found 4 and 6"));
-  CHECK_THAT(failure_of({"--lr-schedule", "wsd", "--steps", "9", "--warmup", "9"}),
-             ContainsSubstring("at most 9 steps together, found 9 and 1"));
+  CHECK_THAT(
+      failure_of({"--lr-schedule", "wsd", "--steps", "9", "--warmup", "9"}),
+      ContainsSubstring("--warmup expects at most 8 of 9 steps with --lr-schedule wsd, found "
+                        "9: the rate falls in the last") &&
+          !ContainsSubstring("--decay-steps"));
+  CHECK_THAT(failure_of({"--lr-schedule", "wsd", "--steps", "9", "--decay-steps", "10"}),
+             ContainsSubstring("--decay-steps expects at most 9 steps, found 10") &&
+                 !ContainsSubstring("--warmup"));
   CHECK_THAT(failure_of({"--optimizer", "lion"}),
              ContainsSubstring("adamw, sgd, adam, adagrad or rmsprop, found 'lion'"));
   CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
@@ -276,6 +282,7 @@ TEST_CASE("a wsd learning rate falls in a tenth of the steps, or as many as are 
   };
   CHECK(decay_of({"--lr-schedule", "wsd", "--steps", "90"}, 90) == 9);
   CHECK(decay_of({"--lr-schedule", "wsd", "--steps", "5"}, 5) == 1);
+  CHECK(decay_of({"--lr-schedule", "wsd", "--steps", "50", "--warmup", "47"}, 50) == 3);
   CHECK(decay_of({"--lr-schedule", "wsd", "--decay-steps", "7"}, 50) == 7);
   CHECK(decay_of({"--lr-schedule", "linear"}, 50) == 0);
 }

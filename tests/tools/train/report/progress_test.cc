@@ -124,7 +124,7 @@ TEST_CASE("where no tokens are, steps are counted", "[tools][progress]") {
   CHECK_THAT(programs.text(), !ContainsSubstring("tokens"));
 }
 
-TEST_CASE("a quiet run tells a failed comparison and its end", "[tools][progress]") {
+TEST_CASE("a quiet run tells notes, a failed comparison and its end", "[tools][progress]") {
   Said said(ProgressForm::Plain);
   said.progress = make_quiet_progress(std::move(said.progress));
   said.progress->step(kStep);
@@ -133,11 +133,18 @@ TEST_CASE("a quiet run tells a failed comparison and its end", "[tools][progress
   said.progress->saved(3, "file");
   said.progress->verified({.bit_equal = true, .good = true});
   CHECK(said.text().empty());
+  said.progress->note("note: other processors\n", "{}");
   said.progress->verified({.bit_equal = false, .good = false, .first_difference = "step 2"});
   said.progress->done({.steps = 50, .loss = 2.5, .steps_per_second = 8.5});
   CHECK(said.text() ==
+        "note: other processors\n"
         "verify: NOT bit-equal to one process: step 2; largest difference 0\n"
         "done: step 50, loss 2.5000, 8.5 steps/s\n");
+  Said programs(ProgressForm::JsonLines);
+  programs.progress = make_quiet_progress(std::move(programs.progress));
+  programs.progress->report("a table\n", "{}");
+  programs.progress->note("note: other processors\n", R"({"event":"other_processors"})");
+  CHECK(programs.text() == "{\"event\":\"other_processors\"}\n");
 }
 
 TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]") {

@@ -264,6 +264,27 @@ TEST_CASE("a run says what it does before its first step, and closes in ten line
   CHECK_THAT(saving.out, !ContainsSubstring("saves nothing"));
 }
 
+TEST_CASE("a run says how its learning rate changes", "[tools][train]") {
+  const auto optimizer_line = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--stages", "2"});
+    const CommandResult result = run_train(words);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    const std::size_t begin = result.out.find("optimizer  ");
+    return result.out.substr(begin, result.out.find('\n', begin) - begin);
+  };
+  CHECK_THAT(optimizer_line({"--lr-schedule", "linear"}),
+             ContainsSubstring(", falls to 0 linearly; until step 3"));
+  CHECK_THAT(optimizer_line({"--lr-schedule", "wsd"}),
+             ContainsSubstring(", falls to 0 in the last step; until step 3"));
+  CHECK_THAT(
+      optimizer_line({"--lr-schedule", "wsd", "--decay-steps", "2", "--warmup", "1"}),
+      ContainsSubstring(", falls to 0 in the last 2 steps after 1 step of warm-up; until step 3"));
+  CHECK_THAT(
+      optimizer_line({"--lr-schedule", "plateau", "--eval-every", "3", "--lr-factor", "0.5"}),
+      ContainsSubstring(", times 0.5 on each plateau; until step 3"));
+}
+
 TEST_CASE("a quiet run prints its last line, and nothing beside it", "[tools][train]") {
   const CommandResult people = run_train({"--stages", "2", "--verify", "--quiet"});
   CAPTURE(people.out, people.err);
