@@ -25,7 +25,8 @@ constexpr double kGap = 2;  // pixels above and below a row's boxes
 constexpr double kAxis = 26;
 constexpr double kTitleGap = 6;
 constexpr double kHeading = 24;     // pixels for the name of a panel
-constexpr double kLateUpdate = 26;  // pixels of an update that takes no time
+constexpr double kLateUpdate = 26;  // pixels of an update that takes no time, if there is room
+constexpr double kBold = 1.15;      // width of bold text relative to other text
 constexpr double kIdleNote = 88;
 constexpr double kItemGap = 14;
 constexpr double kNamed = 0.9;  // share of cells that must have names, if any text size allows it
@@ -275,7 +276,8 @@ std::vector<Band> bands_of(const Figure& figure) {
   std::vector<Band> bands;
   double y = figure.axis + kGap;
   for (const Panel& panel : figure.panels) {
-    Band band{.heading = y + kHeading - 7,
+    Band band{.name = ending(panel.name, (figure.width - 2 * kMargin) / kBold),
+              .heading = y + kHeading - 7,
               .top = y + (panel.name.empty() ? 0 : kHeading),
               .length = length_of(panel) * figure.scale + figure.room_behind};
     y = band.bottom =
@@ -295,6 +297,20 @@ double text_width(std::string_view text, double size) {
     ems += wide ? 1.0 : narrow ? 0.4 : c >= 'A' && c <= 'Z' ? 0.75 : 0.64;
   }
   return ems * size;
+}
+
+std::string ending(std::string_view text, double width) {
+  if (text_width(text) <= width) {
+    return std::string(text);
+  }
+  constexpr std::string_view kDots = "...";
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+  while (!text.empty() && text_width(kDots) + text_width(text) > width) {
+    do {
+      text.remove_prefix(1);
+    } while (!text.empty() && continues(text.front()));  // of a character in UTF-8
+  }
+  return std::string(kDots) += text;
 }
 
 std::vector<std::string> wrapped(std::string_view text, double width) {
@@ -341,16 +357,21 @@ Figure::Figure(std::span<const Panel> drawn, const PictureOptions& options)
     }
   }
   left = 2 * kMargin + widest_row;
+  int late_updates = 0;  // of any row
   for (const Box& box : boxes) {
-    room_behind = std::max(room_behind, kLateUpdate * box.late_update);
+    late_updates = std::max(late_updates, box.late_update);
   }
-  const double right = room_behind + (idle ? kIdleNote : kMargin);
+  const double whole = options.width.value_or(kWidestUsual);
+  const double margin = idle ? kIdleNote : kMargin;
+  const double room = std::max(whole - left - margin, 2.0);
+  late_width = std::min(kLateUpdate, room / 2 / std::max(late_updates, 1));
+  room_behind = late_width * late_updates;
+  const double right = room_behind + margin;
+  scale = std::max(whole - left - right, 1.0) / std::max(length, 1e-300);
   if (options.width) {
     width = *options.width;
-    scale = std::max(width - left - right, 1.0) / std::max(length, 1e-300);
   } else {
-    scale = std::min(stretch * natural_scale(boxes, timed),
-                     (kWidestUsual - left - right) / std::max(length, 1e-300));
+    scale = std::min(stretch * natural_scale(boxes, timed), scale);
     width = std::max(x(length) + right, kNarrowest);
   }
   if (!options.title.empty()) {
@@ -368,11 +389,12 @@ Figure::Figure(std::span<const Panel> drawn, const PictureOptions& options)
 }
 
 double Figure::left_of(const Box& box) const {
-  return x(box.begin) + kLateUpdate * std::max(box.late_update - 1, 0);
+  return x(box.begin) + late_width * std::max(box.late_update - 1, 0);
 }
 
 double Figure::width_of(const Box& box) const {
-  return box.late_update > 0 ? kLateUpdate - 1 : std::max((box.end - box.begin) * scale - 1, 0.2);
+  const double whole = box.late_update > 0 ? late_width : (box.end - box.begin) * scale;
+  return std::max(whole - 1, 0.2);
 }
 
 double Figure::height_of(const Box& box) const {

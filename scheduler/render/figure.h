@@ -53,6 +53,7 @@ struct Box {
 
 /// Band holds the rows of a panel.
 struct Band {
+  std::string name;    ///< of the panel, or its end if the picture is too narrow for all of it
   double heading = 0;  ///< base line of the panel's name
   double top = 0;      ///< of the first row
   double bottom = 0;   ///< of the last row
@@ -125,7 +126,8 @@ struct Figure {
   double left = 0;          ///< left end of the axis
   double axis = 0;          ///< its height
   double row_height = 0;    ///< gap included
-  double room_behind = 0;   ///< behind the axis, for updates that take no time
+  double late_width = 0;    ///< of an update that takes no time
+  double room_behind = 0;   ///< behind the axis, for these updates
   double width = 0;         ///< of the whole picture
   std::vector<Band> bands;  ///< by panel
   double name_size = kTextSize;
@@ -139,6 +141,10 @@ struct Figure {
 
 /// Returns the largest width in pixels of the text at that size in any usual sans-serif font.
 [[nodiscard]] double text_width(std::string_view text, double size = kTextSize);
+
+/// Returns the text, or "..." and its end if it is wider than `width` pixels: the ends of names say
+/// most.
+[[nodiscard]] std::string ending(std::string_view text, double width);
 
 /// Breaks the text at blanks into lines of at most `width` pixels.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, double width);

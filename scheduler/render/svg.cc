@@ -89,7 +89,8 @@ std::string Picture::draw_rows(std::size_t panel) const {
   const Panel& drawn = panels_[panel];
   std::string text;
   if (!drawn.name.empty()) {
-    text += svg_text(kMargin, figure_.bands[panel].heading, R"(class="panel")", drawn.name) + '\n';
+    const drawing::Band& band = figure_.bands[panel];
+    text += svg_text(kMargin, band.heading, R"(class="panel")", band.name) + '\n';
   }
   for (std::size_t row = 0; row < drawn.schedule->rows().size(); ++row) {
     const double top = figure_.y(panel, row);

@@ -177,7 +177,8 @@ std::string TikzPicture::draw_rows(std::size_t panel) {
   const Panel& drawn = panels_[panel];
   std::string text_of_rows;
   if (!drawn.name.empty()) {
-    text_of_rows += text(kMargin, figure_.bands[panel].heading, drawn.name, "base west");
+    const drawing::Band& band = figure_.bands[panel];
+    text_of_rows += text(kMargin, band.heading, band.name, "base west");
   }
   for (std::size_t row = 0; row < drawn.schedule->rows().size(); ++row) {
     const double top = figure_.y(panel, row);

@@ -74,6 +74,15 @@ CLI::Validator byte_number() {
       /*validator_desc=*/"");
 }
 
+std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return std::pair(value, word.substr(static_cast<std::size_t>(end - word.data())));
+}
+
 CLI::Validator positive_number() {
   return number("a number greater than 0",
                 [](double value) { return std::isfinite(value) && value > 0; });

@@ -1,9 +1,12 @@
 /// number has validators that read an option's number strictly and say in one phrase what they
-/// expected and found.
+/// expected and found, and a reader of numbers with a unit.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace CLI {
 class Validator;
@@ -25,5 +28,10 @@ namespace stagecraft::tools {
 
 /// Accepts a finite number from 0 up to, not including, `limit`; no limit if it is 0.
 [[nodiscard]] CLI::Validator number_from_zero(double limit = 0.0);
+
+/// Returns the finite number at the beginning of a word, and what follows it ("8.4", "cm"); nothing
+/// if there is none.
+[[nodiscard]] std::optional<std::pair<double, std::string_view>> leading_number(
+    std::string_view word);
 
 }  // namespace stagecraft::tools

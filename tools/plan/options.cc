@@ -1,11 +1,9 @@
 #include "stagecraft/tools/plan/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -31,16 +29,6 @@ constexpr const char* kPlanCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
 constexpr int kMostProcessors = 1'000'000;
 constexpr int kMostListed = 1000;
-
-/// Returns the number at the beginning of a word, and what follows it; nothing if there is none.
-std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return std::pair(value, word.substr(static_cast<std::size_t>(end - word.data())));
-}
 
 WhatIf link_change(const std::string& word, std::string_view text) {
   const auto refuse = [&] {
@@ -122,7 +110,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->check(whole_number(1, kMaxRanks));
   app.add_option("--processors",
                  options.processors,
-                 "processors that all devices share, as workers of one machine [each device has "
+                 "processors that all devices share, as ranks of one machine [each device has "
                  "its own]")
       ->type_name("N")
       ->check(whole_number(1, kMostProcessors));
@@ -188,7 +176,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_flag("--json", options.json, "print one JSON object");
   app.add_option("--schedule-out", options.schedule_out, "write the schedule, for train --schedule")
       ->type_name("FILE");
-  app.add_option("--html", options.html, "write one page for a browser")->type_name("FILE");
+  app.add_option("--html", options.html, "write a page for a browser")->type_name("FILE");
   app.add_option("--cut-out", options.cut_out, "write the cut, for train --cut")->type_name("FILE");
 }
 

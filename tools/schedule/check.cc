@@ -134,7 +134,7 @@ ExitCode check_schedule(const Words& words, Console& console) {
       ->type_name("FILE");
   app.add_option("--budget",
                  budget,
-                 "the bytes that each row may hold, e.g. 4G, unless \"devices\" of the costs state "
+                 "bytes that each row may hold, e.g. 4G, unless \"devices\" of the costs state "
                  "them; needs --costs")
       ->transform(byte_number())
       ->type_name("BYTES");

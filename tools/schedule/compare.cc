@@ -46,7 +46,7 @@ void add_options(CLI::App& app, CompareOptions& o) {
       ->required()
       ->type_name("");
   app.add_option(
-         "--devices", o.devices, "devices, each a row of the schedules [those of the first file]")
+         "--devices", o.devices, "devices, each a row of the schedule [those of the first file]")
       ->check(whole_number(1))
       ->type_name("P");
   app.add_option(
@@ -59,7 +59,7 @@ void add_options(CLI::App& app, CompareOptions& o) {
   add_cost_options(app, o.costs);
   app.add_flag("--json", o.json, "print one JSON array");
   app.add_flag("--csv", o.csv, "print CSV");
-  app.add_option("--html", o.html, "write a page")->type_name("FILE");
+  app.add_option("--html", o.html, "write a page for a browser")->type_name("FILE");
 }
 
 std::string title_of(const CompareOptions& o) {
@@ -207,7 +207,9 @@ ExitCode compare_schedules(const Words& words, Console& console) {
       "Durations and times are those of one device's share of the model, for any number of stages "
       "in the share. A costs.json has one stage per device, or lists the stages. In flight counts "
       "stages x microbatches; memory counts the same in shares. A schedule that a builder cannot "
-      "make is listed with the reason. Exit status 1: nothing could be compared.\n"
+      "make is listed with the reason.\n"
+      "Exit status: 0 compared; 1 nothing could be compared; 2 wrong usage, a file that cannot be "
+      "read, or output that cannot be written.\n"
       "Example: stagecraft schedule compare all --devices 4 --microbatches 8");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {

@@ -113,12 +113,13 @@ ExitCode show_schedule(const Words& words, Console& console) {
   CostOptions cost_options;
   CLI::App app("Draws schedules and marks their faults.", "stagecraft schedule show");
   app.footer(
-      "In the terminal, color shows the stage. Durations and costs apply to "
-      "pictures and the page, which draw a valid schedule in time. A picture of several schedules "
-      "draws them one above the other on one axis; their times are those of compare.\n"
+      "In the terminal, color shows the stage. A picture or the page is written instead of the "
+      "grid. Durations and costs apply to both, which draw a valid schedule in time. A picture of "
+      "several schedules draws them one above the other on one axis; their times are those of "
+      "compare.\n"
       "Example: stagecraft schedule show 1f1b.txt zb-v.txt --pdf both.pdf --color-by kind");
   app.add_option("FILES", paths, "schedule files; - is standard input")->required()->type_name("");
-  add_picture_outputs(app, outputs);
+  add_picture_outputs(app, outputs, "size of the schedule; of several: none");
   app.add_option("--html", outputs.html, "write a page for a browser")->type_name("FILE");
   add_color_option(app, console);
   add_cost_options(app, cost_options);
@@ -152,9 +153,8 @@ ExitCode show_schedule(const Words& words, Console& console) {
   write_pictures(panels, picture, outputs, console);
   if (!outputs.html.empty()) {
     const std::string name = paths.front() == "-" ? "Schedule" : paths.front();
-    write_output(outputs.html,
-                 html_of(panels.front(), outputs.title.empty() ? name : outputs.title),
-                 console);
+    const std::string& title = app.count("--title") > 0 ? outputs.title : name;
+    write_output(outputs.html, html_of(panels.front(), title), console);
   }
   return ExitCode::Good;
 }

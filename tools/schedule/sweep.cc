@@ -42,7 +42,7 @@ struct SweepOptions {
 
 void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("NAMES", o.names, "builders, or all")->required()->type_name("");
-  app.add_option("--devices", o.devices, "rows of the schedules, e.g. 4,8")
+  app.add_option("--devices", o.devices, "devices, each a row of the schedule, e.g. 4,8")
       ->required()
       ->type_name("P,...");
   app.add_option("--microbatches", o.microbatches, "microbatches of one step, e.g. 8,16,32")
@@ -229,7 +229,9 @@ ExitCode sweep_schedules(const Words& words, Console& console) {
                kSweepCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
-      "Durations and figures are those of compare. Exit status 1: nothing could be built.\n"
+      "Durations and figures are those of compare.\n"
+      "Exit status: 0 built; 1 nothing could be built; 2 wrong usage, a file that cannot be read, "
+      "or output that cannot be written.\n"
       "Example: stagecraft schedule sweep 1f1b zb-h1 --devices 4,8 --microbatches 8,16,32 --svg "
       "plot.svg");
   add_sweep_options(app, options);
@@ -239,6 +241,12 @@ ExitCode sweep_schedules(const Words& words, Console& console) {
   }
   if (options.json && options.csv) {
     wrong_usage(kSweepCommand, "expected at most one of --json and --csv, found both");
+  }
+  if (options.svg == "-" && (options.json || options.csv)) {
+    wrong_usage(
+        kSweepCommand,
+        fmt::format("--svg - and {} both print to standard output; leave one of the two out",
+                    options.json ? "--json" : "--csv"));
   }
   const std::vector<Point> points = points_of(options, costs_of(app, options.costs, console));
   const bool any =

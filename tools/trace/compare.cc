@@ -84,8 +84,8 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   app.add_flag("--json", o.json, "print one JSON object");
   add_read_options(app, o.read);
   app.footer(
-      "Exit status: 0 compared, with any differences; 1 the schedule breaks a rule; 2 a "
-      "file that cannot be read, is truncated or belongs to another schedule.");
+      "Exit status: 0 compared, with any differences; 1 the schedule breaks a rule; 2 wrong usage, "
+      "or a file that cannot be read, is damaged or belongs to another schedule.");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -19,8 +19,9 @@ using Object = nlohmann::ordered_json;
 
 constexpr double kMillisecond = 1e-3;
 
+/// Returns " (+1.2 %)"; nothing without a plan that takes time.
 std::string deviation(double measured, double planned) {
-  return planned > 0 ? fmt::format("{:+.1f} %", (measured / planned - 1) * 100) : "";
+  return planned > 0 ? fmt::format(" ({:+.1f} %)", (measured / planned - 1) * 100) : "";
 }
 
 /// Returns the end of a file's name if it is longer than `room`: the end says most.
@@ -139,7 +140,7 @@ std::string comparison_text(const Comparison& comparison,
       "planned against measured, mean of {} step{}, milliseconds\n"
       "planned with {}\n"
       "bubble: planned {:.1f} %, measured {:.1f} % of the ranks' time\n"
-      "makespan: planned {:.2f}, measured {:.2f} ({})\n\n"
+      "makespan: planned {:.2f}, measured {:.2f}{}\n\n"
       "{:>4}  {:<8} {:>9} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}\n",
       measured.steps(),
       measured.steps() == 1 ? "" : "s",
@@ -194,7 +195,7 @@ std::string comparison_summary(const Comparison& comparison,
   const std::string causes = causes_text(all_measured);
   const Surroundings s = mean_surroundings(measured, layout);
   std::string text = fmt::format(
-      "makespan: {:.2f} ms, planned {:.2f} with {} ({})\n"
+      "makespan: {:.2f} ms, planned {:.2f} with {}{}\n"
       "bubble: {:.1f} %, planned {:.1f} %{}\n"
       "a step: {:.2f} ms with start {:.2f}, vote {:.2f}, update {:.2f}, other {:.2f}\n",
       comparison.measured_makespan / kMillisecond,

@@ -40,11 +40,12 @@ ExitCode show_trace(const std::vector<std::string>& words, Console& console) {
   app.add_option("TRACE", path, "file that `stagecraft train --trace` wrote")
       ->required()
       ->type_name("FILE");
-  add_picture_outputs(app, outputs);
+  add_picture_outputs(app, outputs, "name of the trace");
   app.footer(
       "The plan takes the costs of the run's --costs, or the mean times in the trace. The run "
-      "shows "
-      "the mean of its steps, the first left out. Both leave out the optimizer.\n"
+      "shows the mean of its steps, the first left out. Both leave out the optimizer.\n"
+      "Exit status: 0 drawn; 2 wrong usage, a file that cannot be read or is damaged, or output "
+      "that cannot be written.\n"
       "Example: stagecraft trace show trace.json --svg run.svg --color-by kind");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
@@ -58,7 +59,7 @@ ExitCode show_trace(const std::vector<std::string>& words, Console& console) {
     picture.title = path;
   }
   picture.time_name = "ms";
-  const TracedRun run = read_run(path, std::nullopt, "in it");
+  const TracedRun run = read_run(path);
   const Schedule tasks = tasks_only(run.schedule);
   const StageGraph graph = tasks.stage_graph();
   const Timeline planned = in_milliseconds(timeline_of(tasks, graph, run.costs()));

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -60,15 +61,11 @@ std::optional<std::string> measure(const TraceStep& traced,
   return std::nullopt;
 }
 
-}  // namespace
-
-Costs TracedRun::costs() const {
-  return header.planned_with ? header.planned_with->costs : measured.costs();
-}
-
-TracedRun read_run(const std::string& path,
-                   std::optional<Schedule> schedule,
-                   const std::string& name) {
+/// `schedule`: absent: the one in the trace. `name`: of a given schedule.
+TracedRun read_steps(const std::string& path,
+                     std::optional<Schedule> schedule,
+                     const std::string& name) {
+  const bool is_given = schedule.has_value();
   std::ifstream file = open_trace(path);
   std::optional<Layout> layout;
   Measurements measured;
@@ -82,12 +79,18 @@ TracedRun read_run(const std::string& path,
     if (const auto difference = measure(traced, *schedule, *layout, measured)) {
       throw Error(
           Errc::UsageFile,
-          fmt::format("the trace '{}' does not belong to the schedule {}: {} (step {}); name "
-                      "the schedule of that run",
-                      path,
-                      name,
-                      *difference,
-                      traced.step));
+          is_given
+              ? fmt::format("the trace '{}' does not belong to the schedule {}: {} (step {}); name "
+                            "the schedule of that run",
+                            path,
+                            name,
+                            *difference,
+                            traced.step)
+              : fmt::format("the trace '{}' is damaged: its step {} does not follow the schedule "
+                            "in it: {}; trace again",
+                            path,
+                            traced.step,
+                            *difference));
     }
   };
   TraceHeader header = read_trace(file, path, add);
@@ -97,6 +100,20 @@ TracedRun read_run(const std::string& path,
         fmt::format("the trace '{}' holds no step: the run ended before its first did", path));
   }
   return {std::move(*schedule), std::move(header), std::move(measured)};
+}
+
+}  // namespace
+
+Costs TracedRun::costs() const {
+  return header.planned_with ? header.planned_with->costs : measured.costs();
+}
+
+TracedRun read_run(const std::string& path, const Schedule& schedule, const std::string& name) {
+  return read_steps(path, schedule, name);
+}
+
+TracedRun read_run(const std::string& path) {
+  return read_steps(path, std::nullopt, "");
 }
 
 }  // namespace stagecraft::tools

@@ -2,7 +2,6 @@
 /// schedule. The commands of `stagecraft trace` read it. A value.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "stagecraft/scheduler/measured/measurements.h"
@@ -20,12 +19,15 @@ struct TracedRun {
   [[nodiscard]] Costs costs() const;
 };
 
-/// Reads a trace. `schedule`: of the run; absent: the one in the trace. `name`: of the schedule,
-/// for messages.
+/// Reads a trace of a run of the schedule. `name`: of the schedule, for messages.
 /// Errors: UsageFile for a file that cannot be read, was cut off, holds no step or belongs to
-///         another schedule, or if no schedule is known.
+///         another schedule.
 [[nodiscard]] TracedRun read_run(const std::string& path,
-                                 std::optional<Schedule> schedule,
+                                 const Schedule& schedule,
                                  const std::string& name);
+
+/// Does the same with the schedule in the trace.
+/// Errors: UsageFile also if it has none.
+[[nodiscard]] TracedRun read_run(const std::string& path);
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,5 @@
 /// render_plan_page writes a plan as one HTML file: its stages and the values between them, the
-/// predicted timeline, the bytes of every rank against its memory, and time against memory of all
+/// predicted timeline, the bytes of every device against its memory, and time against memory of all
 /// candidates.
 ///
 ///     PlanPage page{.title = "Llama on 4 devices", .stages = ..., .candidates = ...};
@@ -36,7 +36,7 @@ struct PlanPage {
     int to = 0;
     double bytes = 0;  ///< of a microbatch
   };
-  /// Rank holds the bytes of a rank at its peak.
+  /// Rank holds the bytes of a device at its peak.
   struct Rank {
     double parameters = 0;  ///< with gradients and optimizer state
     double kept = 0;        ///< for backwards
@@ -45,7 +45,7 @@ struct PlanPage {
   struct Candidate {
     std::string name;
     double seconds = 0;
-    double bytes = 0;  ///< of its fullest rank
+    double bytes = 0;  ///< of its fullest device
     bool chosen = false;
   };
 
@@ -55,7 +55,7 @@ struct PlanPage {
   std::vector<Stage> stages;
   std::vector<Edge> edges;
   std::vector<Rank> ranks;
-  double budget = std::numeric_limits<double>::infinity();  ///< of each rank; infinite: no limit
+  double budget = std::numeric_limits<double>::infinity();  ///< of each device; infinite: no limit
   std::vector<Candidate> candidates;  ///< in the order of the list, best first
   double bound = 0;                   ///< lower bound of a step; 0: not known
   /// The schedule, timeline and costs of the plan, all three or none; they must outlive the call.

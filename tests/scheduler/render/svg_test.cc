@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/render/svg.h"
 
+#include <optional>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -282,6 +283,51 @@ TEST_CASE("an update that takes no time has a box behind its row", "[scheduler][
   REQUIRE((edges.size() == 1 && update.size() == 1 && wide.size() == 1));
   CHECK(std::stod(update[0]) > std::stod(edges[0]));
   CHECK(std::stod(wide[0]) > 20);
+}
+
+TEST_CASE("many updates that take no time leave room for the tasks", "[scheduler][render]") {
+  constexpr int kStages = 60;
+  std::string row;
+  for (int s = 0; s < kStages; ++s) {
+    row += fmt::format("{}F0 ", s);
+  }
+  for (int s = kStages - 1; s >= 0; --s) {
+    row += fmt::format("{}B0 ", s);
+  }
+  for (int s = 0; s < kStages; ++s) {
+    row += fmt::format("{}U ", s);
+  }
+  const Schedule schedule = Schedule::parse(row);
+  const std::vector<std::optional<double>> widths{std::nullopt, kNarrowestPicture, 605.0};
+  for (const std::optional<double>& width : widths) {
+    CAPTURE(width.value_or(0));
+    const std::string svg = timed(schedule, {}, {.width = width});
+    const double whole = std::stod(matches(svg, R"re(<svg[^>]* width="([0-9]*)")re").front());
+    const auto lefts = matches(svg, R"re(</title><rect x="([0-9.]*)")re");
+    REQUIRE(lefts.size() == std::size_t{3} * kStages);
+    double before = 0;
+    for (const std::string& left : lefts) {
+      CHECK(std::stod(left) > before);
+      CHECK(std::stod(left) < whole);
+      before = std::stod(left);
+    }
+  }
+}
+
+TEST_CASE("a panel's name that is too long keeps its end", "[scheduler][render]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  const StageGraph graph = schedule.stage_graph();
+  std::string folder;
+  for (int i = 0; i < 150; ++i) {
+    folder += "\xC3\xA9";  // one character
+  }
+  const std::vector<Panel> panels{{&schedule, &graph, nullptr, {}, folder + "/1f1b.txt"},
+                                  {&schedule, &graph, nullptr, {}, "short"}};
+  for (const std::string& picture :
+       {render_svg(panels, {.width = 400}), render_tikz(panels, {.width = 400})}) {
+    CHECK(matches(picture, "[>{]\\.\\.\\.((\xC3\xA9)+/1f1b\\.txt)[<}]").size() == 1);
+    CHECK(matches(picture, R"re([>{](short)[<}])re").size() == 1);
+  }
 }
 
 TEST_CASE("a picture of a million cells is refused", "[scheduler][render]") {

@@ -58,6 +58,8 @@ TEST_CASE("show draws a picture at its durations, width, title and colors",
   CHECK(drawn({"--color-by", "stage"}) == usual);
   CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kShownSchedule).out,
              ContainsSubstring("<title>Mine</title>"));
+  CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", ""}, kShownSchedule).out,
+             ContainsSubstring("<title></title>"));
 }
 
 TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]") {
@@ -76,6 +78,14 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
                 2,
                 {"--color-by expects stage, kind, chunk or microbatch, found 'taste'"});
   check_message(shown({"--width", "605"}), 2, {"--width applies to pictures; add --svg FILE"});
+  for (const char* option : {"--no-legend", "--no-idle", "--no-labels"}) {
+    check_message(shown({"--html", "-", option}),
+                  2,
+                  {std::string(option) + " applies to pictures; add --svg FILE"});
+  }
+  check_message(
+      shown({"--html", "-", "--color-by", "kind"}), 2, {"--color-by applies to pictures"});
+  CHECK(shown({"--html", "-", "--svg", "/dev/null", "--width", "605"}).exit_code == 0);
   check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
 }
 

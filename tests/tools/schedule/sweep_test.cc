@@ -121,6 +121,10 @@ TEST_CASE("sweep says what is wrong with its words", "[tools][schedule][bad-inpu
   }
   refused("1f1b --devices 4 --microbatches 8 --svg /none/x.svg", {"/none/x.svg"});
   refused("1f1b --devices 4 --microbatches 8 --csv --json", {"one of --json and --csv"});
+  for (const std::string other : {"--json", "--csv"}) {
+    refused("1f1b --devices 4 --microbatches 8 --svg - " + other,
+            {"--svg - and " + other + " both print to standard output"});
+  }
   refused("1f1b --devices 4 --microbatches 8 --w 1 --costs c.json", {"--costs or --w", "both"});
 }
 

@@ -103,6 +103,16 @@ TEST_CASE("the summary has the figures of the report in a few lines", "[tools][t
   }
 }
 
+TEST_CASE("a plan that takes no time has no deviation", "[tools][trace]") {
+  Run run;
+  run.comparison.planned_makespan = 0;
+  const tools::TraceHeader header{.ranks = {"0", "1"}, .processors = 2};
+  CHECK_THAT(comparison_text(run.comparison, run.measured, run.layout, header),
+             ContainsSubstring("makespan: planned 0.00, measured 5100.00\n"));
+  CHECK_THAT(comparison_summary(run.comparison, run.measured, run.layout, header),
+             ContainsSubstring("planned 0.00 with this run's own times\n"));
+}
+
 TEST_CASE("the report names the file that it was planned with", "[tools][trace]") {
   const Run run;
   tools::TraceHeader header{.ranks = {"0", "1"},

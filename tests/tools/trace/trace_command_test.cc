@@ -361,6 +361,34 @@ TEST_CASE("trace show draws a run below its plan", "[tools][trace]") {
   CHECK_THAT(without.err, ContainsSubstring("does not contain its schedule"));
 }
 
+TEST_CASE("a trace whose steps do not follow the schedule in it is damaged", "[tools][trace]") {
+  const TracedRun run({"1f1b", "--devices", "2", "--microbatches", "4"});
+  const TracedRun other({"gpipe", "--devices", "2", "--microbatches", "4"});
+  const std::string key = "\"schedule\":";
+  const auto after_key = [&](const std::string& text) {
+    const std::size_t at = text.find(key);
+    REQUIRE(at != std::string::npos);
+    return at + key.size();
+  };
+  const auto value_of = [&](const std::string& text) {
+    const std::size_t begin = text.find('"', after_key(text));
+    return text.substr(begin, text.find('"', begin + 1) - begin + 1);
+  };
+  std::string trace = read_text_file(run.trace);
+  const std::string own = value_of(trace);
+  trace.replace(trace.find(own), own.size(), value_of(read_text_file(other.trace)));
+  const std::string damaged = run.folder.write("damaged.json", trace);
+  const CommandResult shown =
+      run_command({STAGECRAFT_COMMAND, "trace", "show", damaged, "--svg", "-"});
+  CHECK(shown.exit_code == 2);
+  CHECK(shown.out.empty());
+  CHECK_THAT(shown.err,
+             ContainsSubstring("'" + damaged +
+                               "' is damaged: its step 1 does not follow the "
+                               "schedule in it: row 0: the schedule has 0F2") &&
+                 !ContainsSubstring("name the schedule"));
+}
+
 TEST_CASE("a run that is interrupted leaves a complete trace", "[tools][trace]") {
   const TemporaryFolder folder;
   const std::string trace = folder.path() + "/trace.json";

@@ -1,11 +1,8 @@
 #include "stagecraft/tools/schedule/picture/picture_outputs.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,6 +10,7 @@
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/render/tikz.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/schedule/picture/converter.h"
@@ -35,12 +33,11 @@ NamedFiles files_of(const PictureOutputs& outputs) {
 
 /// Returns the pixels of "605", "8.4cm" or "3.25in"; nothing for other text.
 std::optional<double> pixels_of(std::string_view text) {
-  double value = 0;
-  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !std::isfinite(value)) {
+  const auto number = leading_number(text);
+  if (!number) {
     return std::nullopt;
   }
-  const std::string_view unit = text.substr(static_cast<std::size_t>(stopped - text.data()));
+  const auto [value, unit] = *number;
   return unit.empty()   ? std::optional(value)
          : unit == "cm" ? std::optional(value * kPixelsPerCm)
          : unit == "in" ? std::optional(value * kPixelsPerInch)
@@ -78,30 +75,34 @@ void refuse_one_file_twice(const std::string& command, const NamedFiles& files) 
 }  // namespace
 
 bool PictureOutputs::any() const {
-  return std::ranges::any_of(files_of(*this),
-                             [](const auto& file) { return !file.second->empty(); });
+  return any_picture() || !html.empty();
 }
 
-void add_picture_outputs(CLI::App& app, PictureOutputs& outputs) {
+bool PictureOutputs::any_picture() const {
+  return !(svg.empty() && tikz.empty() && pdf.empty() && png.empty());
+}
+
+void add_picture_outputs(CLI::App& app, PictureOutputs& outputs, const std::string& usual_title) {
   const auto add_file = [&](const char* name, std::string& file, const char* meaning) {
     app.add_option(name, file, meaning)->type_name("FILE");
   };
   add_file("--svg", outputs.svg, "write an SVG picture");
-  add_file("--tikz", outputs.tikz, "write the picture as TikZ for a paper, 12 cm wide");
+  add_file("--tikz", outputs.tikz, "write the picture as TikZ, for a paper");
   add_file("--pdf", outputs.pdf, "write the picture as PDF, with a program that converts SVG");
   add_file("--png", outputs.png, "write the picture as PNG, in the same way");
   app.add_option(
-         "--title", outputs.title, "the title; \"\" leaves it out [of a schedule: its size]")
+         "--title", outputs.title, fmt::format("title; \"\" leaves it out [{}]", usual_title))
       ->type_name("TEXT");
   app.add_option("--color-by",
                  outputs.color_by,
-                 "what a picture's colors show: stage, kind, chunk (which of a device's stages) or "
+                 "what colors show: stage, kind, chunk (which of a device's stages) or "
                  "microbatch [stage]")
       ->type_name("stage|kind|chunk|microbatch");
-  app.add_option("--width",
-                 outputs.width,
-                 "the width of a picture in pixels, 96 to the inch, or with a unit: 8.4cm, 3.25in "
-                 "[as names need]")
+  app.add_option(
+         "--width",
+         outputs.width,
+         "width of the picture in pixels, 96 to the inch, or with a unit: 8.4cm, 3.25in [as "
+         "names need; of TikZ: 12cm]")
       ->type_name("WIDTH");
   app.add_flag("--no-legend", outputs.no_legend, "leave out the legend and its notes");
   app.add_flag("--no-idle", outputs.no_idle, "leave out the idle shares behind the rows");
@@ -112,7 +113,9 @@ PictureOptions picture_options(const CLI::App& app, const PictureOutputs& output
   refuse_one_file_twice(app.get_name(), files_of(outputs));
   for (const char* option :
        {"--title", "--color-by", "--width", "--no-legend", "--no-idle", "--no-labels"}) {
-    if (app.count(option) > 0 && !outputs.any()) {
+    const bool has_effect =
+        option == std::string_view("--title") ? outputs.any() : outputs.any_picture();
+    if (app.count(option) > 0 && !has_effect) {
       wrong_usage(app.get_name(), fmt::format("{} applies to pictures; add --svg FILE", option));
     }
   }

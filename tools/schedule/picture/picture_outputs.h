@@ -30,12 +30,14 @@ struct PictureOutputs {
   bool no_idle = false;
   bool no_labels = false;
 
+  /// Returns whether a picture or a page is requested.
   [[nodiscard]] bool any() const;
+  [[nodiscard]] bool any_picture() const;
 };
 
 /// Adds --svg, --tikz, --pdf, --png and the options of their look. `outputs` must outlive the
-/// parse.
-void add_picture_outputs(CLI::App& app, PictureOutputs& outputs);
+/// parse. `usual_title`: the title without --title, for the help.
+void add_picture_outputs(CLI::App& app, PictureOutputs& outputs, const std::string& usual_title);
 
 /// Returns the look that the parsed options give.
 /// Errors: UsageArgument for two outputs in one file, and for picture options without effect.

@@ -61,7 +61,7 @@ function showSelection() {
 }
 
 function factsOf(entry) {
-  const facts = [["Rank", String(model.row[entry])]];
+  const facts = [["Device", String(model.row[entry])]];
   if (data.times) {
     const {begin, end} = model.views.time;
     facts.push(["Start", formatTime(begin[entry])], ["End", formatTime(end[entry])],
