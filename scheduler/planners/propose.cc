@@ -379,7 +379,18 @@ class Proposals {
     return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
   }
 
+  /// Returns whether smaller activations would let the plan fit: bf16 leaves weights, gradients and
+  /// the optimizer's states as they are.
+  static bool would_fit_without_activations(const PlanProposal& plan, int row) {
+    double fixed = 0;
+    for (std::size_t s = 0; s < plan.devices.size(); ++s) {
+      fixed += plan.devices[s] == row ? plan.costs.stages.memory.fixed[s] : 0;
+    }
+    return fixed < usable(plan.memory[static_cast<std::size_t>(row)]);
+  }
+
   [[noreturn]] void refuse() {
+    bool needs_less_activations = false;
     if (all_.empty() && !lacks_memory_ && refusal_) {
       throw Error(*refusal_);
     }
@@ -387,6 +398,7 @@ class Proposals {
       const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::lacks);
       const int row = least.tightest();
       lacks_memory_ = true;
+      needs_less_activations = would_fit_without_activations(least, row);
       reasons_.push_back(fmt::format(
           "of all cuts found, the one that lacks least needs {}, on device {} of {}: {} more "
           "than there are",
@@ -403,8 +415,7 @@ class Proposals {
       throw Error(
           Errc::PlanInfeasible,
           fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}{}use "
-                      "more devices, devices with more memory, smaller microbatches, or costs of a "
-                      "profile in bf16",
+                      "more devices, devices with more memory{}",
                       whose,
                       is_constrained(request_) ? " and the constraints on stages" : "",
                       100 * kMemoryMargin,
@@ -412,7 +423,10 @@ class Proposals {
                       whose.empty() ? "" : "ask planner auto, which tries more, or ",
                       request_.schedule || request_.builder
                           ? "leave the choice of a leaner schedule to the planner, or "
-                          : ""));
+                          : "",
+                      needs_less_activations
+                          ? ", smaller microbatches, or --precision bf16 (of train and profile)"
+                          : " or smaller microbatches"));
     }
     throw Error(Errc::UsageArgument,
                 fmt::format("no plan{} was made:\n  {}\n{}",

@@ -66,7 +66,8 @@ void check_memory(const RuleInput& in, Violations& out) {
     if (rows[r].entry != nullptr && rows[r].bytes > model.budget_of(r)) {
       const Entry& entry = *rows[r].entry;
       Violation v = at("V30", entry, entry.cell->tasks().front());
-      v.missing = enough_bytes_text(rows[r].bytes - model.budget_of(r));
+      const double lacks = rows[r].bytes - model.budget_of(r);
+      v.missing = fmt::format("{:.0f} bytes", lacks);
       v.message = fmt::format(
           "row {} holds {} at {} ({}), {} more than its budget of {}; keep fewer microbatches in "
           "flight, move a stage elsewhere or raise the budget",
@@ -74,7 +75,7 @@ void check_memory(const RuleInput& in, Violations& out) {
           bytes_text(rows[r].bytes),
           to_string(*entry.cell),
           where(in, entry),
-          v.missing,
+          enough_bytes_text(lacks),
           bytes_text(model.budget_of(r)));
       out.push_back(std::move(v));
     }

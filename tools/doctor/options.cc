@@ -15,8 +15,7 @@ constexpr const char* kDoctorAbout =
 constexpr const char* kDoctorFooter =
     "The doctor asks all hosts at once, over ssh as `launch` does, and leaves nothing there.\n"
     "Exit status: 0 no problem, but perhaps notes; 1 a problem; 2 wrong usage, or a file that "
-    "cannot "
-    "be used.";
+    "cannot be used.";
 
 }  // namespace
 
@@ -26,7 +25,7 @@ std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
   CLI::App app(kDoctorAbout, kDoctorCommand);
   app.add_option("--hosts",
                  request.hosts,
-                 "the hosts' file of `launch`: check these hosts too, and compare them")
+                 "hosts' file of `launch`: check these hosts too, and compare them")
       ->type_name("FILE");
   app.add_option("--ssh",
                  request.ssh,

@@ -53,7 +53,7 @@ Bytes read_bytes(const std::string& path) {
   if (size > kMostFileBytes) {
     refuse(path,
            fmt::format("{} (at most {})",
-                       bytes_text(static_cast<double>(size)),
+                       enough_bytes_text(static_cast<double>(size)),
                        bytes_text(static_cast<double>(kMostFileBytes))),
            "make it smaller");
   }

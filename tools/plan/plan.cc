@@ -29,9 +29,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Searches for as long as the options say; on a terminal, shows what is searched.
+/// Searches for as long as the options say; on a terminal, shows what is searched. `which`: search,
+/// if there are two: " with ...", for the note of the limit.
 std::vector<PlanProposal> searched(PlanRequest& request,
                                    const PlanOptions& options,
+                                   std::string_view which,
                                    Clock::time_point begin,
                                    Console& console) {
   StatusLine line(console, options.json);
@@ -47,7 +49,8 @@ std::vector<PlanProposal> searched(PlanRequest& request,
   if (was_cut_short) {
     line.say("");
     console.err << fmt::format(
-        "note: the search ended after {:g} s; a larger --time-limit may find a better plan\n",
+        "note: the search{} ended after {:g} s; a larger --time-limit may find a better plan\n",
+        which,
         *options.time_limit);
   }
   return found;
@@ -56,7 +59,7 @@ std::vector<PlanProposal> searched(PlanRequest& request,
 /// Returns the best plan without the changes of --what-if.
 PlanBefore best_before(PlanRequest request, const PlanOptions& options, Console& console) {
   try {
-    return searched(request, options, Clock::now(), console).front();
+    return searched(request, options, " without --what-if", Clock::now(), console).front();
   } catch (const Error& error) {
     if (error.code() != Errc::PlanInfeasible) {
       throw;
@@ -85,7 +88,8 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   const bool changes = !options.what_if.empty();
   const PlanBefore before = changes ? best_before(unchanged, options, console) : std::nullopt;
   const Clock::time_point begin = Clock::now();
-  const std::vector<PlanProposal> found = searched(request, options, begin, console);
+  const std::vector<PlanProposal> found =
+      searched(request, options, changes ? " with --what-if" : "", begin, console);
   if ((options.why || options.html) && options.time_limit) {
     // The reasons get half as much time again: a search that used its time still has some.
     request.goes_on = [begin, most = 1.5 * *options.time_limit](std::string_view) {

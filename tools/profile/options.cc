@@ -18,8 +18,7 @@ constexpr const char* kProfileFooter =
     "Measurements are kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for one model, "
     "size, number of threads and processor nothing is measured twice. Measure on an idle machine.\n"
     "Exit status: 0 success; 1 the model cannot be profiled; 2 wrong usage, or a file that cannot "
-    "be "
-    "used.";
+    "be used.";
 
 constexpr int kMostThreads = 1024;  // more than any machine has processors
 constexpr int kUsualSamples = 4;    // of a microbatch

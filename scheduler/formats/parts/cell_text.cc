@@ -46,7 +46,7 @@ void require_size(std::string_view text) {
   if (text.size() > kMaxBytes) {
     throw Error(Errc::ScheduleParse,
                 fmt::format("the text has {}, expected at most {}; split the schedule",
-                            bytes_text(static_cast<double>(text.size())),
+                            enough_bytes_text(static_cast<double>(text.size())),
                             bytes_text(static_cast<double>(kMaxBytes))));
   }
 }

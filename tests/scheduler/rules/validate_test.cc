@@ -500,7 +500,7 @@ TEST_CASE("V30 names the row, the task and the bytes over its budget",
   REQUIRE(codes(found) == Rules{"V30", "V30"});
   CHECK(found[0].row == 0);
   CHECK(to_string(*found[0].task) == "0F3");
-  CHECK(found[0].missing == "15 B");
+  CHECK(found[0].missing == "15 bytes");
   memory.transient = {0, 0, 0, 30};
   CHECK(codes(validate(schedule, chain, {.memory = memory})) == Rules{"V30", "V30", "V30"});
   memory.transient = {};
@@ -508,7 +508,7 @@ TEST_CASE("V30 names the row, the task and the bytes over its budget",
   const auto uneven = validate(schedule, chain, {.memory = memory});
   REQUIRE(codes(uneven) == Rules{"V30"});
   CHECK(uneven[0].row == 1);
-  CHECK(uneven[0].missing == "5 B");
+  CHECK(uneven[0].missing == "5 bytes");
 }
 
 TEST_CASE("V30 holds for lists, groups and stages without a backward",

@@ -1,6 +1,8 @@
 #include "stagecraft/tools/images/decode_image.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,10 @@ TEST_CASE("an image that is broken, hostile or none is refused by its name", "[t
   CHECK_THAT(decoding_failure(made_jpeg(8, 8, kRed, tests::JpegColors::Cmyk)),
              ContainsSubstring("CMYK"));
   const tests::TemporaryFolder folder;
+  const std::string large = folder.write("large.png", "");
+  std::filesystem::resize_file(large, static_cast<std::uintmax_t>(kMostFileBytes) + 1);
+  CHECK_THAT(refusal([&] { (void)decode_image(large); }, Errc::UsageFile),
+             ContainsSubstring("found 256.1 MiB (at most 256.0 MiB)"));
   CHECK_THAT(refusal([&] { (void)decode_image(folder.path()); }, Errc::UsageFile),
              ContainsSubstring("no regular file"));
 }

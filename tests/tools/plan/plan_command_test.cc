@@ -392,6 +392,12 @@ TEST_CASE("a search that may take no time ends with the first plan, and says so"
   CHECK_THAT(result.err, ContainsSubstring("a larger --time-limit may find a better plan"));
   CHECK(Json::parse(result.out).at("candidates") == 1);
   CHECK(all.at("candidates") > 1);
+  CHECK_THAT(result.err, !ContainsSubstring("--what-if"));
+  const CommandResult changed =
+      run_plan({"--devices", "2", "--time-limit", "1e-9", "--what-if", "link=0-1:10x", "--json"});
+  CHECK_THAT(changed.err,
+             ContainsSubstring("the search without --what-if ended after 1e-09 s") &&
+                 ContainsSubstring("the search with --what-if ended after 1e-09 s"));
 }
 
 TEST_CASE("a terminal shows what is searched, and nothing of it in the end",
