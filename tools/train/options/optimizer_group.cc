@@ -146,8 +146,7 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
   app.add_option("--decay-steps",
                  o.decay_steps,
                  "last steps, in which a wsd learning rate falls to 0 [a tenth of --steps, or what "
-                 "--warmup "
-                 "leaves]")
+                 "--warmup leaves]")
       ->check(whole_number(1))
       ->group(kOptimizerGroup);
   app.add_option("--lr-factor", o.lr_factor, "factor of the rate on each plateau [0.1]")

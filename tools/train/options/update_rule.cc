@@ -85,8 +85,8 @@ std::string rate_misfit(const OptimizerOptions& options, std::int64_t steps) {
   }
   if (!options.decay_steps) {
     return fmt::format(
-        "--warmup expects at most {} of {} with --lr-schedule wsd, found {}: the "
-        "rate falls in the last",
+        "--warmup expects at most {} of {} with --lr-schedule wsd, found {}: "
+        "the rate falls in the last",
         steps - 1,
         count_text(steps, "step"),
         options.warmup);
