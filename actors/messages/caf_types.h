@@ -5,6 +5,10 @@
 /// launchers), which use CAF too, include it. No header of a user's program does.
 #pragma once
 
+#include <bit>
+#include <cstdint>
+#include <vector>
+
 #include <caf/all.hpp>
 
 #include "stagecraft/actors/messages/messages.h"
@@ -18,10 +22,65 @@ typename Inspector::result_type inspect(Inspector& f, StrongId<Name, Int>& id) {
   return f(id.value);
 }
 
+/// SentNumber is a floating-point field as it travels: by its bits. CAF packs such numbers by
+/// arithmetic that does not end for infinity, and that changes what is not a number.
+struct SentNumber {
+  double& value;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, SentNumber& number) {
+  auto bits = std::bit_cast<std::uint64_t>(number.value);
+  if constexpr (Inspector::reads_state) {
+    return f(bits);
+  } else {
+    auto result = f(bits);
+    number.value = std::bit_cast<double>(bits);
+    return result;
+  }
+}
+
+/// SentNumbers is a list of them.
+struct SentNumbers {
+  std::vector<double>& values;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, SentNumbers& numbers) {
+  std::vector<std::uint64_t> bits;
+  for (const double value : numbers.values) {
+    bits.push_back(std::bit_cast<std::uint64_t>(value));
+  }
+  if constexpr (Inspector::reads_state) {
+    return f(bits);
+  } else {
+    auto result = f(bits);
+    numbers.values.clear();
+    for (const std::uint64_t value : bits) {
+      numbers.values.push_back(std::bit_cast<double>(value));
+    }
+    return result;
+  }
+}
+
+template <class Field>
+Field& as_sent(Field& field) {
+  return field;
+}
+inline SentNumber as_sent(double& field) {
+  return {field};
+}
+inline SentNumbers as_sent(std::vector<double>& field) {
+  return {field};
+}
+
 /// Covers every message that has a list of fields (MS-2).
 template <class Inspector, class Message>
 auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
-  return visit_fields(m, f);
+  return visit_fields(m, [&f](auto&... fields) {
+    // The wrappers become lvalues here, as CAF wants them.
+    return [&f](auto&&... sent) { return f(sent...); }(as_sent(fields)...);
+  });
 }
 
 // ---- actors ---------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 #include "stagecraft/actors/messages/messages.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -298,6 +301,33 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
   CHECK(read.timeline_rows == 2);
   REQUIRE(read.error.size() == 1);
   CHECK(read.error[0].task == "1B0");
+}
+
+TEST_CASE("numbers of every kind keep their bits in a message", "[actors][messages]") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double number = GENERATE(0.1,
+                                 -0.0,
+                                 kInfinity,
+                                 -kInfinity,
+                                 std::numeric_limits<double>::quiet_NaN(),
+                                 std::numeric_limits<double>::denorm_min());
+  StepReport sent{.losses = {{Microbatch(0), number}},
+                  .counts = {{"rows", {1.0, number}}},
+                  .gradient_norm = number};
+  ActorHost& host = ActorHost::of_this_process();
+  std::vector<char> bytes;
+  caf::binary_serializer write(host.system(), bytes);
+  REQUIRE_FALSE(write(sent));
+  StepReport read;
+  caf::binary_deserializer reader(host.system(), bytes);
+  REQUIRE_FALSE(reader(read));
+  const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+  CHECK(bits(read.losses.at(0).value) == bits(number));
+  CHECK(bits(read.gradient_norm) == bits(number));
+  REQUIRE(read.counts.size() == 1);
+  CHECK(read.counts[0].name == "rows");
+  REQUIRE(read.counts[0].numbers.size() == 2);
+  CHECK(bits(read.counts[0].numbers[1]) == bits(number));
 }
 
 }  // namespace

@@ -219,8 +219,8 @@ std::vector<RankSetup> sent_setups_of(const Program& program, const Schedule& sc
                             .groups = {{.match = "*.bias", .weight_decay = 0.0},
                                        {.match = "spare", .frozen = true}},
                             .decay_on = DecayOn::Matrices,
-                            .clip = 0.3,
                             .clip_value = 0.7,
+                            .average = 0.9,
                             .seed = std::numeric_limits<std::uint64_t>::max()}};
   std::vector<RankSetup> setups;
   for (int r = 0; r < layout.ranks(); ++r) {
