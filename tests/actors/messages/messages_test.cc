@@ -304,11 +304,10 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
 }
 
 TEST_CASE("numbers of every kind keep their bits in a message", "[actors][messages]") {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double number = GENERATE(0.1,
                                  -0.0,
-                                 kInfinity,
-                                 -kInfinity,
+                                 std::numeric_limits<double>::infinity(),
+                                 -std::numeric_limits<double>::infinity(),
                                  std::numeric_limits<double>::quiet_NaN(),
                                  std::numeric_limits<double>::denorm_min());
   StepReport sent{.losses = {{Microbatch(0), number}},
