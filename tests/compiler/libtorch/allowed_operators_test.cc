@@ -16,6 +16,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/graph/graph.h"
+#include "stagecraft/compiler/native/count.h"
 #include "stagecraft/compiler/native/native_code.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -29,7 +30,7 @@ std::set<std::string> registry() {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (dispatcher.findSchema(name) && name.name != kNativeOperator &&
-        name.name != kDriverOperator) {
+        name.name != kDriverOperator && name.name != kCountOperator) {
       names.insert(c10::toString(name));
     }
   }

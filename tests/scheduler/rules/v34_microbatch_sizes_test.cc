@@ -172,7 +172,7 @@ TEST_CASE("bytes are of a stage's own microbatches", "[scheduler][sizes][memory]
   REQUIRE(found.size() == 1);
   CHECK(found.front().rule == "V30");
   CHECK(found.front().row == 1);
-  CHECK(found.front().missing == "5 B");
+  CHECK(found.front().missing == "5 bytes");
 }
 
 TEST_CASE("PyTorch's CSV has no word for sizes", "[scheduler][sizes]") {

@@ -389,8 +389,9 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   }
   refused(with({"--load", "x", "--load-weights", "y"}), {"--load-weights expects no --load"});
   refused(with({"--warmup", "6"}), {"--warmup expects at most 5, as many steps as", "found 6"});
-  refused(with({"--warmup", "8", "--steps", "7"}), {"--warmup expects at most 7, as --steps says"});
-  refused(with({"--lr-schedule", "wsd", "--decay-steps", "6"}), {"at most 5 steps together"});
+  refused(with({"--warmup", "8", "--steps", "7"}), {"--warmup expects at most --steps 7, found 8"});
+  refused(with({"--lr-schedule", "wsd", "--decay-steps", "6"}),
+          {"--decay-steps expects at most 5 steps, found 6"});
   refused(with({"--microbatches", "8"}), {"--microbatches expects 4", "found 8"});
   refused(with({"--cut", "layer1,layer2", "--stages", "2"}), {"--stages expects 3", "found 2"});
   refused(with({"--cut", "layer1,,layer2"}), {"expects places", "layer1,,layer2"});

@@ -209,8 +209,8 @@ TEST_CASE("a budget that a row would exceed breaks V30", "[tools][schedule][cost
   CHECK(check_json(kValid, 0, {"--costs", costs, "--budget", "1.5K"}).at("valid") == true);
   const CommandResult small =
       run_schedule({"check", "-", "--costs", costs, "--budget", "1K"}, kValid);
-  CAPTURE(small.out);
-  CHECK_THAT(small.out,
+  CAPTURE(small.err);
+  CHECK_THAT(small.err,
              ContainsSubstring("row 0 holds 1.2 KiB at 0F1 (row 0, column 1), 176 B more than its "
                                "budget of 1.0 KiB"));
   for (const char* wrong : {"4X", "-1G", "1e30G", "0", ""}) {
