@@ -195,16 +195,13 @@ TEST_CASE("a state of more bytes than are read at once is saved and loaded by an
   (void)step_of(saved, 0).get();
   saved.save(path);
   CHECK(std::filesystem::file_size(path) > 2 * static_cast<std::uintmax_t>(kReadBytes));
-  Reference reference(two, Sgd{.lr = 0.1}, {});
-  const Data batch = data(0);
-  (void)reference.step(batch.inputs, batch.labels);
 
   const Program four = program_of(4);
   const Cluster four_ranks = Cluster::local(4);
   Trainer loaded = trainer_of(four_ranks, four);
   loaded.load(path);
   CHECK(loaded.steps() == 1);
-  CHECK(same_bits(without_spare(loaded.state_dict()), weights_of(reference)));
+  CHECK(same_bits(loaded.state_dict(), saved.state_dict()));
 }
 
 TEST_CASE("the newest whole checkpoint is found, and the broken ones are named",

@@ -83,10 +83,11 @@ TEST_CASE("copies of a stage count their own samples", "[integration][counts]") 
   const auto module = std::make_shared<CountingModel>();
   const Program program = counting_program(module);
   const Cluster cluster = Cluster::local(4);
-  Trainer trainer(
-      cluster, make_execution(program, in_copies(two_rows(program), 2)), Sgd{.lr = 0.1});
-  const torch::Tensor x = torch::randn({16, 4}), y = torch::randn({16, 1});
-  CHECK(trainer.step({x}, {y}).get().counts.at("rows") == std::vector<double>{32.0});
+  Trainer trainer(cluster,
+                  make_execution(program, in_copies(one_f_one_b(2, kCountedMicrobatches / 2), 2)),
+                  Sgd{.lr = 0.1});
+  const torch::Tensor x = torch::randn({8, 4}), y = torch::randn({8, 1});
+  CHECK(trainer.step({x}, {y}).get().counts.at("rows") == std::vector<double>{16.0});
 }
 
 TEST_CASE("outside of a step nothing is counted, and wrong counts are refused",
