@@ -106,17 +106,20 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
   CHECK(shot.colors > 7);
   const std::size_t curves = page.count("polyline");
   CHECK(curves == 10);  // gpipe, 1f1b and zb-h1 have two each, interleaved has four
-  CHECK(page.count("circle") == 3 * curves);
-  // A key looks like its curve, and the words beside it belong to the curve's points.
+  CHECK(page.count(".mark title") == 3 * curves);
+  // A key has the color and the mark of its curve, and the words beside it belong to the curve's
+  // points.
   const Json keys = page.evaluate(
       "Array.from(document.querySelectorAll('.key'), key => {"
-      " const look = e => [getComputedStyle(e).stroke, getComputedStyle(e).strokeDasharray];"
-      " const name = key.nextElementSibling;"
+      " const mark = key.nextElementSibling, name = mark.nextElementSibling;"
       " let curve = key; while (curve.tagName !== 'polyline') curve = curve.previousElementSibling;"
+      " const point = curve.nextElementSibling;"
+      " const look = (line, at) => [getComputedStyle(line).stroke, at.getAttribute('d')];"
       " const box = name.getBoundingClientRect();"
-      " return {name: name.textContent, same: String(look(key)) === String(look(curve)),"
-      "   look: String(look(curve)), right: box.right, bottom: box.bottom,"
-      "   point: curve.nextElementSibling.textContent}; })");
+      " return {name: name.textContent,"
+      "   same: String(look(key, mark)) === String(look(curve, point)),"
+      "   look: String(look(curve, point)), right: box.right, bottom: box.bottom,"
+      "   point: point.textContent}; })");
   REQUIRE(keys.size() == curves);
   std::vector<std::string> looks;
   const Json picture = page.evaluate(
@@ -130,11 +133,11 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
     CHECK(key["bottom"] <= picture["bottom"]);
     looks.push_back(key["look"]);
   }
-  // gpipe and 1f1b coincide, so the curve underneath is broader.
-  const Json widths = page.evaluate(
-      "Array.from(document.querySelectorAll('polyline'), e => parseFloat("
-      "getComputedStyle(e).strokeWidth))");
-  CHECK(widths[0].get<double>() > widths[2].get<double>());
+  // gpipe and 1f1b coincide, so their dashes alternate.
+  const Json offsets = page.evaluate(
+      "Array.from(document.querySelectorAll('polyline'), e =>"
+      " getComputedStyle(e).strokeDashoffset)");
+  CHECK(offsets[0] != offsets[2]);
   std::ranges::sort(looks);
   CHECK(std::ranges::adjacent_find(looks) == looks.end());
 }
