@@ -29,6 +29,8 @@ using Catch::Matchers::ContainsSubstring;
 
 /// Rounding alone changes a weight by so much in a few steps.
 constexpr double kBound = 1e-5;
+/// That of --verify. Where a gradient is nearly zero, AdamW moves the weight by its rounding.
+constexpr double kWeightBound = 1e-4;
 
 constexpr ModelOptions kExperts{
     .stages = 2, .dropout = 0.2, .statistics = false, .width = 16, .experts = 4};
@@ -90,7 +92,8 @@ void check_close(TrainedCopies& divided, TrainedCopies& whole, double bound = kB
   CHECK_THAT(divided.last.gradient_norm,
              Catch::Matchers::WithinRel(whole.last.gradient_norm, bound));
   CHECK(distance(as_dict(tensors_saved_by(divided.trainer, folder.path() + "/divided")),
-                 as_dict(tensors_saved_by(whole.trainer, folder.path() + "/whole"))) <= bound);
+                 as_dict(tensors_saved_by(whole.trainer, folder.path() + "/whole"))) <=
+        std::max(bound, kWeightBound));
 }
 
 // ---- training -----------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ TEST_CASE("ranks that divide experts train like one process", "[integration][exp
   CHECK_THAT(divided.last.gradient_norm, Catch::Matchers::WithinRel(last.gradient_norm, kBound));
   StateDict weights = weights_of(divided.trainer);
   std::erase_if(weights, [](const auto& w) { return w.first.starts_with("norm."); });  // unused
-  CHECK(distance(weights, weights_of(reference)) <= kBound);
+  CHECK(distance(weights, weights_of(reference)) <= kWeightBound);
 }
 
 TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates parts of experts",
