@@ -91,7 +91,7 @@ std::vector<Range> set_in(std::string_view line, const Lines& lines) {
   return ranges;
 }
 
-/// What the lines before the stages say.
+/// Header is what the lines before the stages say.
 struct Header {
   std::optional<int> microbatch_size;
   std::optional<OperatorListHash> operators;

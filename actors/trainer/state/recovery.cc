@@ -30,15 +30,10 @@ std::int64_t recover_from_copies(Crew& crew,
       by_name.emplace(tensor.name, tensor.tensor);  // of several ranks, the first
     }
   }
-  const auto state_of = [&](Rank rank) {
-    std::vector<StateTensor> of_rank;
-    for (const std::string& name : listings[rank.index()].names) {
-      of_rank.push_back({name, by_name.at(name)});
-    }
-    return of_rank;
-  };
-  state.replace_by([&] { crew.write_state(state_of, copies.updates, History::Same); },
-                   copies.updates);
+  const StateSource source = [&](const std::string& name) { return by_name.at(name); };
+  state.replace_by(
+      [&] { crew.write_state(states_from(listings, source), copies.updates, History::Same); },
+      copies.updates);
   return copies.updates;
 }
 

@@ -72,6 +72,16 @@ std::map<Rank, std::deque<at::Tensor>> read_parts(Crew& crew, std::span<const St
 
 }  // namespace
 
+StateOfRank states_from(const std::vector<StateListing>& listings, const StateSource& source) {
+  return [&listings, &source](Rank rank) {
+    std::vector<StateTensor> state;
+    for (const std::string& name : listings[rank.index()].names) {
+      state.push_back({name, source(name)});
+    }
+    return state;
+  };
+}
+
 TrainerState::TrainerState(Program program,
                            const TrainerOptions& options,
                            Crew& crew,
@@ -229,15 +239,8 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
                            const StateSource& source,
                            std::int64_t updates,
                            const std::optional<LossScale>& scale) {
-  const auto state_of = [&](Rank rank) {
-    std::vector<StateTensor> state;
-    for (const std::string& name : listings[rank.index()].names) {
-      state.push_back({name, source(name)});
-    }
-    return state;
-  };
   const auto write = [&] {
-    crew_.write_state(state_of, updates, History::Other);
+    crew_.write_state(states_from(listings, source), updates, History::Other);
     unused_.replace(source);
     programs_.unused_changed();
   };

@@ -31,6 +31,10 @@ inline constexpr std::int64_t kReadBytes = std::int64_t{64} << 20U;
 /// StateSource returns the tensor of this name, or the share of it (share_name).
 using StateSource = std::function<at::Tensor(const std::string&)>;
 
+/// Returns the states that ranks with these listings take from `source`. Views both.
+[[nodiscard]] StateOfRank states_from(const std::vector<StateListing>& listings,
+                                      const StateSource& source);
+
 class TrainerState {
  public:
   /// Views all arguments but the program.
