@@ -177,7 +177,7 @@ struct CheckpointFolder::Impl {
     }
   }
 
-  /// Writes the file, and lets a thread publish it.
+  /// Reads the state, and lets a thread publish its file.
   void begin(Trainer& trainer) {
     SavedCheckpoint saved;
     std::unique_ptr<CheckpointSave> written;

@@ -1,5 +1,5 @@
 /// CheckpointFolder keeps the checkpoints of a run in a folder, named step-000000120.ckpt and so
-/// on. A thread of its own writes them while steps continue.
+/// on. Threads of its own write them while steps continue.
 ///
 ///   sc::CheckpointFolder checkpoints("runs/first", 3);
 ///   checkpoints.resume(trainer);             // from the newest whole one, or from nothing
@@ -12,8 +12,9 @@
 ///   tell(checkpoints.wait());
 ///
 /// `stagecraft train --save-every` and programs use it. Thread: one at a time.
-/// CS-1: a step never waits for the disk. save() waits until the file system has taken in the
-///       state, and before that while the save before it is still on its way to the disk.
+/// CS-1: a step never waits for the disk. save() waits until the ranks have sent the state, of
+///       which at most kHeldBytes are still to be written then, and before that while the save
+///       before it is still on its way to the disk.
 /// CS-2: an older file is removed once a newer one stands whole (CK-3). A file of a later step is
 ///       never removed. Other names in the folder are left alone.
 /// CS-3: a failed save is reported once, as a value. Training continues, and the files in the
@@ -69,8 +70,8 @@ class CheckpointFolder {
   CheckpointFolder(const CheckpointFolder&) = delete;
   CheckpointFolder& operator=(const CheckpointFolder&) = delete;
 
-  /// Writes the state after the steps in progress, tensor by tensor, and lets a thread wait for the
-  /// disk. Returns the outcome of the previous save, unless a caller has it already.
+  /// Reads the state after the steps in progress, tensor by tensor, which threads write and put in
+  /// its place. Returns the outcome of the previous save, unless a caller has it already.
   /// Errors: those of reading the state, as Trainer::state_dict.
   [[nodiscard]] std::optional<SavedCheckpoint> save(Trainer& trainer);
 

@@ -297,9 +297,9 @@ class Trainer {
   /// Writes weights, optimizer state, buffers, step and seed, after the steps in progress.
   /// Errors: UsageFile; WorkerLost if the weights are undefined.
   void save(const std::string& path);
-  /// Does the first half of it: the result has the state, beside its place, which `path_of` names
-  /// for the state after so many updates. Its publish() does the second half, which waits for the
-  /// disk, and steps can run meanwhile.
+  /// Does the first half of it: the result has the state, read from the ranks, and a thread writes
+  /// it beside its place, which `path_of` names for the state after so many updates. Its publish()
+  /// does the second half, which waits for that thread and the disk, and steps can run meanwhile.
   [[nodiscard]] std::unique_ptr<CheckpointSave> begin_save(
       const std::function<std::string(std::int64_t)>& path_of);
 

@@ -15,6 +15,7 @@
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/file_size_limit.h"
 #include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -265,6 +266,29 @@ TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the n
       ContainsSubstring("file"));
 }
 
+TEST_CASE("CS-3: a disk that fills in the midst of a save leaves no file, and training continues",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  CheckpointFolder checkpoints(folder.path());
+  Dropping run(9, make_program({.dropout = 0.2, .width = 64}));  // its state is larger than that
+  (void)run.losses(1);
+  std::optional<SavedCheckpoint> failed;
+  {
+    const FileSizeLimit full(4096);
+    CHECK_FALSE(checkpoints.save(run.trainer));
+    failed = checkpoints.wait();
+  }
+  REQUIRE(failed);
+  CHECK(failed->step == 1);
+  REQUIRE(failed->failure);
+  CHECK(failed->failure->code() == Errc::UsageFile);
+  CHECK_THAT(failed->failure->message(), ContainsSubstring("step-000000001.ckpt"));
+  CHECK(names_in(folder.path()).empty());
+  (void)run.losses(2);
+  CHECK_FALSE(checkpoints.save(run.trainer));
+  expect_saved(checkpoints.wait(), 2);
+}
+
 TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written is removed",
           "[integration][checkpoints]") {
   const TemporaryFolder folder;
@@ -292,6 +316,7 @@ TEST_CASE("a process that is killed while it writes leaves a folder that can be 
   if (child == 0) {  // killed inside of a write: everything but the last act is done
     CheckpointSave save(folder.path() + "/step-000000002.ckpt", header_of(half));
     save.add(half.tensors[0].tensor);
+    save.finish_writing();
     std::raise(SIGKILL);
   }
   int status = 0;

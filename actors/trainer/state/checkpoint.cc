@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -123,19 +124,36 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   save.publish();
 }
 
-CheckpointSave::CheckpointSave(const std::string& path, CheckpointHeader header)
-    : header_(std::move(header)), file_(path), writer_(file_, header_) {}
+CheckpointSave::CheckpointSave(const std::string& path, CheckpointHeader header) try
+    : header_(std::move(header)),
+      file_(path),
+      writer_(file_, header_),
+      thread_(header_.tensors.size(), kHeldBytes, [this](const at::Tensor& tensor) {
+        writer_.add(bytes_of_tensor(tensor));
+      }) {
+} catch (const std::system_error& error) {
+  throw Error(Errc::UsageFile,
+              fmt::format("'{}' cannot be written: no thread can be started for it ({}); end other "
+                          "programs, or raise the limit of threads (ulimit -u)",
+                          path,
+                          error.what()));
+}
 
 void CheckpointSave::add(const at::Tensor& tensor) {
   const CheckpointHeader::Entry& entry = header_.tensors.at(added_++);
   require_plain(entry.name, tensor);
   SC_CHECK(tensor.sizes() == at::IntArrayRef(entry.shape) && type_text(tensor) == entry.type,
            "a checkpoint gets the tensors of its header: " + entry.name);
-  writer_.add(bytes_of_tensor(in_order(tensor)));
+  thread_.add(in_order(tensor));
+}
+
+void CheckpointSave::finish_writing() {
+  SC_CHECK(added_ == header_.tensors.size(), "a checkpoint has all tensors of its header");
+  thread_.wait();
 }
 
 void CheckpointSave::publish() {
-  SC_CHECK(added_ == header_.tensors.size(), "a checkpoint has all tensors of its header");
+  finish_writing();
   const Sha256::Digest written = writer_.seal();
   file_.synchronize();
   try {

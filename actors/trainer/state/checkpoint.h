@@ -7,9 +7,11 @@
 ///       checked.
 /// CK-3: a file gets its name only after it was read back and found to be what was written, by its
 ///       checksum.
-/// CK-4: writing and reading hold at most one tensor beside those that the caller holds.
+/// CK-4: beside the tensors that the caller holds, reading holds at most one, and writing those
+///       that are not in the file yet: at most kHeldBytes, or one larger tensor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +23,7 @@
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/state/loop_state.h"
+#include "stagecraft/actors/trainer/state/write_behind.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -49,16 +52,25 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 /// Returns the header of its file. Errors: CheckpointFormat, as write_checkpoint.
 [[nodiscard]] CheckpointHeader header_of(const Checkpoint& checkpoint);
 
-/// CheckpointSave writes a checkpoint tensor by tensor. Nobody needs to hold all of them.
+/// Bytes of tensors that a save holds until they are in the file, unless a single one has more: four
+/// times what is read from the ranks at once (kReadBytes).
+inline constexpr std::size_t kHeldBytes = std::size_t{256} << 20U;
+
+/// CheckpointSave writes a checkpoint tensor by tensor. Nobody needs to hold all of them. A thread
+/// of its own computes the checksum and writes, so that the caller can fetch the next tensors.
 class CheckpointSave {
  public:
-  /// Begins the file beside its place. Errors of all functions: those of write_checkpoint.
+  /// Begins the file beside its place. Errors of all functions: those of write_checkpoint. A
+  /// failure of the thread is thrown by the next call, and nothing is left beside the place.
   CheckpointSave(const std::string& path, CheckpointHeader header);
 
-  /// Writes the next tensor of the header.
+  /// Hands over the next tensor of the header, which must not change before it is written. Waits
+  /// while the thread has more than it may hold (CK-4).
   void add(const at::Tensor& tensor);
-  /// Reads the file back and puts it in its place. Keeps CK-1 and CK-3. May run in another thread
-  /// than the functions before. Requires: all tensors were added.
+  /// Waits until the tensors are written. Requires: all were added.
+  void finish_writing();
+  /// Finishes writing, reads the file back and puts it in its place. Keeps CK-1 and CK-3. May run
+  /// in another thread than the functions before. Requires: all tensors were added.
   void publish();
 
   /// Returns the path that holds the bytes until publish().
@@ -67,8 +79,9 @@ class CheckpointSave {
  private:
   const CheckpointHeader header_;
   WholeFile file_;
-  CheckpointWriter writer_;
+  CheckpointWriter writer_;  // of the thread, until all tensors are written
   std::size_t added_ = 0;
+  WriteBehind thread_;  // last: it uses file and writer
 };
 
 /// Reads a checkpoint. Errors: UsageFile if `path` cannot be read; CheckpointFormat if it is no

@@ -27,8 +27,8 @@ struct RunFacts {
 /// TrainerState::read.
 [[nodiscard]] Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run);
 
-/// Writes the same content beside its place, tensor by tensor (TrainerState::read_each). `path_of`:
-/// as in Trainer::begin_save.
+/// Reads the same content tensor by tensor (TrainerState::read_each), and hands it to a save that
+/// writes it beside its place. `path_of`: as in Trainer::begin_save.
 /// Requires: as take_checkpoint. Errors: likewise; those of CheckpointSave.
 [[nodiscard]] std::unique_ptr<CheckpointSave> begin_save(
     const std::function<std::string(std::int64_t)>& path_of,

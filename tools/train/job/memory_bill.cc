@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/trainer_state.h"
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
@@ -195,11 +196,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   }
   add(Time::Step, "inputs and their copies on the ranks", 2 * work.batch);
   const double state = held + states * optimized;
-  const double on_its_way = std::max(state / choice.layout.model_stages(),
-                                     std::min(state, static_cast<double>(kReadBytes)));
+  const double piece = std::min(state, static_cast<double>(kReadBytes));
+  const double loading = 2 * state / choice.layout.model_stages();
+  const double saving = 2 * piece + std::min(state - piece, static_cast<double>(kHeldBytes));
   add(Time::State,
       "weights read at the end, and the state of one stage on its way",
-      weights + 2 * on_its_way);
+      weights + std::max(loading, saving));
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

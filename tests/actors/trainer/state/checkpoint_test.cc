@@ -14,7 +14,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/imag.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/quantize_per_tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/trainer/state/sha256.h"
@@ -22,6 +24,7 @@
 #include "stagecraft/compiler/libtorch/same_bits.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/file_size_limit.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
@@ -369,6 +372,7 @@ TEST_CASE("a checkpoint that reads back differently does not take its place (CK-
     for (const StateTensor& state : checkpoint.tensors) {
       save.add(state.tensor);
     }
+    save.finish_writing();
     damage(save.temporary());
     save.publish();
   };
@@ -412,6 +416,29 @@ TEST_CASE("a tensor that is not the one of the header is not written", "[actors]
   CheckpointSave save(folder.path() + "/a.ckpt", header_of(example()));
   CHECK(thrown_by([&] { save.add(at::zeros({3, 2})); }) == Errc::Internal);
   CHECK(thrown_by([&] { save.publish(); }) == Errc::Internal);  // some are missing
+}
+
+TEST_CASE("a disk that fills while a checkpoint is written leaves the older file (CK-1)",
+          "[actors][checkpoint][faults]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.ckpt", "an older one");
+  Checkpoint large = example();
+  large.tensors.insert(large.tensors.begin(), {"weight:large", at::ones({10'000})});
+  std::string why;
+  {
+    const tests::FileSizeLimit full(4096);
+    try {
+      write_checkpoint(path, large);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::UsageFile);
+      why = error.message();
+    }
+  }
+  CHECK_THAT(why, ContainsSubstring(path) && ContainsSubstring("make room"));
+  CHECK(tests::read_text_file(path) == "an older one");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  write_checkpoint(path, large);
+  CHECK(read_checkpoint(path).tensors.size() == 4);
 }
 
 TEST_CASE("a tensor or a share of it is read by its name", "[actors][checkpoint]") {
