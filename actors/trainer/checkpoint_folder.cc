@@ -117,6 +117,23 @@ class FolderLock {
   bool alone_ = false;
 };
 
+/// Returns the newest whole checkpoint of the folder, open; null if there is none. Adds an error to
+/// `broken` for each newer one.
+std::unique_ptr<CheckpointReader> newest_in(const std::string& folder, std::vector<Error>& broken) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) {
+    return nullptr;
+  }
+  for (const Kept& kept : checkpoints_in(folder)) {
+    try {
+      return std::make_unique<CheckpointReader>(kept.path);
+    } catch (const Error& error) {
+      broken.push_back(error);
+    }
+  }
+  return nullptr;
+}
+
 void make_folder(const std::string& folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -129,19 +146,9 @@ void make_folder(const std::string& folder) {
 
 CheckpointSearch find_checkpoint(const std::string& folder) {
   CheckpointSearch search;
-  std::error_code ignored;
-  if (!fs::exists(folder, ignored)) {
-    return search;
-  }
-  for (const Kept& kept : checkpoints_in(folder)) {
-    try {
-      const CheckpointReader reader(kept.path);
-      search.newest = {
-          .path = kept.path, .step = reader.header().step, .seed = reader.header().seed};
-      break;
-    } catch (const Error& error) {
-      search.broken.push_back(error);
-    }
+  if (const auto file = newest_in(folder, search.broken)) {
+    search.newest = {
+        .path = file->path(), .step = file->header().step, .seed = file->header().seed};
   }
   return search;
 }
@@ -287,15 +294,16 @@ std::optional<SavedCheckpoint> CheckpointFolder::wait() {
 
 std::optional<std::string> CheckpointFolder::resume(Trainer& trainer, SeedFrom seed_from) {
   (void)wait();
-  const CheckpointSearch search = find_checkpoint(impl_->folder);
-  for (const Error& broken : search.broken) {
-    log(Level::Warning, "checkpoint passed over", {{"why", broken.message()}});
+  std::vector<Error> broken;
+  const auto file = newest_in(impl_->folder, broken);
+  for (const Error& error : broken) {
+    log(Level::Warning, "checkpoint passed over", {{"why", error.message()}});
   }
-  if (!search.newest) {
+  if (file == nullptr) {
     return std::nullopt;
   }
-  trainer.load(search.newest->path, seed_from);
-  return search.newest->path;
+  trainer.load(*file, seed_from);
+  return file->path();
 }
 
 }  // namespace stagecraft

@@ -82,6 +82,7 @@ class CheckpointFolder {
 
   /// Loads the newest whole checkpoint and logs a warning for each broken one. Returns its path, or
   /// nothing if there is none; the trainer is then unchanged. Errors: those of Trainer::load.
+  /// Cost: reads the file twice, once for its checksum.
   std::optional<std::string> resume(Trainer& trainer, SeedFrom seed_from = SeedFrom::Same);
 
  private:

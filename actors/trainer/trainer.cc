@@ -182,7 +182,7 @@ struct Trainer::Impl {
         state(program, options, *crew, *ledger, programs, unused),
         loops(loop_states_of(options)) {}
 
-  /// Returns the processors as Checkpoint has them.
+  /// Returns the processors as CheckpointFacts has them.
   [[nodiscard]] std::vector<std::string> processors() const {
     const std::vector<WorkerPlace> workers = cluster.workers();
     std::set<std::string> all;

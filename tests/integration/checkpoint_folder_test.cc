@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <torch/torch.h>
@@ -115,10 +116,8 @@ std::set<std::string> names_in(const std::string& folder) {
 }
 
 Checkpoint checkpoint_of(std::int64_t step, std::int64_t numbers = 4) {
-  return {.step = step,
-          .seed = 1,
-          .optimizer = "sgd",
-          .tensors = {{"weight:a", torch::full({numbers}, static_cast<double>(step))}}};
+  return {{.step = step, .seed = 1, .optimizer = "sgd"},
+          {{"weight:a", torch::full({numbers}, static_cast<double>(step))}}};
 }
 
 /// Holds a trainer whose state can be after any number of updates.
@@ -178,6 +177,33 @@ TEST_CASE("a run that is resumed from a folder equals one that never stopped",
   CHECK(search.newest->step == 6);
   CHECK(search.newest->seed == 9);
   CHECK(search.broken.empty());
+}
+
+/// Returns the bytes that this process has read from files so far; nothing if the system does not
+/// say.
+std::optional<std::uint64_t> bytes_read() {
+  std::ifstream counts("/proc/self/io");
+  std::string name;
+  std::uint64_t bytes = 0;
+  return counts >> name >> bytes && name == "rchar:" ? std::optional(bytes) : std::nullopt;
+}
+
+TEST_CASE("a run resumes with one reading for the checksum and one for the tensors",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  CheckpointFolder checkpoints(folder.path());
+  Dropping run(9, make_program({.width = 300}));
+  CHECK_FALSE(checkpoints.save(run.trainer));
+  const auto saved = checkpoints.wait();
+  expect_saved(saved, 0);
+  const auto size = std::filesystem::file_size(saved->path);
+  REQUIRE(size > 1'000'000);  // beside it, what threads read of each other is nothing
+  const auto before = bytes_read();
+  CHECK(checkpoints.resume(run.trainer) == saved->path);
+  const auto after = bytes_read();
+  if (before && after) {
+    CHECK(*after - *before < size / 2 * 5);
+  }
 }
 
 TEST_CASE("a state of more bytes than are read at once is saved and loaded by any cut",

@@ -90,13 +90,7 @@ std::string tensor_text(std::string_view name) {
 }  // namespace
 
 CheckpointHeader header_of(const Checkpoint& checkpoint) {
-  CheckpointHeader header{.step = checkpoint.step,
-                          .seed = checkpoint.seed,
-                          .optimizer = checkpoint.optimizer,
-                          .tensors = {},
-                          .processors = checkpoint.processors,
-                          .loss_scale = checkpoint.loss_scale,
-                          .loop = checkpoint.loop};
+  CheckpointHeader header{checkpoint, {}};
   for (const auto& [name, tensor] : checkpoint.tensors) {
     require_plain(name, tensor);
     header.tensors.push_back(entry_of(name, type_text(tensor), tensor.sizes().vec()));
@@ -176,13 +170,7 @@ void CheckpointSave::publish() {
 Checkpoint read_checkpoint(const std::string& path) {
   const CheckpointReader reader(path);
   const CheckpointHeader& header = reader.header();
-  Checkpoint checkpoint{.step = header.step,
-                        .seed = header.seed,
-                        .optimizer = header.optimizer,
-                        .tensors = {},
-                        .processors = header.processors,
-                        .loss_scale = header.loss_scale,
-                        .loop = header.loop};
+  Checkpoint checkpoint{header, {}};
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
     const CheckpointHeader::Entry& entry = header.tensors[i];
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*type_named(entry.type)));

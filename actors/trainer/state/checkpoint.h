@@ -20,23 +20,14 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
-#include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/actors/trainer/state/write_behind.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
 
-struct Checkpoint {
-  std::int64_t step = 0;   ///< optimizer updates made
-  std::uint64_t seed = 0;  ///< with `step`, the whole state of random operators
-  std::string optimizer;   ///< its name in the registry (optimizer_registry.h)
+struct Checkpoint : CheckpointFacts {
   std::vector<StateTensor> tensors;
-  /// The texts by which the ranks chose their code (choice_text), each once. Empty if unknown.
-  std::vector<std::string> processors = {};
-  std::optional<LossScale> loss_scale = {};  ///< TrainerState::loss_scale
-  std::optional<LoopState> loop = {};        ///< of the loop that trained, if it told its state
 };
 
 /// Writes a checkpoint.

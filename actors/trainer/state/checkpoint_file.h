@@ -29,7 +29,22 @@
 
 namespace stagecraft {
 
-struct CheckpointHeader {
+/// CheckpointFacts holds what a checkpoint says in addition to its tensors.
+struct CheckpointFacts {
+  std::int64_t step = 0;   ///< optimizer updates made
+  std::uint64_t seed = 0;  ///< with `step`, the whole state of random operators
+  std::string optimizer;   ///< its name in the registry (optimizer_registry.h)
+  /// The texts by which the ranks chose their code (choice_text), each once. Empty if unknown, as
+  /// in version 1.
+  std::vector<std::string> processors = {};
+  std::optional<LossScale> loss_scale = {};  ///< TrainerState::loss_scale; from version 3 on
+  /// Of the loop that trained, if it told its state; from version 4 on.
+  std::optional<LoopState> loop = {};
+
+  friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
+};
+
+struct CheckpointHeader : CheckpointFacts {
   struct Entry {
     std::string name;
     std::string type;
@@ -38,13 +53,7 @@ struct CheckpointHeader {
 
     friend bool operator==(const Entry&, const Entry&) = default;
   };
-  std::int64_t step = 0;
-  std::uint64_t seed = 0;
-  std::string optimizer;
   std::vector<Entry> tensors;
-  std::vector<std::string> processors = {};  ///< as in Checkpoint; empty in version 1
-  std::optional<LossScale> loss_scale = {};  ///< likewise; from version 3 on
-  std::optional<LoopState> loop = {};        ///< likewise; from version 4 on
 
   friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
 };
@@ -79,6 +88,7 @@ class CheckpointReader {
   /// checkpoint.
   explicit CheckpointReader(const std::string& path);
 
+  [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
   [[nodiscard]] const Sha256::Digest& checksum() const { return checksum_; }
 

@@ -8,6 +8,16 @@
 namespace stagecraft {
 namespace {
 
+/// Requires: no step is in progress.
+CheckpointFacts facts_of(const TrainerState& state, const RunFacts& run) {
+  return {.step = state.updates(),
+          .seed = run.seed.value(),
+          .optimizer = run.optimizer,
+          .processors = run.processors,
+          .loss_scale = state.loss_scale(),
+          .loop = run.loops->at(state.updates())};
+}
+
 ExpectedState expected_state(const TrainerState& state,
                              const std::vector<StateListing>& listings,
                              const RunFacts& run) {
@@ -23,27 +33,15 @@ ExpectedState expected_state(const TrainerState& state,
 
 Checkpoint take_checkpoint(TrainerState& state, const RunFacts& run) {
   std::vector<StateTensor> tensors = state.read();  // first: it waits for the steps in progress
-  return {.step = state.updates(),
-          .seed = run.seed.value(),
-          .optimizer = run.optimizer,
-          .tensors = std::move(tensors),
-          .processors = run.processors,
-          .loss_scale = state.loss_scale(),
-          .loop = run.loops->at(state.updates())};
+  return {facts_of(state, run), std::move(tensors)};
 }
 
 std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::int64_t)>& path_of,
                                            TrainerState& state,
                                            const RunFacts& run) {
   const std::vector<StateEntry> contents = state.contents();  // first, as above
-  const std::string path = path_of(state.updates());
-  CheckpointHeader header{.step = state.updates(),
-                          .seed = run.seed.value(),
-                          .optimizer = run.optimizer,
-                          .tensors = {},
-                          .processors = run.processors,
-                          .loss_scale = state.loss_scale(),
-                          .loop = run.loops->at(state.updates())};
+  CheckpointHeader header{facts_of(state, run), {}};
+  const std::string path = path_of(header.step);  // before errors that a caller names by it
   for (const StateEntry& entry : contents) {
     header.tensors.push_back(entry_of(entry.name, entry.type, entry.shape));
   }

@@ -19,7 +19,7 @@ namespace stagecraft {
 struct RunFacts {
   std::optional<std::uint64_t> seed;    ///< none: any, for restoring
   std::string optimizer;                ///< its name in the registry
-  std::vector<std::string> processors;  ///< as in Checkpoint
+  std::vector<std::string> processors;  ///< as in CheckpointFacts
   const LoopStates* loops = nullptr;    ///< for taking
 };
 
