@@ -22,6 +22,7 @@
 #include "stagecraft/tools/train/job/places.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
 #include "stagecraft/tools/train/job/threads.h"
+#include "stagecraft/tools/train/job/verify_order.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 
 namespace stagecraft::tools {
@@ -35,12 +36,14 @@ void check_least(const TrainOptions& options,
                  const WorkBytes& bytes,
                  const std::vector<MemoryLimit>& limits) {
   const bool recomputes = options.pipeline.recompute != Recompute::nothing();
-  check_memory(
-      options,
-      choice,
-      bytes,
-      recomputes ? bytes.microbatch / static_cast<double>(choice.shape.stages) : bytes.microbatch,
-      limits);
+  // At most all values are of a type of half the size.
+  const double least =
+      options.pipeline.precision == Precision::Float32 ? bytes.microbatch : bytes.microbatch / 2;
+  check_memory(options,
+               choice,
+               bytes,
+               recomputes ? least / static_cast<double>(choice.shape.stages) : least,
+               limits);
 }
 
 /// Returns whether the optimizer keeps state for the parameter.
@@ -54,7 +57,7 @@ void complete(WorkBytes& bytes, const TrainOptions& options, const Program& prog
   double optimized = 0.0;
   const std::vector<ParameterGroup> groups = make_groups(options.optimizer);
   for (const StageProgram& stage : program.compiled().partition.stages) {
-    kept += static_cast<double>(stage.saved_bytes);
+    kept += static_cast<double>(stage.saved_bytes + stage.replayed_bytes());
     bytes.on_stages += static_cast<double>(weight_bytes(stage));
     for (const StageParameter& parameter : stage.parameters) {
       const Value& facts = stage.at(parameter.value);
@@ -65,7 +68,7 @@ void complete(WorkBytes& bytes, const TrainOptions& options, const Program& prog
     }
   }
   bytes.optimized = optimized;
-  bytes.microbatch = bytes.microbatch == 0.0 ? kept : bytes.microbatch;
+  bytes.microbatch = kept;
 }
 
 /// A run of hours must not fail at its end because a folder cannot take its weights.
@@ -171,6 +174,9 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   std::vector<RankMemory> ranks = memory_of_ranks(execution, options.optimizer);
   for (const RankMemory& rank : ranks) {
     *bytes.on_ranks += static_cast<double>(rank.weights + rank.gradients + rank.states);
+  }
+  if (options.run.verify) {
+    bytes.one_process = one_process_bytes(verify_order(execution, choice), program);
   }
   const double activations = planned_activation_bytes(execution.sized, *execution.plan);
   if (!options.run.force && !options.run.dry_run) {

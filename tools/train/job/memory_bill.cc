@@ -172,9 +172,16 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       work.on_ranks.value_or(on_ranks(shared.weights(), held) + on_ranks(shared.gradients(), held) +
                              states * on_ranks(shared.states(), optimized)));
   if (options.run.verify) {
+    const OneProcessBytes& one = work.one_process;
     add(Time::Run,
-        "--verify: the same in one process",
-        2 * weights + states * std::min(weights, optimized));
+        fmt::format("--verify: the same in one process{}", one.trainings > 1 ? ", twice" : ""),
+        one.trainings * (2 * held + states * optimized + work.buffers));
+    if (one.sums > 0.0) {
+      add(Time::Run, "--verify: sums of the copies, in the order of the ranks", one.sums);
+    }
+    if (one.microbatch > 0.0) {
+      add(Time::Step, "--verify: activations and gradients of one microbatch", one.microbatch);
+    }
   }
   add_on_ranks(Time::Step, "activations of all ranks", activations);
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);

@@ -52,6 +52,11 @@ int highest_level(const RunMemory& run) {
 RunMemory at_level(const RunMemory& run, Sharing level) {
   RunMemory shared = run;
   shared.work.on_ranks.reset();
+  if (OneProcessBytes& one = shared.work.one_process;
+      level >= Sharing::Gradients && one.trainings > 1) {
+    // At most one round of sums for each microbatch.
+    one.sums = std::max(one.sums, run.choice.shape.microbatches * run.work.on_stages);
+  }
   if (!run.choice.strategy) {
     shared.choice.copies = sharing_of(run.options.pipeline, level);
     return shared;

@@ -14,7 +14,6 @@
 #include "stagecraft/compiler/program/check.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/resize.h"
-#include "stagecraft/scheduler/notes/accumulation.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 
@@ -37,15 +36,6 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
 
 bool has_divided_experts(const TrainJob& job) {
   return divides_weights(job.execution.plan->tables);
-}
-
-/// Returns why the run's sums differ from those of one process, if they do.
-std::optional<std::string> reordered(const TrainJob& job) {
-  if (has_divided_experts(job)) {
-    return "ranks divide the experts, and an expert computes the samples of all ranks at once";
-  }
-  return reordered_accumulation(job.choice.schedule,
-                                job.choice.layout.expand(job.execution.program.stage_graph()));
 }
 
 double bound_of(const TrainJob& job) {
@@ -102,11 +92,13 @@ OneProcess::Side::Side(const TrainJob& job,
                 reference_options(job, std::move(sums))),
       verifier(reordered, bound_of(job)) {}
 
-OneProcess::OneProcess(const TrainJob& job) : job_(job), plain_(job, nullptr, reordered(job)) {
-  auto sums = std::make_shared<const SumOrder>(sum_order_of(*job.execution.plan));
-  if (reordered(job) && !has_divided_experts(job) &&
-      sums->common_order(job.execution.program.microbatches())) {
-    as_ranks_.emplace(job, std::move(sums), std::nullopt);
+OneProcess::OneProcess(const TrainJob& job)
+    : OneProcess(job, verify_order(job.execution, job.choice)) {}
+
+OneProcess::OneProcess(const TrainJob& job, const VerifyOrder& order)
+    : job_(job), plain_(job, nullptr, order.reordered) {
+  if (order.as_ranks) {
+    as_ranks_.emplace(job, order.as_ranks, std::nullopt);
   }
 }
 

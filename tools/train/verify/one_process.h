@@ -15,6 +15,7 @@
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/job/verify_order.h"
 #include "stagecraft/tools/train/report/progress.h"
 #include "stagecraft/tools/train/verify/verify.h"
 #include "stagecraft/tools/train/work/work.h"
@@ -51,6 +52,8 @@ class OneProcess {
     ReferenceStep last;
     Verifier verifier;
   };
+
+  OneProcess(const TrainJob& job, const VerifyOrder& order);
 
   template <class Use>
   void for_each_side(Use&& use);

@@ -27,6 +27,14 @@ struct WorkBatch {
   Batch inputs, labels;
 };
 
+/// OneProcessBytes is the memory of --verify beside the weights, gradients and optimizer's states of
+/// each of its trainings in one process. Units: bytes.
+struct OneProcessBytes {
+  int trainings = 1;        ///< at least
+  double sums = 0.0;        ///< partial sums of the one that adds in the order of the ranks
+  double microbatch = 0.0;  ///< activations and gradients of one, while it is trained on
+};
+
 /// WorkBytes is the memory of a model and its batches. It is in double: a size beyond 64 bits must
 /// be refused, and not taken for a small one. Units: bytes.
 struct WorkBytes {
@@ -37,10 +45,11 @@ struct WorkBytes {
   std::optional<double> optimized;  ///< the part that the optimizer changes; none: not known before
   /// Weights, gradients and optimizer's states of all ranks; none: not known before.
   std::optional<double> on_ranks;
-  double description = 0.0;  ///< estimate for modules and operators, without tensors
-  double file = 0.0;         ///< contents of the model's file: it may be captured again
-  double microbatch = 0.0;   ///< kept by the forward of one, at least; 0: not known before
-  double batch = 0.0;        ///< inputs and labels of one step
+  OneProcessBytes one_process;  ///< as far as it is known
+  double description = 0.0;     ///< estimate for modules and operators, without tensors
+  double file = 0.0;            ///< contents of the model's file: it may be captured again
+  double microbatch = 0.0;      ///< kept by the forward of one, at least; 0: not known before
+  double batch = 0.0;           ///< inputs and labels of one step
 };
 
 /// FixedData describes data whose batches are fixed: a folder of microbatches.

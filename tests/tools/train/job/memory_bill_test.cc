@@ -69,7 +69,10 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
   CHECK(part.to_run() < plain.to_run());
   CHECK(part.to_run() > sgd.to_run());
-  CHECK(job_of({"--ranks", "2", "--verify"}).memory.to_run() - plain.to_run() == 4 * weights);
+  const MemoryBill verified = job_of({"--ranks", "2", "--verify"}).memory;
+  CHECK(bytes_at(verified, Time::Run) - bytes_at(plain, Time::Run) == 4 * weights);
+  // Gradients of a microbatch, and its activations.
+  CHECK(bytes_at(verified, Time::Step) - bytes_at(plain, Time::Step) > weights);
   // Processes do not share LibTorch.
   const MemoryBill apart = job_of({"--ranks", "2", "--workers", "processes"}).memory;
   CHECK(apart.to_run() > plain.to_run());
@@ -82,6 +85,37 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
       job_of({"--ranks", "2", "--schedule", "gpipe", "--microbatches", "16"}).memory;
   CHECK(bytes_at(gpipe, Time::Step) > bytes_at(plain, Time::Step));
   CHECK(bytes_at(gpipe, Time::Run) == bytes_at(plain, Time::Run));
+}
+
+TEST_CASE("a check in the order of the ranks holds a second model and its sums",
+          "[tools][memory][strategies]") {
+  const auto check_takes = [](const std::string& level) {
+    std::vector<std::string> words{"--ranks", "2", "--dp", "2", "--microbatches", "4"};
+    words.insert(words.end(), {"--zero", level});
+    const double without = bytes_at(job_of(words).memory, Time::Run);
+    words.emplace_back("--verify");
+    return bytes_at(job_of(words).memory, Time::Run) - without;
+  };
+  const double weights = job_of({"--ranks", "2"}).memory.lines().front().bytes;
+  CHECK(check_takes("0") == 2 * 4 * weights + 2 * weights);  // a sum of each copy
+  CHECK(check_takes("1") == check_takes("0"));
+  // A sum of each copy and round, of which each of the 4 microbatches of a copy may have one.
+  CHECK(check_takes("2") > check_takes("0"));
+  CHECK(check_takes("2") <= 2 * 4 * weights + 8 * weights);
+}
+
+TEST_CASE("recomputing saves nothing in the check of one process", "[tools][memory]") {
+  const auto check_takes = [](const std::string& recompute) {
+    const std::vector<std::string> words{"--ranks", "2", "--recompute", recompute, "--verify"};
+    for (const MemoryLine& line : job_of(words).memory.lines()) {
+      if (line.what == "--verify: activations and gradients of one microbatch") {
+        return line.bytes;
+      }
+    }
+    return 0.0;
+  };
+  CHECK(check_takes("none") > 0.0);
+  CHECK(check_takes("stage") >= check_takes("none"));
 }
 
 TEST_CASE("all lines of a run add up (MB-1)", "[tools][memory]") {

@@ -88,6 +88,18 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 
+TEST_CASE("a level whose check adds in rounds must have room for them",
+          "[tools][memory][strategies]") {
+  PlannedRun run = planned({"--ranks", "4", "--dp", "4", "--verify"});
+  run.options.pipeline.bucket_bytes = 20 << 10;
+  run.work.on_stages = run.work.parameters;
+  run.work.one_process = {.trainings = 2, .sums = 1.0};
+  const double bytes = run.bytes_at_level(2);
+  CHECK_THAT(run.refused(bytes), !ContainsSubstring("--zero 2 would"));
+  run.work.one_process.trainings = 1;
+  CHECK_THAT(run.refused(run.bytes_at_level(2)), ContainsSubstring("--zero 2 would"));
+}
+
 TEST_CASE("what keeps less of activations is named unless it is in use", "[tools][memory]") {
   const auto advice = [](const std::vector<std::string>& words) {
     const PlannedRun run = planned(words);

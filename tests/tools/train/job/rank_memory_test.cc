@@ -58,6 +58,24 @@ TEST_CASE("buckets bound what a rank borrows", "[tools][memory][strategies]") {
   CHECK(borrowed("3", "70K") == 2 * borrowed("2", "70K"));
 }
 
+TEST_CASE("copies of weights in bfloat16 count for each microbatch, shared weights or not",
+          "[tools][memory][strategies]") {
+  const auto activations = [](const char* precision, const char* level, const char* samples) {
+    std::vector<std::string> words{"--ranks", "2", "--dp", "2", "--zero", level};
+    words.insert(words.end(), {"--precision", precision, "--microbatch-size", samples});
+    words.insert(words.end(), {"--layers", "4"});
+    return ranks_of(words).front().activations;
+  };
+  // Without the part that grows with the samples.
+  const auto of_weights = [&](const char* precision, const char* level) {
+    return 2 * activations(precision, level, "1") - activations(precision, level, "2");
+  };
+  constexpr std::int64_t kInMatrices = 4 * (4 * 64 * 64 + 3 * 64 * 96);  // elements in 4 layers
+  CHECK(of_weights("fp32", "0") < kInMatrices / 4);
+  CHECK(of_weights("bf16", "0") >= kInMatrices * 2);
+  CHECK(of_weights("bf16", "3") == of_weights("bf16", "0"));
+}
+
 TEST_CASE("a rank has its part of divided experts", "[tools][memory][experts]") {
   const std::vector<std::string> moe{"--model", "moe"};
   const auto of = [&](std::vector<std::string> words) {
