@@ -79,6 +79,8 @@ StageCosts cut_stages(const StageCosts& costs, const std::vector<Share>& shares,
   }
   const MemoryModel& memory = costs.memory;
   cut.memory.fixed = cut_bytes(memory.fixed, shares, stages, false);
+  cut.memory.trained = cut_bytes(memory.trained, shares, stages, false);
+  cut.memory.states = cut_bytes(memory.states, shares, stages, false);
   cut.memory.activations = cut_bytes(memory.activations, shares, stages, true);
   cut.memory.transient = cut_bytes(memory.transient, shares, stages, true);
   cut.memory.replayed = cut_bytes(memory.replayed, shares, stages, true);

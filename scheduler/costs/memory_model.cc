@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stagecraft/scheduler/costs/shared_bytes.h"
+
 namespace stagecraft {
 namespace {
 
@@ -11,8 +13,12 @@ double of(const std::vector<double>& by_stage, StageId s, double otherwise = 0) 
 
 }  // namespace
 
-void RowMemory::hold_fixed(StageId stage) {
-  held_ += of(model_->fixed, stage);
+void RowMemory::hold_fixed(StageId stage, Sharing sharing, int copies) {
+  held_ += shared_bytes({.all = of(model_->fixed, stage),
+                         .trained = of(model_->trained, stage),
+                         .states = of(model_->states, stage)},
+                        sharing,
+                        copies);
 }
 
 double RowMemory::released(const Task& task) const {

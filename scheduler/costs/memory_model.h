@@ -11,11 +11,14 @@
 
 #include "stagecraft/scheduler/model/cell.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
 
 struct MemoryModel {
   std::vector<double> fixed;        ///< by stage: weights, gradients, optimizer state
+  std::vector<double> trained;      ///< by stage: weights that train, part of `fixed`
+  std::vector<double> states;       ///< by stage: optimizer state, part of `fixed`
   std::vector<double> activations;  ///< by stage: kept from F to B, or to W if split
   std::vector<double> transient;    ///< by stage: only while a task runs, or a replay
   std::vector<double> replayed;     ///< by stage: recomputed by I and kept until W
@@ -43,8 +46,9 @@ class RowMemory {
   RowMemory(const MemoryModel& model, const StageGraph& graph, int units = 1)
       : model_(&model), graph_(&graph), units_(units) {}
 
-  /// Adds the fixed bytes of a stage that lives on this row.
-  void hold_fixed(StageId stage);
+  /// Adds the fixed bytes of a stage that lives on this row; of `copies` that share so much, the
+  /// bytes of one.
+  void hold_fixed(StageId stage, Sharing sharing = Sharing::Nothing, int copies = 1);
   /// Runs one cell and returns the bytes that the row holds meanwhile. The forwards of a group are
   /// kept before its backwards release.
   /// Requires: stages of the graph.

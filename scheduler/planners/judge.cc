@@ -11,11 +11,11 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs/row_devices.h"
+#include "stagecraft/scheduler/costs/shared_bytes.h"
 #include "stagecraft/scheduler/model/placement.h"
 #include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/request/costs_of_copies.h"
 #include "stagecraft/scheduler/planners/request/early_values.h"
-#include "stagecraft/scheduler/planners/request/shared_bytes.h"
 #include "stagecraft/scheduler/planners/request/update_bytes.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
@@ -197,10 +197,12 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout, const
   const std::set<StageId> tied = tied_stages(cut);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     if (candidate.sharing != Sharing::Nothing && !tied.contains(StageId(s))) {
-      made.stages.memory.fixed[s] =
-          shared_bytes(work_of(graphs_.on(candidate.microbatch_size), candidate.stages[s]),
-                       candidate.sharing,
-                       static_cast<int>(devices_of(layout, static_cast<int>(s)).size()));
+      MemoryModel& memory = made.stages.memory;
+      memory.fixed[s] = shared_bytes(
+          {.all = memory.fixed[s], .trained = memory.trained[s], .states = memory.states[s]},
+          candidate.sharing,
+          static_cast<int>(devices_of(layout, static_cast<int>(s)).size()));
+      memory.trained[s] = memory.states[s] = 0;  // they are shared already
     }
   }
   // A transfer carries a microbatch of the stage with the smaller microbatches.

@@ -15,6 +15,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs/row_devices.h"
+#include "stagecraft/scheduler/costs/shared_bytes.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/device_order.h"
@@ -24,7 +25,6 @@
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 #include "stagecraft/scheduler/planners/pfeife/pfeife.h"
 #include "stagecraft/scheduler/planners/registry.h"
-#include "stagecraft/scheduler/planners/request/shared_bytes.h"
 
 namespace stagecraft {
 namespace {

@@ -1,14 +1,20 @@
 /// `stagecraft schedule check`
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/costs/memory_model.h"
 #include "stagecraft/scheduler/costs/row_devices.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 #include "stagecraft/tools/common/color_option.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -115,6 +121,44 @@ void pass_on(const ScheduleFile& file, const std::vector<Violation>& violations,
   console.err << report_text(file, violations, console);
 }
 
+/// Errors: UsageArgument for copies that cannot share so much; UsageFile for costs that do not say
+/// what copies could share.
+void require_shareable(const ScheduleFile& file,
+                       const MemoryModel& memory,
+                       Sharing sharing,
+                       std::string_view costs) {
+  const bool in_schedule = file.graph.replicas() > 1;
+  if (!in_schedule && file.schedule.headers().places.empty()) {
+    throw Error(Errc::UsageArgument,
+                "--zero says what copies of a stage share, and the schedule has no copies: leave "
+                "it out, or state them by @place or @replicas");
+  }
+  if (in_schedule && sharing > Sharing::States) {
+    throw Error(Errc::UsageArgument,
+                "copies in the schedule (@replicas) share the optimizer's state alone: --zero 1");
+  }
+  if (memory.trained.empty()) {
+    throw Error(Errc::UsageFile,
+                fmt::format("--costs {} does not say which part of \"fixed\" copies can share: add "
+                            "\"trained\" and \"states\" to each stage, as stagecraft train "
+                            "--costs-out writes them",
+                            costs));
+  }
+  for (std::size_t s = 0; s < memory.trained.size(); ++s) {
+    const double parts = 2 * memory.trained[s] + (s < memory.states.size() ? memory.states[s] : 0);
+    const double fixed = s < memory.fixed.size() ? memory.fixed[s] : 0;
+    if (parts > fixed * (1 + 1e-9)) {
+      throw Error(Errc::UsageFile,
+                  fmt::format("--costs {}: stage {} holds {} of \"fixed\", which must have "
+                              "\"trained\" twice (weights and gradients) and \"states\", {}",
+                              costs,
+                              s,
+                              bytes_text(fixed),
+                              bytes_text(parts)));
+    }
+  }
+}
+
 }  // namespace
 
 ExitCode check_schedule(const Words& words, Console& console) {
@@ -123,6 +167,7 @@ ExitCode check_schedule(const Words& words, Console& console) {
   bool json = false;
   std::string costs;
   std::int64_t budget = 0;
+  int level = 0;
   CLI::App app("Proves that a schedule can run, or shows every rule it breaks.",
                "stagecraft schedule check");
   app.footer(
@@ -138,6 +183,12 @@ ExitCode check_schedule(const Words& words, Console& console) {
                  "them; needs --costs")
       ->transform(byte_number())
       ->type_name("BYTES");
+  app.add_option("--zero",
+                 level,
+                 "what copies of a stage share, as for train: 1 the optimizer's state, 2 gradients "
+                 "too, 3 weights too; needs --costs [0]")
+      ->check(whole_number(0, 3))
+      ->type_name("LEVEL");
   app.add_flag("--json", json, "print one JSON object");
   add_color_option(app, console);
   add_read_options(app, read);
@@ -149,6 +200,9 @@ ExitCode check_schedule(const Words& words, Console& console) {
     wrong_usage(app.get_name(),
                 "expected --costs FILE with --budget BYTES, found only one of them");
   }
+  if (level > 0 && costs.empty()) {
+    wrong_usage(app.get_name(), "expected --zero with --costs FILE and --budget BYTES");
+  }
   const ScheduleFile file = read_schedule(path, read, console);
   std::optional<MemoryModel> memory;
   if (!costs.empty()) {
@@ -156,7 +210,11 @@ ExitCode check_schedule(const Words& words, Console& console) {
     memory = known.stages.memory;
     memory->budgets = memory_of_rows(known.devices, file.schedule, static_cast<double>(budget));
   }
-  const std::vector<Violation> violations = violations_of(file, memory);
+  const auto sharing = static_cast<Sharing>(level);
+  if (sharing != Sharing::Nothing) {
+    require_shareable(file, *memory, sharing, source_name(costs));
+  }
+  const std::vector<Violation> violations = violations_of(file, memory, sharing);
   if (json) {
     write_output("", verdict_json(file, violations), console);
   } else if (path == "-" && !console.out_is_terminal) {

@@ -27,6 +27,8 @@ struct BytesField {
   std::vector<double> MemoryModel::*bytes;
 };
 inline constexpr BytesField kBytes[] = {{"fixed", &MemoryModel::fixed},
+                                        {"trained", &MemoryModel::trained},
+                                        {"states", &MemoryModel::states},
                                         {"activations", &MemoryModel::activations},
                                         {"transient", &MemoryModel::transient},
                                         {"replayed", &MemoryModel::replayed},

@@ -34,6 +34,8 @@
 ///        "usual": {"F": 0.010, "B": 0.020},              seconds per task, of every stage
 ///        "each": [{"stage": 3, "F": 0.015,               the differences of one stage, and
 ///                  "fixed": 4e8,                           bytes: weights, gradients, optimizer
+///                  "trained": 1e8,                         part of it: weights that train,
+///                  "states": 2e8,                          and optimizer
 ///                  "activations": 2e7,                     bytes: from forward to backward
 ///                  "transient": 1e6,                       bytes: only while a task of it runs
 ///                  "waiting": 1e7,                         bytes: from I to W, and only while

@@ -13,6 +13,8 @@ Costs costs_of_copies(const Costs& of_cut, const Layout& layout) {
   made.links.edge_bytes.clear();
   MemoryModel& memory = made.stages.memory;
   constexpr std::vector<double> MemoryModel::*kByStage[] = {&MemoryModel::fixed,
+                                                            &MemoryModel::trained,
+                                                            &MemoryModel::states,
                                                             &MemoryModel::activations,
                                                             &MemoryModel::transient,
                                                             &MemoryModel::waiting,

@@ -251,6 +251,8 @@ void put_memory(const WorkGraph& graph,
     (memory.*list)[stage] = bytes;
   };
   put(&MemoryModel::fixed, work.held);
+  put(&MemoryModel::trained, work.trained);
+  put(&MemoryModel::states, work.states());
   put(&MemoryModel::activations, work.kept + work.input);
   put(&MemoryModel::transient, work.transient);
   if (graph.knows_waiting()) {

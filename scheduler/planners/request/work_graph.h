@@ -124,6 +124,8 @@ struct StageWork {
   double input = 0;
 
   [[nodiscard]] double backward() const { return backward_input + backward_weight; }
+  /// Returns the bytes of the optimizer's state.
+  [[nodiscard]] double states() const { return held - parameters - trained; }
 };
 
 /// Adds the bytes that the operator holds during the two halves of a backward. I goes back through

@@ -9,6 +9,7 @@
 
 #include "stagecraft/scheduler/costs/memory_model.h"
 #include "stagecraft/scheduler/model/communication.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
 
@@ -24,7 +25,8 @@ struct ValidateOptions {
   bool forward_only = false;        ///< evaluation: missing backwards are no fault
   bool microbatch_order = false;    ///< V27: every stage takes microbatches in order
   bool pad_rows = false;            ///< short rows end in bubbles instead of a breach of V01
-  std::optional<MemoryModel> memory;  ///< V30: the bytes that a row may hold
+  std::optional<MemoryModel> memory;   ///< V30: the bytes that a row may hold
+  Sharing sharing = Sharing::Nothing;  ///< V30: what copies of a stage share
   /// V31, V35: if present, transfers are matched by order only, on these streams. Absent: by name,
   /// in any order.
   std::optional<TransferStreams> ordered_transfers;

@@ -1,10 +1,12 @@
 #include "stagecraft/scheduler/rules/validate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tests/scheduler/rules/codes.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -509,6 +511,54 @@ TEST_CASE("V30 names the row, the task and the bytes over its budget",
   REQUIRE(codes(uneven) == Rules{"V30"});
   CHECK(uneven[0].row == 1);
   CHECK(uneven[0].missing == "5 bytes");
+}
+
+/// Returns the smallest budget without a violation: the bytes that the fullest row holds by V30.
+double least_budget(const Schedule& schedule,
+                    const StageGraph& graph,
+                    MemoryModel memory,
+                    Sharing sharing) {
+  double enough = 1 << 30, little = 0;
+  while (enough - little > 1) {
+    memory.budget = std::floor((enough + little) / 2);
+    const bool fits = validate(schedule, graph, {.memory = memory, .sharing = sharing}).empty();
+    (fits ? enough : little) = memory.budget;
+  }
+  return enough;
+}
+
+TEST_CASE("V30 counts what a rank keeps and borrows of what copies share",
+          "[scheduler][validate][memory][strategies]") {
+  // A stage of 1200 bytes that train, and 100 that do not; states are twice as large.
+  const MemoryModel memory{
+      .fixed = {4900}, .trained = {1200}, .states = {2400}, .activations = {10}};
+  const StageGraph chain = StageGraph::chain(1);
+  const Schedule copies = in_copies(Schedule::parse("0F0 0B0"), 4);
+  const auto bytes = [&](Sharing sharing) { return least_budget(copies, chain, memory, sharing); };
+  CHECK(bytes(Sharing::Nothing) == 4900 + 10);
+  CHECK(bytes(Sharing::States) == 4900 - 1800 + 300);  // its part of the sum, after the tasks
+  CHECK(bytes(Sharing::Gradients) == 4900 - 1800 - 900 + 1200 + 10);
+  CHECK(bytes(Sharing::Weights) == 4900 - 1800 - 1800 + 2400 + 10);
+  CHECK(least_budget(Schedule::parse("0F0 0B0"), chain, memory, Sharing::States) == 4900 + 10);
+}
+
+TEST_CASE("V30 knows copies in the schedule, and ties that share nothing",
+          "[scheduler][validate][memory][strategies]") {
+  const Schedule both =
+      Schedule::parse("@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0");
+  StageGraph graph = both.stage_graph();
+  const MemoryModel memory{.fixed = {400, 400, 400, 400},
+                           .trained = {100, 100, 100, 100},
+                           .states = {200, 200, 200, 200}};
+  const double whole = least_budget(both, graph, memory, Sharing::Nothing);
+  CHECK(whole == 800);
+  // Half of the states of both stages of the row, and its parts of two sums beside its tasks.
+  CHECK(least_budget(both, graph, memory, Sharing::States) == whole - 200 + 100);
+  for (const int first : {0, 2}) {
+    graph.add_tied(
+        {.name = "tied", .stages = {StageId(first), StageId(first + 1)}, .reduced = true});
+  }
+  CHECK(least_budget(both, graph, memory, Sharing::States) == whole);
 }
 
 TEST_CASE("V30 holds for lists, groups and stages without a backward",

@@ -213,11 +213,48 @@ TEST_CASE("a budget that a row would exceed breaks V30", "[tools][schedule][cost
   CHECK_THAT(small.err,
              ContainsSubstring("row 0 holds 1.2 KiB at 0F1 (row 0, column 1), 176 B more than its "
                                "budget of 1.0 KiB"));
+  check_message(run_schedule({"check", "-", "--zero", "1"}, kValid),
+                2,
+                {"expected --zero with --costs FILE and --budget BYTES"});
   for (const char* wrong : {"4X", "-1G", "1e30G", "0", ""}) {
     check_message(run_schedule({"check", "-", "--costs", costs, "--budget", wrong}, kValid),
                   2,
                   {"--budget expects a number of bytes", fmt::format("'{}'", wrong)});
   }
+}
+
+TEST_CASE("a budget of copies counts what they share", "[tools][schedule][costs][strategies]") {
+  const TemporaryFolder folder;
+  const std::string costs = folder.write("c.json",
+                                         R"({"version": 1, "stages": {"each": [
+          {"stage": 0, "fixed": 4000, "trained": 1000, "states": 2000, "activations": 100}]}})");
+  const std::string copies = "@place 0=0,1\n0F0 0B0\n";
+  const auto fits = [&](const std::string& budget, const std::string& level, bool expected) {
+    const Json verdict = check_json(
+        copies, expected ? 0 : 1, {"--costs", costs, "--budget", budget, "--zero", level});
+    CHECK(verdict.at("valid") == expected);
+  };
+  fits("4100", "0", true);
+  fits("4099", "0", false);
+  fits("3500", "1", true);  // half of the states, and half of a sum after the tasks
+  fits("3499", "1", false);
+  const auto refused = [&](const std::string& schedule,
+                           const std::string& file,
+                           const char* level,
+                           const std::string& because) {
+    check_message(
+        run_schedule({"check", "-", "--costs", file, "--budget", "1K", "--zero", level}, schedule),
+        2,
+        {because});
+  };
+  refused(kValid, costs, "1", "the schedule has no copies");
+  refused("@replicas 0=1\n0F0 0B0\n1F1 1B1\n", costs, "2", "--zero 1");
+  const std::string unknown =
+      folder.write("u.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "fixed": 4}]}})");
+  refused(copies, unknown, "1", "add \"trained\" and \"states\"");
+  const std::string more = folder.write(
+      "m.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "fixed": 4, "trained": 3}]}})");
+  refused(copies, more, "1", "stage 0 holds 4 B of \"fixed\"");
 }
 
 }  // namespace stagecraft::tests

@@ -42,8 +42,11 @@ std::string cycle_text(const Schedule& schedule, const Violation& v) {
 
 }  // namespace
 
-std::vector<Violation> violations_of(const ScheduleFile& file, std::optional<MemoryModel> memory) {
-  const ValidateOptions options{.memory = std::move(memory), .communication = file.communication};
+std::vector<Violation> violations_of(const ScheduleFile& file,
+                                     std::optional<MemoryModel> memory,
+                                     Sharing sharing) {
+  const ValidateOptions options{
+      .memory = std::move(memory), .sharing = sharing, .communication = file.communication};
   std::vector<Violation> found = validate(file.schedule, file.graph, options);
   const bool array = file.schedule.form() == Schedule::Form::Array;
   if (file.chain_assumed && array && !found.empty() && file.communication.empty()) {

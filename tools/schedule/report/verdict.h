@@ -7,15 +7,17 @@
 
 #include "stagecraft/scheduler/costs/memory_model.h"
 #include "stagecraft/scheduler/rules/validate.h"
+#include "stagecraft/scheduler/strategy/sharing.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/schedule/input/input.h"
 
 namespace stagecraft::tools {
 
 /// Returns all violations, also those of the communication that the file lists; a mistyped number
-/// is one. `memory`: how much a row may hold.
+/// is one. `memory`: how much a row may hold; `sharing`: what copies of a stage share.
 [[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file,
-                                                   std::optional<MemoryModel> memory = {});
+                                                   std::optional<MemoryModel> memory = {},
+                                                   Sharing sharing = Sharing::Nothing);
 
 /// Checks the file.
 /// Errors: ScheduleInvalid if it breaks a rule, with the first violation and the number of all.

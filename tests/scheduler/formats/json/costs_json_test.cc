@@ -44,7 +44,8 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
               "usual": {"latency": 0.5, "bandwidth": 100},
               "edge_bytes": 50, "edges": [{"from": 0, "to": 1, "bytes": 75}]},
     "stages": {
-      "each": [{"stage": 2, "F": 5, "fixed": 100, "activations": 8, "transient": 1,
+      "each": [{"stage": 2, "F": 5, "fixed": 100, "trained": 20,
+                "states": 60, "activations": 8, "transient": 1,
                 "recompute": 2.5, "replayed": 30},
                {"activations": 4, "stage": 0}],
       "input_release": 0.25,
@@ -78,6 +79,8 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
   CHECK(stages.group == 7);
   CHECK(stages.groups.at({0, 3}) == 6.5);
   CHECK(stages.memory.fixed == std::vector<double>{0, 0, 100});
+  CHECK(stages.memory.trained == std::vector<double>{0, 0, 20});
+  CHECK(stages.memory.states == std::vector<double>{0, 0, 60});
   CHECK(stages.memory.activations == std::vector<double>{4, 0, 8});
   CHECK(stages.memory.input_release == 0.25);
   const LinkCosts& links = read.costs.links;

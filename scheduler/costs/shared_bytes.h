@@ -13,7 +13,6 @@
 #include <span>
 
 #include "stagecraft/scheduler/costs/costs.h"
-#include "stagecraft/scheduler/planners/request/work_graph.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
@@ -21,8 +20,15 @@ namespace stagecraft {
 /// The most bytes of a bucket (`train --bucket-size`).
 inline constexpr auto kSharedBucket = static_cast<double>(kUsualBucketBytes);
 
+/// FixedBytes is what one copy of a stage holds between tasks.
+struct FixedBytes {
+  double all = 0;      ///< weights, gradients, optimizer's state
+  double trained = 0;  ///< the weights that train; their gradients take as much again
+  double states = 0;   ///< the optimizer's state
+};
+
 /// Returns what a rank keeps of a stage with so many copies.
-[[nodiscard]] double shared_bytes(const StageWork& work, Sharing sharing, int copies);
+[[nodiscard]] double shared_bytes(const FixedBytes& fixed, Sharing sharing, int copies);
 
 /// Returns the bytes beside that. `gradients`: bytes of the stages of one rank, each whole.
 [[nodiscard]] double borrowed_bytes(std::span<const double> gradients, Sharing sharing);

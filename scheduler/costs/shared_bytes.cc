@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/planners/request/shared_bytes.h"
+#include "stagecraft/scheduler/costs/shared_bytes.h"
 
 #include <algorithm>
 #include <functional>
@@ -18,9 +18,8 @@ double saved(double trained, double states, Sharing sharing, int copies) {
 
 }  // namespace
 
-double shared_bytes(const StageWork& work, Sharing sharing, int copies) {
-  const double states = work.held - work.parameters - work.trained;
-  return work.held - saved(work.trained, states, sharing, copies);
+double shared_bytes(const FixedBytes& fixed, Sharing sharing, int copies) {
+  return fixed.all - saved(fixed.trained, fixed.states, sharing, copies);
 }
 
 double borrowed_bytes(std::span<const double> gradients, Sharing sharing) {

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/planners/request/shared_bytes.h"
+#include "stagecraft/scheduler/costs/shared_bytes.h"
 
 #include <array>
 
@@ -11,21 +11,21 @@ namespace {
 /// gradients are as large as weights.
 constexpr double kWeights = 2e9, kStates = 8e9;
 
-TEST_CASE("copies keep an n-th of what they share (6.9)", "[scheduler][planners]") {
-  const StageWork work{.parameters = kWeights, .held = 2 * kWeights + kStates, .trained = kWeights};
-  CHECK(shared_bytes(work, Sharing::Nothing, 4) == 12e9);
-  CHECK(shared_bytes(work, Sharing::States, 4) == 2 * kWeights + kStates / 4);
-  CHECK(shared_bytes(work, Sharing::Gradients, 4) == kWeights + (kWeights + kStates) / 4);
-  CHECK(shared_bytes(work, Sharing::Weights, 4) == 12e9 / 4);
-  CHECK(shared_bytes(work, Sharing::Weights, 1) == 12e9);
+TEST_CASE("copies keep an n-th of what they share (6.9)", "[scheduler][memory]") {
+  const FixedBytes stage{.all = 2 * kWeights + kStates, .trained = kWeights, .states = kStates};
+  CHECK(shared_bytes(stage, Sharing::Nothing, 4) == 12e9);
+  CHECK(shared_bytes(stage, Sharing::States, 4) == 2 * kWeights + kStates / 4);
+  CHECK(shared_bytes(stage, Sharing::Gradients, 4) == kWeights + (kWeights + kStates) / 4);
+  CHECK(shared_bytes(stage, Sharing::Weights, 4) == 12e9 / 4);
+  CHECK(shared_bytes(stage, Sharing::Weights, 1) == 12e9);
 }
 
-TEST_CASE("weights that do not train are on every copy", "[scheduler][planners]") {
-  const StageWork work{.parameters = 30, .held = 30 + 10 + 20, .trained = 10};
-  CHECK(shared_bytes(work, Sharing::Weights, 2) == 20 + 40.0 / 2);
+TEST_CASE("weights that do not train are on every copy", "[scheduler][memory]") {
+  const FixedBytes stage{.all = 30 + 10 + 20, .trained = 10, .states = 20};
+  CHECK(shared_bytes(stage, Sharing::Weights, 2) == 20 + 40.0 / 2);
 }
 
-TEST_CASE("a rank borrows two buckets at most", "[scheduler][planners]") {
+TEST_CASE("a rank borrows two buckets at most", "[scheduler][memory]") {
   const std::array<double, 3> small{10, 30, 20};
   CHECK(borrowed_bytes(small, Sharing::States) == 0.0);
   CHECK(borrowed_bytes(small, Sharing::Gradients) == 50.0);
@@ -36,7 +36,7 @@ TEST_CASE("a rank borrows two buckets at most", "[scheduler][planners]") {
   CHECK(borrowed_bytes(little_more, Sharing::Gradients) == kSharedBucket + 5);
 }
 
-TEST_CASE("parameters of a search take what a rank keeps", "[scheduler][planners]") {
+TEST_CASE("parameters of a search take what a rank keeps", "[scheduler][memory]") {
   Costs costs;
   costs.parameters = {{"trained", 10, 40}, {"frozen", 10, 10}};
   CHECK(with_shared_parameters(costs, Sharing::States, 2).parameters[0].held == 30.0);
