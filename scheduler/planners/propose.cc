@@ -14,9 +14,11 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/costs/shared_bytes.h"
 #include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/planners/balance/recipes.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/device_order.h"
 #include "stagecraft/scheduler/planners/fitting_stages.h"
@@ -227,6 +229,15 @@ Candidate copied(Candidate candidate, int copies, Sharing sharing) {
   return candidate;
 }
 
+/// Returns how many copies of the model a pipeline has in the schedule that the request names.
+/// Without a name no schedule with copies is searched: it holds more than one pipeline.
+int copies_in_schedule(const PlanRequest& request) {
+  if (request.schedule) {
+    return Layout::of(*request.schedule).replicas();
+  }
+  return request.builder && has_two_copies(find_builder(*request.builder)) ? 2 : 1;
+}
+
 /// Returns whether a run can have copies that share so much: copies in a schedule share the
 /// optimizer's state alone.
 bool can_share(const Candidate& candidate) {
@@ -274,15 +285,20 @@ class Proposals {
   /// Searches plans whose copies share so much, if nothing fits with less. Takes the first number
   /// of copies that fits.
   void search_sharing(Sharing sharing, const std::vector<int>& numbers) {
+    const int in_schedule = copies_in_schedule(request_);
+    if (in_schedule > 1 && sharing > Sharing::States) {
+      return;
+    }
     for (const int copies : numbers) {
-      if (copies == 1 || any_fits() || !request_.may_share || std::isinf(most_memory(request_)) ||
-          !request_.proceeds(fmt::format("{} copies that share", copies), !all_.empty())) {
+      const int sharers = copies * in_schedule;
+      if (sharers == 1 || any_fits() || !request_.may_share || std::isinf(most_memory(request_)) ||
+          !request_.proceeds(fmt::format("{} copies that share", sharers), !all_.empty())) {
         continue;
       }
       sharing_ = sharing;
       copies_ = copies;
       PlanRequest shared = request_;
-      shared.costs = with_shared_parameters(std::move(shared.costs), sharing, copies);
+      shared.costs = with_shared_parameters(std::move(shared.costs), sharing, sharers);
       searched_ = request_of_copy(shared, copies);
       ask_planners();
       look_closer();

@@ -10,12 +10,6 @@
 namespace stagecraft {
 namespace {
 
-/// Returns whether the builder keeps two copies of the weights for two directions, which a cut into
-/// stages cannot express.
-bool has_two_copies(const BuilderInfo& builder) {
-  return builder.name == "dualpipe" || builder.name == "chimera";
-}
-
 void add_with(std::vector<Recipe>& recipes,
               const BuilderInfo& builder,
               const std::string& parameter,
@@ -44,6 +38,10 @@ std::vector<Recipe> recipes_where(Takes&& takes) {
 }
 
 }  // namespace
+
+bool has_two_copies(const BuilderInfo& builder) {
+  return builder.name == "dualpipe" || builder.name == "chimera";
+}
 
 std::string Recipe::name() const {
   std::string name(builder->name);

@@ -23,6 +23,10 @@ struct Recipe {
   [[nodiscard]] std::string name() const;
 };
 
+/// Returns whether the builder keeps two copies of the weights for two directions, which a cut into
+/// stages cannot express.
+[[nodiscard]] bool has_two_copies(const BuilderInfo& builder);
+
 /// Returns the recipes of one builder, even of one with two copies or for stage graphs; those with
 /// few chunks come first.
 [[nodiscard]] std::vector<Recipe> recipes_of(const BuilderInfo& builder);

@@ -300,6 +300,33 @@ TEST_CASE("the best cut for a schedule of two copies is found", "[scheduler][pla
   }
 }
 
+TEST_CASE("copies in a schedule share the optimizer's state if nothing else fits",
+          "[scheduler][planners][strategies]") {
+  PlanRequest request = chain_request({1, 2, 1, 3, 1, 1, 2, 1});
+  for (ParameterCost& parameter : request.costs.parameters) {
+    parameter.held = 10 + 10 + 980;  // each device holds all stages: 8000 in all
+  }
+  request.may_share = true;
+  request.memory = 6000 * (1 + kMemoryMargin);
+  SECTION("of a builder") {
+    request.builder = GENERATE("chimera", "dualpipe");
+  }
+  SECTION("as given") {
+    request.schedule = chimera(2, 4);
+  }
+  const PlanProposal best = propose(request, "auto").front();
+  CHECK(best.fits);
+  CHECK(Layout::of(best.candidate.schedule).replicas() == 2);
+  CHECK(best.candidate.sharing == Sharing::States);
+  CHECK(best.candidate.schedule_name.ends_with(" zero=1"));
+  Candidate whole = best.candidate;
+  whole.sharing = Sharing::Nothing;
+  CHECK(judge(request, whole).bytes[0] - best.bytes[0] == 8 * 980 / 2);
+  request.memory = 4000 * (1 + kMemoryMargin);
+  CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
+             ContainsSubstring("copies that share what they hold (--zero) do not fit either"));
+}
+
 TEST_CASE("which of two plans leads is said as of all (PO-1)", "[scheduler][planners]") {
   const PlanRequest request = chain_request({1, 1, 1, 1});
   const PlanProposal even = judge(request, two_stages(2, 4));
