@@ -14,19 +14,6 @@ std::string stages_text(int stages) {
   return fmt::format("{} stage{}", stages, stages == 1 ? "" : "s");
 }
 
-std::optional<std::string> stages_misfit(const Costs& costs, int stages) {
-  if (!knows_stage_times(costs)) {
-    return "it lacks the times of stages";
-  }
-  const int known = static_cast<int>(costs.stages.each.size());
-  const bool knows_all = costs.stages.usual != Durations();
-  if (known > stages || (known < stages && !knows_all)) {
-    return fmt::format(
-        "it has the times of {}, but the schedule has {}", stages_text(known), stages_text(stages));
-  }
-  return std::nullopt;
-}
-
 /// Returns the first transfer between two rows whose link the costs do not name.
 std::optional<std::pair<int, int>> unknown_link(const LinkCosts& links,
                                                 const Schedule& schedule,
@@ -76,6 +63,19 @@ bool knows_stage_times(const Costs& costs) {
   const StageCosts& stages = costs.stages;
   return !stages.each.empty() || stages.usual != Durations() || stages.group ||
          !stages.groups.empty();
+}
+
+std::optional<std::string> stages_misfit(const Costs& costs, int stages) {
+  if (!knows_stage_times(costs)) {
+    return "it lacks the times of stages";
+  }
+  const int known = static_cast<int>(costs.stages.each.size());
+  const bool knows_all = costs.stages.usual != Durations();
+  if (known > stages || (known < stages && !knows_all)) {
+    return fmt::format(
+        "it has the times of {}, but the schedule has {}", stages_text(known), stages_text(stages));
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> costs_misfit(const Costs& costs,

@@ -25,4 +25,7 @@ namespace stagecraft {
                                                       const Schedule& schedule,
                                                       const StageGraph& graph);
 
+/// Does the same for the times of so many stages alone.
+[[nodiscard]] std::optional<std::string> stages_misfit(const Costs& costs, int stages);
+
 }  // namespace stagecraft

@@ -8,8 +8,9 @@
 namespace stagecraft::tools {
 
 /// Writes pictures, text or JSON.
-/// Errors: ScheduleParameter for a DAG that is too large for a picture, before anything is written;
-/// UsageFile for output that cannot be written.
+/// Errors: ScheduleParameter for a DAG that is too large for a picture, and UsageArgument for times
+/// that add up to more than any number holds, before anything is written; UsageFile for output that
+/// cannot be written.
 void write_dag(const IssuedDag& issued, const DagShowOptions& options, Console& console);
 
 }  // namespace stagecraft::tools

@@ -17,8 +17,8 @@ namespace stagecraft::tools {
 void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
   app.footer(
       "With a duration or --costs it also prints the time of a step, and how much communication "
-      "runs under tasks: each rank has a processor, and a chunk an equal part of its stage's "
-      "time.\n\n"
+      "runs under tasks: each rank has a processor, and a chunk the part of its stage's time that "
+      "its operators take in --costs with --model, else an equal one.\n\n"
       "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
       "show -");
   add_file_argument(app, o.file, "strategy or schedule file");

@@ -6,20 +6,23 @@
 #include <optional>
 #include <tuple>
 
+#include "stagecraft/scheduler/dag/timeline/chunk_shares.h"
+
 namespace stagecraft {
 namespace {
 
 class NodeTimes {
  public:
-  NodeTimes(const TrainingDag& dag, const DagCosts& costs) : dag_(dag), costs_(costs) {}
+  NodeTimes(const TrainingDag& dag, const DagCosts& costs)
+      : dag_(dag), costs_(costs), shares_(dag.source, costs.costs) {}
 
   /// `ranks`: those that take part, of a collective.
   [[nodiscard]] double of(const DagNode& node, std::size_t ranks) const {
     if (computes(node.kind)) {
-      const auto chunks = static_cast<double>(dag_.source.chunks[node.stage.index()].size());
       Task task = node.task();
       task.microbatch = Microbatch(dag_.microbatch_in_schedule(node));
-      return costs_.costs.stages.duration(Cell(task), dag_.source.graph) / chunks;
+      return costs_.costs.stages.duration(Cell(task), dag_.source.graph) *
+             shares_.of(node.stage, node.chunk, task.kind);
     }
     if (node.kind == DagKind::Send) {
       return transfer(node, dag_.node(node.peer));
@@ -54,6 +57,7 @@ class NodeTimes {
 
   const TrainingDag& dag_;
   const DagCosts& costs_;
+  const ChunkShares shares_;
 };
 
 /// Returns, by node, those that wait for it.

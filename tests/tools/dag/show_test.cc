@@ -217,6 +217,38 @@ TEST_CASE("durations tell the time of a step, and what tasks hide", "[tools][dag
   CHECK_THAT(show({"--f", "1", "--costs", "no.json"}, one).err, ContainsSubstring("found both"));
 }
 
+TEST_CASE("times that no number holds are refused, as simulate refuses them", "[tools][dag]") {
+  const std::string one = schedule_of("1f1b --devices 2 --microbatches 2");
+  for (const Words& words :
+       {Words{"--f", "1e308"}, {"--f", "5e307"}, {"--f", "1", "--latency", "1e308"}}) {
+    CAPTURE(words);
+    const CommandResult result = show(words, one);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, ContainsSubstring("add up to more than any number holds"));
+  }
+  CHECK(shown(one, {"--f", "1e300"}).at("makespan").get<double>() > 3e300);
+}
+
+TEST_CASE("costs of another number of stages are noted", "[tools][dag]") {
+  const TemporaryFolder folder;
+  const std::string costs = folder.write(
+      "c.json",
+      R"({"version": 1, "stages": {"each": [{"stage": 0, "F": 1, "B": 2}, {"stage": 1, "F": 1}]}})");
+  const auto errors = [&](const char* devices) {
+    const std::string schedule =
+        schedule_of(fmt::format("1f1b --devices {} --microbatches 2", devices));
+    const CommandResult result = show({"--costs", costs}, schedule);
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  CHECK_THAT(errors("2"), !ContainsSubstring("stages, but the schedule has"));
+  CHECK_THAT(errors("3"),
+             ContainsSubstring("it has the times of 2 stages, but the schedule has 3 stages"));
+  CHECK_THAT(errors("1"),
+             ContainsSubstring("it has the times of 2 stages, but the schedule has 1 stage"));
+}
+
 TEST_CASE("microbatches can be given to a strategy without a split", "[tools][dag]") {
   const std::string places = "place {PP:0} on [0]\nplace {PP:1} on [1]\n";
   CHECK(shown(places).at("microbatches") == 1);

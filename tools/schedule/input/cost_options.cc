@@ -54,11 +54,10 @@ Durations stated(const CLI::App& app, const CostOptions& options, Console& conso
   return times;
 }
 
-/// Refuses a makespan if the times of all rows together, as idle time adds them up, are no number.
-void require_finite(double makespan, const Schedule& schedule) {
-  if (!std::isfinite(makespan * static_cast<double>(schedule.rows().size()))) {
-    throw Error(Errc::UsageArgument,
-                "the durations add up to more than any number holds; give them in a larger unit");
+void note(const std::string& file, const std::optional<std::string>& misfit, Console& console) {
+  if (misfit) {
+    console.err << fmt::format(
+        "note: --costs {}: {}; missing values get their defaults\n", source_name(file), *misfit);
   }
 }
 
@@ -127,12 +126,21 @@ void note_misfit(const std::string& file,
                  const Schedule& schedule,
                  const StageGraph& graph,
                  Console& console) {
-  if (file.empty() || !knows_stage_times(costs)) {
-    return;
+  if (!file.empty() && knows_stage_times(costs)) {
+    note(file, costs_misfit(costs, schedule, graph), console);
   }
-  if (const auto misfit = costs_misfit(costs, schedule, graph)) {
-    console.err << fmt::format(
-        "note: --costs {}: {}; missing values get their defaults\n", source_name(file), *misfit);
+}
+
+void note_misfit(const std::string& file, const Costs& costs, int stages, Console& console) {
+  if (!file.empty() && knows_stage_times(costs)) {
+    note(file, stages_misfit(costs, stages), console);
+  }
+}
+
+void require_finite(double makespan, std::size_t rows) {
+  if (!std::isfinite(makespan * static_cast<double>(rows))) {
+    throw Error(Errc::UsageArgument,
+                "the durations add up to more than any number holds; give them in a larger unit");
   }
 }
 
@@ -144,13 +152,13 @@ bool knows_memory(const Costs& costs) {
 
 Timeline timeline_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
   Timeline timeline = simulate(schedule, graph, costs);
-  require_finite(timeline.makespan, schedule);
+  require_finite(timeline.makespan, schedule.rows().size());
   return timeline;
 }
 
 ScheduleFigures figures_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
   const ScheduleFigures figures = schedule_figures(schedule, graph, costs);
-  require_finite(figures.makespan, schedule);
+  require_finite(figures.makespan, schedule.rows().size());
   return figures;
 }
 

@@ -2,6 +2,7 @@
 /// command line, or a costs.json.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "stagecraft/scheduler/costs/costs.h"
@@ -48,6 +49,12 @@ void note_misfit(const std::string& file,
                  const Schedule& schedule,
                  const StageGraph& graph,
                  Console& console);
+/// Does the same for so many stages without a schedule.
+void note_misfit(const std::string& file, const Costs& costs, int stages, Console& console);
+
+/// Errors: UsageArgument if the makespan is no number, or times so many rows, as idle time adds
+/// them up.
+void require_finite(double makespan, std::size_t rows);
 
 /// Returns whether the costs contain any bytes that are held.
 [[nodiscard]] bool knows_memory(const Costs& costs);

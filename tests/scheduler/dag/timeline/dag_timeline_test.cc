@@ -2,9 +2,11 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
+#include "stagecraft/scheduler/dag/timeline/chunk_shares.h"
 #include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
@@ -88,6 +90,51 @@ TEST_CASE("exchanges run under the tasks of an overlap group", "[scheduler][dag]
   CHECK(together.lists[0].communicating == 8.0);
   CHECK(together.lists[0].hidden >= 3.0);  // of the four exchanges of the group
   CHECK(together.makespan == 18.0 + 8.0 - together.lists[0].hidden);
+}
+
+TEST_CASE("chunks take the parts of their operators where the costs have them",
+          "[scheduler][dag]") {
+  DagSource source = source_with_experts();
+  source.graph.set_needs_input_grad(StageId(0), true);
+  source.chunks[0][0].operators = {"a", "b"};
+  source.chunks[0][1].operators = {"c"};
+  source.chunks[0][2].operators = {"d"};
+  DagCosts costs = three_parts();
+  const auto add = [&](const char* name, double forward, double input, double weight) {
+    costs.costs.operators.push_back({.id = static_cast<int>(costs.costs.operators.size()),
+                                     .name = name,
+                                     .stage = StageId(0),
+                                     .forward = forward,
+                                     .backward_input = input,
+                                     .backward_weight = weight});
+  };
+  add("a", 1, 1, 0);
+  add("b", 1, 0, 2);
+  add("c", 4, 3, 0);
+  add("d", 2, 0, 2);
+  const auto parts = [&] {
+    const ChunkShares shares(source, costs.costs);
+    std::vector<std::vector<double>> of_kinds;
+    for (const CellKind kind : {CellKind::Forward,
+                                CellKind::Backward,
+                                CellKind::BackwardInput,
+                                CellKind::BackwardWeight}) {
+      std::vector<double>& of_chunks = of_kinds.emplace_back();
+      for (int chunk = 0; chunk < 3; ++chunk) {
+        of_chunks.push_back(shares.of(StageId(0), chunk, kind));
+      }
+    }
+    return of_kinds;
+  };
+  using Parts = std::vector<std::vector<double>>;
+  CHECK(parts() == Parts{{0.25, 0.5, 0.25}, {0.375, 0.375, 0.25}, {0.25, 0.75, 0}, {0.5, 0, 0.5}});
+  source.graph.set_needs_input_grad(StageId(0), false);  // W does all
+  CHECK(parts()[3] == parts()[1]);
+  const std::vector<double> equal(3, 1.0 / 3);
+  costs.costs.operators.back().name = "of another model";
+  CHECK(parts() == Parts(4, equal));
+  costs.costs.operators.back() = {.id = 3, .name = "d", .stage = StageId(1), .forward = 2};
+  CHECK(parts() == Parts(4, equal));
 }
 
 TEST_CASE("sums and gathers take the time of their bytes", "[scheduler][dag]") {
